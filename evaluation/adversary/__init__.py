@@ -1,4 +1,4 @@
-"""What hurts most: release patterns against guarantees, in virtual time (docs/evidence.md).
+"""The attack on guarantees: finds the release patterns that hurt most, in virtual time (docs/evidence.md).
 
 `case` is an admitted set on a lab, `release` when its hosts send, `carriage` carries that through the
 simulator and judges every packet, `search` looks for the worst pattern, `random_cases` draws whole cases from

@@ -1,4 +1,4 @@
-"""An attack on an admitted set: by the adversary, at random instants, by the paper's generator."""
+"""An attack on an admitted set: by the adversary, by bursts at random instants, by the paper's generator."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.search import Found, adversary, random_search
 
 LOADS: Final = (0.9, 4.0)
-"""Of the paper's generator: as its experiments, and more than the buckets let pass."""
+"""Loads of the paper's generator: that of its experiments, and more than the buckets pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """What each way of sending found, of equally many patterns or in as much time."""
+    """What each way of sending found, with the same number of patterns or in the same time."""
 
     flows: int
-    """So many were attacked."""
+    """Number of flows in the set."""
     guarantee_ms: float
     """The largest guarantee of the set."""
     adversary: Found
@@ -29,12 +29,12 @@ class Attack:
 
     @property
     def lost(self) -> int:
-        """Packets that the worst way loses."""
+        """Packets lost in the worst way of sending."""
         return max(self.adversary.damage.lost, self.scattered.damage.lost, *(run.lost for run in self.bursts))
 
     @property
     def worst(self) -> float:
-        """The longest delay over its guarantee, whatever found it."""
+        """The longest delay over its guarantee, in any way of sending."""
         return max(
             self.adversary.history[-1][1],
             self.scattered.history[-1][1],
@@ -43,7 +43,7 @@ class Attack:
 
 
 def attack(case: Case, *, generations: int, seconds: float, seed: int) -> Attack:
-    """Attack a set. Deterministic."""
+    """Attack an admitted set in every way. The same arguments give the same result."""
     return Attack(
         flows=len(case.admitted),
         guarantee_ms=max(admitted.guarantee_ns for admitted in case.admitted) / 1e6,

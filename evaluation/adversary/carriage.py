@@ -1,4 +1,4 @@
-"""What a case's hosts send, carried by the runner of figures, and the verdict on every packet."""
+"""Carries what a case's hosts send, with the runner of figures, and judges every packet."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from evaluation.virtual import VirtualRunner
 from loko.flow import Flow
 
 DRAIN_NS: Final = 1_000_000_000
-"""Longer than any queue needs to empty."""
+"""Longer than any queue takes to empty."""
 _QUEUE_FRAMES: Final = 200
-"""Room of the paper's generator before each bucket."""
+"""Frames that fit before each bucket in the paper's generator."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlowResult:
-    """What became of a flow's packets. All that the guarantee forbids is 0, and `worst` at most 1."""
+    """What became of a flow's packets. A kept guarantee means no `lost`, no `wrong`, and `worst` <= 1."""
 
     flow: str
     sent: int
     lost: int
     wrong: int
-    """Copies, frames at another host or with other bytes, and frames that broke the token bucket."""
+    """Duplicates, frames at the wrong host or with wrong bytes, and frames that broke the token bucket."""
     worst: float
     """The longest delay over the guarantee."""
 
@@ -39,14 +39,14 @@ class FlowResult:
 
 @dataclass(frozen=True, kw_only=True)
 class CarriageResult:
-    """What a run showed."""
+    """The result of a run."""
 
     packets: int
     flows: tuple[FlowResult, ...]
     fullest: int
-    """Units of a receive ring that were taken at once, at most."""
+    """Largest number of units of a receive ring in use at once."""
     events: tuple[str, ...]
-    """What the boards complained of."""
+    """Complaints of the boards."""
 
     @property
     def broken(self) -> tuple[FlowResult, ...]:
@@ -65,7 +65,7 @@ class CarriageResult:
 
 
 def runner_of(case: Case) -> VirtualRunner:
-    """What carries a case's flows through its lab."""
+    """Return the runner that carries a case's flows through its lab."""
     return VirtualRunner(
         case.lab,
         case.admitted,
@@ -76,15 +76,15 @@ def runner_of(case: Case) -> VirtualRunner:
 
 
 def carried(case: Case, traffic: Sequence[Sender], *, seed: int, duration_ns: int) -> RunRecords:
-    """What becomes of this traffic on the case's lab."""
+    """Carry this traffic through the case's lab, and return the records."""
     with runner_of(case) as runner:
         return runner.powered(seed=seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
 
 
 def bursts(case: Case, *, load: float, observed: bool = False) -> list[Sender]:
-    """Every flow's host sends as the paper's generator does (section 6.1), before each bucket.
+    """Return senders that send as the paper's generator does (section 6.1), each before its bucket.
 
-    `load` is the mean offered rate over that of the bucket. Far above 1, the flow sends all that it may.
+    `load` is the mean offered rate over the bucket's. Far above 1, a flow sends all that it may.
     """
     return [
         Sender.of(
@@ -103,7 +103,7 @@ def bursts(case: Case, *, load: float, observed: bool = False) -> list[Sender]:
 
 
 def released(case: Case, releases: Sequence[Instants], *, observed: bool = False) -> list[Sender]:
-    """Every flow's host offers frames at these instants; its bucket delays what comes too early."""
+    """Return senders that offer frames at these instants. Their buckets delay what comes too early."""
     return [
         Sender.of(number, flow, Releases(instants_ns=instants_ns, bucket=_bucket(flow)), observed=observed)
         for number, (flow, instants_ns) in enumerate(zip(case.flows, releases, strict=True))

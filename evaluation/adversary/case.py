@@ -1,4 +1,4 @@
-"""An admitted set of flows on a lab: what is guaranteed, and what it rests on."""
+"""An admitted set of flows on a lab: what is guaranteed, and under which conditions."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _PREAMBLE_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Flows that an admission scheme has accepted. Each follows the path on which it was."""
+    """Flows that an admission scheme has accepted, each on the path for which it was accepted."""
 
     lab: Lab
     scheme: str
     admitted: tuple[Admitted, ...]
     entries: int
-    """Of every switch's table."""
+    """Entries in every switch's table."""
     control: ControlTraffic = field(default_factory=dict)
     """What the controller may send to every switch meanwhile."""
     openflow: OpenFlow = OpenFlow.V1_0
-    """Version of the sessions with the switches."""
+    """OpenFlow version of the sessions with the switches."""
     profile_of: Mapping[str, str] = field(default_factory=dict)
-    """Profiles in place of the lab's, by switch, such as of boards that are slower than the model says."""
+    """Profiles that replace the lab's, by switch, such as boards that are slower than the model says."""
 
     @cached_property
     def flows(self) -> tuple[Flow, ...]:
-        """The flows in the order of admission; a flow's number in a run is its place here."""
+        """The flows in order of admission. A flow's number in a run is its place here."""
         return tuple(admitted.flow for admitted in self.admitted)
 
     def idle_ns(self, switch: str, frame_bytes: int) -> float:
-        """From a frame's beginning before a switch that is idle to its beginning behind it."""
+        """Return the time from a frame's start before an idle switch to its start behind it."""
         return self._idle_ns[switch, frame_bytes]
 
     @cached_property
@@ -56,7 +56,10 @@ class Case:
         return found
 
     def upstream_ns(self, admitted: Admitted, switch: str) -> float | None:
-        """From release to a frame's beginning before a switch, with all before it idle; None off its path."""
+        """Return the time from release to a frame's start before a switch, if all before it are idle.
+
+        None if the switch is not on the path.
+        """
         passed_ns = 0.0
         for hop in admitted.hops:
             if hop.switch == switch:

@@ -1,7 +1,7 @@
-"""Sets that change: flows are requested, send, are released, and others take their place, when it hurts.
+"""Sets that change: flows are requested, send and are released, and others replace them, when it hurts most.
 
-Requests and releases follow an admission control that has the time passed in; what is sent is planned beside
-it and carried afterwards, with one table in which every flow that ever lived has its entry.
+Requests and releases go to an admission control that is told the time. What is sent is planned along with
+them and carried afterwards, with one table that has an entry for every flow that ever lived.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STEPS_OF_A_WAIT: Final = 16
 _LONGEST_WAIT_NS: Final = 400 * _MS_NS
 _TAIL_NS: Final = 20 * _MS_NS
 _AFTER_NS: Final = (0, 1, 100_000, _MS_NS, 10 * _MS_NS, 30 * _MS_NS)
-"""From the last frame of a set to its release, and from there to the next requests."""
+"""Waits from the last frame of a set to its release, and from there to the next requests."""
 _LOADS: Final = (0.5, 0.9, 0.99, 0.999, 0.999)
 _ROUNDS: Final = 12
 _LEAST_RATE_BPS: Final = 1_000
@@ -43,21 +43,21 @@ class Life:
 
 
 class History:
-    """What happens to a network from time to time. `now_ns` never goes back."""
+    """Plans what happens to a network over time. `now_ns` never goes back."""
 
     def __init__(self, admission: Admission, *, begin_ns: int = LEAD_NS) -> None:
-        """Begin with no flow at all."""
+        """Start without any flow."""
         admission.release_all()
         admission.advance(begin_ns)
         self._admission = admission
         self.now_ns = begin_ns
         self.lives: list[Life] = []
-        """All that were ever admitted, in order."""
+        """All flows that were ever admitted, in order."""
         self._passing: Counter[str] = Counter()
 
     @property
     def entries(self) -> int:
-        """The most that a table needs for all of them."""
+        """Entries that the fullest table needs if it holds all of these flows."""
         return max(self._passing.values(), default=0)
 
     def wait(self, duration_ns: int) -> None:
@@ -66,7 +66,7 @@ class History:
         self._admission.advance(self.now_ns)
 
     def request(self, flow: Flow) -> Life | Refusal:
-        """Ask for a flow now."""
+        """Request a flow now."""
         answer = self._admission.request(flow)
         if isinstance(answer, Refusal):
             return answer
@@ -75,7 +75,7 @@ class History:
         return self.lives[-1]
 
     def insist(self, flow: Flow, longest_ns: int) -> Life | None:
-        """Ask again and again, so that it comes as soon as it fits; none if that takes too long."""
+        """Request a flow repeatedly, so that it comes as soon as it fits. None if that takes too long."""
         begin_ns = self.now_ns
         while isinstance(answer := self.request(flow), Refusal):
             wait_ms = answer.advice.wait_ms if isinstance(answer.advice, Change) else None
@@ -85,27 +85,27 @@ class History:
         return answer
 
     def send(self, life: Life, *, first_ns: int, frames: int) -> None:
-        """Send so many frames from an instant on that is not before now, as fast as the bucket allows."""
+        """Let a flow send this many frames, as fast as its bucket allows, from `first_ns` or now if later."""
         life.offers_ns += conforming(life.admitted.flow, first_ns=max(first_ns, self.now_ns), frames=frames)
 
     def release(self, life: Life) -> None:
-        """Release a flow now, or as soon as it has sent what it was to send."""
+        """Release a flow now, or as soon as it has sent all that is planned."""
         if life.offers_ns:
             self.wait(max(0, life.offers_ns[-1] - self.now_ns))
         life.until_ns = self.now_ns
         self._admission.release(life.admitted.flow.id, now_ns=self.now_ns)
 
     def case(self, case: Case) -> Case:
-        """The same lab with the flows that lived."""
+        """Return the case with the flows of this history instead of its own."""
         return replace(case, admitted=tuple(life.admitted for life in self.lives))
 
     def offers(self) -> list[Instants]:
-        """By life: when its frames are offered."""
+        """Return, for each flow, when its frames are offered."""
         return [np.array(life.offers_ns, dtype=np.int64) for life in self.lives]
 
 
 def forgetful(admission: Admission) -> Admission:
-    """What is released counts no longer: a mistake on purpose, to see that the instrument notices."""
+    """Make an admission control forget what is released: a deliberate mistake that the attack must notice."""
 
     def release(flow_id: str, **_: object) -> None:
         admission.cancel(flow_id)
@@ -115,7 +115,7 @@ def forgetful(admission: Admission) -> Admission:
 
 
 def conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
-    """The earliest releases that keep to the flow's bucket, full at `first_ns`."""
+    """Return the earliest releases that keep to the flow's bucket, which is full at `first_ns`."""
     whole = int(flow.burst_bytes // flow.frame_bytes)
     spacing_ns = flow.frame_bytes * 8e9 / math.floor(flow.rate_bps)
     return [first_ns + math.ceil(max(0, place - whole + 1) * spacing_ns) for place in range(frames)]
@@ -131,10 +131,11 @@ def succession(
     duration_ns: int,
     delivered: bool = True,
 ) -> History:
-    """Flows that stay send all they may. The first others send a frame, and are released when it has arrived.
+    """Let one set of flows replace another, beside flows that stay and send all they may.
 
-    Or, if not `delivered`, as soon as it is sent. After so long the second ones take their place, as many as
-    fit, and send theirs.
+    Each flow of the `first` set sends one frame, and is released when that has arrived or, if not
+    `delivered`, as soon as it is sent. After `after_ns`, as many flows of the `second` set as fit take their
+    place and send one frame each.
     """
     history = History(admission)
     staying = [life for flow in stay if isinstance(life := history.request(flow), Life)]
@@ -158,10 +159,10 @@ def succession(
 def random_history(
     admission: Admission, lab: Lab, sizes: tuple[int, ...], rng: Random, *, entries: int
 ) -> tuple[History, int]:
-    """Round after round: as many flows as fit send bursts that meet, some are released, others come.
+    """Plan round after round: as many flows as fit send bursts that meet, some are released, others come.
 
-    Beside them a few flows that stay use the rate up to a part of what fits, 99.9 % at most. Gives the
-    history and how long it takes; it ends when the tables cannot hold more flows.
+    A few flows that stay use up to 99.9 % of the rate that fits beside them. Returns the history and how long
+    it takes. It ends when the tables cannot hold more flows.
     """
     history = History(admission)
     hosts = list(lab.hosts)
@@ -198,14 +199,14 @@ def _passage(lives: list[Life]) -> int:
 
 
 class _Maker:
-    """Flows of a few hosts, with ids and ports that no other has."""
+    """Makes flows between a few hosts, with ids and ports that no other flow has."""
 
     def __init__(self, rng: Random, hosts: list[str], sizes: tuple[int, ...]) -> None:
         self._rng, self._hosts, self._sizes = rng, hosts, sizes
         self._count = 0
 
     def flow(self, *, rate_bps: int = _LEAST_RATE_BPS, frames: int = 1) -> Flow:
-        """Between any two of the hosts."""
+        """Make a flow between any two of the hosts."""
         self._count += 1
         source, destination = self._rng.sample(self._hosts, 2)
         size = self._rng.choice(self._sizes)
@@ -222,7 +223,7 @@ class _Maker:
 
 
 def _stay(history: History, admission: Admission, maker: _Maker, load: float, count: int) -> list[Life]:
-    """Flows that together use about so much of the rate that fits beside a single frame each."""
+    """Add flows that together use this share of the rate that fits beside a single frame each."""
     found = []
     for place in range(count):
         wanted = maker.flow()
@@ -243,7 +244,7 @@ def _stay(history: History, admission: Admission, maker: _Maker, load: float, co
 
 
 def _fill(history: History, maker: _Maker, rng: Random, entries: int) -> list[Life]:
-    """As many brief flows as fit, the first as soon as it fits."""
+    """Add as many brief flows as fit; usually wait until the first one fits."""
     found: list[Life] = []
     patient = rng.random() < 0.8
     misses = 0

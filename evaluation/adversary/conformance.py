@@ -1,6 +1,6 @@
-"""Whether recorded releases keep to a token bucket: the definition itself, in whole numbers.
+"""Whether recorded releases keep to a token bucket, by the definition itself, in exact arithmetic.
 
-Shares nothing with the shaper that made them nor with the meter in the simulator (`zodiac_simulator::Meter`).
+Shares no code with the shaper that made them or the meter in the simulator (`zodiac_simulator::Meter`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 def excess_bytes(
     sent_ns: Sequence[int], frame_bytes: int, *, rate_bps: float, burst_bytes: float
 ) -> Fraction:
-    """The most by which the frames of any interval exceed burst + rate x length; conforming if not above 0.
+    """Return the most by which the frames of any interval exceed burst + rate x length; conforming if <= 0.
 
     For all i <= j: (j - i + 1) l - r (t_j - t_i) <= b (Le Boudec and Thiran, section 1.2.2). With
     a_k = k l - r t_k that is the largest a_j - a_i + l - b, found in one pass over the least a_i so far.

@@ -27,7 +27,7 @@ _MOST_SWITCHES: Final = 12
 _REQUESTS: Final = 90
 _TOPPING_UP: Final = 6
 _ROUTED: Final = 0.5
-"""Part of the cases in which flows take other paths when the shortest has no room."""
+"""Share of the cases in which flows take other paths if the shortest has no room."""
 _LEAST_RATE_BPS: Final = 5_000
 _ENTRIES: Final = (6, 10, 17, 33, 64, 128)
 _SIZES: Final = (64, 65, 100, 128, 129, 200, 256, 257, 306, 384, 512, 548, 790, 1032, 1274, 1516, 1518)
@@ -36,12 +36,12 @@ SHAPES: Final = ("line", "tree", "ring", "one-way ring", "cycles")
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """A case and where it comes from."""
+    """A case, and what it was drawn from."""
 
     seed: int
     case: Case
     admission: Admission
-    """What has admitted it."""
+    """The admission control that has admitted it."""
     shape: str
     switches: int
     sizes: tuple[int, ...]
@@ -53,7 +53,7 @@ class Drawn:
 
 
 def drawn(seed: int, *, scheme: str | None = None, openflow: OpenFlow = OpenFlow.V1_0) -> Drawn:
-    """The case of a seed: of any scheme whose guarantees must hold, or of a given one."""
+    """Draw the case of a seed, of a given scheme or of any whose guarantees must hold."""
     for attempt in range(1000):
         rng = Random(f"{seed} {attempt}")
         chosen = scheme or rng.choice(GUARANTEED)
@@ -74,7 +74,7 @@ def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> Drawn:
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
     control = _control(rng)
     admission = admission_named(scheme, lab, scenario, control=control, mix=_mix(rng, sizes))
-    # Of its own, so that it changes nothing else of a seed's case.
+    # A generator of its own, so that this choice changes nothing else in a seed's case.
     is_routed = Random(f"{seed} paths").random() < _ROUTED
     admitted = tuple(_admitted(rng, lab, sizes, admission, is_routed=is_routed))
     return Drawn(
@@ -95,10 +95,10 @@ def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> Drawn:
 
 
 def _control(rng: Random) -> ControlTraffic:
-    """Mostly something, and never so much that it leaves nothing to the flows."""
+    """Draw control traffic: usually some, never so much that it leaves nothing for the flows."""
     kinds = rng.sample(SENDABLE, rng.choice((0, 1, 1, 2)))
-    # Of two statistics at once a reply is lost, since too much waits for acknowledgement (quirk 70). After
-    # two heartbeats at once the next would come too late to break the silence.
+    # Of two statistics requests at once one reply is lost, since too much waits for acknowledgement (quirk
+    # 70). After two heartbeats at once the next one would come too late to break the silence.
     alone = (Message.FLOW_STATISTICS, Message.HEARTBEAT)
     return {
         kind: MessageRate(
@@ -110,7 +110,7 @@ def _control(rng: Random) -> ControlTraffic:
 
 
 def _mix(rng: Random, sizes: tuple[int, ...]) -> Mix:
-    """What is expected, for schemes that are made for it; what comes is something else."""
+    """Draw the mix that schemes for an expected mix are told. The actual flows differ from it."""
     return Mix(
         kinds=[
             FlowKind(
@@ -127,12 +127,12 @@ def _mix(rng: Random, sizes: tuple[int, ...]) -> Mix:
 def _admitted(
     rng: Random, lab: Lab, sizes: tuple[int, ...], admission: Admission, *, is_routed: bool
 ) -> list[Admitted]:
-    """Whatever fits of many requests, large ones first, so that the last ones fill what is left.
+    """Yield the flows that fit of many requests. Large ones come first, so that small ones fill the rest.
 
-    On the shortest path or, routed, on the best one that has room.
+    They take the shortest path or, if `is_routed`, the best one that has room.
     """
     hosts = list(lab.hosts)
-    # In most cases a few hosts take part in all, so that their switches are used up.
+    # Usually a few hosts take part in all flows, so that their switches are used up.
     busy = rng.sample(hosts, min(len(hosts), rng.choice((2, 3, 4, len(hosts)))))
     largest = rng.choice((3e5, 1e6, 3e6, 1e7))
     most_frames = rng.choice((1, 3, 6))
@@ -160,7 +160,7 @@ def _admitted(
 def _top_up(
     rng: Random, number: int, choices: tuple[list[str], tuple[int, ...]], admission: Admission
 ) -> None:
-    """A flow that takes the last bit of rate, or of burst, that is left on its path."""
+    """Request a flow that takes the last bit of rate, or of burst, that is left on its path."""
     busy, sizes = choices
     pair, frame_bytes = (*rng.sample(busy, 2),), rng.choice(sizes)
     wants_rate = rng.random() < 0.5
@@ -197,7 +197,7 @@ def _flow(
 
 
 def random_lab(rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES) -> Lab:
-    """Switches of four ports, cabled at random in one of `SHAPES`, each with one or two hosts."""
+    """Cable switches of four ports at random in one of `SHAPES`, each with one or two hosts."""
     least = 3 if "ring" in shape or shape == "cycles" else 2
     count = rng.randint(least, rng.choice((4, most_switches)))
     edges = _edges(rng, shape, count)
@@ -242,7 +242,7 @@ def _switch(number: int) -> dict[str, object]:
 
 
 def _edges(rng: Random, shape: str, count: int) -> list[tuple[int, int]]:
-    """Cables between switches; each switch keeps a port for a host."""
+    """Return the cables between switches. Each switch keeps a port for a host."""
     if "ring" in shape:
         return [(number, (number + 1) % count) for number in range(count)]
     if shape == "line":

@@ -17,35 +17,35 @@ from evaluation.adversary.case import Case
 from evaluation.traffic import Instants
 
 LEAD_NS: Final = 60_000_000
-"""From the beginning of a run or round to the instant that the bursts aim at: longer than any way."""
+"""From the start of a run or round to the instant that the bursts aim at: longer than any path takes."""
 _MOST_FOLLOWING: Final = 40
 _JITTERS_NS: Final = (0, 1_000, 30_000, 300_000)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bursts:
-    """One critical instant: when each flow's burst is released, and how many frames follow."""
+    """One critical instant: when each flow's burst is released, and how many frames follow it."""
 
     offsets_ns: Instants
-    """By flow: release of its burst, relative to the instant."""
+    """By flow: release of its burst, relative to the critical instant."""
     following: NDArray[np.int64]
-    """By flow: frames after the burst, each as soon as the bucket allows."""
+    """By flow: number of frames after the burst, each sent as soon as the bucket allows."""
 
 
 def burst_frames(case: Case) -> NDArray[np.int64]:
-    """By flow: whole frames that its bucket holds."""
+    """Return the whole frames that each flow's bucket holds."""
     return np.array([int(flow.burst_bytes // flow.frame_bytes) for flow in case.flows], dtype=np.int64)
 
 
 def refill_ns(case: Case) -> float:
-    """Until every bucket is full again, however empty it was."""
+    """Return the time after which every bucket is full again, however empty it was."""
     return max(flow.burst_bytes * 8e9 / flow.rate_bps for flow in case.flows)
 
 
 def critical(case: Case, rng: np.random.Generator, *, victim: int | None = None) -> Bursts:
-    """All bursts meet a frame of the victim where their paths join its own.
+    """Aim all bursts at a frame of the victim, each where its path joins the victim's.
 
-    Delays until there are accounted for. How long the victim has waited before each switch is guessed,
+    The delays up to there are accounted for. How long the victim has waited before each switch is a guess
     between nothing and the switch's bound.
     """
     number = int(rng.integers(len(case.admitted))) if victim is None else victim
@@ -74,7 +74,7 @@ def critical(case: Case, rng: np.random.Generator, *, victim: int | None = None)
 
 
 def sustained(case: Case, *, seconds: float) -> Bursts:
-    """All bursts at once, then every flow sends all that it may for so long."""
+    """Release all bursts at once; then every flow sends all that it may for this long."""
     return Bursts(
         offsets_ns=np.zeros(len(case.admitted), dtype=np.int64),
         following=np.array(
@@ -84,7 +84,7 @@ def sustained(case: Case, *, seconds: float) -> Bursts:
 
 
 def scattered(case: Case, rng: np.random.Generator, *, within_ns: int) -> Bursts:
-    """Bursts at independent random instants."""
+    """Release bursts at independent random instants."""
     count = len(case.admitted)
     return Bursts(
         offsets_ns=rng.integers(0, within_ns, count).astype(np.int64),
@@ -93,7 +93,7 @@ def scattered(case: Case, rng: np.random.Generator, *, within_ns: int) -> Bursts
 
 
 def varied(bursts: Bursts, rng: np.random.Generator, *, scale_ns: float) -> Bursts:
-    """The same with a few flows' phases, and lengths, changed."""
+    """Return a variation, with the phases or lengths of a few flows changed."""
     offsets, following = bursts.offsets_ns.copy(), bursts.following.copy()
     for index in rng.integers(0, len(offsets), int(rng.integers(1, 4))):
         if rng.random() < 0.75:
@@ -104,7 +104,7 @@ def varied(bursts: Bursts, rng: np.random.Generator, *, scale_ns: float) -> Burs
 
 
 def instants(case: Case, at_ns: Sequence[int], bursts: Sequence[Bursts]) -> list[Instants]:
-    """By flow: when its frames are offered, if each of the bursts aims at its instant."""
+    """Return, by flow, when its frames are offered if each of the bursts aims at its instant."""
     frames = burst_frames(case)
     begins = np.array(at_ns, dtype=np.int64)[:, None] + np.array([one.offsets_ns for one in bursts])
     following = np.array([one.following for one in bursts])

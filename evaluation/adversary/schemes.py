@@ -19,15 +19,15 @@ from loko.schemes import CHOICES, SchemeName, admission_of, choice_named
 GUARANTEED: Final = tuple(
     name for name, choice in CHOICES.items() if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
 )
-"""Schemes whose guarantees must hold, with all that interrupts the CPU reserved."""
+"""Schemes whose guarantees must hold, since they reserve time for all that interrupts the CPU."""
 PRINTED: Final = "-as-printed"
-"""Ending of a name: Loko by the paper's formulas alone, which reserve nothing for interruptions."""
+"""Suffix of a scheme's name: Loko by the paper's formulas alone, which reserve nothing for interruptions."""
 
 
 def admission_named(
     scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic, mix: Mix | None = None
 ) -> Admission:
-    """A scheme on a lab, empty. Raises `InputError` if it cannot guarantee anything there."""
+    """Return a scheme on a lab, without flows. Raises `InputError` if it cannot guarantee anything there."""
     name = scheme.removesuffix(PRINTED)
     reserves = name in GUARANTEED and not scheme.endswith(PRINTED)
     admission = admission_of(
@@ -52,10 +52,10 @@ def filled(
     control: ControlTraffic | None = None,
     too_many: float = 0.0,
 ) -> Case:
-    """As many equal flows as the scheme accepts, round after round over the pairs of hosts.
+    """Fill a lab with as many equal flows as the scheme accepts, round after round over the pairs of hosts.
 
     `too_many` adds flows that it refuses, as a fraction of those that it accepts, with the same guarantees: a
-    mistake on purpose, to see that the instrument notices. Raises `InputError` if the scheme accepts none.
+    deliberate mistake that the attack must notice. Raises `InputError` if the scheme accepts none.
     """
     control = NO_MESSAGES if control is None else control
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(frame_bytes,))

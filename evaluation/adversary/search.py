@@ -1,8 +1,8 @@
 """The adversary: a local search for the release pattern that hurts an admitted set most.
 
-Many candidates share one simulated network: each gets a round of its own, after which all buckets are full
+Many candidates share one simulated network. Each gets a round of its own, after which all buckets are full
 and all boards idle again. Rounds are whole periods of the boards' timers apart, so that a candidate meets the
-timers at the same phase in whichever round it is tried.
+timers at the same phase in every round.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ _ELITE: Final = 8
 _SCALES_NS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 _SCATTER_NS: Final = 20_000_000
 _SUSTAINED_S: Final = 8.0
-"""Many periods of the timers: what they take adds up if a switch is used up to its last bit."""
+"""Many periods of the timers, whose work adds up if a switch is used up to its last bit."""
 _TIMERS_SPREAD_NS: Final = 3_000_000
-"""Timers run at most so long after the instant that the bursts aim at."""
+"""Timers run at most this long after the instant that the bursts aim at."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Damage:
-    """How much a pattern hurts: frames lost, then the longest delay over its guarantee."""
+    """How much a pattern hurts. Ordered by frames lost, then by the longest delay over its guarantee."""
 
     lost: int
     worst: float
     late: int = field(default=0, compare=False)
-    """Frames that needed longer than guaranteed."""
+    """Frames that took longer than guaranteed."""
     packets: int = field(default=0, compare=False)
     """Frames that were sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """The worst pattern of a search, and what is needed to see it again."""
+    """The worst pattern that a search found, and what is needed to reproduce it."""
 
     damage: Damage
     bursts: Bursts
     seed: int
-    """Of the network: main loops' and timers' phases."""
+    """Seed of the network, which decides the phases of main loops and timers."""
     history: tuple[tuple[int, float], ...]
     """(patterns tried, longest delay over its guarantee so far)."""
 
 
 def adversary(case: Case, *, generations: int, seed: int) -> Found:
-    """Critical instants, made worse generation by generation, and one long greedy phase. Deterministic."""
+    """Search critical instants, worse in each generation, and try one long greedy phase. Deterministic."""
 
     def next_ones(best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
-        # A part of each generation begins anew, so that no local optimum keeps the search for good.
+        # Part of each generation is new, so that no local optimum traps the search.
         fresh = POPULATION // 4 if best else POPULATION
         more = [critical(case, rng) for _ in range(fresh)]
         while len(more) < POPULATION:
@@ -87,7 +87,7 @@ def adversary(case: Case, *, generations: int, seed: int) -> Found:
 
 
 def random_search(case: Case, *, generations: int, seed: int) -> Found:
-    """As many patterns, each with bursts at independent random instants."""
+    """Try the same number of patterns, each with bursts at independent random instants."""
 
     def next_ones(_best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
         return [scattered(case, rng, within_ns=_SCATTER_NS) for _ in range(POPULATION)]
@@ -105,7 +105,7 @@ def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_ti
     worst = 0.0
     for generation in range(generations):
         candidates = next_ones([bursts for _, _, bursts in ranked], rng)
-        # Half of the best are tried again with other phases of the boards.
+        # Try half of the best again with other phases of the boards.
         candidates = [bursts for _, _, bursts in ranked[: _ELITE // 2]] + candidates
         network_seed = int(rng.integers(1 << 62))
         damages = damage_of(case, candidates, seed=network_seed, aim_timers=aim_timers)
@@ -120,7 +120,7 @@ def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_ti
 def damage_of(
     case: Case, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool = True
 ) -> list[Damage]:
-    """What each candidate does, each in a round of its own."""
+    """Measure what each candidate does, each in a round of its own."""
     profile = _profile(case)
     period_ns = profile.cpu.timers.period_ns.value
     rng = np.random.default_rng(seed)
@@ -134,7 +134,7 @@ def damage_of(
         }
     with runner_of(case) as runner:
         powered = runner.powered(seed=seed, settings=settings)
-    # Instants of a run count from its beginning, phases from power-up.
+    # A run's instants count from its start, phases from power-up.
     first_ns = LEAD_NS + (anchor_ns - powered.now_ns - LEAD_NS) % period_ns
     tail_ns = max(int(bursts.following.max(initial=0)) for bursts in candidates) * max(
         flow.frame_bytes * 8e9 / flow.rate_bps for flow in case.flows

@@ -1,4 +1,4 @@
-"""One random case, carried once: the unit of the evidence, made again from its seed alone."""
+"""One random case, carried once: the unit of the evidence, which its seed alone reproduces."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LONGEST_NS: Final = 400_000_000_000
 _LONGEST_ROUND_NS: Final = 500_000_000
 _SHORTEST_SPAN_NS: Final = 50_000_000
 _DIFFERENT: Final = 256
-"""Critical instants of one trial that are different."""
+"""Number of distinct critical instants in one trial."""
 WAYS: Final = ("bursts", "greedy", "critical", "changes")
-"""How hosts send: the paper's random bursts, all they may for ever, or bursts that meet at a switch. Or flows
+"""How hosts send: the paper's random bursts, all they may for ever, or bursts that meet at a switch; or flows
 come and go while they send."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A case, how it was sent, and what became of it."""
+    """A case, how its hosts sent, and what became of it."""
 
     drawn: Drawn
     way: str
@@ -53,9 +53,9 @@ def trial(
     most_ns: int | None = None,
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Trial:
-    """Carry about so many packets of the seed's case. The same arguments give the same result everywhere.
+    """Carry about this many packets of the seed's case. The same arguments give the same result everywhere.
 
-    To narrow a failure down: `only` these flows send, each as it would among all, and for `most_ns` at most.
+    To narrow a failure down, let `only` these flows send, as they would among all, for at most `most_ns`.
     """
     found = drawn(seed, scheme=scheme, openflow=openflow)
     case = found.case
@@ -71,7 +71,7 @@ def trial(
             most_ns_of_changes = ends_ns
             case, releases = history.case(case), history.offers()
             found = replace(found, case=case)
-        else:  # of the few hosts that were drawn no flow fits: the set that stays is carried
+        else:  # no flow fits between the few hosts that were drawn
             way = "critical"
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in case.flows)
     duration_ns = round(min(max(packets / rate_pps * 1e9, _SHORTEST_NS), _LONGEST_NS, most_ns_of_changes))
@@ -99,7 +99,7 @@ def trial(
 
 
 def narrowed(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple[frozenset[int], int]:
-    """The fewest flows, one by one, and about the shortest time with which a failed trial still fails."""
+    """Narrow a failed trial down: the fewest flows and about the shortest time with which it still fails."""
     seed, most_ns = failed.drawn.seed, failed.duration_ns
     only = frozenset(range(len(failed.drawn.case.admitted)))
 
@@ -115,7 +115,7 @@ def narrowed(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple
 
 
 def _critical(case: Case, rng: np.random.Generator, duration_ns: int) -> list[Instants]:
-    """One critical instant after another, as fast as the buckets fill."""
+    """Return one critical instant after another, as fast as the buckets fill."""
     round_ns = int(min(_LONGEST_ROUND_NS, refill_ns(case) * rng.choice([0.4, 1.0]) + 5_000_000))
     at_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), round_ns)
     drawn_bursts = [critical(case, rng) for _ in range(min(_DIFFERENT, len(at_ns)))]

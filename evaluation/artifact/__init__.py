@@ -1,1 +1,1 @@
-"""A folder of results as an artifact that others can check: one archive, and what verifies it."""
+"""Packs a folder of results into one archive that others can verify."""

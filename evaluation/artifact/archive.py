@@ -1,4 +1,4 @@
-"""The archive: a zip file that comes out the same every time, and that is trusted in nothing when it is read.
+"""The archive: a zip file with reproducible bytes, of which nothing is trusted when it is read.
 
 It has one folder, `ROOT`, with `MANIFEST.json`, which names every other file with its size and checksum.
 """
@@ -23,14 +23,14 @@ from loko.document import InputError
 ROOT: Final = "loko-artifact"
 MANIFEST: Final = "MANIFEST.json"
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""Every file's time, the first that a zip file can tell."""
+"""Time stamp of every file: the earliest that a zip file can express."""
 _PACKED_ALREADY: Final = frozenset({".parquet", ".png"})
 _CHUNK_BYTES: Final = 1 << 20
 _LARGEST_MANIFEST_BYTES: Final = 64 << 20
 _UNIX: Final = 3
 _ENCRYPTED: Final = 1
 _DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
-"""What reading a damaged or unknown zip file raises; `NotImplementedError` is a `RuntimeError`."""
+"""Exceptions from reading a damaged or unknown zip file; `NotImplementedError` is a `RuntimeError`."""
 
 
 class _Stored(BaseModel):
@@ -38,10 +38,10 @@ class _Stored(BaseModel):
 
 
 class ManifestFile(_Stored):
-    """A file of the archive."""
+    """A file of the archive, as listed in the manifest."""
 
     size: int = Field(ge=0)
-    """In bytes."""
+    """Size in bytes."""
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
@@ -50,13 +50,13 @@ class Manifest(_Stored):
 
     format: Literal["loko-artifact-1"] = "loko-artifact-1"
     commit: str
-    """Of the source, and of every result (`evaluation.provenance.commit`)."""
+    """Commit of the source, and of every result (`evaluation.provenance.commit`)."""
     files: dict[str, ManifestFile]
-    """By path from `ROOT`."""
+    """The files, by path from `ROOT`."""
 
 
 def write_archive(path: Path, files: Mapping[str, Path | bytes], *, commit: str) -> Manifest:
-    """Write the files, by path from `ROOT`, and their manifest; the same files give the same bytes."""
+    """Write the files, by path from `ROOT`, and their manifest. The same files give the same bytes."""
     with replacing(path) as part, zipfile.ZipFile(part, "w") as archive:
         listed = {name: _write(archive, name, files[name]) for name in sorted(files)}
         manifest = Manifest(commit=commit, files=listed)
@@ -87,7 +87,7 @@ def _chunks_of(path: Path) -> Iterator[bytes]:
 
 
 class Archive:
-    """An archive that somebody hands in. Nothing is written but by `extract`."""
+    """An archive from somebody else. Only `extract` writes anything."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self._path, self._archive = path, archive
@@ -97,9 +97,9 @@ class Archive:
     @classmethod
     @contextmanager
     def opened(cls, path: Path) -> Iterator[Self]:
-        """Open it, and see that it holds what its manifest names, and nothing else.
+        """Open an archive and check that it holds what its manifest names, and nothing else.
 
-        Raises `InputError`, one line. Checksums are for `check`.
+        Does not compare checksums (see `check`). Raises `InputError`, one line.
         """
         if not path.is_file():
             raise InputError(f"{path}: no such file; give an archive that 'loko bundle' wrote")
@@ -111,7 +111,7 @@ class Archive:
             yield cls(path, archive)
 
     def check(self) -> None:
-        """Read every file and compare its checksum. Raises `InputError` for the first that is another."""
+        """Read every file and compare its checksum. Raises `InputError` for the first that differs."""
         for name, listed in self.manifest.files.items():
             digest, size = hashlib.sha256(), 0
             with self._reading(name) as file:
@@ -122,7 +122,7 @@ class Archive:
                 raise self._refusal(f"{name} is not what the manifest says (SHA-256)")
 
     def extract(self, name: str, target: Path) -> None:
-        """Write one file of the manifest to a path; folders above it are made. Raises `InputError`."""
+        """Write one file of the manifest to a path, and create the folders above it. Raises `InputError`."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with self._reading(name) as file, target.open("wb") as copy:
             shutil.copyfileobj(file, copy, _CHUNK_BYTES)
@@ -136,7 +136,7 @@ class Archive:
             raise self._refusal(f"{name} cannot be read ({error})") from None
 
     def _safe_members(self) -> dict[str, zipfile.ZipInfo]:
-        """By path from `ROOT`: regular files with plain names that stay in `ROOT`, each once."""
+        """Return the members by path from `ROOT`: regular files with plain names within `ROOT`, each once."""
         found: dict[str, zipfile.ZipInfo] = {}
         for info in self._archive.infolist():
             root, *parts = info.filename.split("/")
@@ -177,5 +177,5 @@ class Archive:
 
 
 def _is_plain(part: str) -> bool:
-    """Whether a part of a path names something in its folder, on every system."""
+    """Return whether a part of a path is a plain name in its folder, on every system."""
     return part not in ("", ".", "..") and part.isprintable() and not set(part) & set('\\:*?"<>|')

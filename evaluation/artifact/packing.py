@@ -16,7 +16,7 @@ from loko.document import InputError
 RESULTS: Final = "results"
 """Folder of the results within the archive."""
 SOURCE: Final = "source"
-"""Folder of the source: every file that git knows, so also locks, profiles and labs."""
+"""Folder of the source: every file that git tracks, so locks, profiles and labs as well."""
 _CITATION: Final = "CITATION.cff"
 _README: Final = """\
 # Artifact: Loko, replayed
@@ -40,7 +40,7 @@ checkout of that commit.
 def pack(directory: Path, path: Path) -> Manifest:
     """Write the archive of a folder of results. Raises `InputError`, one line.
 
-    The results must be of the source that is packed with them. The same folder gives the same bytes.
+    The results must come from the source that is packed with them. The same folder gives the same bytes.
     """
     results_files = _results(directory)
     tracked = tracked_files()
@@ -60,7 +60,7 @@ def pack(directory: Path, path: Path) -> Manifest:
 
 
 def _results(directory: Path) -> list[Path]:
-    """The files of every figure, the report, and when they were made."""
+    """Return the files of every figure, the report, and the record of when they were made."""
     report = write_report(directory)
     found = [report, *(path for path in [directory / RUNS] if path.is_file())]
     for result in read_results(directory):

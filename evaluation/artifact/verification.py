@@ -21,16 +21,16 @@ from evaluation.runs import RUNS, read_runs
 from loko.document import InputError
 
 SMALL_PART_S: Final = 60.0
-"""Without a choice figures are replayed, the quickest first, as long as they took no more together."""
+"""If nothing is chosen, the quickest figures are replayed, up to this much time when they were made."""
 COMPARED: Final = (".json", ".parquet", ".svg")
-"""What virtual time gives byte by byte: result, records, picture."""
+"""The files that virtual time reproduces byte by byte: result, records, picture."""
 
 
 class Bundle:
-    """An archive whose checksums are right, with the results of it, which lie in a folder."""
+    """An archive whose checksums are right, and its results in a folder."""
 
     def __init__(self, archive: Archive, folder: Path) -> None:
-        """Check everything and read the results into an empty folder. Raises `InputError`, one line."""
+        """Check everything, and extract the results into an empty folder. Raises `InputError`, one line."""
         archive.check()
         self._files = archive.manifest.files
         self._folder = folder
@@ -47,11 +47,11 @@ class Bundle:
                 raise InputError(f"{one.name}: is of commit {made_by}, the source of {self.commit}")
 
     def __len__(self) -> int:
-        """So many files."""
+        """Return the number of files."""
         return len(self._files)
 
     def chosen(self, names: Sequence[str], *, everything: bool) -> list[FigureResult]:
-        """The figures to be replayed: those named, or all, or a small part. Raises `InputError`."""
+        """Return the figures to replay: those named, or all, or a small part. Raises `InputError`."""
         virtual = {name: one for name, one in self.results.items() if one.mode == "virtual"}
         for name in map(full_name, names):
             if name not in virtual:
@@ -73,7 +73,7 @@ class Bundle:
         return SMALL_PART_S if run is None else run.seconds
 
     def replay(self, chosen: Sequence[FigureResult], *, jobs: int, progress: Progress) -> None:
-        """Replay beside the archive's other results. Raises `InputError` or `RunError`, one line."""
+        """Replay figures beside the archive's other results. Raises `InputError` or `RunError`, one line."""
         if self.commit != commit():
             raise InputError(
                 f"the archive is of commit {self.commit}, this program of {commit()}: take the archive's own"
@@ -90,7 +90,7 @@ class Bundle:
             evaluate(figures, _options(results[0], self._folder, jobs), progress)
 
     def differences(self, result: FigureResult) -> Iterator[str]:
-        """One line for each thing that came out otherwise than in the archive."""
+        """Yield a line for each thing that differs from the archive."""
         for suffix in COMPARED:
             name = f"{short_name(result.name)}{suffix}"
             path, listed = self._folder / name, self._files.get(f"{RESULTS}/{name}")
@@ -109,9 +109,9 @@ class Bundle:
 
 
 def _options(result: FigureResult, out: Path, jobs: int) -> Options:
-    """The options of a replay in virtual time, as the result tells them. Raises `InputError`.
+    """Return the options of a replay in virtual time, as the result states them. Raises `InputError`.
 
-    What names programs or files of a machine is not for virtual time, and is refused.
+    Options that name programs or files of a machine are not for virtual time, and are refused.
     """
     given = result.provenance.options
     refused = set(given) - (names_of_choices() - LIVE_ONLY)
@@ -128,13 +128,13 @@ def _options(result: FigureResult, out: Path, jobs: int) -> Options:
 
 
 def _defaults(result: FigureResult, here: dict[str, Any]) -> dict[str, Any]:
-    """What a result leaves out of its JSON as it is empty."""
+    """Return the empty values that a result leaves out of its JSON."""
     empty = type(result).model_validate(here).model_dump(mode="json")
     return {name: value for name, value in empty.items() if name not in here}
 
 
 def _unlike(there: Any, here: Any, where: str) -> Iterator[str]:
-    """Where two JSON values differ: ``provenance.versions.numpy: 2.1 here, 2.0 in the archive``."""
+    """Yield where two JSON values differ: ``provenance.versions.numpy: 2.1 here, 2.0 in the archive``."""
     if isinstance(there, dict) and isinstance(here, dict):
         for name in sorted(there.keys() | here.keys()):
             yield from _unlike(there.get(name), here.get(name), f"{where}.{name}" if where else name)

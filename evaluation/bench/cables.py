@@ -1,4 +1,4 @@
-"""The cables of a bench, which somebody may pull out: what was measured meanwhile does not count."""
+"""The cables of a bench. Somebody may pull one out; samples taken meanwhile do not count."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from evaluation.runner import RunError
 
 
 class UnpluggedError(RunError):
-    """A cable had no link while a part was measured. To measure that part anew now would be no better."""
+    """A cable had no link while a part was measured. Measuring the part again at once would not help."""
 
 
 def port_cable(port: int) -> str:
-    """What the cable of a port of the switch is called."""
+    """Return the name of the cable of a switch port."""
     return f"the cable of port {port}"
 
 
@@ -22,16 +22,16 @@ class VirtualCables:
 
     def __init__(self) -> None:
         self._out: dict[int, int] = {}
-        """By port: how many frames still enter the switch before its cable is out."""
+        """By port: how many more frames enter the switch before its cable is out."""
         self._lost: set[int] = set()
 
     def unplug(self, port: int, *, after_frames: int = 0) -> None:
-        """Pull the cable of a port out, when so many more frames have entered the switch."""
+        """Pull out the cable of a port after so many more frames have entered the switch."""
         self._out[port] = after_frames
         self._note()
 
     def plug(self, port: int) -> None:
-        """Plug it in again."""
+        """Plug the cable in again."""
         self._out.pop(port, None)
 
     def is_out(self, port: int) -> bool:
@@ -39,21 +39,21 @@ class VirtualCables:
         return self._out.get(port) == 0
 
     def frames_until_out(self, port: int) -> int | None:
-        """How many more frames enter before the cable is out; None: it stays."""
+        """Return how many more frames enter before the cable is out; None if it stays plugged in."""
         return self._out.get(port)
 
     def entered(self, frames: int = 1) -> None:
-        """So many frames have entered the switch, or would have."""
+        """Note that so many frames have entered the switch, or would have."""
         self._out = {port: max(left - frames, 0) for port, left in self._out.items()}
         self._note()
 
     def begin(self) -> None:
-        """Forget which cables were out before."""
+        """Forget cables that were out before; those that still are count again."""
         self._lost.clear()
         self._note()
 
     def unplugged(self) -> str | None:
-        """As `Device.unplugged`."""
+        """See `Device.unplugged`."""
         return named(port_cable(port) for port in (IN_PORT, OUT_PORT) if port in self._lost)
 
     def _note(self) -> None:
@@ -61,5 +61,5 @@ class VirtualCables:
 
 
 def named(cables: Iterable[str]) -> str | None:
-    """Names of cables as one; None if there are none."""
+    """Join the names of cables; None if there are none."""
     return " and ".join(cables) or None

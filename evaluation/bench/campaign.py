@@ -20,20 +20,20 @@ def parts(
     scenario: Scenario | None = None,
     design: Design = Design.FULL,
 ) -> list[Part]:
-    """The parts of these procedures. `scenario` restricts the combinations of Table 1, or else `design`."""
+    """Return the parts of these procedures, restricted by `scenario` if given, else by `design`."""
     extent = Extent(samples=samples, design=design, scenario=scenario)
     return [part for procedure in procedures for part in procedure.parts(extent)]
 
 
 def simulated_parts(procedures: Sequence[Procedure], *, samples: int, design: Design) -> list[Part]:
-    """The same, as far as it makes sense of a switch that is not of the board's kind, in virtual time."""
+    """Return the parts that make sense for a switch of another kind than the board, in virtual time."""
     extent = Extent(samples=samples, design=design)
     makers = [procedure.simulated_parts for procedure in procedures]
     return [part for make in makers if make is not None for part in make(extent)]
 
 
 def every_key() -> set[Key]:
-    """Of all parts that a campaign may have measured, whatever its design."""
+    """Return the keys of all parts that a campaign can measure, whatever its design."""
     return {part.key for design in Design for part in parts(EVERY_PROCEDURE, samples=1, design=design)}
 
 
@@ -46,11 +46,11 @@ def run(
     on_part: Callable[[Part], None],
     on_refusal: Callable[[Part, RunError], None] | None = None,
 ) -> None:
-    """Measure the parts that the store does not hold; `on_part` hears of each one that is complete.
+    """Measure the parts that the store lacks. `on_part` is called for each part that is complete.
 
-    A switch that falls silent, as a Zodiac FX may, is switched off and on where the bench can, and the part
-    is measured anew, once. A part that a switch does not let be measured ends the campaign, unless
-    `on_refusal` wants to hear of it. A cable without link always ends it: `UnpluggedError`.
+    If a switch falls silent, as a Zodiac FX may, the bench power-cycles it if it can, and measures the part
+    once more. A part that still fails ends the campaign, unless `on_refusal` is given, which is then called.
+    A cable without link always ends it, with `UnpluggedError`.
     """
     there = store.complete_among(part.key for part in todo)
     for part in todo:

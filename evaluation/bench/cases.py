@@ -27,7 +27,7 @@ _BARRIER_S: Final = 0.02
 _ENTRY_S: Final = 0.3e-3
 
 _USED: Final[Mapping[str, Any]] = {"in_port": IN_PORT, "dl_vlan": 0xFFFF, **FIELDS}
-"""Fields of the frames that the bench sends, so of the entry that they use."""
+"""Match fields of the frames that the bench sends, and so of the entry that they hit."""
 
 _ORDERED: Final = {Priorities.INCREASING: 1, Priorities.DECREASING: -1}
 
@@ -40,18 +40,18 @@ class Alone:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """As `Match.fields`."""
+        """See `Match.fields`."""
         return () if self.field is None else (self.field,)
 
     @property
     def value(self) -> str:
-        """Its name."""
+        """The name of the match."""
         return f"only-{self.field}" if self.field else "anything"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The dimensions of Table 1 that make a flow table."""
+    """The dimensions of Table 1 that define a flow table."""
 
     entries: int
     match: Match | Alone
@@ -59,7 +59,7 @@ class Table:
     used_entry: UsedEntry = UsedEntry.LAST
     priorities: Priorities = Priorities.INCREASING
     rewrites: int = 1
-    """So often each entry has its action, if that is no OUTPUT. A Zodiac FX obeys four actions."""
+    """How often each entry repeats its action, if that is not OUTPUT. A Zodiac FX obeys four actions."""
     tagged: bool = False
     """Whether the bench's frames come with a VLAN tag; those of Table 1 have none."""
 
@@ -70,19 +70,19 @@ class Table:
 
     @property
     def grown_bytes(self) -> int:
-        """By how much a frame leaves longer than it came."""
+        """By how many bytes a frame is longer when it leaves than when it came; negative if shorter."""
         if self.action in {Action.SET_VLAN_ID, Action.SET_VLAN_PCP}:
             return TAG_BYTES * self.rewrites
         return -TAG_BYTES if self.tagged and self.action is Action.STRIP_VLAN else 0
 
     @property
     def skipped_entries(self) -> int:
-        """As `Case.skipped_entries`."""
+        """See `Case.skipped_entries`."""
         return self._as_case().skipped_entries
 
     @property
     def examined_after_hit(self) -> int:
-        """As `Case.examined_after_hit`."""
+        """See `Case.examined_after_hit`."""
         return self._as_case().examined_after_hit
 
     def _as_case(self) -> Case:
@@ -97,7 +97,7 @@ class Table:
 
 
 def table_of(case: Case) -> Table:
-    """The flow table of a case."""
+    """Return the flow table of a case."""
     return Table(
         entries=case.entries,
         match=case.match,
@@ -108,19 +108,19 @@ def table_of(case: Case) -> Table:
 
 
 def tables(scenario: Scenario | None = None) -> Iterator[tuple[Table, tuple[int, ...]]]:
-    """Every table of Table 1 (or of a part of it), with the lengths of frames that it is measured with."""
+    """Yield the tables of Table 1, or of a part of it, each with the frame lengths to measure it with."""
     chosen = (scenario or Scenario()).cases()
     for table, cases in itertools.groupby(chosen, table_of):
         yield table, tuple(case.frame_bytes for case in cases)
 
 
 def loading_s(entries: int) -> float:
-    """How long a table of so many entries takes to be loaded in real time, roughly."""
+    """Estimate how long it takes to load a table in real time."""
     return _BARRIER_S + entries * _ENTRY_S
 
 
 def flow_mods(table: Table) -> list[bytes]:
-    """The FLOW_MODs that make the table, in its order. Exactly one entry fits the bench's frames."""
+    """Return the FLOW_MODs of a table, in table order. Exactly one entry matches the bench's frames."""
     used = 0 if table.used_entry is UsedEntry.FIRST else table.entries - 1
     return [
         flow_mod(
@@ -135,7 +135,7 @@ def flow_mods(table: Table) -> list[bytes]:
 
 @lru_cache(maxsize=4096)
 def _match(kind: Match | Alone, other: int | None) -> Any:
-    """A match on the bench's frames, or one on something else of the same shape."""
+    """Return a match on the bench's frames, or one of the same shape on something else."""
     fields = {field: _USED[field] for field in kind.fields}
     if other is not None:
         distinguishing = kind.field if isinstance(kind, Alone) else _DISTINGUISHING[kind]
@@ -156,7 +156,7 @@ _DISTINGUISHING: Final = {
 }
 
 
-# Values that none of the bench's frames has, by field and place in the table.
+# Values that no frame of the bench has, by field and place in the table.
 _OTHERS: Final[dict[str, Callable[[int], Any]]] = {
     "in_port": lambda place: 1000 + place,
     "dl_src": lambda place: f"02:00:00:00:02:{place:02x}",

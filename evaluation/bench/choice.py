@@ -17,14 +17,14 @@ from loko.document import PROFILES, find
 
 _INVENTORIES: Final = {".yml", ".yaml"}
 _FORM: Final = "zodiac-fx"
-"""The profile whose cost model a switch without one is measured by."""
+"""The profile that provides the cost model for measuring a switch that has no profile."""
 
 
 Values = dict[str, Any]
 
 
 def form_of(name_or_path: str) -> Values:
-    """The values of a profile as they stand in its file. Raises `InputError`."""
+    """Return the values of a profile as they stand in its file. Raises `InputError`."""
     path = find(name_or_path, PROFILES, ".toml", "profile")
     return tomllib.loads(Path(path).read_text(encoding="utf-8"))
 
@@ -35,17 +35,17 @@ class Choice:
 
     name: str
     form: str
-    """The profile that lends the measured one its form."""
+    """The profile whose form the measured one takes."""
     identity: dict[str, Any]
-    """What its samples depend on."""
+    """What the samples depend on: the profile or the inventory."""
     inventory: Inventory | None
-    """What describes it in real time; None in virtual time."""
+    """The inventory that describes the switch in real time; None in virtual time."""
     is_simulated: bool = False
-    """Whether it is a switch of another kind than the board, in virtual time."""
+    """Whether it is a simulated switch of another kind than the board."""
 
     @contextmanager
     def opened(self, seed: int) -> Iterator[Device]:
-        """The switch, ready to be measured. Raises `InputError` or `RunError`."""
+        """Open the switch, ready to be measured. Raises `InputError` or `RunError`."""
         if self.inventory is None:
             yield virtual_device(self.form, seed=seed)
             return
@@ -56,7 +56,7 @@ class Choice:
 
 
 def choose(device: str) -> Choice:
-    """A profile's name or path, or an inventory's path. Raises `InputError`."""
+    """Find a switch by a profile's name or path, or by an inventory's path. Raises `InputError`."""
     if Path(device).suffix in _INVENTORIES:
         inventory = load_inventory(device)
         form = inventory.profile if isinstance(inventory, Emulator) else _FORM
@@ -66,7 +66,7 @@ def choose(device: str) -> Choice:
 
 
 def virtual_device(form: str, *, seed: int) -> Device:
-    """The switch of a profile in virtual time. Raises `InputError`."""
+    """Return the switch of a profile in virtual time. Raises `InputError`."""
     if form_of(form).get("kind") == KIND:
         return SimulatedSwitch(form, seed=seed)
     return VirtualDevice(form, seed=seed)

@@ -1,4 +1,4 @@
-"""A campaign that somebody has asked for: what of which switch, and where its samples are kept."""
+"""The campaign that a user asked for: which procedures, which switch, and where its samples are kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAMPLES: Final = "samples.sqlite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenCampaign:
-    """Procedures, a switch, a folder."""
+    """The procedures to measure, the switch, and the folder for the samples."""
 
     procedures: tuple[Procedure, ...]
     chosen: Choice
@@ -37,7 +37,7 @@ class ChosenCampaign:
     design: Design
     seed: int
     workers: Workers
-    """What measures in virtual time."""
+    """The workers that measure in virtual time."""
 
     @classmethod
     def of(
@@ -51,7 +51,7 @@ class ChosenCampaign:
         seed: int,
         workers: Workers,
     ) -> Self:
-        """From what the user said. Raises `InputError`."""
+        """Build a campaign from the options of a command. Raises `InputError`."""
         workers.refuse_contradiction()
         chosen = choose(device)
         if chosen.inventory is not None and workers.executor is not Executor.PROCESSES:
@@ -75,11 +75,11 @@ class ChosenCampaign:
         )
 
     def parts(self, design: Design | None = None) -> list[Part]:
-        """All parts, measured or not."""
+        """Return all parts, measured or not."""
         return self._make(design or self.design)()
 
     def estimates(self) -> Iterator[str]:
-        """How long each design takes, a line each."""
+        """Yield a line for each design that says how long it takes."""
         with alone_in(self.folder), self._store() as store:
             for design in Design:
                 todo = self.parts(design)
@@ -87,7 +87,10 @@ class ChosenCampaign:
                 yield f"--design {design}: {line}"
 
     def measure(self) -> Samples:
-        """Measure what is missing; all samples of either design. If nothing is, the switch is left alone."""
+        """Measure what is missing, and return the samples of both designs.
+
+        If nothing is missing, the switch is not touched.
+        """
         todo = self.parts()
         wanted = {part.key for part in todo}
         with alone_in(self.folder), self._store() as store:
@@ -107,7 +110,7 @@ class ChosenCampaign:
             return store.samples(part.key for design in Design for part in self.parts(design))
 
     def left_out(self) -> dict[tuple[Key, int], int]:
-        """How many samples were left out, by part and length of frame."""
+        """Return how many samples were left out, by part and frame length."""
         with self._store() as store:
             keys = [part.key for part in self.parts()]
             return {(part, size): count for part, size, _, count in store.rows(keys)}
@@ -115,7 +118,7 @@ class ChosenCampaign:
     def _measure_what_it_lets(
         self, todo: list[Part], store: SampleStore, tell: Callable[[Part], None]
     ) -> None:
-        """A switch that is not of Loko's kind does not answer every question; say which."""
+        """Measure what can be measured, and print what cannot: some switches do not answer every question."""
         refused: dict[str, list[str]] = {}
 
         def on_refusal(part: Part, error: RunError) -> None:
@@ -133,7 +136,7 @@ class ChosenCampaign:
         return partial(make, self.procedures, samples=self.samples, design=design)
 
     def begun(self) -> str:
-        """The day on which it began."""
+        """Return the day on which the campaign began."""
         with self._store() as store:
             return store.begun
 
@@ -142,7 +145,7 @@ class ChosenCampaign:
         return self.chosen.inventory is not None
 
     def _store(self) -> SampleStore:
-        # What samples depend on; with anything else they are measured anew.
+        # The samples depend on these values. If one changes, all are measured anew.
         parameters = {
             **self.chosen.identity,
             "samples": self.samples,

@@ -1,4 +1,4 @@
-"""What procedures of the control plane share: questions and answers, entries to add, change and delete."""
+"""What the procedures of the control plane share: questions and answers, and changes of entries."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from evaluation.runner import RunError
 from loko.controller.messages import flow_mod
 
 SPACING_NS: Final = 6_000_000
-"""Longer than a board works on any message of the control plane."""
+"""Longer than a board takes for any message of the control plane."""
 _JITTER_NS: Final = 100_000
 TRIES: Final = 3
-"""So often a sample is taken again whose barrier came too late, on average."""
+"""How often, on average, a sample is repeated because its barrier came too late."""
 ASKED_S: Final = 0.012
-"""A message and its reply in real time, roughly."""
+"""Rough duration of a message and its reply in real time."""
 XID: Final = 7
 TABLE_ENTRIES: Final = 128
 OTHER_VLAN: Final = 77
-"""None of the entries matches it."""
+"""No entry matches it."""
 _FIRST_PRIORITY: Final = 100
 _OUT_PORT: Final = 2
 
@@ -31,7 +31,7 @@ _OUT_PORT: Final = 2
 def exchange(
     device: Device, gaps_ns: list[int], segments: tuple[bytes, ...], name: str
 ) -> tuple[ControlFrame, ControlFrame]:
-    """Send segments; the first one's frame, and the first frame of the answer."""
+    """Send segments. Return the first one's frame, and the first frame of the answer."""
     for _ in range(TRIES):
         seen = device.control(gaps_ns, segments)
         first = next((one for one in seen if not one.from_switch), None)
@@ -42,14 +42,14 @@ def exchange(
 
 
 def gaps_ns(samples: int, seed: int) -> list[int]:
-    """Between questions; the same for the same seed."""
+    """Return random gaps between questions; the same seed gives the same gaps."""
     random = np.random.default_rng(seed)
     gaps: list[int] = (SPACING_NS + random.integers(0, _JITTER_NS, samples)).tolist()
     return gaps
 
 
 def taken(device: Device, times: list[int], left_out: int, name: str) -> Taken:
-    """Samples of the question with this name. Raises `RunError` if there is none at all."""
+    """Return the samples of the question with this name. Raises `RunError` if there are none."""
     if not times:
         raise RunError(
             f"{device.name}: this machine stalled during all {left_out} samples of '{name}';"
@@ -59,21 +59,21 @@ def taken(device: Device, times: list[int], left_out: int, name: str) -> Taken:
 
 
 def adds(count: int, actions: int) -> list[bytes]:
-    """FLOW_MODs that add so many different entries."""
+    """Return FLOW_MODs that add this many different entries."""
     return [add(place, actions) for place in range(count)]
 
 
 def add(place: int, actions: int) -> bytes:
-    """FLOW_MOD that adds one of them."""
+    """Return the FLOW_MOD that adds the entry at a place."""
     return table_change(of.OFPFC_ADD, entry_match(place), actions=actions, priority=_FIRST_PRIORITY + place)
 
 
 def entry_match(place: int) -> Any:
-    """What it matches."""
+    """Return the match of the entry at a place."""
     return parser.OFPMatch(dl_type=0x0800, nw_proto=17, tp_dst=7000 + place)
 
 
 def table_change(command: int, match: Any, *, actions: int = 0, priority: int = _FIRST_PRIORITY) -> bytes:
-    """A FLOW_MOD. All have the same cookie, which the Zodiac FX compares in a strict DELETE (quirk 48)."""
+    """Return a FLOW_MOD. All have one cookie, as the Zodiac FX compares it in a strict DELETE (quirk 48)."""
     outputs = [parser.OFPActionOutput(_OUT_PORT, 0xFFFF) for _ in range(actions)]
     return flow_mod(match, outputs, priority=priority, xid=XID, command=command, cookie=1)

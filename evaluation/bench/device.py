@@ -18,7 +18,7 @@ from loko.device import Ports
 
 Instants = NDArray[np.int64]
 ACKNOWLEDGEMENT_NS: Final = 200_000
-"""When the controller of a bench acknowledges that does it at a time of its own choice."""
+"""Delay after which a bench's controller acknowledges a segment, if it can choose the delay itself."""
 MISSING = -1
 """Instant of a frame that a tap did not see."""
 
@@ -30,7 +30,7 @@ class Passage:
     entered_ns: Instants
     left_ns: Instants
     disturbed: NDArray[np.bool_]
-    """Frames during which the host of the bench itself lost time: to be left out and counted."""
+    """Frames during whose passage the bench's own host lost time: to be left out and counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ControlFrame:
     """On the wire, with FCS, without preamble."""
     payload: bytes
     disturbed: bool = False
-    """Whether the host of the bench itself lost time meanwhile: to be left out and counted."""
+    """Whether the bench's own host lost time meanwhile: to be left out and counted."""
 
 
 def wire_of(ports: Ports) -> Wire:
@@ -62,60 +62,60 @@ class Device(Protocol):
     name: str
     wire: Wire
     warm_up_frames: int
-    """So many frames at the beginning of a train do not count: caches, and an emulator's lead, settle."""
+    """Frames at the start of a train that do not count, while caches and an emulator's lead settle."""
 
     @property
     def now_ns(self) -> int:
-        """Where the bench's clock is."""
+        """The current time of the bench's clock."""
 
     @property
     def acknowledgement_ns(self) -> int | None:
-        """So long after a segment of the switch the controller acknowledges it; None: nobody knows."""
+        """Delay from a segment of the switch to the controller's acknowledgement; None if it is unknown."""
 
     @property
     def lateness_ns(self) -> int:
-        """By how much an emulated switch usually misses its own instants; 0 of a real switch.
+        """How late an emulated switch usually is against its own schedule; 0 for a real switch.
 
-        Of frames since `begin`. What takes less than that is not seen in real time. Raises `RunError`.
+        Covers the frames sent since `begin`. Real time cannot resolve anything shorter. Raises `RunError`.
         """
 
     def begin(self, seed: int) -> None:
-        """A part of a campaign begins. What the bench itself draws from now on depends on the seed alone."""
+        """Begin a part of a campaign. From now on, the bench's random choices depend on `seed` alone."""
 
     def unplugged(self) -> str | None:
-        """Which cable of the bench had no link at some instant since `begin`, in words; None if all had."""
+        """Name the cables that had no link at some time since `begin`; None if all had one."""
 
     def revive(self) -> bool:
-        """Switch the switch off and on, as it has fallen silent; whether the bench can. Raises `RunError`."""
+        """Power-cycle a switch that has fallen silent. Return whether the bench can. Raises `RunError`."""
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""
+        """Empty the table, send these FLOW_MODs, and confirm them with a barrier. Raises `RunError`."""
 
     def with_housekeeping(self) -> Device | None:
-        """The same switch with the jobs of its unmodified firmware; None if the bench cannot switch them on.
+        """Return the same switch with the jobs of its unmodified firmware; None if the bench cannot.
 
-        In real time it is so until the next `begin`.
+        In real time this lasts until the next `begin`.
         """
 
     def in_openflow13(self) -> Device | None:
-        """The same switch in a session of OpenFlow 1.3; None if the bench cannot have one with it.
+        """Return the same switch in a session of OpenFlow 1.3; None if the bench cannot open one.
 
-        What it is sent from now on is of that version. In real time it is so until the next `begin`. Raises
-        `RunError`.
+        All messages sent from now on must be of that version. In real time this lasts until the next `begin`.
+        Raises `RunError`.
         """
 
     def without_cpu(self) -> Device | None:
-        """The same switch with OpenFlow switched off: its integrated switch forwards alone. None without one.
+        """Return the same switch with OpenFlow off; None if it, or the bench, has no such mode.
 
-        It has learned where the bench's frames go. A table cannot be loaded.
-        In real time it is so until the next `begin`. Raises `RunError`.
+        The integrated switch then forwards alone, and has learned where the bench's frames go. A table cannot
+        be loaded. In real time this lasts until the next `begin`. Raises `RunError`.
         """
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
-        """Let each frame (without FCS) begin at port 1 so long after the one before, and watch it pass.
+        """Send each frame (without FCS) to port 1, `gaps_ns` after the one before, and watch it pass.
 
-        Frames that cannot begin yet because the link is busy follow as closely as it allows.
+        A frame that is due while the link is busy follows as closely as the link allows.
         """
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """Send each segment on the controller's connection so long after the one before, and watch."""
+        """Send each segment to the switch, `gaps_ns` after the one before. Return the frames seen."""

@@ -1,4 +1,4 @@
-"""Equations 1 to 7 of the paper: from what taps saw to what the switch needed.
+"""Equations 1 to 7 of the paper: from what the taps saw to the time that the switch needed.
 
 A tap stamps the start of frame delimiter, so between two stamps of one frame lie the frame itself and the
 next preamble. Lengths are those on the wire with FCS, without preamble; times are nanoseconds.
@@ -13,22 +13,22 @@ _NS_BITS = 8_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """A link as the equations need it."""
+    """A link, as far as the equations need it."""
 
     rate_bps: int = 100_000_000
     preamble_bytes: int = 8
     """Preamble and start of frame delimiter."""
     gap_bytes: int = 12
     tag_bytes: int = 1
-    """What a frame carries in addition between integrated switch and CPU."""
+    """Bytes that a frame carries in addition between integrated switch and CPU."""
 
     def time_ns(self, length_bytes: int) -> int:
-        """t: how long so many bytes take."""
+        """Return t, the time that so many bytes take on the link."""
         return length_bytes * _NS_BITS // self.rate_bps
 
     @property
     def preamble_ns(self) -> int:
-        """t_{P+SFD}."""
+        """The time of preamble and start of frame delimiter, t_{P+SFD}."""
         return self.time_ns(self.preamble_bytes)
 
 

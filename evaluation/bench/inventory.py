@@ -15,7 +15,7 @@ from loko.document import LABS, Strict, find, read
 
 BENCHES: Final = LABS / "bench"
 _VETH_RATE_BPS: Final = 100_000_000_000
-"""A veth has no rate; at this one, what the equations take off for the wire is a few nanoseconds."""
+"""A veth has no rate. At this one, the wire takes only a few nanoseconds in the equations."""
 _ADDRESS: Final = re.compile(r"(\d+\.\d+\.\d+\.\d+):(\d{1,5})")
 _INTERFACE: Final = re.compile(r"[^\s/:]{1,15}")
 _DATAPATH: Final = re.compile(r"[0-9a-f]{16}")
@@ -25,7 +25,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class Emulator(Strict):
-    """An emulated board in real time; the bench builds everything around it."""
+    """An emulated board in real time. The bench builds everything around it."""
 
     kind: Literal["emulator"]
     name: Name
@@ -35,27 +35,27 @@ class Emulator(Strict):
 
 
 class SoftwareSwitch(Strict):
-    """An Open vSwitch with its datapath in user space; the bench builds everything around it."""
+    """An Open vSwitch with its datapath in user space. The bench builds everything around it."""
 
     kind: Literal["openvswitch"]
     name: Name
     link_rate_bps: Annotated[int, Field(ge=1_000_000)] = _VETH_RATE_BPS
-    """What the equations take for the links. Its links are veths, so there is no need to give it."""
+    """The link rate for the equations. The links are veths, so there is no need to give it."""
     real_time: bool = False
     """Whether its threads get real-time priority, so that other programs do not slow it down."""
 
     def wire(self) -> Wire:
-        """For the equations."""
+        """Return the links as the equations need them."""
         return Wire(rate_bps=self.link_rate_bps, tag_bytes=0)
 
 
 class Port(Strict):
-    """A port of the switch on this machine."""
+    """A port of the switch, as seen from this machine."""
 
     interface: str
-    """What the cable from the port ends in: it sends or receives the frames."""
+    """The interface at the other end of the port's cable, which sends or receives the frames."""
     tap: str | None = None
-    """What sees the frames pass, such as a card behind an optical tap. Default: the interface itself."""
+    """The interface that sees the frames pass, such as a card behind an optical tap. Default: `interface`."""
 
     @field_validator("interface", "tap")
     @classmethod
@@ -66,7 +66,7 @@ class Port(Strict):
 
     @property
     def tap_interface(self) -> str:
-        """The interface with the tap."""
+        """The interface that is tapped."""
         return self.tap or self.interface
 
     @property
@@ -76,10 +76,10 @@ class Port(Strict):
 
 
 class Controller(Port):
-    """Where the switch finds its controller: the bench listens there."""
+    """The link on which the switch finds its controller; the bench listens there."""
 
     listen: str
-    """Address and TCP port that the switch is set to."""
+    """Address and TCP port of the controller, as set in the switch."""
 
     @field_validator("listen")
     @classmethod
@@ -102,16 +102,16 @@ class Controller(Port):
 
 
 class Link(Strict):
-    """The switch's links, as the equations need them."""
+    """The switch's links, as far as the equations need them."""
 
     rate_bps: Annotated[int, Field(ge=1_000_000)] = 100_000_000
     preamble_bytes: Annotated[int, Field(ge=0)] = 8
     gap_bytes: Annotated[int, Field(ge=0)] = 12
     tag_bytes: Annotated[int, Field(ge=0)] = 1
-    """What a frame carries in addition on the way to the CPU; 1 for the Zodiac FX."""
+    """Bytes that a frame carries in addition on the way to the CPU; 1 for the Zodiac FX."""
 
     def wire(self) -> Wire:
-        """For the equations."""
+        """Return the links as the equations need them."""
         return Wire(**self.model_dump())
 
 
@@ -123,7 +123,7 @@ class Hardware(Strict):
     ports: dict[int, Port]
     controller: Controller
     datapath_id: str | None = None
-    """What the switch says of itself, 16 hexadecimal digits; tells it from another one of the same kind."""
+    """The datapath id that the switch reports, 16 hexadecimal digits. Tells switches of one kind apart."""
     link: Link = Link()
     console: str | None = None
     """The board's serial console, such as /dev/ttyACM0; `is-time` switches OpenFlow off and on there."""

@@ -16,33 +16,33 @@ from evaluation.bench.device import Device
 from loko.scenario import Scenario
 
 ROUNDS: Final = 4
-"""So often the smallest costs are measured, in turns; those of messages, too, in a reduced design."""
+"""Rounds in which the smallest costs are measured in turn; in a reduced design, those of messages too."""
 AFTER_RENEWAL: Final = 5
-"""Samples of a message after which the switch has to be switched off and on, in a reduced design."""
+"""Samples, in a reduced design, of a message after which the switch must be power-cycled."""
 
 
 class Apart(IntEnum):
-    """In the place of a length: samples that belong to no frame."""
+    """Takes the place of a frame length for samples that belong to no frame."""
 
     VALUES = 0
-    """Times of messages, or what is counted."""
+    """Times of messages, or counts."""
     CONTEXT = -1
-    """What tells how to read the others: when each was taken, or how late the bench was."""
+    """How to read the other samples: when each was taken, or how late the bench was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a part measures. Its text names the part in stores and for people."""
+    """What a part measures. As text, it names the part in stores and for people."""
 
     procedure: str
     subject: tuple[Hashable, ...]
-    """Of the procedure's own, such as a flow table or a message."""
+    """The case within the procedure, such as a flow table or a message."""
     turn: int = 0
-    """Of a part that is measured several times, which of these times it is."""
+    """Which repetition this is, if the part is measured several times."""
 
     @property
     def name(self) -> str:
-        """Its text within the procedure."""
+        """The text of the key without the procedure's name."""
         name = "/".join(map(str, self.subject))
         return f"{name}/turn {self.turn}" if self.turn else name
 
@@ -56,24 +56,24 @@ class Taken(NamedTuple):
     values: NDArray[np.int64]
     """Times in nanoseconds, or what the procedure counts."""
     left_out: int = 0
-    """How many more were taken that do not count: the bench's own host lost time, or came too late."""
+    """Further samples that do not count, since the bench's host lost time or the bench was too late."""
 
 
 Combinations = Mapping[int, Taken]
-"""By length of frame, or by `Apart`."""
+"""Samples of a part, by frame length or `Apart`."""
 
 Combination = tuple[int, Taken]
-"""One of them."""
+"""One item of `Combinations`."""
 
 Samples = Mapping[Key, Mapping[int, NDArray[np.int64]]]
-"""By part, then by length of frame or `Apart`."""
+"""Samples by part, then by frame length or `Apart`."""
 
 NOTHING: Final = Taken(np.array([], dtype=np.int64))
-"""Of what a switch, or its bench, does not have."""
+"""No samples: the switch, or its bench, lacks what would be measured."""
 
 
 def counts(*values: float, left_out: int = 0) -> Taken:
-    """What was measured once."""
+    """Return counts, or values measured once, as samples (whole numbers)."""
     return Taken(np.array([round(value) for value in values], dtype=np.int64), left_out)
 
 
@@ -83,14 +83,15 @@ class Part:
 
     key: Key
     measure: Callable[[Device, int], Combinations | Iterator[Combination]]
-    """Takes the device and a seed. Combinations that are yielded are kept one by one."""
+    """Measures the part, given the device and a seed. Each combination that it yields is kept at once."""
     expected_s: float = 1.0
-    """How long it takes in real time, roughly."""
+    """Rough duration in real time."""
 
     def measured(self, device: Device, seed: int) -> Iterator[Combination]:
-        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before.
+        """Measure the part, and yield its combinations.
 
-        Raises `UnpluggedError` if a cable had no link meanwhile, whatever the procedure has made of that.
+        Random choices depend only on the campaign's seed and the part's key, not on what was measured before.
+        Raises `UnpluggedError` if a cable had no link meanwhile, whatever the procedure made of that.
         """
         mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
         try:
@@ -117,9 +118,9 @@ class Design(StrEnum):
     """How much of Table 1 is measured."""
 
     FULL = "full"
-    """Every combination: in virtual time a minute, in real time hours."""
+    """Every combination: takes a minute in virtual time, hours in real time."""
     REDUCED = "reduced"
-    """What tells every number: one factor at a time."""
+    """Just enough to find every number: one factor at a time is varied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +128,10 @@ class Extent:
     """How much a campaign measures."""
 
     samples: int
-    """Of each combination."""
+    """Samples of each combination."""
     design: Design = Design.FULL
     scenario: Scenario | None = None
-    """Restricts the combinations of Table 1, in place of the design."""
+    """If given, selects the combinations of Table 1 in place of `design`."""
 
 
 def _all(samples: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -139,40 +140,40 @@ def _all(samples: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A way to measure a switch. Each is a file of `evaluation.bench.procedures`."""
+    """A way to measure a switch. Each has a file of its own in `evaluation.bench.procedures`."""
 
     name: str
-    """Of its command, and of its samples."""
+    """Name of its command, and of its samples."""
     text: str
-    """What its command says of it."""
+    """Help text of its command."""
     parts: Callable[[Extent], Iterator[Part]]
     simulated_parts: Callable[[Extent], Iterator[Part]] | None = None
-    """For a switch that is not of the board's kind, in virtual time; None if it makes no sense there."""
+    """Parts for a simulated switch of another kind than the board; None if they make no sense there."""
     unit: str = "us"
     scale: float = 1000
-    """How many of what is stored make one of the unit."""
+    """How many stored units make one `unit`."""
     shown: Callable[[NDArray[np.int64]], NDArray[np.int64]] = _all
-    """What a row of its table is about, from samples as they are stored."""
+    """Selects the values that a row of the printed table summarises, from samples as they are stored."""
     beside: tuple[Procedure, ...] = ()
-    """What its command measures as well, though it tells no number of a profile."""
+    """Procedures that its command runs as well, although they find no number of a profile."""
 
     def key(self, *subject: Hashable, turn: int = 0) -> Key:
-        """Of one of its parts."""
+        """Return the key of one of its parts."""
         return Key(self.name, subject, turn)
 
     def among(self, samples: Samples) -> dict[Key, Mapping[int, NDArray[np.int64]]]:
-        """Those of its own."""
+        """Return the samples of this procedure only."""
         return {key: by_size for key, by_size in samples.items() if key.procedure == self.name}
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of a profile as a campaign finds it, in the unit of its name."""
+    """A number of a profile as a campaign found it, in the unit that its name ends with."""
 
     value: float
     error: float
-    """Standard error; 0 for what is counted."""
+    """Standard error; 0 for a count."""
     procedures: tuple[str, ...]
-    """The procedures of `loko bench` that tell it."""
+    """The procedures that found it."""
     samples: int
     note: str = ""

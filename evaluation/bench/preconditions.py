@@ -1,8 +1,8 @@
-"""Is a switch of the kind that Loko's model is about? A campaign's numbers against what the model presumes.
+"""Whether Loko's model suits a switch: a campaign's numbers against what the model presumes.
 
-Loko gives hard bounds since the processing time of a case hardly varies (section 3.3.3), and since one slow
-CPU forwards every frame and handles every entry: processing time grows with the table, and capacity follows
-from processing time (equations 6 and 7, within 6 %, section 3.4.2).
+Loko gives hard bounds because the processing time of a case hardly varies (section 3.3.3), and because one
+slow CPU forwards every frame and handles every entry: processing time grows with the table, and capacity
+follows from processing time (equations 6 and 7, within 6 %, section 3.4.2).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
 
 SPREAD: Final = 1.25
-"""p99.9 over p50 up to which a switch counts as deterministic; the worst case is then near the usual one."""
+"""Largest p99.9 over p50 of a deterministic switch, whose worst case is then near the usual one."""
 TAIL: Final = 2.0
-"""Slowest frame over p50 up to which the rest is what a main loop and its timers do now and then."""
+"""Largest time of a frame over p50 that occasional work of a main loop and its timers explains."""
 GROWTH: Final = 1.5
-"""Time at the longest table over that at the shortest, from which on entries count as looked at."""
+"""Smallest ratio of times, longest table to shortest, at which entries count as examined."""
 EQUATION_6: Final = 0.06
 """Error of equation 6 that the paper found (section 3.4.2)."""
 
 SAMPLES: Final = 1000
-"""So many that the slowest in a thousand is one of them."""
+"""Enough samples to contain the slowest in a thousand."""
 SIZES: Final = (64, 306, 1516)
 
 _BURST_FRAMES: Final = 4000
@@ -45,11 +45,11 @@ _MBIT: Final = 1e6
 _P50, _P999 = 50.0, 99.9
 
 Case = tuple[Table, int, int]
-"""A flow table, the turn in which it was measured, length of frame."""
+"""A flow table, the turn in which it was measured, and the frame length."""
 
 
 def reduced_parts(*, samples: int = SAMPLES) -> list[Part]:
-    """Enough to say it of any switch: tables of all sizes; throughput and buffer at the extremes."""
+    """Return parts that suffice for any switch: all table sizes, throughput and buffer at the extremes."""
     scenario = Scenario(
         match=Match.FIVE_TUPLE,
         action=Action.OUTPUT,
@@ -73,7 +73,7 @@ def _buffer_of_any(device: Device, _: int) -> Combinations:
 
 
 def _held(device: Device, size: int) -> Taken:
-    """What the switch holds; nothing if no burst loses a frame."""
+    """Return how many frames the switch holds, or no samples if no burst loses a frame."""
     for way in (buffer.capacity, partial(buffer.capacity_by_one_burst, frames=_BURST_FRAMES)):
         with suppress(buffer.NothingLostError):
             return way(device, size).taken
@@ -82,7 +82,7 @@ def _held(device: Device, size: int) -> Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precondition:
-    """Something that Loko presumes, and what was measured."""
+    """Something that Loko's model presumes, and what was measured."""
 
     name: str
     presumed: str
@@ -93,7 +93,7 @@ class Precondition:
 
 
 def preconditions(samples: Samples, wire: Wire) -> list[Precondition]:
-    """All of them, from the samples of dp-time, throughput and buffer."""
+    """Check all preconditions against the samples of dp-time, throughput and buffer."""
     times = {case: value for case, value in _cases(samples, dp_time.PROCEDURE).items() if len(value)}
     rates = {
         case: float(value[0]) for case, value in _cases(samples, throughput.PROCEDURE).items() if len(value)
@@ -213,9 +213,10 @@ def _spread(times_ns: NDArray[np.int64]) -> float:
 def _extremes(
     times: Mapping[Case, NDArray[np.int64]], middle: Callable[[NDArray[np.int64]], float]
 ) -> tuple[tuple[Case, float], tuple[Case, float]] | None:
-    """Of cases that differ in the number of entries only, the shortest and longest table that differ least.
+    """Find, among cases that differ only in the number of entries, the shortest and the longest table.
 
-    Only tables whose last entry is used: the paper's switch, too, looks at no other if the first one decides.
+    Of all such pairs, the one whose times differ least. Only tables whose last entry is used count: the
+    paper's switch, too, looks at no other entry if the first one matches.
     """
     alike: defaultdict[Case, list[Case]] = defaultdict(list)
     for case in times:
@@ -231,7 +232,7 @@ def _extremes(
 
 
 def _cases(samples: Samples, procedure: Procedure) -> dict[Case, NDArray[np.int64]]:
-    """What a procedure has measured of flow tables."""
+    """Return the samples that a procedure took on flow tables."""
     found = {}
     for key, by_size in procedure.among(samples).items():
         match key.subject:

@@ -1,8 +1,8 @@
-"""A campaign in virtual time in independent tasks: what a part draws does not depend on who measures it.
+"""Measures a campaign in virtual time in independent tasks: samples do not depend on who measures a part.
 
-No replay of points (`evaluation.replay`): on the bench there is one board and no lab, and samples are kept by
-part. Parts are tasks of `evaluation.executor` all the same: on processes of this machine, or on a cluster.
-A worker keeps its board from part to part. Only the process that asks writes samples, each part's at once.
+Nothing here replays points (`evaluation.replay`): the bench has one board and no lab, and keeps samples by
+part. Parts are still tasks of `evaluation.executor`, which run on processes of this machine or on a cluster.
+A worker keeps its board from part to part. Only the calling process writes samples, each part's at once.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from evaluation.bench.store import SampleStore
 from evaluation.executor import Executor, Workers
 
 Parts = Callable[[], list[Part]]
-"""Makes the parts of a campaign. It can be sent to another process: a function or a `partial` of one."""
+"""Makes the parts of a campaign. Must be picklable: a function, or a `partial` of one."""
 
 _WORTH_IT: Final = 25
-"""So many parts take longer than starting another process does."""
+"""Fewer missing parts per process than this are measured faster without starting it."""
 
 
 class _Task(NamedTuple):
-    """A part that is measured wherever there is room. Its samples depend on nothing else."""
+    """A part that any worker may measure. Its samples depend on nothing else."""
 
     form: str
     seed: int
     make_parts: bytes
-    """Pickled, so that a worker sees that its next task is of the same campaign."""
+    """Pickled, so that a worker can tell whether its next task is of the same campaign."""
     key: Key
 
 
@@ -47,9 +47,9 @@ def run(
     workers: Workers,
     on_part: Callable[[Part], None],
 ) -> None:
-    """Measure the parts that the store does not hold, in virtual time on so many processes or a cluster.
+    """Measure the parts that the store lacks, in virtual time on several processes or a cluster.
 
-    `on_part` hears of each part that is complete, also of those that were there. Raises `InputError` or
+    `on_part` is called for each complete part, also for those that the store had. Raises `InputError` or
     `RunError`; what is complete by then is kept.
     """
     todo = make_parts()
@@ -75,7 +75,7 @@ def run(
 
 
 def _measured(task: _Task) -> list[Combination]:
-    """All combinations of a part. Raises `InputError` or `RunError`."""
+    """Measure a part and return all its combinations. Raises `InputError` or `RunError`."""
     campaign_of = (task.form, task.seed, task.make_parts)
     if _bench.of != campaign_of:
         _bench.device = virtual_device(task.form, seed=task.seed)
@@ -85,7 +85,7 @@ def _measured(task: _Task) -> list[Combination]:
 
 
 class _Bench(local):
-    """The board and the parts of a campaign, which a worker keeps for its next task: each thread its own."""
+    """The board and the parts of a campaign that a worker keeps for its next task, one per thread."""
 
     of: tuple[str, int, bytes] | None = None
     device: Device

@@ -1,4 +1,4 @@
-"""What a person sees while a campaign measures: how long it will take, then how far it is."""
+"""What the user sees while a campaign measures: how long it will take, and how far it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS_BETWEEN_LINES: Final = 30.0
 
 
 def announcement(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> str:
-    """One line: how many parts there are to measure and, if time passes by itself, how long they take."""
+    """Return a line that says how many parts are to be measured and, in real time, how long they take."""
     left = [part for part in todo if part.key not in kept]
     line = f"{len(left)} parts to measure"
     if len(left) < len(todo):
@@ -28,9 +28,10 @@ def announcement(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> st
 
 @contextmanager
 def measuring(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> Iterator[Callable[[Part], None]]:
-    """Show progress on standard error, in lines now and then if it is no terminal; yields what to tell of it.
+    """Show progress on standard error. Yields the function to call after each part.
 
-    In virtual time a terminal only is told: nobody waits long.
+    Without a terminal it prints a line now and then; in virtual time it then prints nothing, since nobody
+    waits long.
     """
     left = [part for part in todo if part.key not in kept]
     expected_s = {part.key: part.expected_s if real_time else 1.0 for part in left}
@@ -58,7 +59,7 @@ def measuring(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> Itera
 
 
 def said(seconds: float) -> str:
-    """For people: 40 s, 5 min, 2 h 10 min."""
+    """Format a duration for people: 40 s, 5 min, 2 h 10 min."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     minutes = round(seconds / 60)

@@ -1,7 +1,7 @@
-"""A bench in virtual time around a switch of another kind than the board: the simulator carries its traffic.
+"""A bench in virtual time around a switch of another kind than the board, carried by the simulator.
 
-Such a switch has no costs of messages, and its operating system interrupts it; so only lone frames and a
-flood of frames are of interest (docs/devices.md).
+Such a switch has no costs of messages, and its operating system interrupts it. So only lone frames and floods
+of frames are measured (docs/devices.md).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _FLOW: Final = 1
 _NUMBER_BYTES: Final = 4
 _SPARE_FRAMES: Final = 5
 _OFFERED: Final = 20
-"""More than the shaper lets pass, so that it alone decides about the instants."""
+"""More than the shaper lets pass, so that the shaper alone decides when frames leave."""
 
 
 class SimulatedSwitch:
-    """A software switch on Linux between two hosts. Each train meets it rested."""
+    """A software switch on Linux between two hosts. Each train starts with an idle switch."""
 
     def __init__(self, profile: str, *, seed: int = 0) -> None:
-        """A switch of this profile. Raises `InputError`."""
+        """Set up a switch of this profile. Raises `InputError`."""
         device = load_device(profile)
         if not isinstance(device, LinuxSwitch):
             raise InputError(f"profile '{profile}': is no switch of the kind {KIND}")
@@ -53,41 +53,41 @@ class SimulatedSwitch:
 
     @property
     def acknowledgement_ns(self) -> None:
-        """As `Device.acknowledgement_ns`: its agent takes no time."""
+        """See `Device.acknowledgement_ns`. The switch's agent takes no time."""
 
     @property
     def lateness_ns(self) -> int:
-        """As `Device.lateness_ns`: virtual time waits."""
+        """See `Device.lateness_ns`. Virtual time is never late."""
         return 0
 
     def begin(self, seed: int) -> None:
-        """As `Device.begin`."""
+        """See `Device.begin`."""
         self._random = np.random.default_rng(seed)
         self.cables.begin()
 
     def unplugged(self) -> str | None:
-        """As `Device.unplugged`."""
+        """See `Device.unplugged`."""
         return self.cables.unplugged()
 
     def revive(self) -> bool:
-        """As `Device.revive`: it does not fall silent."""
+        """See `Device.revive`. This switch does not fall silent."""
         return False
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """As `Device.load`."""
+        """See `Device.load`."""
         self._table = list(segments_of(messages))
 
     def with_housekeeping(self) -> None:
-        """As `Device.with_housekeeping`: it has no such jobs."""
+        """See `Device.with_housekeeping`. This switch has no such jobs."""
 
     def in_openflow13(self) -> None:
-        """As `Device.in_openflow13`: its agent is not of this project."""
+        """See `Device.in_openflow13`. This switch's agent is not part of the project."""
 
     def without_cpu(self) -> None:
-        """As `Device.without_cpu`: it does not forward without."""
+        """See `Device.without_cpu`. This switch does not forward without its CPU."""
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
-        """As `Device.send`, but frames of one length at their mean distance."""
+        """See `Device.send`. All frames must have one length; they follow each other at the mean gap."""
         wire, count = self.wire, len(frames)
         size = len(frames[0]) + FCS_BYTES
         slot_ns = wire.time_ns(wire.preamble_bytes + size + wire.gap_bytes)
@@ -122,7 +122,7 @@ class SimulatedSwitch:
         return Passage(entered, left, entered == MISSING)
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """Not of such a switch. Raises `InputError`."""
+        """Raise `InputError`: the simulator has no messages of such a switch."""
         del gaps_ns, segments
         self._refuse()
 

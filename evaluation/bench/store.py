@@ -1,4 +1,4 @@
-"""Samples on disk while a campaign runs: each measured table is kept at once, whatever happens afterwards."""
+"""Samples on disk while a campaign runs. Each measured combination is written at once."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ create table if not exists complete (part text primary key) without rowid;
 
 
 class SampleStore:
-    """A file of samples by part (such as a flow table) and length of frame."""
+    """A file of samples, by part (such as a flow table) and frame length."""
 
     def __init__(self, path: Path, parameters: Mapping[str, Any] | None) -> None:
-        """Open or make it. Samples of a campaign with other parameters are dropped; without any, none are.
+        """Open or create the file. Samples taken with other parameters are dropped; None keeps all.
 
         Raises `InputError`.
         """
@@ -39,7 +39,7 @@ class SampleStore:
         try:
             self._base = sqlite3.connect(path)
             self._base.executescript(_SCHEMA)
-            # Complete after a crash of this process; a power failure may cost the last parts, no more.
+            # Survives a crash of this process. A power failure may cost the last parts, but no more.
             self._base.execute("pragma journal_mode = wal")
             self._base.execute("pragma synchronous = normal")
             row = self._base.execute("select parameters from campaign").fetchone()
@@ -64,33 +64,33 @@ class SampleStore:
 
     @property
     def begun(self) -> str:
-        """The day on which the campaign began, however often it was interrupted since."""
+        """The day on which the campaign began, even if it was interrupted since."""
         row = self._base.execute("select day from beginning").fetchone()
         return str(row[0]) if row else today()
 
     def complete_among(self, parts: Iterable[Key]) -> set[Key]:
-        """Those of these parts that are complete."""
+        """Return those of these parts that are complete."""
         there = {part for (part,) in self._base.execute("select part from complete")}
         return {part for part in parts if str(part) in there}
 
     def keep(self, part: Key, size: int, times: NDArray[np.int64], left_out: int) -> None:
-        """Keep the samples of one combination of a part, from which so many were left out."""
+        """Store the samples of one combination of a part, and how many were left out of them."""
         row = (str(part), int(size), times.astype("<i8").tobytes(), left_out)
         with self._base:
             self._base.execute("insert or replace into sample values (?, ?, ?, ?)", row)
 
     def complete(self, part: Key) -> None:
-        """Note that all combinations of a part are there."""
+        """Note that all combinations of a part are stored."""
         with self._base:
             self._base.execute("insert or replace into complete values (?)", (str(part),))
 
     @property
     def left_out(self) -> int:
-        """Samples that were left out since the bench's host lost time."""
+        """Number of samples that were left out because the bench's host lost time."""
         return int(self._base.execute("select coalesce(sum(disturbed), 0) from sample").fetchone()[0])
 
     def rows(self, parts: Iterable[Key]) -> Iterator[tuple[Key, int, NDArray[np.int64], int]]:
-        """Of these parts: part, size, times in nanoseconds, and how many were left out; in a fixed order."""
+        """Yield part, frame length, times in nanoseconds, and samples left out, in a fixed order."""
         wanted = {str(part): part for part in parts}
         for name, size, times, left_out in self._base.execute(
             "select part, size, times, disturbed from sample order by part, size"
@@ -99,7 +99,7 @@ class SampleStore:
                 yield wanted[name], size, np.frombuffer(times, dtype="<i8").astype(np.int64), left_out
 
     def samples(self, parts: Iterable[Key]) -> Samples:
-        """Those of these parts, as far as they are there."""
+        """Return the samples of these parts, as far as they are stored."""
         found: dict[Key, dict[int, NDArray[np.int64]]] = {}
         for part, size, times, _ in self.rows(parts):
             found.setdefault(part, {})[size] = times

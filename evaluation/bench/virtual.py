@@ -24,16 +24,16 @@ _HEADERS_BYTES: Final = 14 + 20 + 20
 """Ethernet, IP and TCP headers of a frame with OpenFlow bytes."""
 _MIN_FRAME_BYTES: Final = 64
 _PATIENCE_NS: Final = 120_000_000
-"""Longer than a board works on anything, reading its port counters included."""
+"""Longer than a board takes for anything, even reading its port counters."""
 _OUT_MASK: Final = 1 << (OUT_PORT - 1)
 _ERROR: Final = 1
 
 
 class VirtualDevice:
-    """An emulated board on the bench. `load` switches it off and on again, so that nothing is left.
+    """An emulated board on the bench. `load` power-cycles it, so that nothing is left from before.
 
-    The bench keeps the session with the board, which is quick; but replies that need several frames are those
-    of a board that keeps its connection itself.
+    The bench keeps the TCP session for the board, which is quick. If a reply needs several frames, it asks a
+    board that keeps its connection itself (`ConnectedBoard`).
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class VirtualDevice:
         cables: VirtualCables | None = None,
         openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
-        """A board of this profile with these settings, in sessions of this version. Raises `InputError`."""
+        """Set up a board of this profile, with these settings. Raises `InputError`."""
         self.cables = cables or VirtualCables()
         self.name = profile
         self.warm_up_frames = 0
@@ -60,29 +60,29 @@ class VirtualDevice:
 
     @property
     def acknowledgement_ns(self) -> int:
-        """As `Device.acknowledgement_ns`."""
+        """See `Device.acknowledgement_ns`."""
         return ACKNOWLEDGEMENT_NS
 
     @property
     def lateness_ns(self) -> int:
-        """As `Device.lateness_ns`: virtual time waits."""
+        """See `Device.lateness_ns`. Virtual time is never late."""
         return 0
 
     def begin(self, seed: int) -> None:
-        """As `Device.begin`: boards that are switched on from now on have the phases that the seed gives."""
+        """See `Device.begin`. The seed decides the phases of boards that are switched on from now on."""
         self._seed, self._powered = seed, 0
         self.cables.begin()
 
     def unplugged(self) -> str | None:
-        """As `Device.unplugged`."""
+        """See `Device.unplugged`."""
         return self.cables.unplugged()
 
     def revive(self) -> bool:
-        """As `Device.revive`: it does not fall silent."""
+        """See `Device.revive`. This board does not fall silent."""
         return False
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """As `Device.load`."""
+        """See `Device.load`."""
         self._power_on()
         self._table = messages
         self._connect()
@@ -100,11 +100,11 @@ class VirtualDevice:
         self._connected: ConnectedBoard | None = None
         self.now_ns = 0
         self._cut_ns: dict[int, int] = {}
-        """By port: since when its cable is out."""
+        """By port: when its cable was pulled out."""
         self._follow_cables(0)
 
     def _follow_cables(self, at_ns: int) -> None:
-        """Have the board see which cables are out at this instant."""
+        """Tell the board which cables are out at this instant."""
         for port in (IN_PORT, OUT_PORT):
             if self.cables.is_out(port) != (port in self._cut_ns):
                 is_out = self.cables.is_out(port)
@@ -115,7 +115,7 @@ class VirtualDevice:
                     del self._cut_ns[port]
 
     def without_cpu(self) -> VirtualDevice:
-        """As `Device.without_cpu`."""
+        """See `Device.without_cpu`."""
         device = VirtualDevice(self._profile, self._config, seed=self._seed, cables=self.cables)
         device._config["openflow_enabled"] = False
         device._power_on()
@@ -124,13 +124,13 @@ class VirtualDevice:
         return device
 
     def with_housekeeping(self) -> VirtualDevice:
-        """As `Device.with_housekeeping`. Each call is another start of the board, at other phases."""
+        """See `Device.with_housekeeping`. Each call starts the board anew, at other phases."""
         self._powered += 1
         seed = int(np.random.SeedSequence([self._seed, self._powered, 1]).generate_state(1)[0])
         return VirtualDevice(self._profile, {**self._config, "ofchecks": True}, seed=seed, cables=self.cables)
 
     def in_openflow13(self) -> VirtualDevice:
-        """As `Device.in_openflow13`. Each call is another start of the board, at other phases."""
+        """See `Device.in_openflow13`. Each call starts the board anew, at other phases."""
         self._powered += 1
         seed = int(np.random.SeedSequence([self._seed, self._powered, 2]).generate_state(1)[0])
         return VirtualDevice(
@@ -146,7 +146,7 @@ class VirtualDevice:
         self._ask(self._dialect.features_request)
 
     def _ask(self, segment: bytes) -> list[bytes]:
-        """Send a segment and wait; the replies."""
+        """Send a segment, wait, and return the replies."""
         self._board.segment(self.now_ns, segment)
         replies = [output.data for output in self._settled(self.now_ns) if output.kind == "controller"]
         for reply in replies:
@@ -155,7 +155,7 @@ class VirtualDevice:
         return replies
 
     def _settled(self, from_ns: int) -> list[switch_emulator.Output]:
-        """Let time pass from this instant until the board has nothing more to give."""
+        """Let time pass from this instant until the board gives nothing more, and return all that it gave."""
         outputs: list[switch_emulator.Output] = []
         self.now_ns = from_ns
         while True:
@@ -167,7 +167,7 @@ class VirtualDevice:
             outputs += new
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
-        """As `Device.send`."""
+        """See `Device.send`."""
         board, wire = self._board, self.wire
         first = number_of(frames[0])
         if first is None:
@@ -198,7 +198,7 @@ class VirtualDevice:
         return Passage(entered, left, np.zeros(len(frames), dtype=np.bool_))
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """As `Device.control`."""
+        """See `Device.control`."""
         if any(segment[1] == self._dialect.statistics_request for segment in segments):
             return self._asked_by_frames(gaps_ns, segments)
         board, wire = self._board, self.wire
@@ -227,5 +227,5 @@ class VirtualDevice:
 
 
 def _frame_bytes(payload: bytes) -> int:
-    """Length on the wire of the first frame that carries so much to or from the controller."""
+    """Return the length on the wire of the first frame that carries this payload."""
     return max(_HEADERS_BYTES + min(len(payload), SEGMENT_BYTES) + FCS_BYTES, _MIN_FRAME_BYTES)

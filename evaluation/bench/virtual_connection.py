@@ -1,7 +1,7 @@
-"""A board that keeps its TCP connection itself, and the controller's end of it, in virtual time.
+"""A board that keeps its TCP connection itself, and the controller at its other end, in virtual time.
 
 A reply longer than a segment leaves the board as several frames, as a real one's does. The controller
-acknowledges each at once; its cable carries whatever it is given, also two frames at a time.
+acknowledges each frame at once. Its cable carries whatever it is given, even two frames at the same time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NATIVE_PORT: Final = 4
 _NATIVE_MASK: Final = 1 << (_NATIVE_PORT - 1)
 _MAC: Final = bytes.fromhex("020000000008")
 _ADDRESS: Final = bytes((10, 0, 1, 8))
-"""Where a board with its factory settings looks for its controller."""
+"""The controller's address in the factory settings of a board."""
 _TCP_PORT: Final = 6633
 _WINDOW: Final = 65_535
 _WORD: Final = 1 << 32
@@ -36,22 +36,22 @@ _ERROR, _ECHO_REQUEST = 1, 2
 
 
 class ConnectedBoard:
-    """A board with ``control = "network"`` and its controller."""
+    """A board with ``control = "network"``, and its controller."""
 
     def __init__(
         self, profile: str, config: Mapping[str, object], seed: int, wire: Wire, dialect: Dialect
     ) -> None:
-        """Switch it on and wait until it has connected. Raises `RunError`."""
+        """Switch the board on and wait until it has connected. Raises `RunError`."""
         self._name, self._wire, self._dialect = profile, wire, dialect
         self._board = switch_emulator.Board(profile, {**config, "control": "network"}, seed)
         self._now_ns = 0
         self._arrivals: list[tuple[int, int, bytes, bool]] = []
-        """When what arrives at the board, and whether it is a frame as a whole or a segment's payload."""
+        """What will arrive at the board: instant, order, data, and whether that is a whole frame."""
         self._numbers = itertools.count()
         self._peer_mac = self._peer_address = b""
         self._peer_port = 0
         self._sent = self._received = 0
-        """Sequence numbers: the next one of ours, and the next one that the board owes."""
+        """Sequence numbers: our next one, and the next one that we expect from the board."""
         self._greeted = False
         for _ in self._until(_CONNECT_NS):
             if self._greeted:
@@ -72,7 +72,7 @@ class ConnectedBoard:
             raise RunError(f"{self._name}: the board does not confirm its table: {said}")
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """As `Device.control`."""
+        """See `Device.control`."""
         wire, seen = self._wire, []
         begin = free = self._now_ns
         for gap, payload in zip(gaps_ns, segments, strict=True):
@@ -91,7 +91,7 @@ class ConnectedBoard:
         return sorted(seen, key=lambda one: one.at_ns)
 
     def _until(self, end_ns: int) -> Iterator[ControlFrame]:
-        """Let time pass, with what arrives until then; frames of the board with OpenFlow bytes."""
+        """Let time pass, with what arrives meanwhile. Yields the board's frames with OpenFlow bytes."""
         while True:
             arrival = self._arrivals[0][0] if self._arrivals else end_ns
             due = self._board.poll_at()
@@ -112,7 +112,7 @@ class ConnectedBoard:
                 return
 
     def _hear(self, departed_ns: int, frame: bytes) -> Iterator[ControlFrame]:
-        """A frame of the board reaches the controller, which reacts."""
+        """Let the controller receive a frame of the board and react to it."""
         length = _on_the_wire(len(frame))
         heard_ns = departed_ns + self._wire.preamble_ns + self._wire.time_ns(length)
         packet = dpkt.ethernet.Ethernet(frame).data

@@ -1,4 +1,4 @@
-"""Is the switch wired as its inventory says? What was observed, and the one line that says what is wrong."""
+"""Compares a switch's wiring with its inventory: what was observed, and one line that says what is wrong."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
-    """What the inventory says."""
+    """The wiring that the inventory describes."""
 
     ports: Mapping[int, Port]
     controller: Controller
     datapath_id: int | None
-    """None: any."""
+    """None accepts any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What became of a few probes. Ports are the inventory's unless they are said to be the switch's."""
+    """What became of a few probes. Port numbers are the inventory's, except where they are the switch's."""
 
     datapath_id: int | None = None
-    """Of the switch that connected; None if none did."""
+    """Datapath id of the switch that connected; None if none did."""
     control_tap_saw: bool = False
-    """Whether the tap at the controller's link saw what controller and switch said."""
+    """Whether the tap on the controller's link saw the messages of controller and switch."""
     arrived_at: Mapping[int, int | None]
-    """By port: at which port of the switch frames arrived that its interface sent; None: at none."""
+    """By port: the port of the switch at which frames from its interface arrived; None if at none."""
     came_out_at: Mapping[int, Set[int]]
-    """By port of the switch: at which ports' interfaces frames appeared that it was told to send there."""
+    """By port of the switch: the ports at whose interfaces the frames that it sent there appeared."""
     taps_at_entrance: Set[int]
-    """Ports whose taps saw the frames that went to port 1."""
+    """Ports whose taps saw the frames sent to port 1."""
     taps_at_exit: Set[int]
-    """Ports whose taps saw the frames that port 2 sent."""
+    """Ports whose taps saw the frames sent by port 2."""
 
 
 NOTHING = Observations(
@@ -43,11 +43,11 @@ NOTHING = Observations(
     taps_at_entrance=frozenset(),
     taps_at_exit=frozenset(),
 )
-"""As if every cable were cut."""
+"""What would be observed if every cable were cut."""
 
 
 def diagnose(wiring: Wiring, seen: Observations) -> str | None:
-    """What is wrong and how to mend it, in one line; the first thing of several. None if nothing is."""
+    """Return, in one line, the first thing that is wrong and how to mend it; None if nothing is."""
     for examine in (_connection, _exchanged_ports, _cables, _taps):
         if problem := examine(wiring, seen):
             return problem

@@ -1,5 +1,5 @@
 """What live results from this machine are worth, and what would make them better.
 
-`facts` are what is known of a machine, `probes` finds them out, `judgement` says what they mean (it touches
-nothing, so machines of every kind can be judged in tests), `commands` shows it.
+`facts` is what is known of a machine, `probes` finds it out, `judgement` says what it means (without side
+effects, so tests can judge machines of every kind), `commands` shows it.
 """

@@ -1,4 +1,4 @@
-"""Network cards, for real boards and their taps: offloads and time stamps, as ethtool tells them."""
+"""Network cards for real boards and their taps: offloads and time stamps, as reported by ethtool."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _CHANGING_FRAMES = {
     "generic-segmentation-offload": "gso",
     "tcp-segmentation-offload": "tso",
 }
-"""Offloads that merge or cut frames, and ethtool's name for setting them."""
+"""Offloads that merge or split frames, with the names by which ethtool sets them."""
 
 _HARDWARE_STAMPS = ("hardware-transmit", "hardware-receive")
 
 
 def adapters() -> tuple[Adapter, ...]:
-    """Every interface with a device behind it."""
+    """Return every interface that has a device behind it."""
     return tuple(_adapter(path) for path in sorted(_INTERFACES.iterdir()) if (path / "device").exists())
 
 
@@ -57,6 +57,6 @@ def _hardware_stamps(name: str) -> bool | None:
 
 
 def stamps_in_hardware(shown: str) -> bool:
-    """Whether the answer of ``ethtool -T`` names stamps of both directions (it has no JSON before 2025)."""
+    """Return whether the answer of ``ethtool -T`` names stamps of both directions (no JSON before 2025)."""
     words = set(shown.split())
     return all(word in words for word in _HARDWARE_STAMPS)

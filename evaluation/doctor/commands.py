@@ -61,7 +61,7 @@ def _print(diagnoses: list[Diagnosis], *, quick: bool) -> None:
     for diagnosis in diagnoses:
         sign = Text.from_markup(_SIGNS[diagnosis.level])
         sign.align("left", _SIGN_WIDTH)
-        # Not cut nor folded: what is found may be a path, what is to be changed a command to copy.
+        # Neither cut nor wrapped: findings may be paths, and changes commands to copy.
         console.print(sign, f"{diagnosis.what:<{width}}", diagnosis.found, soft_wrap=True, highlight=False)
         for said, text in (("means", diagnosis.means), ("change", diagnosis.change)):
             if text:

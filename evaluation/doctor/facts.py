@@ -1,4 +1,4 @@
-"""What is known of a machine. None stands for what could not be found out."""
+"""What is known about a machine. None stands for what could not be found out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Cores:
     emulator: int
     """Number of the core on which the emulator's thread polls."""
     emulator_alone: bool
-    """Whether the emulator need not share its core with the rest of the lab."""
+    """Whether the emulator has a core that it does not share with the rest of the lab."""
     isolated: bool
     """Whether the kernel keeps other programs off that core (``isolcpus``)."""
     siblings: Sequence[int]
@@ -30,7 +30,7 @@ class Clocks:
     source: str
     """Clock source of the kernel, such as tsc."""
     read_ns: float
-    """Median time of one reading of the monotonic clock."""
+    """Median time to read the monotonic clock."""
     step_ns: int
     """How far the wall clock, which stamps packets, was set against the monotonic one meanwhile."""
 
@@ -40,12 +40,12 @@ class Noise:
     """Stalls of a thread that polls as the live emulator does."""
 
     scheduling: str
-    """What the kernel gave the thread."""
+    """The scheduling that the kernel gave the thread."""
     duration_ns: int
     threshold_ns: int
-    """Shorter gaps are no stalls."""
+    """Shorter gaps do not count as stalls."""
     stalls: Sequence[tuple[int, int]]
-    """Beginning and duration of each."""
+    """Start and duration of each stall."""
 
     @property
     def worst_ns(self) -> int:
@@ -53,7 +53,7 @@ class Noise:
         return max((duration for _, duration in self.stalls), default=0)
 
     def excused_share(self, under_way_ns: int) -> float:
-        """Share of the time in which a packet that is under way for so long meets a stall.
+        """Return the share of time in which a packet that is under way for this long meets a stall.
 
         A late packet counts against the switch only if it met none.
         """
@@ -72,44 +72,44 @@ class Adapter:
     name: str
     driver: str
     offloads: Sequence[str] | None
-    """Offloads that are on and keep frames from passing as they are on the wire."""
+    """Offloads that are on, and pass frames on differently from how they are on the wire."""
     hardware_stamps: bool | None
     """Whether the card stamps what it receives and what it sends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """Something the kernel was asked to make, or a program that was looked for."""
+    """Something that live runs need: a feature of the kernel, tried out, or a program, looked for."""
 
     name: str
     there: bool | None
-    """None: it could not be tried without root."""
+    """None if it could not be tried without root."""
     change: str
-    """What would bring it."""
+    """How to get it."""
     backends: Sequence[str] = ()
-    """The only backends that need it; without any: every live run does."""
+    """The only backends that need it. If empty, every live run does."""
     optional: bool = False
-    """Whether these also work without it, if not as well."""
+    """Whether these also work without it, although less well."""
     found: str = ""
-    """Where it is, or which version."""
+    """Its path or version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All of it."""
+    """All facts of a machine."""
 
     kernel: str
     root: bool
     parts: Sequence[Requirement]
     cores: Cores
     deadline: bool | None
-    """Whether the kernel gives `SCHED_DEADLINE` with a whole core."""
+    """Whether the kernel grants `SCHED_DEADLINE` with a whole core."""
     clocks: Clocks
     noise: Noise | None
     no_noise: str = ""
     """Why noise was not measured, if it was not."""
     load: float
-    """Processes that ran or wanted to, on average over the minute before."""
+    """Number of processes that ran or wanted to run, on average over the minute before."""
     steal_share: float | None
     """Share of the processors' time that a hypervisor gave to others during the measurement."""
     virtual_machine: bool

@@ -1,4 +1,4 @@
-"""What the facts of a machine mean for live results. Pure: facts in, diagnoses out."""
+"""What the facts of a machine mean for live results. A pure function: facts in, diagnoses out."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Final
 from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Requirement
 
 UNDER_WAY_NS: Final = 4_130_000
-"""A packet of figure 17 that keeps its guarantee is under way for at most so long (Loko, section 6.1)."""
+"""Longest time that a packet of figure 17 may take to keep its guarantee (Loko, section 6.1)."""
 
 MOST_EXCUSED: Final = 0.05
-"""With stalls over more of the time, a run says little: too many late packets would be excused."""
+"""With stalls over a larger share of time, a run says little: too many late packets are excused."""
 
 SLOW_CLOCK_NS: Final = 300.0
-"""A clock that is read through a system call or from a device; the emulator reads it in every pass."""
+"""A slower clock is read by a system call or from a device; the emulator reads it in every pass."""
 
 LARGEST_STEP_NS: Final = 20_000
-"""A wall clock that is set by more spoils delays; less may be the spread of reading two clocks."""
+"""A wall clock that is set by more spoils delays. Less may be the spread of reading two clocks."""
 
 MOST_STEAL: Final = 0.01
 
@@ -29,16 +29,16 @@ class Level(StrEnum):
 
     OK = "ok"
     NOTE = "note"
-    """Worth knowing; live results can be trusted all the same."""
+    """Worth knowing, but live results can be trusted."""
     DOUBTFUL = "doubtful"
-    """Live runs work, but their delays say too little of the switches."""
+    """Live runs work, but their delays say too little about the switches."""
     MISSING = "missing"
-    """Without it there is no live run."""
+    """Live runs are impossible without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One line of what the doctor says."""
+    """One line of the doctor's output."""
 
     what: str
     level: Level
@@ -50,12 +50,12 @@ class Diagnosis:
 
 
 def trusted(diagnoses: Sequence[Diagnosis]) -> bool:
-    """Whether live runs are possible here and their delays can be taken for the switches'."""
+    """Return whether live runs are possible here, with delays that are those of the switches."""
     return all(diagnosis.level in (Level.OK, Level.NOTE) for diagnosis in diagnoses)
 
 
 def judge(facts: Facts) -> list[Diagnosis]:
-    """One diagnosis for each thing that matters for live results."""
+    """Return one diagnosis for each thing that matters for live results."""
     return [
         _root(facts),
         *map(_part, facts.parts),

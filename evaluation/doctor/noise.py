@@ -15,7 +15,7 @@ _MARGIN_S = 30
 
 
 def measure(cpu: int, seconds: int) -> Noise:
-    """Poll on a core for so long. The limit for real-time threads, lifted meanwhile, is restored.
+    """Poll on a core for this many seconds. Lifts the limit for real-time threads meanwhile.
 
     Raises `RunError` if the emulator is not built, or cannot measure.
     """
@@ -34,7 +34,7 @@ def measure(cpu: int, seconds: int) -> Noise:
 
 
 def parse(status: int, output: str, complaint: str) -> Noise:
-    """What the emulator printed. Raises `RunError` if that is no measurement."""
+    """Parse what the emulator printed. Raises `RunError` if it is not a measurement."""
     if status != 0:
         said = (complaint.strip().splitlines() or ["no message"])[-1]
         raise RunError(f"the emulator cannot measure: {said}: run 'make setup'")

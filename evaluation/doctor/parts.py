@@ -1,4 +1,4 @@
-"""What live runs are made of: tried or looked for, one by one."""
+"""What live runs need, tried or looked for one by one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from evaluation.live.confinement import NEW_TREE
 from evaluation.live.programs import PACKAGES, TWIN_PACKAGES, emulator, locate
 
 WHOLE_CORE = ("--sched-runtime", "1000000", "--sched-deadline", "1000000", "--sched-period", "1000000")
-"""What the emulator asks of `SCHED_DEADLINE`, in the words of ``chrt``."""
+"""What the emulator requests of `SCHED_DEADLINE`, as options of ``chrt``."""
 
 _TIMEOUT_S = 10.0
 
 _USERS = {"twin": ("ovs",), "mininet-link": ("mininet-link",)}
-"""The backends of what is named after them."""
+"""Which backends need a part, by the first word of its name."""
 
 _COARSE_BACKENDS = ("ovs", "mininet-link")
 
@@ -60,16 +60,16 @@ _COARSE = {
         "sch_netem; without it the queue has 1000 places",
     ),
 }
-"""What the coarse backends are made of: how to try it, and the modules of the kernel that it needs."""
+"""What the coarse backends need: a script that tries it, and the kernel modules behind it."""
 
 
 def parts(*, root: bool) -> tuple[Requirement, ...]:
-    """Every part, those that all live runs need first."""
+    """Return every part; those that all live runs need come first."""
     return (*_kernel(root=root), *_programs(), *_coarse(root=root))
 
 
 def works(command: Sequence[str]) -> bool:
-    """Whether a command ends with success."""
+    """Return whether a command succeeds."""
     program = locate(command[0])
     if program is None:
         return False
@@ -100,7 +100,7 @@ def _programs() -> Iterator[Requirement]:
 
 
 def _coarse(*, root: bool) -> Iterator[Requirement]:
-    """What the backends `ovs` and `mininet-link` need beside all that."""
+    """Yield what the backends `ovs` and `mininet-link` need besides."""
     for program, package in TWIN_PACKAGES.items():
         if program not in PACKAGES:
             yield _program(program, package, _COARSE_BACKENDS)

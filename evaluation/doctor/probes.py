@@ -1,4 +1,4 @@
-"""Finds out the facts of this machine, by trying. Nothing is changed: what is made, is made in namespaces."""
+"""Finds out the facts of this machine, by trying. Nothing is changed: all that it makes is in namespaces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PAIR_READINGS = 50
 
 
 def gather(seconds: int, waiting: Callable[[str], None]) -> Facts:
-    """All facts; the noise is measured for so many seconds. `waiting` is told what is being done."""
+    """Gather all facts. Measures noise for this many seconds; `waiting` is told what is being done."""
     root = os.geteuid() == 0
     plan = CorePlan.here()
     load = psutil.getloadavg()[0]
@@ -78,13 +78,13 @@ def _cores(plan: CorePlan) -> Cores:
 
 
 def _read_ns() -> float:
-    """Python's own part is in it, some tens of nanoseconds: it is there to tell 50 ns from 1 us."""
+    """Return the median time of a clock reading. Python adds tens of ns, so it only tells 50 ns from 1 us."""
     readings = [time.clock_gettime_ns(time.CLOCK_MONOTONIC) for _ in range(_CLOCK_READINGS)]
     return statistics.median(later - earlier for earlier, later in itertools.pairwise(readings))
 
 
 def _wall_offset_ns() -> int:
-    """The wall clock's lead over the monotonic one; of many readings the one that took least time."""
+    """Return the wall clock's lead over the monotonic one, from the quickest of many readings."""
     pairs = []
     for _ in range(_PAIR_READINGS):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -102,7 +102,7 @@ def _steal_share(before: Any, after: Any) -> float | None:
 
 
 def _seconds(times: Any) -> Iterable[float]:
-    """A guest's time is in the user's already."""
+    """Yield the times that add up to all. A guest's time is part of the user's."""
     return (
         getattr(times, name)
         for name in ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -115,7 +115,7 @@ def _cpu_flags() -> set[str]:
 
 
 def _numbers(text: str | None) -> set[int]:
-    """What a list of the kernel such as ``0,2-3`` names."""
+    """Parse a list of the kernel such as ``0,2-3``."""
     found: set[int] = set()
     for span in filter(None, (text or "").split(",")):
         first, _, last = span.partition("-")

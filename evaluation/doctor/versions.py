@@ -1,4 +1,4 @@
-"""Versions of what takes part in live runs, as the programs tell them."""
+"""Versions of the programs that take part in live runs, as they report them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIMEOUT_S = 5.0
 
 
 def versions() -> dict[str, str]:
-    """By name; what is not there or does not tell is left out."""
+    """Return versions by name. Programs that are missing or report none are left out."""
     found = {"python": platform.python_version(), "os-ken": importlib.metadata.version("os-ken")}
     asked = {**_ASKED, "zodiac-fx": (str(emulator()), "--version")}
     for name, (program, option) in asked.items():

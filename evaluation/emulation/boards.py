@@ -1,6 +1,6 @@
 """Emulated boards in real time, without root, each with its own connection to the controller.
 
-Alone, nothing is cabled between them and each has its own time; `evaluation.emulation.traffic` cables them.
+Alone, the boards are not cabled, and each has its own time; `evaluation.emulation.traffic` cables them.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from loko.lab import Lab, Switch
 
 _IDLE_S: Final = 0.05
 _AHEAD_NS: Final = 50_000
-"""A board with work to do runs ahead of the clock by such steps until it has answered."""
+"""A board with work to do runs ahead of the clock in such steps until it has answered."""
 _MOST_AHEAD_NS: Final = 20_000_000
 
 
 class BoardTime(Protocol):
-    """A board at the pace of the clock. What it gives out is taken by `EmulatedBoard.take`."""
+    """A board that follows the clock. `EmulatedBoard.take` carries out what it gives out."""
 
     def connected(self) -> None:
-        """The TCP session is established."""
+        """Tell the board that its TCP session is established."""
 
     def disconnected(self) -> None:
-        """The TCP session is gone."""
+        """Tell the board that its TCP session is gone."""
 
     def segment(self, data: bytes) -> None:
-        """The payload of one TCP segment from the controller."""
+        """Give the board the payload of one TCP segment from the controller."""
 
     def hurry(self) -> Iterator[list[switch_emulator.Output]]:
-        """Run ahead of the clock, if it may, step by step until the caller has its answer."""
+        """Run ahead of the clock, if the board may, step by step until the caller has its answer."""
 
 
 class LoneBoard:
-    """A board with a time of its own, so that it may run ahead of the clock to answer."""
+    """A board with a time of its own, which may run ahead of the clock to answer."""
 
     def __init__(self, board: switch_emulator.Board) -> None:
         self._board = board
@@ -54,24 +54,24 @@ class LoneBoard:
         self._now_ns = 0
 
     def connected(self) -> None:
-        """As `BoardTime` says."""
+        """See `BoardTime`."""
         self._board.connected(self._clock())
 
     def disconnected(self) -> None:
-        """As `BoardTime` says."""
+        """See `BoardTime`."""
         self._board.disconnected(self._clock())
 
     def segment(self, data: bytes) -> None:
-        """As `BoardTime` says."""
+        """See `BoardTime`."""
         self._board.segment(self._clock(), data)
 
     def hurry(self) -> Iterator[list[switch_emulator.Output]]:
-        """As `BoardTime` says."""
+        """See `BoardTime`."""
         for _ in range(_MOST_AHEAD_NS // _AHEAD_NS):
             yield self.advance(_AHEAD_NS)
 
     def advance(self, ahead_ns: int = 0) -> list[switch_emulator.Output]:
-        """Let time pass; what the board gave out."""
+        """Let time pass, and return what the board gave out."""
         self._now_ns = self._clock() + ahead_ns
         self._board.advance(self._now_ns)
         return self._board.outputs()
@@ -82,7 +82,7 @@ class LoneBoard:
 
 
 class EmulatedBoard:
-    """The connection of one board. It connects, is disconnected and connects again as the real one does."""
+    """The connection of one board, which connects, disconnects and connects again as the real one does."""
 
     def __init__(self, name: str, board: BoardTime, controller: tuple[str, int]) -> None:
         self._name = name
@@ -92,7 +92,7 @@ class EmulatedBoard:
         self._connecting: asyncio.Task[None] | None = None
 
     def take(self, outputs: Iterable[switch_emulator.Output]) -> bool:
-        """Carry out what the board gave out; whether it has said something to the controller."""
+        """Carry out what the board gave out. Return whether it has sent something to the controller."""
         spoke = False
         for output in outputs:
             if output.kind == "controller" and self._writer is not None:
@@ -170,7 +170,7 @@ def free_of_control_cost(profile: str, folder: Path) -> str:
 
 
 def profile_of(switch: Switch) -> Profile:
-    """What a board is made of. Raises `InputError` if the switch is something else."""
+    """Return the profile of a board. Raises `InputError` if the switch is something else."""
     if not isinstance(switch.profile, Profile):
         raise InputError(
             f"{switch.name}: {switch.profile.name} is no board that can be emulated beside a service"
@@ -179,7 +179,7 @@ def profile_of(switch: Switch) -> Profile:
 
 
 def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board]:
-    """The boards of a lab, at 0. Their TCP sessions are kept for them. Raises `InputError`."""
+    """Power up the boards of a lab, at time 0. The caller keeps their TCP sessions. Raises `InputError`."""
     with tempfile.TemporaryDirectory() as folder:
         boards = {}
         for number, (name, switch) in enumerate(lab.switches.items()):
@@ -193,7 +193,7 @@ def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board
 
 
 async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
-    """Run the boards, each by itself, until cancelled."""
+    """Run the boards, each in its own time, until cancelled."""
     async with asyncio.TaskGroup() as tasks:
         for name, board in power_up(lab, free_control=free_control).items():
             tasks.create_task(_run(name, LoneBoard(board), controller))

@@ -1,7 +1,7 @@
-"""A lab's boards, cables and hosts in one virtual time, for as long as anybody wants.
+"""A lab's boards, cables and hosts in one virtual time, without an end.
 
-Unlike a run of `switch_emulator.Network` it has no end, and flows, control messages and connections may come
-and go meanwhile. It does no I/O and knows no clock.
+Unlike in a run of `switch_emulator.Network`, flows, control messages and connections may come and go
+meanwhile. It does no I/O and knows no clock.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from loko.serve.delays import Observation
 _FCS_BYTES: Final = 4
 _NS_PER_S: Final = 1_000_000_000
 _KEPT_FRAMES: Final = 1_000
-"""Of a host, the last frames that belong to no flow."""
+"""How many of the last frames that belong to no flow are kept for each host."""
 
 
 class CabledLab:
-    """Everything happens in order of time: what is caused at an instant never lies before it."""
+    """Boards, cables and hosts whose events happen in order of time, never before their cause."""
 
     def __init__(self, lab: Lab, boards: Mapping[str, switch_emulator.Board]) -> None:
-        """The boards are powered up and at 0. Raises `InputError` if a switch is of another kind."""
+        """Take boards that are powered up, at time 0. Raises `InputError` if a switch is of another kind."""
         self._lab = lab
         self._boards = boards
         self._peer = dict(lab.cables())
@@ -59,7 +59,7 @@ class CabledLab:
     # Time.
 
     def advance(self, to_ns: int) -> None:
-        """Let everything happen until then."""
+        """Let everything happen up to this instant."""
         while self._events and self._events[0][0] <= to_ns:
             at_ns, _, happen = heapq.heappop(self._events)
             self.now_ns = max(self.now_ns, at_ns)
@@ -67,7 +67,7 @@ class CabledLab:
         self.now_ns = max(self.now_ns, to_ns)
 
     def next_ns(self) -> int | None:
-        """When something happens next."""
+        """Return when something happens next; None if nothing is planned."""
         return self._events[0][0] if self._events else None
 
     def _at(self, at_ns: int, happen: Callable[[int], None]) -> None:
@@ -77,29 +77,29 @@ class CabledLab:
     # Boards and their controller.
 
     def connected(self, name: str) -> None:
-        """The session of a board with its controller is established."""
+        """Tell a board that its session with the controller is established."""
         self._boards[name].connected(self.now_ns)
         self._touched(name)
 
     def disconnected(self, name: str) -> None:
-        """The session is gone."""
+        """Tell a board that its session is gone."""
         self._boards[name].disconnected(self.now_ns)
         self._touched(name)
 
     def segment(self, name: str, data: bytes) -> None:
-        """The payload of one TCP segment from the controller."""
+        """Give a board the payload of one TCP segment from the controller."""
         self._boards[name].segment(self.now_ns, data)
         self._touched(name)
 
     def said(self) -> Iterable[tuple[str, list[switch_emulator.Output]]]:
-        """What boards have said since the last call, but frames."""
+        """Return all outputs of the boards since the last call, except frames."""
         for name, outputs in self._said.items():
             if outputs:
                 self._said[name] = []
                 yield name, outputs
 
     def _touched(self, name: str) -> None:
-        """A board was called: take what it gives out, and note when it wants to be called again."""
+        """Take what a board gives out after a call, and plan the next call it wants."""
         board = self._boards[name]
         for output in board.outputs():
             if output.kind == "frame":
@@ -125,7 +125,7 @@ class CabledLab:
                 self._carry(Endpoint(node=name, port=port), output.data, output.at_ns)
 
     def _carry(self, end: Endpoint, frame: bytes, begun_ns: int) -> None:
-        """A frame begins at one end of a cable: a host's tap sees its beginning, a board its end."""
+        """Carry a frame along a cable. A host's tap sees it when it starts, a board when it ends."""
         far = self._peer.get(end)
         if far is None:
             return
@@ -152,7 +152,7 @@ class CabledLab:
                 del self._senders[name], self._numbers[sender.number]
                 self._hosts[sender.flow.source].remove(sender)
                 self._arm(sender.flow.source)
-        self._taps.watch(set(self._senders))  # first without those that begin anew under an old name
+        self._taps.watch(set(self._senders))  # first drop those that start anew under an old name
         self._taps.watch(set(wanted))
         for name, flow in wanted.items():
             if name not in self._senders:
@@ -175,13 +175,13 @@ class CabledLab:
         self._arm(host)
 
     def taken(self, host: str) -> list[bytes]:
-        """Take the frames that reached a host and belong to no flow of it."""
+        """Take the frames that reached a host and belong to none of its flows."""
         frames = list(self._others[host])
         self._others[host].clear()
         return frames
 
     def observations(self) -> list[Observation]:
-        """What the hosts' taps have seen since the last call."""
+        """Return what the hosts' taps have seen since the last call."""
         return list(self._taps.observations(self.now_ns))
 
     def _add(self, sender: ConformingSender) -> None:
@@ -191,7 +191,7 @@ class CabledLab:
         self._arm(sender.flow.source)
 
     def _arm(self, host: str) -> None:
-        """See to it that the host sends when the first of its flows may and its line is free."""
+        """Plan for the host to send when its first flow may and its line is free."""
         first = min((sender.next_ns for sender in self._hosts[host]), default=None)
         if first is None:
             self._turn[host] = None

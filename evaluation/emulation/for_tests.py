@@ -1,6 +1,6 @@
 """A board, or a whole lab, for tests of other people's controllers, without root.
 
-`evaluation.emulation.pytest_plugin` makes fixtures of them.
+`evaluation.emulation.pytest_plugin` offers them as fixtures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from loko.lab import Lab
 _BOOTED_NS: Final = 3_000_000_000
 _TRIP_NS: Final = 1_000_000
 _ANSWER_NS: Final = 10_000_000
-"""Enough for any answer and any frame: a full table takes a board 2 ms."""
+"""Enough time for any answer and any frame: a board with a full table takes 2 ms."""
 _HELLO: Final = bytes.fromhex("0100000800000001")
 _FEATURES_REQUEST: Final = bytes.fromhex("0105000800000002")
 _ECHO_REQUEST: Final = 2
@@ -29,7 +29,7 @@ _ECHO_REPLY: Final = bytes.fromhex("01030008")
 _PORTS: Final = range(1, 5)
 _STEP_NS: Final = 500_000_000
 _SIGNALS: Final = frozenset({b"connect", b"close", b"attach", b"detach", b"eeprom"})
-"""Events that are no news to a test."""
+"""Events that mean nothing to a test."""
 _PATIENCE_S: Final = 10.0
 _PAUSE_S: Final = 0.01
 _Value = TypeVar("_Value")
@@ -45,7 +45,7 @@ class Message(Protocol):
 
 
 class DrivenBoard:
-    """A Zodiac FX in virtual time, with a session in OpenFlow 1.0 whose other end is the test.
+    """A Zodiac FX in virtual time, with an OpenFlow 1.0 session that the test controls.
 
     Nothing runs in the background: time passes only in these methods. The board's echo requests are answered.
     """
@@ -55,9 +55,9 @@ class DrivenBoard:
         self.board = switch_emulator.Board(config=config)
         self.now_ns = _BOOTED_NS
         self.messages: list[bytes] = []
-        """All that the board has sent to the controller, such as PACKET_IN, but echo requests."""
+        """All messages that the board has sent to the controller, such as PACKET_IN, except echo requests."""
         self.events: list[str] = []
-        """What it was told to do that it cannot, and frames that it ignores: what and why."""
+        """What the board was told to do but cannot, and frames that it ignores, with the reasons."""
         self._left: dict[int, bytes] = {}
         self.board.advance(self.now_ns)
         self.board.outputs()
@@ -69,9 +69,9 @@ class DrivenBoard:
         self.messages.clear()
 
     def send(self, message: bytes | Message) -> list[bytes]:
-        """Send one OpenFlow message, in one TCP segment; gives what the board says within 10 ms.
+        """Send one OpenFlow message in one TCP segment. Return what the board replies within 10 ms.
 
-        Raises `ValueError` for more than the 536 bytes that a segment to the board holds.
+        Raises `ValueError` if the message exceeds the 536 bytes that a segment to the board holds.
         """
         if not isinstance(message, bytes):
             message.serialize()
@@ -86,20 +86,20 @@ class DrivenBoard:
         return self.messages[before:]
 
     def frame(self, port: int, data: bytes) -> dict[int, bytes]:
-        """Let a frame, without FCS, arrive on a port 1 .. 4; gives the frame that leaves by each port."""
+        """Let a frame, without FCS, arrive at a port 1 .. 4. Return the frame that leaves, by port."""
         self.board.frame(self.now_ns, port, data)
         self._left = {}
         self.wait(_ANSWER_NS)
         return self._left
 
     def flows(self) -> list[switch_emulator.Flow]:
-        """The flow table in its real order."""
+        """Return the flow table, in the board's own order."""
         return self.board.flows()
 
     def wait(self, duration_ns: int) -> None:
         """Let time pass."""
         end_ns = self.now_ns + duration_ns
-        while self.now_ns < end_ns:  # in steps, or an echo request would be answered too late
+        while self.now_ns < end_ns:  # in steps, so that echo requests are answered in time
             self.now_ns = min(self.now_ns + _STEP_NS, end_ns)
             self.board.advance(self.now_ns)
             self._take(self.board.outputs())
@@ -117,13 +117,16 @@ class DrivenBoard:
 
 
 class RunningNetwork:
-    """The boards and hosts of a lab in real time, whose boards connect to a controller over TCP.
+    """The boards and hosts of a lab in real time; the boards connect to a controller over TCP.
 
-    They live in a thread of this process, from entering the context until leaving it.
+    They run in a thread of this process while the context is entered.
     """
 
     def __init__(self, lab: Lab, controller: tuple[str, int]) -> None:
-        """`controller` is its address and TCP port. Raises `InputError` if a switch is no Zodiac FX."""
+        """Prepare the network. `controller` is an address and a TCP port.
+
+        Raises `InputError` if a switch is no Zodiac FX.
+        """
         self._lab = TrafficLab(lab, controller, free_control=False)
         self._loop = asyncio.new_event_loop()
         self._begun = Event()
@@ -131,11 +134,11 @@ class RunningNetwork:
         self._living: asyncio.Task[None] | None = None
 
     def flows(self, switch: str) -> list[switch_emulator.Flow]:
-        """The flow table of a switch in its real order."""
+        """Return the flow table of a switch, in the switch's own order."""
         return self._there(self._lab.boards[switch].flows)
 
     def send(self, host: str, frame: bytes) -> None:
-        """Let a host send a frame, given without FCS."""
+        """Let a host send a frame, without FCS."""
         self._there(lambda: self._lab.cabled.send(host, frame))
 
     def received(self, host: str) -> list[bytes]:
@@ -143,7 +146,7 @@ class RunningNetwork:
         return self._there(lambda: self._lab.cabled.taken(host))
 
     def wait_until(self, holds: Callable[[], object], *, timeout_s: float = _PATIENCE_S) -> None:
-        """Wait until something holds. Raises `TimeoutError` if it does not in time."""
+        """Wait until `holds` returns something true. Raises `TimeoutError` if it does not in time."""
         end_s = time.monotonic() + timeout_s
         while not holds():
             if time.monotonic() > end_s:
@@ -178,7 +181,7 @@ class RunningNetwork:
             self._loop.close()
 
     def _there(self, action: Callable[[], _Value]) -> _Value:
-        """Do something in the thread that the boards belong to."""
+        """Do something in the thread that owns the boards, and return its result."""
 
         async def do() -> _Value:
             return action()

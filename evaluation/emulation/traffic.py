@@ -1,7 +1,7 @@
-"""The cabled lab at the pace of the clock: boards that a controller talks to, and hosts that send.
+"""The cabled lab at the pace of the clock: boards that talk to a controller, and hosts that send.
 
-Its time never runs ahead of the clock, and falls behind where the machine cannot keep up: then everything in
-it is slower, and the delays in it are what they were.
+Its time never runs ahead of the clock. If the machine cannot keep up, its time falls behind: everything in it
+is then slower, but the delays in it stay the same.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from loko.serve.delays import Observation
 
 _STEP_S: Final = 0.002
 _MOST_AT_ONCE_NS: Final = 10_000_000
-"""Virtual time in one go; connections are served in between."""
+"""Longest step of virtual time; connections are served between steps."""
 _REPORT_S: Final = 0.25
 
 
 class PacedLab:
-    """Follows the clock, by so much at a time."""
+    """Makes a cabled lab follow the clock, in steps of limited length."""
 
     def __init__(self, cabled: CabledLab) -> None:
         self.cabled = cabled
         self._behind_ns = time.monotonic_ns() - cabled.now_ns
 
     def advance(self) -> None:
-        """Let time pass, up to now if that is not too much at once; what is left out is left out for good."""
+        """Let time pass up to now, but not more than the limit. The excess is skipped for good."""
         wanted_ns = time.monotonic_ns() - self._behind_ns
         too_much_ns = wanted_ns - self.cabled.now_ns - _MOST_AT_ONCE_NS
         if too_much_ns > 0:
@@ -44,34 +44,34 @@ class PacedLab:
 
 
 class CabledBoard:
-    """One board of the cabled lab; see `BoardTime`. It answers in its own time."""
+    """A board of the cabled lab; see `BoardTime`. It shares its time, so it cannot run ahead to answer."""
 
     def __init__(self, name: str, lab: PacedLab) -> None:
         self._name = name
         self._lab = lab
 
     def connected(self) -> None:
-        """As `BoardTime` says."""
+        """See `BoardTime`."""
         self._lab.advance()
         self._lab.cabled.connected(self._name)
 
     def disconnected(self) -> None:
-        """As `BoardTime` says."""
+        """See `BoardTime`."""
         self._lab.advance()
         self._lab.cabled.disconnected(self._name)
 
     def segment(self, data: bytes) -> None:
-        """As `BoardTime` says."""
+        """See `BoardTime`."""
         self._lab.advance()
         self._lab.cabled.segment(self._name, data)
 
     def hurry(self) -> Iterator[list[switch_emulator.Output]]:
-        """It cannot: others share its time."""
+        """Yield nothing: others share the board's time, so it cannot run ahead."""
         return iter(())
 
 
 class TrafficLab:
-    """The boards, their connections, and the traffic that the service's flows allow."""
+    """The boards, their connections, and the traffic of the service's flows."""
 
     def __init__(self, lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
         self.boards = power_up(lab, free_control=free_control)
@@ -82,7 +82,7 @@ class TrafficLab:
         }
 
     async def run(self, report: Callable[[Sequence[Observation]], None] = report) -> None:
-        """Live until cancelled; `report` is told what the hosts' taps have seen."""
+        """Run until cancelled. `report` receives what the hosts' taps have seen."""
         report_s = time.monotonic() + _REPORT_S
         while True:
             self._lab.advance()

@@ -1,6 +1,6 @@
-"""Probes along a cable between this machine and a switch: where they arrive there, and where they come out.
+"""Probes along a cable between this machine and a switch: where they arrive, and where they come out.
 
-The switch's table is empty, so it tells its controller of every frame.
+The switch's table is empty, so it sends every frame to its controller.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from evaluation.runner import RunError
 from loko.controller.messages import PROTOCOL, serialized
 
 _SESSIONS: Final = 3
-"""A board whose session broke under what else it was sent is examined in a new one, so often at most."""
+"""How many sessions a switch is examined in, at most: other frames sent to it may break one."""
 _PROBES: Final = 3
 _PROBE_BYTES: Final = 64
 _PAUSE_S: Final = 0.005
 _ANSWER_S: Final = 0.5
 _IN_PORT_AT: Final = 14
 _DATA_AT: Final = 18
-"""Places in a PACKET_IN of OpenFlow 1.0."""
+"""Offsets in a PACKET_IN of OpenFlow 1.0."""
 
 
 def refuse_unless_broken(endpoint: ControllerEndpoint, name: str, error: RunError, session: int) -> None:
-    """Raise what an examination found, unless its session broke: end that one, so that another follows.
+    """Raise what an examination found; but if its session broke, end that, so that another one follows.
 
-    `session` counts the switch's from 1; the last one that may break raises `RunError`, too.
+    `session` is the number of the switch's session, from 1. If the last one breaks as well, this raises
+    `RunError`.
     """
     if endpoint.is_alive():
         raise error
@@ -45,10 +46,10 @@ def refuse_unless_broken(endpoint: ControllerEndpoint, name: str, error: RunErro
 
 
 def arrival(endpoint: ControllerEndpoint, interface: str) -> int | None:
-    """Send probes from an interface; where they arrive at the switch, as it tells for want of an entry.
+    """Send probes from an interface. Return the port of the switch at which they arrive; None if at none.
 
-    One at a time: a board that tells of several before they are acknowledged may break its session: quirk
-    15.
+    The switch reports the port since it has no entry for them. One probe is sent at a time: a board that
+    reports several before they are acknowledged may break its session (quirk 15).
     """
     endpoint.messages()
     with packet_socket(interface, 0) as sender:
@@ -60,7 +61,7 @@ def arrival(endpoint: ControllerEndpoint, interface: str) -> int | None:
 
 
 def _told(endpoint: ControllerEndpoint) -> int | None:
-    """The port of entry of a probe that the switch tells of; None if it tells of none in time."""
+    """Return the port at which the switch says a probe came in; None if it says nothing in time."""
     deadline = time.monotonic() + _ANSWER_S
     while (left_s := deadline - time.monotonic()) > 0:
         for message in endpoint.messages(left_s):
@@ -73,7 +74,7 @@ def _told(endpoint: ControllerEndpoint) -> int | None:
 
 
 def let_out(endpoint: ControllerEndpoint, port: int) -> None:
-    """Have the switch send probes at a port."""
+    """Have the switch send probes out of a port."""
     for number in range(_PROBES):
         message = parser.OFPPacketOut(
             PROTOCOL,
@@ -89,5 +90,5 @@ def let_out(endpoint: ControllerEndpoint, port: int) -> None:
 
 
 def probes(seen: Iterable[Seen], *, passive: bool = True) -> bool:
-    """Whether there are probes; those that an interface itself sent count at a tap of its own only."""
+    """Return whether probes were seen: incoming ones if the tap is passive, else those that were sent."""
     return any(number_of(one.data) is not None and one.outgoing is not passive for one in seen)

@@ -19,32 +19,32 @@ _HEADER: Final = struct.Struct("!BBHI")
 _ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY = 1, 2, 3, 6
 PACKET_IN: Final = 10
 ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
-"""Types of messages that a switch sends unasked: echo, packet in, flow removed, port status."""
+"""Types of messages that a switch sends unasked: echo request, packet in, flow removed, port status."""
 _TABLE_FULL: Final = {1: bytes.fromhex("00030000"), 4: bytes.fromhex("00050001")}
-"""By version on the wire: type and code of the error FLOW_MOD_FAILED about a table that is full."""
+"""Type and code of the error that a FLOW_MOD found the table full, by version on the wire."""
 _ANSWER_S: Final = 30.0
 _FEATURES_S: Final = 4.0
-"""A connection that a board has given up stays mute; the next one follows."""
+"""A connection that a board has given up stays silent; another one follows."""
 _ALIVE_S: Final = 2.0
 _CHUNK_BYTES: Final = 65536
 _SO_RCVBUFFORCE: Final = 33
 _RECEIVE_BYTES: Final = 16 << 20
-"""Room for the PACKET_INs of the longest train."""
+"""Enough for the PACKET_INs of the longest train."""
 
 
 class ControllerEndpoint:
     """A listening socket and the session of one switch."""
 
     def __init__(self, address: str, port: int) -> None:
-        """Listen. Raises `RunError` if the address cannot be had."""
+        """Listen at this address. Raises `RunError` if that is impossible."""
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # While a train is sent nobody reads, and a board whose connection is full does nothing else.
+        # Nobody reads while a train is sent, and a board whose connection is full does nothing else.
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         with contextlib.suppress(PermissionError):
             self._listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
         self.openflow = OpenFlow.V1_0
-        """Version of the sessions that begin from now on."""
+        """Version of the sessions that start from now on."""
         self._session: socket.socket | None = None
         self._bytes = b""
         try:
@@ -59,7 +59,10 @@ class ControllerEndpoint:
         self.address, self.port = self._listener.getsockname()
 
     def accept(self, timeout_s: float) -> int | None:
-        """Take a switch's new connection, agree on `openflow`; its datapath id, or None if none comes."""
+        """Accept a switch's new connection and agree on `openflow`.
+
+        Returns the switch's datapath id, or None if no switch comes in time.
+        """
         deadline = time.monotonic() + timeout_s
         while (left_s := deadline - time.monotonic()) > 0:
             self._listener.settimeout(left_s)
@@ -81,7 +84,7 @@ class ControllerEndpoint:
         return None
 
     def wait_closed(self, timeout_s: float) -> bool:
-        """Wait until the switch ends its connection, answering its echo requests; whether it does in time."""
+        """Answer echo requests until the switch ends its connection. Return whether it did so in time."""
         deadline = time.monotonic() + timeout_s
         while self._session is not None and (left_s := deadline - time.monotonic()) > 0:
             try:
@@ -91,7 +94,7 @@ class ControllerEndpoint:
         return self._session is None
 
     def is_alive(self) -> bool:
-        """Whether the switch still answers. One whose session is broken (quirks 14, 15) does not."""
+        """Return whether the switch still answers. One with a broken session (quirks 14, 15) does not."""
         try:
             self._confirm(timeout_s=_ALIVE_S)
         except RunError:
@@ -99,13 +102,13 @@ class ControllerEndpoint:
         return True
 
     def hang_up(self) -> None:
-        """End the session, so that the switch begins another."""
+        """End the session, so that the switch starts another one."""
         if self._session is not None:
             self._session.close()
             self._session = None
 
     def write(self, segment: bytes) -> None:
-        """Send a segment. Raises `RunError` without a connection."""
+        """Send a segment. Raises `RunError` if there is no connection."""
         if self._session is None:
             raise RunError(f"controller: no switch is connected to {self.address}:{self.port}")
         try:
@@ -114,17 +117,17 @@ class ControllerEndpoint:
             raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
 
     def exchange(self, segment: bytes) -> None:
-        """Send a segment, and read what has come before it. Raises `RunError`."""
+        """Send a segment, and read what the switch has sent. Raises `RunError`."""
         self.write(segment)
         self._messages(0.0)
 
     def ask(self, segment: bytes, kind: int, *, timeout_s: float = _ANSWER_S) -> bytes:
-        """Send a segment and wait for a message of a type. Raises `RunError`, also if an error comes."""
+        """Send a segment and wait for a message of this type. Raises `RunError`, also on an error message."""
         self.write(segment)
         return self.expect(kind, timeout_s=timeout_s)
 
     def expect(self, kind: int, *, timeout_s: float = _ANSWER_S) -> bytes:
-        """Wait for a message of a type. Raises `RunError`, also if an error comes."""
+        """Wait for a message of this type. Raises `RunError`, also on an error message."""
         deadline = time.monotonic() + timeout_s
         while True:
             for message in self._messages(max(deadline - time.monotonic(), 0)):
@@ -136,11 +139,14 @@ class ControllerEndpoint:
                 raise RunError(f"the switch sends no message of type {kind} within {timeout_s:g} s")
 
     def messages(self, wait_s: float = 0.0) -> list[bytes]:
-        """What has come, echo requests answered; waits for something at most so long. Raises `RunError`."""
+        """Return the messages that have come, or wait for some for up to `wait_s`. Raises `RunError`.
+
+        Echo requests are answered and left out.
+        """
         return self._messages(wait_s)
 
     def load(self, messages: list[bytes]) -> None:
-        """Send messages without reply, each segment confirmed by a barrier. Raises `RunError`."""
+        """Send messages that have no reply; a barrier confirms each segment. Raises `RunError`."""
         for segment in segments_of(messages):
             self.write(segment)
             self._confirm()
@@ -174,12 +180,13 @@ class ControllerEndpoint:
             raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
         if not data:
             raise RunError("controller: the switch closed the connection")
-        # What a board says while its last message is not acknowledged may break its session (quirk 15).
+        # Acknowledge at once: what a board sends before its last message is acknowledged may break its
+        # session (quirk 15).
         self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         self._bytes += data
 
     def close(self) -> None:
-        """End the session and listen no longer."""
+        """End the session and stop listening."""
         self.hang_up()
         self._listener.close()
 
@@ -193,7 +200,7 @@ class ControllerEndpoint:
 
 
 def _described(error: bytes) -> str:
-    """An OpenFlow error in one line."""
+    """Describe an OpenFlow error in one line."""
     if error[_HEADER.size : _HEADER.size + 4] == _TABLE_FULL.get(error[0]):
         return (
             "the switch's table is full: a Zodiac FX keeps the memory of what other messages deleted;"

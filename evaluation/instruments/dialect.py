@@ -1,4 +1,4 @@
-"""What a bench says to a switch in either version of OpenFlow: to greet it, to wait, to empty its tables."""
+"""What a bench says to a switch in either version of OpenFlow: greeting, barrier, emptying of its tables."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from loko.scenario import OpenFlow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """Messages of a version as bytes, and types of messages by what they mean."""
+    """Messages of one version as bytes, and the types of messages by their meaning."""
 
     hello: bytes
-    """Names this version alone, so the session speaks it."""
+    """Names this version alone, so that the session uses it."""
     features_request: bytes
     barrier_request: bytes
     echo_request: bytes
@@ -30,7 +30,7 @@ class Dialect:
     """Empties the tables."""
     barrier_reply: int
     statistics_request: int
-    """Asks for what may need several segments."""
+    """Request whose reply may need several segments."""
 
 
 DIALECTS: Final[Mapping[OpenFlow, Dialect]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Frames that carry a number: what is sent to see when, and whether, it comes out of a switch, and where."""
+"""Frames that carry a number, to see whether, when and where each comes out of a switch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UDP_IN: Final = 5000
 UDP_OUT: Final = 6000
 TOS: Final = 0
 VLAN: Final = 5
-"""Of those that come with a tag."""
+"""VLAN of the frames that carry a tag."""
 _LABEL: Final = 9
 _BOTTOM_OF_STACK: Final = 0x100
 FIELDS: Final[Mapping[str, Any]] = MappingProxyType(
@@ -38,26 +38,26 @@ FIELDS: Final[Mapping[str, Any]] = MappingProxyType(
         "tp_dst": UDP_OUT,
     }
 )
-"""What a match of OpenFlow 1.0 sees of a frame, but for its port and its VLAN."""
+"""The fields of a frame that a match of OpenFlow 1.0 compares, except port and VLAN."""
 _TRAILER: Final = b"loko"
 
 
 class Shape(Enum):
-    """What a numbered frame is."""
+    """The protocols of a numbered frame."""
 
     UDP = "udp"
     TAGGED = "tagged"
     """UDP with a VLAN tag."""
     TCP = "tcp"
-    """A segment of no connection."""
+    """A TCP segment that belongs to no connection."""
     MPLS = "mpls"
-    """UDP under one label."""
+    """UDP under one MPLS label."""
 
 
 def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, shape: Shape = Shape.UDP) -> bytes:
-    """A frame, without FCS. It carries `number`, which no action of Table 1 touches.
+    """Return a frame, without FCS, that carries `number`, which no action of Table 1 changes.
 
-    `udp` is its destination port, which tells frames for different entries apart, also if it is one of TCP.
+    `udp` is the destination port, also for TCP. It distinguishes frames for different entries.
     """
     return _frame(frame_bytes, udp, shape)[:-4] + number.to_bytes(4, "big")
 
@@ -83,12 +83,12 @@ def _frame(frame_bytes: int, port_out: int, shape: Shape) -> bytes:
 
 
 def announcement() -> bytes:
-    """A frame, without FCS, from where numbered frames go: a switch that learns finds the port by it."""
+    """Return a frame, without FCS, from where numbered frames go, so that a switch learns the port."""
     return bytes.fromhex("ffffffffffff" + MAC_OUT.replace(":", "") + "0806").ljust(60, b"\0")
 
 
 def number_of(data: bytes) -> int | None:
-    """The number that a frame carries; None for other frames."""
+    """Return the number that a frame carries; None for other frames."""
     if data[-8:-4] != _TRAILER:
         return None
     return int.from_bytes(data[-4:], "big")

@@ -1,4 +1,4 @@
-"""Flow tables of which one entry fits the numbered frames: their actions, the order of priorities."""
+"""Flow tables of which one entry matches the numbered frames: their actions and priorities."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ REWRITING: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(
         "set-tp-src": lambda: parser.OFPActionSetTpSrc(5010),
     }
 )
-"""Actions of OpenFlow 1.0 that change a frame, each to what no numbered frame has."""
+"""Actions of OpenFlow 1.0 that change a frame, each to a value that no numbered frame has."""
 
 
 def output() -> Any:
-    """The output behind them."""
+    """Return the output action that follows them."""
     return parser.OFPActionOutput(OUT_PORT, 0xFFFF)
 
 
 def priorities(entries: int, step: int) -> Sequence[int]:
-    """Of the entries of a table, in order: each `step` above the one before it, and all positive."""
+    """Return the priorities of a table's entries: all positive, each `step` above the one before."""
     first = FIRST_PRIORITY + (entries if step < 0 else 0)
     return [first + step * place for place in range(entries)]

@@ -1,4 +1,4 @@
-"""A tap: what passes an interface, with the stamps of the network card if it has any, else of the kernel."""
+"""A tap: stamps what passes an interface, by the network card's clock if it has one, else the kernel's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKET_STATISTICS: Final = 6
 _PACKET_OUTGOING: Final = 4
 _SO_RCVBUFFORCE: Final = 33
 _RECEIVE_QUEUE_BYTES: Final = 1 << 28
-"""A train of the longest frames, their bookkeeping included, waits in it until the train has passed."""
+"""Holds a train of the longest frames, with their bookkeeping, until the train has passed."""
 _SNAP_BYTES: Final = 2048
 _CONTROL_BYTES: Final = 256
 _NS: Final = 1_000_000_000
@@ -31,7 +31,7 @@ _RX_SOFTWARE: Final = 1 << 3
 _SOFTWARE: Final = 1 << 4
 _RAW_HARDWARE: Final = 1 << 6
 _STAMPS: Final = struct.Struct("=6q")
-"""`struct scm_timestamping`: software, nothing, hardware."""
+"""`struct scm_timestamping`: software stamp, unused, hardware stamp."""
 
 _SIOCSHWTSTAMP: Final = 0x89B0
 _SIOCETHTOOL: Final = 0x8946
@@ -42,27 +42,27 @@ _NAME_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A frame at a tap, without FCS."""
+    """A frame that a tap saw, without FCS."""
 
     at_ns: int
-    """When it began, by the clock of the tap."""
+    """When it started, by the clock of the tap."""
     outgoing: bool
-    """Whether this machine sent it."""
+    """Whether this machine sent the frame."""
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a tap could stamp with."""
+    """The clock that a tap could stamp with."""
 
     hardware_index: int | None
-    """Number of the network card's clock, if it stamps every frame that it receives."""
+    """Number of the network card's clock; None if the card does not stamp every frame that it receives."""
     passive: bool
-    """Whether the tap only receives: a card does not stamp for a tap what it sends itself."""
+    """Whether the tap only receives. A card does not stamp, for a tap, what it sends itself."""
 
 
 def stamps_in_hardware(clocks: list[Clock]) -> bool:
-    """Whether all taps can stamp with one card's clock. Stamps of two clocks must never be compared."""
+    """Return whether one card's clock can stamp for all taps. Never compare stamps of two clocks."""
     indices = {clock.hardware_index for clock in clocks}
     return len(indices) == 1 and None not in indices and all(clock.passive for clock in clocks)
 
@@ -85,7 +85,7 @@ class PacketTap:
     """A packet socket that sees every frame of an interface in both directions."""
 
     def __init__(self, interface: str, *, hardware: bool = False) -> None:
-        """Begin to watch, with the card's stamps or the kernel's. Raises `RunError`."""
+        """Start watching, with stamps of the card or the kernel. Raises `RunError`."""
         self.interface = interface
         self._hardware = hardware
         self._socket = packet_socket(interface, 0)
@@ -110,7 +110,7 @@ class PacketTap:
             ) from None
 
     def read(self, *, patience_s: float = 0.0) -> list[Seen]:
-        """Frames that came since the last call; without any, wait for some. Raises `RunError` on a gap."""
+        """Return new frames; wait up to `patience_s` for the first. Raises `RunError` if any were missed."""
         frames: list[Seen] = []
         if patience_s and not select.select([self._socket], [], [], patience_s)[0]:
             return frames
@@ -125,7 +125,7 @@ class PacketTap:
         return frames
 
     def forget(self) -> None:
-        """Let go of what came until now."""
+        """Drop all frames seen until now."""
         while True:
             try:
                 self._socket.recvmsg(1, 0)
@@ -148,7 +148,7 @@ class PacketTap:
             raise RunError(f"tap {self.interface}: missed {missed} frames: the machine is too busy for this")
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._socket.close()
 
     def __enter__(self) -> Self:
@@ -161,7 +161,7 @@ class PacketTap:
 
 
 def packet_socket(interface: str, protocol: int) -> socket.socket:
-    """A raw socket bound to an interface; protocol 0 only sends. Raises `RunError`."""
+    """Open a raw socket bound to an interface. With protocol 0 it only sends. Raises `RunError`."""
     try:
         opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     except PermissionError:
@@ -175,7 +175,7 @@ def packet_socket(interface: str, protocol: int) -> socket.socket:
 
 
 def _interface_control(interface: str, request: int, data: bytearray) -> None:
-    """An ioctl with `struct ifreq` that points to `data`, which it may change."""
+    """Make an ioctl with a `struct ifreq` that points to `data`, which the kernel may change."""
     memory = (ctypes.c_char * len(data)).from_buffer(data)
     name = interface.encode()[: _NAME_BYTES - 1].ljust(_NAME_BYTES, b"\0")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:

@@ -1,4 +1,4 @@
-"""A controller's end of a session in virtual time, before the run: entries go in, errors come out."""
+"""A controller's end of a session in virtual time, before the run: it installs entries and reports errors."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def install(
     spacing_ns: int = 10_000_000,
     settles_ns: int = 0,
 ) -> None:
-    """Open the session of a switch and fill its table; `entries` are FLOW_MODs.
+    """Open the session of a switch and fill its table with `entries`, which are FLOW_MODs.
 
     `spacing_ns` pass after each of them, and `settles_ns` at the end. Raises `RefusedError` if the switch
-    refuses one, `RunError` if it does not answer the barrier behind them.
+    refuses one, `RunError` if it does not answer the barrier that follows them.
     """
     replies = network.control(switch, [hello(1), features_request(2)])
     replies += network.control(switch, entries, spacing_ns=spacing_ns)

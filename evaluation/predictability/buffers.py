@@ -1,4 +1,4 @@
-"""BM: how many frames a queue holds, while other queues and ports are full or not (section III-B).
+"""BM: how many frames a queue holds, depending on congestion of other queues and ports (section III-B).
 
 Network calculus gives each queue a memory of its own. Where queues share one, a burst elsewhere takes room
 away. The set-up is that of figure 11: ports send to each other at line rate, into the highest queues, and one
@@ -22,15 +22,15 @@ from evaluation.runner import LOST
 FRAME_BYTES: Final = 1516
 MOST_PORTS: Final = 6
 PORTS: Final = (1, 2, 4, MOST_PORTS)
-"""Congested ports; the study has all up to six."""
+"""Numbers of congested ports; the study has all up to six."""
 QUEUES: Final = (1, 2, 4, 8)
-"""Congested queues of each, as far as there are so many."""
+"""Numbers of congested queues at each port, as far as it has so many."""
 ALL_CASES: Final = tuple((ports, queues) for ports in PORTS for queues in QUEUES)
 NEEDED_PORTS: Final = MOST_PORTS + 2
-"""Each congested port hears its neighbour; one more port sends the surplus."""
+"""Each congested port receives from its neighbour, and one more port sends the surplus."""
 _SHORTEST_SLOTS: Final = 8_000
 _LONGEST_SLOTS: Final = 512_000
-"""A run is made longer until frames of the watched queue are lost in half of it, up to here."""
+"""Longest run. Runs get longer until the watched queue loses frames in their second half."""
 _FIRST_UDP: Final = 6000
 _QUEUES_OF_A_PORT: Final = 16
 _DRAIN_SLOTS: Final = 100_000
@@ -38,16 +38,16 @@ _DRAIN_SLOTS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Of the highest queue of one port; -1 if it lost nothing, so that there is no telling."""
+    """Capacity of the highest queue of one port, in frames; -1 if it lost nothing, so that it is unknown."""
 
     frames: float
-    """The median; one value a loss: those before the lost frame, and that itself (equation 5)."""
+    """The median. Each loss gives one value: the frames before the lost one, plus 1 (equation 5)."""
     least_frames: float
     most_frames: float
 
 
 def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[int, int]]:
-    """Congested ports, and congested queues of each; none for a switch with too few ports."""
+    """Return the cases (congested ports, congested queues of each); none if the switch has too few ports."""
     if subject.ports < NEEDED_PORTS:
         return []
     most_queues = min(most_queues, subject.queues)
@@ -57,9 +57,9 @@ def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[
 def measure(
     subject: Subject, ports: int, queues: int, *, seed: int, frame_bytes: int = FRAME_BYTES
 ) -> Capacity | None:
-    """What the highest queue of port 1 holds beside such congestion; None without action enqueue.
+    """Measure how much the highest queue of port 1 holds beside such congestion.
 
-    Raises `RunError`.
+    None if the switch has no action enqueue. Raises `RunError`.
     """
     slots = _SHORTEST_SLOTS
     while True:
@@ -81,7 +81,7 @@ def measure(
 def _capacities(
     subject: Subject, case: tuple[int, int], frame_bytes: int, *, slots: int, seed: int
 ) -> NDArray[np.float64]:
-    """One value for each frame that the watched queue lost in the second half of a run."""
+    """Return one capacity for each frame that the watched queue lost in the second half of a run."""
     (ports, queues), slot_ns, top = case, subject.slot_ns(frame_bytes), subject.queues - 1
     congested = [(port, top - below) for port in range(1, ports + 1) for below in range(queues)]
     line = evenly(slots, slot_ns)
@@ -103,9 +103,10 @@ def _stream(enters: int, queue: tuple[int, int], instants_ns: NDArray[np.int64],
 def capacities(
     subject: Subject, through: list[Sent], *, after_ns: int, frame_bytes: int = FRAME_BYTES
 ) -> NDArray[np.float64]:
-    """Of one queue from the delays of all its streams (equations 3 to 5): a value for each loss from then on.
+    """Return a queue's capacity at each loss after `after_ns`, from the delays of all its streams.
 
-    What a frame waits beyond the shortest time of any frame, counted in frames, was before it.
+    A frame's wait beyond the shortest time of any frame, counted in frames, is what was before it (equations
+    3 to 5).
     """
     sent_ns = np.concatenate([one.sent_ns for one in through])
     received_ns = np.concatenate([one.received_ns for one in through])
@@ -113,7 +114,7 @@ def capacities(
     sent_ns, received_ns = sent_ns[order], received_ns[order]
     came = np.flatnonzero(received_ns != LOST)
     lost = np.flatnonzero((received_ns == LOST) & (sent_ns >= after_ns))
-    passed = np.searchsorted(came, lost)  # so many came before each lost one
+    passed = np.searchsorted(came, lost)  # how many came before each lost one
     before = came[passed[passed > 0] - 1]
     times_ns = received_ns - sent_ns
     waited_ns = times_ns[before] - times_ns[came].min(initial=np.iinfo(np.int64).max)
@@ -122,7 +123,7 @@ def capacities(
 
 
 def judge(found: dict[tuple[int, int], Capacity | None], limits: Thresholds) -> Verdict:
-    """The mark: a queue that always holds the same is fit."""
+    """Give the mark: a queue that always holds the same is fit."""
     if not found:
         return Verdict(mark=Mark.NOT_JUDGED, reasons=(f"that needs a switch with {NEEDED_PORTS} ports",))
     told = {case: one for case, one in found.items() if one is not None}

@@ -1,7 +1,7 @@
-"""The campaign: its parts, what is kept of them, and the verdict over all.
+"""The campaign of the study: its parts, what is kept of them, and the verdict over all.
 
-Each part is a task that depends on nothing else. What is done is kept in the campaign's folder, a file a
-part, so that a campaign that was interrupted goes on where it was.
+Each part is an independent task. Results are kept in the campaign's folder, one file per part, so that an
+interrupted campaign continues where it was.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from loko.device import profile_text
 from loko.document import InputError
 
 DIMENSIONS: Final = ("PT", "PQ", "TP", "FM", "BM")
-"""In the order of table I."""
+"""The dimensions, in the order of table I."""
 _WAITS_S: Final = (0, flow_management.SETTLED_S)
-"""Before the frames of each run of FM (figure 9a)."""
+"""Waits before the frames of each run of FM (figure 9a)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is sent."""
+    """How much a campaign sends."""
 
     packets: int = 100_000
-    """Of each scenario of PT (section II-A.2)."""
+    """Frames of each scenario of PT (section II-A.2)."""
     bursts: int = 2_000
-    """Of each part of PQ."""
+    """Bursts of each part of PQ."""
     lace_packets: int = 5_000
-    """Of each source of the shoelace: that of the study sends for 5 s."""
+    """Frames of each source of the shoelace (TP). In the study a source sends for 5 s."""
     congested_ports: int = buffers.MOST_PORTS
-    """Of BM, at most."""
+    """Largest number of congested ports in BM."""
     congested_queues: int = buffers.QUEUES[-1]
-    """Of each of these ports, at most."""
+    """Largest number of congested queues at each of these ports."""
     most_entries: int = 5_000
-    """Of FM: a table that takes so many is filled no further; the largest of the seven holds 4094."""
+    """Entries after which FM fills a table no further. The largest of the study's seven holds 4094."""
     aging_runs: int = 5
-    """Of FM, with and without a wait (figure 9a)."""
+    """Runs of FM, with and without a wait (figure 9a)."""
     alternating_runs: int = 20
-    """Of FM, with two actions in turn; the study has 140."""
+    """Runs of FM with two actions in turn; the study has 140."""
     table_sizes: bool = True
     """Whether FM tries every match with every action."""
 
@@ -86,17 +86,17 @@ class Part:
     size: Size
     seed: int
     scenario: Scenario | None = None
-    """Of PT."""
+    """For PT: the scenario."""
     frame_bytes: int = 0
-    """Of TP."""
+    """For TP: the frame length."""
     congested: tuple[int, int] | None = None
-    """Of BM: ports, and queues of each."""
+    """For BM: congested ports, and congested queues of each."""
     fills: str = ""
-    """Of FM: how the table is filled."""
+    """For FM: how the table is filled."""
 
 
 def parts(device: str, size: Size, seed: int) -> list[Part]:
-    """All parts. Raises `InputError` if the device cannot be measured."""
+    """Return all parts. Raises `InputError` if the device cannot be measured."""
     subject = subject_of(device)
     if subject.ports < OTHER_PORT:
         raise InputError(
@@ -120,7 +120,7 @@ def parts(device: str, size: Size, seed: int) -> list[Part]:
 
 
 def measure(part: Part) -> dict[str, Any]:
-    """What a part finds, as JSON. Raises `RunError`."""
+    """Measure a part and return the result as JSON values. Raises `RunError`."""
     if part.scenario is not None:
         subject = _slow(part.device)
         packets = part.size.packets
@@ -144,11 +144,11 @@ def measure(part: Part) -> dict[str, Any]:
 _RATES: Final = {f"{per_s}-per-s": per_s for per_s in flow_management.RATES_PER_S}
 _RUNS: Final = {f"runs-{wait_s}-s-apart": wait_s for wait_s in _WAITS_S}
 _SIZES: Final = "sizes-"
-"""Ways of filling the table, by the names of their parts."""
+"""Prefix of the parts that fill the table with every action."""
 
 
 def _filled(part: Part) -> dict[str, Any]:
-    """What a part of FM finds."""
+    """Measure a part of FM."""
     subject, size = subject_of(part.device), part.size
     common: dict[str, Any] = {"at_most": size.most_entries, "seed": part.seed}
     if part.fills in _RATES:
@@ -164,7 +164,7 @@ def _filled(part: Part) -> dict[str, Any]:
 
 
 def _managed(found: Mapping[str, Mapping[str, Any]]) -> flow_management.Found:
-    """What all parts of FM found."""
+    """Collect the results of all parts of FM."""
     paced = found["FM-paced"]
     return flow_management.Found(
         rates={per_s: Fill(**found[f"FM-{way}"]) for way, per_s in _RATES.items()},
@@ -176,7 +176,7 @@ def _managed(found: Mapping[str, Mapping[str, Any]]) -> flow_management.Found:
 
 
 def verdicts(found: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict[str, Verdict]:
-    """The verdict of each dimension, from what all parts found."""
+    """Return the verdict of each dimension, from the results of all parts."""
     times: dict[tuple[Dimension, str], Times] = {
         (dimension, value): Times(**found[_pt_name(dimension, value)])
         for dimension in VALUES
@@ -204,7 +204,7 @@ def verdicts(found: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict
 def carried_out(
     todo: list[Part], folder: Path, *, jobs: int, tell: Callable[[Part], None]
 ) -> dict[str, dict[str, Any]]:
-    """What all parts find; those that the folder has are not measured again.
+    """Measure the parts that the folder lacks, and return the results of all.
 
     Raises `InputError`, `RunError`.
     """
@@ -224,7 +224,7 @@ def carried_out(
 
 
 def document(device: str, judged: Mapping[str, Verdict]) -> dict[str, Any]:
-    """`verdict.json`: the row of table I with the numbers behind each mark."""
+    """Return `verdict.json`: the row of table I, with the numbers behind each mark."""
     return {
         "device": device,
         "dimensions": {
@@ -266,7 +266,7 @@ def _read(path: Path, mended: str) -> Any:
 
 
 def _refuse_another(part: Part, folder: Path) -> None:
-    """Note which campaign a folder has. Raises `InputError` if it has another one."""
+    """Note the campaign that a folder belongs to. Raises `InputError` if it belongs to another one."""
     wanted = {
         "profile": hashlib.sha256(profile_text(part.device).encode()).hexdigest(),
         "size": asdict(part.size),

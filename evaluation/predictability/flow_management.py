@@ -1,4 +1,4 @@
-"""FM: whether the switch has installed what it says, and whether its table stays as large (section III-A).
+"""FM: whether the switch installs what it says, and whether its table keeps its size (section III-A).
 
 Entries are added at a given rate until the first error. Then the switch is asked which it has, and a frame
 for each entry shows which it really forwards. The same is done over and over on one switch, since some tables
@@ -44,17 +44,17 @@ from loko.controller.messages import echo_request, flow_mod, flow_stats_request
 DEFAULT: Final = Combination()
 """Five-tuple and output, as in figures 8 and 9."""
 RATES_PER_S: Final = (1, 4, 16, 85)
-"""FLOW_MODs a second: the slowest and the fastest that section III-A.2 names, and some between."""
+"""FLOW_MODs per second: the slowest and fastest rates of section III-A.2, and some between."""
 FAST_PER_S: Final = 85
 SETTLED_S: Final = SETTLED_NS // 1_000_000_000
 PAUSE_MS: Final = 10
-"""Between the reply to a barrier and the next entry (section III-A.2d)."""
+"""Pause between the reply to a barrier and the next entry (section III-A.2d)."""
 ALTERNATING: Final = (Combination(action="set-dl-src"), Combination(action="set-dl-dst"))
-"""In turn, as in figure 9b."""
+"""Combinations that take turns, as in figure 9b."""
 _ECHOES: Final = 3
-"""When so many echo requests, one a second, have no reply, the switch does not read what it is sent."""
+"""If this many echo requests, one a second, have no reply, the switch does not read what it is sent."""
 _SAMPLED: Final = 20
-"""Entries of a full table that are probed to see whether the chip forwards them."""
+"""How many entries of a full table are probed to see whether the chip forwards them."""
 _BATCH: Final = 64
 _PROBE_GAP_NS: Final = 20_000
 _SLOW_PROBE_GAP_NS: Final = 500_000_000
@@ -67,54 +67,54 @@ _ANY_XID: Final = 0xFFFFFFF0
 _STATISTICS_AT: Final = 12
 _LENGTH: Final = struct.Struct("!H")
 _ENTRY_COOKIE_AT: Final = 64
-"""Of an entry in a reply to FLOW_STATS."""
+"""Offset of an entry's cookie in a FLOW_STATS reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """What became of the entries until the first error."""
+    """What became of the entries up to the first error."""
 
     sent: int
-    """Without an error."""
+    """Entries sent without an error."""
     listed: int
-    """That the switch says it has."""
+    """Entries that the switch says it has."""
     forwarded: int
-    """Of the listed ones, whose frames come out."""
+    """Listed entries whose frames come out."""
     full: bool
-    """Whether an error ended it: else the table is larger than the campaign asks for."""
+    """Whether an error ended the filling. If not, the table is larger than the campaign asks for."""
     throttled: bool = False
-    """Whether it ended since the switch did not read at that rate."""
+    """Whether the filling ended because the switch did not read at that rate."""
 
     @property
     def room(self) -> int:
-        """How many it has taken as far as is known: those that are forwarded, if it said that it is full."""
+        """Entries known to fit: those that are forwarded if the switch said that it is full, else all."""
         return self.forwarded if self.full else self.sent
 
     @property
     def only_listed(self) -> int:
-        """Reported, but not forwarded."""
+        """Entries reported, but not forwarded."""
         return self.listed - self.forwarded
 
     @property
     def ignored(self) -> int:
-        """Neither refused nor reported."""
+        """Entries neither refused nor reported."""
         return self.sent - self.listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paced:
-    """A table that was filled with a barrier after each entry."""
+    """The result of filling a table with a barrier after each entry."""
 
     fill: Fill
     at_s: list[float]
-    """When there were so many entries: after each batch."""
+    """When the table had reached each number of `entries`: after each batch."""
     entries: list[int]
     slowest_s: float
-    """Mean of the slowest batch, for an entry."""
+    """Mean time of an entry in the slowest batch."""
 
 
 class Controlled:
-    """A fresh switch and its controller, before any frame is sent."""
+    """A fresh switch and its controller, until frames are sent."""
 
     def __init__(self, subject: Subject, seed: int) -> None:
         self.subject = subject
@@ -123,7 +123,7 @@ class Controlled:
 
     @property
     def now_ns(self) -> int:
-        """How far time has come."""
+        """The current virtual time."""
         return self._network.now_ns()
 
     def wait(self, seconds: float) -> None:
@@ -131,7 +131,7 @@ class Controlled:
         self._messages([b""], spacing_ns=round(seconds * _S))
 
     def add_at_rate(self, combination: Combination, *, per_s: float, at_most: int) -> tuple[int, bool, bool]:
-        """Add entries until the first error: how many, whether one came, whether it stopped reading."""
+        """Add entries until the first error. Return how many, whether one came, and if it stopped reading."""
         gap_ns, a_second = round(_S / per_s), max(1, round(per_s))
         echoes = 0
         for number in range(at_most):
@@ -150,9 +150,10 @@ class Controlled:
     def add_paced(
         self, combination: Combination, *, pause_ns: int, at_most: int
     ) -> tuple[int, bool, list[tuple[int, int]]]:
-        """The same with a barrier after each: how many, whether an error came, and when there were how many.
+        """Add entries, each with a barrier, until the first error.
 
-        A batch at a time, so that entries behind the first error are sent, too.
+        Returns how many were added, whether an error came, and (instant, entries) after each batch. Whole
+        batches are sent, also entries behind the first error.
         """
         steps: list[tuple[int, int]] = []
         for first in range(0, at_most, _BATCH):
@@ -165,7 +166,7 @@ class Controlled:
         return at_most, False, steps
 
     def listed(self) -> set[int]:
-        """The numbers of the entries that the switch says it has."""
+        """Return the numbers of the entries that the switch says it has."""
         found: set[int] = set()
         for message in self._messages([flow_stats_request(_ANY_XID)]):
             if message[1] == _STATS_REPLY:
@@ -179,9 +180,9 @@ class Controlled:
     def forwarded(
         self, combination: Combination, numbers: Sequence[int], *, slowly: bool = False
     ) -> dict[int, int | None]:
-        """What the switch takes for the frame of each of these entries, in ns; None if it does not come.
+        """Send each of these entries its frame. Return the times in ns, or None for frames that are lost.
 
-        No other method may be called after it.
+        Call no other method afterwards.
         """
         gap_ns = _SLOW_PROBE_GAP_NS if slowly else _PROBE_GAP_NS
         streams = []
@@ -208,7 +209,7 @@ class Controlled:
 def fill_at_rate(
     subject: Subject, per_s: float, *, at_most: int, seed: int, combination: Combination = DEFAULT
 ) -> tuple[Fill, list[int]]:
-    """Fill a fresh table at a rate; the entries that are forwarded once everything has settled."""
+    """Fill a fresh table at a rate. Return the result, and the entries forwarded after it has settled."""
     switch = Controlled(subject, seed)
     sent, full, throttled = switch.add_at_rate(combination, per_s=per_s, at_most=at_most)
     switch.wait(SETTLED_S)
@@ -232,9 +233,9 @@ def fill_paced(subject: Subject, *, at_most: int, seed: int, combination: Combin
 def age(
     subject: Subject, *, wait_s: float, runs: int, at_most: int, seed: int, per_s: float = FAST_PER_S
 ) -> list[Fill]:
-    """Fill, wait, ask, probe and delete over and over on one switch.
+    """Fill, wait, ask, probe and delete, over and over on one switch.
 
-    Frames change nothing of a table; so the probes of each run go to a copy that has lived through the same.
+    Frames do not change a table, so the probes of each run go to a copy of the switch with the same past.
     """
     found: list[Fill] = []
     for last in range(runs):
@@ -256,7 +257,7 @@ def age(
 
 
 def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[str, list[int]]:
-    """How many entries the table takes in each run, of two combinations in turn; one a second."""
+    """Return how many entries the table takes in each run, with two combinations in turn; one per second."""
     switch = Controlled(subject, seed)
     taken: dict[str, list[int]] = {combination.action: [] for combination in ALTERNATING}
     for place in range(runs):
@@ -268,7 +269,10 @@ def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[s
 
 
 def size(subject: Subject, combination: Combination, *, at_most: int, seed: int) -> int:
-    """How many such entries the chip holds; 0 if it refuses them, or forwards none of a few, or slowly."""
+    """Return how many such entries the chip holds.
+
+    0 if it refuses them, or if of a few probed ones none is forwarded, or only slowly.
+    """
     switch = Controlled(subject, seed)
     at_most = min(at_most, most(combination, subject.ports))
     sent, _, _ = switch.add_paced(combination, pause_ns=SAFE_SPACING_NS, at_most=at_most)
@@ -282,7 +286,7 @@ def size(subject: Subject, combination: Combination, *, at_most: int, seed: int)
 
 
 def sizes(subject: Subject, match: str, *, at_most: int, seed: int) -> dict[str, int]:
-    """By the actions of table III."""
+    """Return `size` for each action of table III."""
     return {
         action: size(subject, Combination(match=match, action=action), at_most=at_most, seed=seed)
         for action in FIGURE_ACTIONS
@@ -291,18 +295,18 @@ def sizes(subject: Subject, match: str, *, at_most: int, seed: int) -> dict[str,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """All that the mark follows from."""
+    """All that the mark depends on."""
 
     rates: Mapping[float, Fill]
     paced: Paced
     aging: Mapping[float, list[Fill]]
-    """By the wait in s: each run."""
+    """The result of each run, by the wait in seconds."""
     alternating: Mapping[str, list[int]]
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def judge(found: Found, limits: Thresholds) -> Verdict:
-    """The mark, and why."""
+    """Give the mark, and the reasons."""
     fills = [found.paced.fill, *found.rates.values()]
     rates = list(found.rates.items())
     largest = max(fills, key=lambda fill: fill.forwarded)
@@ -358,14 +362,14 @@ def judge(found: Found, limits: Thresholds) -> Verdict:
 
 
 def _shrinks(counts: Sequence[int]) -> float:
-    """From the first run to the smallest one, in per cent."""
+    """Return the loss from the first run to the smallest one, in per cent."""
     return 100 * (1 - min(counts) / counts[0]) if counts and counts[0] else 0.0
 
 
 def _asked(
     switch: Controlled, combination: Combination, sent: int, *, full: bool, throttled: bool = False
 ) -> tuple[Fill, list[int]]:
-    """Ask for the entries, and send each its frame."""
+    """Ask for the entries, and send each its frame. Return the result and the forwarded entries."""
     listed = sorted(number for number in switch.listed() if number < sent)
     took_ns = switch.forwarded(combination, listed)
     there = [number for number in listed if took_ns[number] is not None]
@@ -374,7 +378,7 @@ def _asked(
 
 
 def _first_error(messages: Iterable[bytes]) -> int | None:
-    """The number of the first entry that was refused."""
+    """Return the number of the first entry that was refused; None if all were taken."""
     refused = (int.from_bytes(one[4:8], "big") for one in messages if one[1] == ERROR)
     return min(refused, default=None)
 
@@ -384,7 +388,7 @@ def _count(messages: Iterable[bytes], kind: int) -> int:
 
 
 def _cookies(reply: bytes) -> Iterable[int]:
-    """Of the entries in a reply."""
+    """Yield the cookies of the entries in a reply."""
     at = _STATISTICS_AT
     while at < len(reply):
         yield int.from_bytes(reply[at + _ENTRY_COOKIE_AT : at + _ENTRY_COOKIE_AT + 8], "big")

@@ -15,7 +15,7 @@ THRESHOLDS: Final = LABS / "predictability" / "thresholds.yml"
 
 
 class Mark(StrEnum):
-    """As table I prints them."""
+    """A mark, as table I prints it."""
 
     FIT = "+"
     PARTLY = "~"
@@ -41,16 +41,16 @@ class Verdict:
 
 
 class Threshold(Strict):
-    """A number, and why."""
+    """A number that decides a mark, and why."""
 
     value: float = Field(ge=0)
     where: str
     sentence: str
-    """What the paper says, in our words."""
+    """What the paper says about it, in our words."""
 
 
 class Thresholds(Strict):
-    """All of them; units are in the names."""
+    """All thresholds; the names end with their units."""
 
     software_us: Threshold
     """A median above it is that of a CPU."""
@@ -62,17 +62,17 @@ class Thresholds(Strict):
     buffer_differs_percent: Threshold
     lost_frames: Threshold
     only_listed_entries: Threshold
-    """That the switch reports and does not forward."""
+    """Entries that the switch reports but does not forward."""
     ignored_entries: Threshold
-    """That it neither reports nor refuses."""
+    """Entries that it neither reports nor refuses."""
     shrinks_percent: Threshold
-    """By so much a table becomes smaller from run to run."""
+    """How much a table shrinks from run to run."""
     entry_s: Threshold
-    """For one entry."""
+    """Time that one entry takes."""
     enough_entries: Threshold
 
 
 @cache
 def thresholds() -> Thresholds:
-    """Those of the project. Raises `InputError`."""
+    """Return the thresholds of the project. Raises `InputError`."""
     return read(THRESHOLDS, Thresholds)

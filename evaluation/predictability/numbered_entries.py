@@ -1,6 +1,6 @@
-"""Entries of one combination of match and action, told apart by a number, and the frame that each matches.
+"""Numbered entries with one combination of match and action, and the frame that each of them matches.
 
-So a table can be filled until it is full, and each entry can be asked, by its frame, whether it is there.
+So a table can be filled until it is full, and a frame shows for each entry whether it is there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRAME_BYTES: Final = 128
 _PRIORITY: Final = 100
 _XID_AT, _IN_PORT_AT, _DL_DST_AT, _VLAN_AT, _PCP_AT = 4, 12, 22, 26, 28
 _NW_DST_AT, _TP_DST_AT, _COOKIE_AT = 40, 46, 48
-"""Places in a FLOW_MOD of OpenFlow 1.0."""
+"""Offsets in a FLOW_MOD of OpenFlow 1.0."""
 _FIRST_UDP: Final = 1024
 _FIRST_VLAN: Final = 2
 """VLAN 1 is the default of many switches."""
@@ -30,35 +30,35 @@ _PRIORITIES_OF_A_VLAN: Final = 8
 _FIRST_NETWORK: Final = 10 << 24
 _IP_OF_A_NETWORK: Final = 2
 _TAG_AT: Final = 14
-"""Of its two bytes behind the type, in a frame."""
+"""Offset of the tag's two bytes behind the type, in a frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combination:
-    """What entries match and do; the defaults are those of table III."""
+    """What entries match and do. The defaults are those of table III."""
 
     match: str = "five-tuple"
     action: str = "output"
 
     @property
     def text(self) -> str:
-        """As the study writes it."""
+        """The combination in the study's notation."""
         return f"{self.match}/{self.action}"
 
     @property
     def tagged(self) -> bool:
-        """Whether its frames come with a VLAN tag."""
+        """Whether frames for it carry a VLAN tag."""
         return is_tagged(self.match, self.action)
 
 
 MATCHES: Final[tuple[str, ...]] = VALUES["match"]
 FIGURE_ACTIONS: Final[tuple[str, ...]] = VALUES["action"]
-"""Those of table III. The study also uses set-dl-dst, which is none of them."""
+"""The actions of table III. The study also uses set-dl-dst, which is not in the table."""
 assert set(FIGURE_ACTIONS) < set(ACTIONS)
 
 
 def most(combination: Combination, ports: int) -> int:
-    """How many such entries there can be that differ in what they match."""
+    """Return how many such entries can differ in what they match."""
     return {
         "port": ports - OTHER_PORT + 1,
         "dl-vlan": _VLANS,
@@ -69,7 +69,10 @@ def most(combination: Combination, ports: int) -> int:
 
 
 def added(combination: Combination, number: int, *, barrier: bool = False) -> bytes:
-    """The FLOW_MOD that adds an entry, its cookie and xid the number. A barrier may stand behind it."""
+    """Return the FLOW_MOD that adds an entry, with a barrier behind it if `barrier`.
+
+    The number is its cookie and its transaction id.
+    """
     message = bytearray(_template(combination.match, combination.action))
     message[_XID_AT : _XID_AT + 4] = number.to_bytes(4, "big")
     message[_COOKIE_AT : _COOKIE_AT + 8] = number.to_bytes(8, "big")
@@ -79,7 +82,7 @@ def added(combination: Combination, number: int, *, barrier: bool = False) -> by
 
 
 def probe(combination: Combination, number: int) -> tuple[int, bytes]:
-    """The port and the frame, without FCS, that the entry with this number matches and no other one."""
+    """Return the port and the frame, without FCS, that only the entry with this number matches."""
     match = combination.match
     udp = {"udp": _FIRST_UDP + number} if match in _BY_UDP else {}
     shape = Shape.TAGGED if combination.tagged else Shape.UDP
@@ -131,7 +134,7 @@ _MATCHED: Final[dict[str, Callable[[int], tuple[int, bytes]]]] = {
     "five-tuple": _udp,
     "all": _udp,
 }
-"""Where a number stands in the match of a FLOW_MOD, and how."""
+"""Returns, for each match, the offset in a FLOW_MOD and the bytes that hold a number."""
 
 
 @lru_cache

@@ -1,7 +1,7 @@
-"""PQ: how much later a frame of high priority is than network calculus says (section II-B).
+"""PQ: how much later a frame of high priority is than network calculus allows (section II-B).
 
-Equation 2 bounds its time by the processing time and one frame of lower priority on the wire. What exceeds
-that is the epsilon of the switch.
+Equation 2 bounds its time by the processing time and one frame of lower priority on the wire. The excess is
+the epsilon of the switch.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from evaluation.runner import LOST
 HIGH_BYTES: Final = 100
 """Section II-B.1."""
 LOW_BYTES: Final = (1000, 500, 100)
-"""One after the other, as in figure 5."""
+"""Lengths of the frames of low priority, one after the other, as in figure 5."""
 BURST_FRAMES: Final = 5
 _PAUSES_NS: Final = (75_000, 750_000)
-"""From one burst to the next: longer than a scheduler's pauses, and of many lengths. After pauses of one
-length, frames of low priority would always be as far on the wire when the scheduler looks again."""
+"""Range of the pauses between bursts: longer than a scheduler's pauses, and of varying length.
+
+With equal pauses, frames of low priority would always be equally far on the wire when the scheduler looks
+again.
+"""
 _LOW_UDP: Final = 6000
 _HIGH_UDP: Final = 6001
 _US: Final = 1e3
@@ -35,20 +38,20 @@ _US: Final = 1e3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delays:
-    """What was found: times of the frames of high priority, part by part."""
+    """Times of the frames of high priority, part by part."""
 
     refused: bool
-    """The switch has no action enqueue."""
+    """Whether the switch has no action enqueue."""
     lost: int = 0
     sent_ns: NDArray[np.int64]
     processing_ns: NDArray[np.int64]
-    """-1 if it never came."""
+    """-1 if the frame never came."""
     part: NDArray[np.int64]
-    """Of each frame: 0 without other traffic, then 1, 2, ... for `LOW_BYTES`."""
+    """Part of each frame: 0 without other traffic, then 1, 2, ... for `LOW_BYTES`."""
 
 
 def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
-    """Send bursts of high priority, so many alone and with each length of low priority. Raises `RunError`."""
+    """Send bursts of high priority, alone and beside each length of low priority. Raises `RunError`."""
     parts: list[Sent] = []
     for place, low_bytes in enumerate((0, *LOW_BYTES)):
         try:
@@ -71,9 +74,9 @@ def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
 
 
 def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
-    """What becomes of bursts beside frames of low priority at line rate; 0 bytes: beside none.
+    """Send bursts beside frames of low priority at line rate; 0 bytes for none.
 
-    The switch is a fresh one, so that nothing waits of other lengths.
+    The switch is a fresh one, so that no frames of another length are waiting.
     """
     begins_ns = np.cumsum(np.random.default_rng(seed).integers(*_PAUSES_NS, bursts))
     slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(HIGH_BYTES)).astype(np.int64)
@@ -99,7 +102,7 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
 
 
 def excesses_us(subject: Subject, delays: Delays) -> list[float]:
-    """For each length of low priority: the most by which frames exceed equation 2; nan if all were lost."""
+    """Return, by length of low priority, the largest excess over equation 2; nan if all frames were lost."""
     alone_ns = _most_ns(delays, 0)
     return [
         (_most_ns(delays, place) - alone_ns - subject.slot_ns(length)) / _US
@@ -113,7 +116,7 @@ def _most_ns(delays: Delays, part: int) -> float:
 
 
 def judge(subject: Subject, delays: Delays, limits: Thresholds) -> Verdict:
-    """The mark: no excess is fit, one that is always the same is partly fit."""
+    """Give the mark: no excess is fit, one that is always the same is partly fit."""
     if delays.refused:
         return Verdict(mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",))
     found = excesses_us(subject, delays)

@@ -1,7 +1,7 @@
-"""PT: how long the switch works on a frame, whatever it matches and does (section II-A).
+"""PT: how long the switch works on a frame, depending on what it matches and does (section II-A).
 
 RFC 2544, section 26.2, measures latency at the throughput rate, and for store-and-forward devices from the
-last bit in to the first bit out, as here; the study varies the flow table besides, and the rate.
+last bit in to the first bit out, as here. The study also varies the flow table and the rate.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evaluation.predictability.table_iii import (
 )
 
 MOST_RATE_BPS: Final = 1_000_000_000
-"""The study's measurement card has ports of 1 Gbit/s; faster switches are measured at that rate."""
+"""The study's measurement card has ports of 1 Gbit/s. Faster switches are measured at that rate."""
 WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
     "entries",
     "match",
@@ -35,20 +35,20 @@ WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
     "matching_rule",
     "priorities",
 )
-"""Dimensions that are not to change the processing time (section II-A.3)."""
+"""Dimensions that should not change the processing time (section II-A.3)."""
 _US: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """What was found in one scenario."""
+    """The result of one scenario."""
 
     sent: int
     lost: int
     refused: bool = False
-    """The switch refuses the entries."""
+    """Whether the switch refuses the entries."""
     median_us: float = math.nan
-    """Of the frames that came."""
+    """Median over the frames that came."""
     least_us: float = math.nan
     most_us: float = math.nan
 
@@ -59,9 +59,9 @@ class Times:
 
 
 def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) -> NDArray[np.int64] | None:
-    """Processing times in ns of frames that are sent from port 1 to port 2 through a table, at a steady rate.
+    """Measure the processing times, in ns, of frames from port 1 to port 2 at a steady rate.
 
-    As many as came; None if the switch refuses the entries. Raises `RunError`.
+    Only frames that came count. None if the switch refuses the entries. Raises `RunError`.
     """
     gap_ns = (scenario.frame_bytes + FRAMING_BYTES) * 8e3 / scenario.rate_mbps
     stream = Stream(
@@ -78,7 +78,7 @@ def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) ->
 
 
 def summary(times_ns: NDArray[np.int64] | None, packets: int) -> Times:
-    """What `measure` found, in few numbers."""
+    """Summarise the result of `measure`."""
     if times_ns is None:
         return Times(sent=packets, lost=packets, refused=True)
     if not len(times_ns):
@@ -97,12 +97,12 @@ _DRAIN_NS: Final = 2_000_000_000
 
 
 def in_hardware(times: Times, limits: Thresholds) -> bool:
-    """Whether frames came, and as fast as only a switch chip forwards."""
+    """Return whether frames came, and as fast as only a switch chip forwards."""
     return times.came and times.median_us <= limits.software_us.value
 
 
 def judge(found: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> Verdict:
-    """The mark, from the scenarios of all dimensions; those in software do not count, as in the study."""
+    """Give the mark from all scenarios. As in the study, those forwarded in software do not count."""
     default = Scenario()
     hardware = {key: times for key, times in found.items() if in_hardware(times, limits)}
     outside = sorted(

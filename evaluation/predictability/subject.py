@@ -1,7 +1,6 @@
 """The switch that is measured, seen from outside: entries and frames go in, and frames come out or not.
 
-What is known of it beforehand is what an operator knows: how many ports it has, their rate, and how many
-queues.
+Only what an operator knows is known beforehand: how many ports it has, their rate, and how many queues.
 """
 
 from __future__ import annotations
@@ -25,41 +24,41 @@ PREAMBLE_BYTES: Final = 8
 FRAMING_BYTES: Final = 20
 """Preamble and gap, which a frame takes on the wire besides its length."""
 SEQUENCE_OFFSET: Final = 52
-"""Behind the headers of the frames, a tag included."""
+"""Offset of the sequence number, behind the headers of the frames with or without a tag."""
 SWITCH: Final = "switch"
-"""Its name in the network."""
+"""Name of the switch in the network."""
 SAFE_SPACING_NS: Final = 1_000_000_000
-"""Between entries: at one a second none went astray in any of the switches (section III-A.2)."""
+"""Gap between entries. At one per second none was lost in any of the switches (section III-A.2)."""
 SETTLED_NS: Final = 120_000_000_000
-"""The longer of the two waits of figure 9a: what is not in the chip by then never will be."""
+"""The longer of the two waits of figure 9a. What is not in the chip by then will never be."""
 _BURST_BYTES: Final = 10**9
-"""The shaper of a sender holds nothing back: frames leave at their instants, or one by one."""
+"""So much that a sender's shaper never holds frames back: they leave on time, or one after the other."""
 _OTHER_QUEUES: Final = 8
-"""Of a switch that does not tell: as many as OpenFlow switches have at most, as a rule."""
+"""Assumed if a switch does not state its queues: usually the most that an OpenFlow switch has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is measured, and at which rate of its links."""
+    """The switch that is measured, and the rate of its links."""
 
     device: str
-    """A profile: name or path."""
+    """Name or path of a profile."""
     ports: int
     queues: int
-    """Of a port; the first is the lowest."""
+    """Queues of each port; the first has the lowest priority."""
     link_rate_bps: int
 
     def wire_ns(self, frame_bytes: int) -> int:
-        """From the first bit of a frame's preamble to its last bit."""
+        """Return the time from the first bit of a frame's preamble to the frame's last bit."""
         return -(-(PREAMBLE_BYTES + frame_bytes) * 8_000_000_000 // self.link_rate_bps)
 
     def slot_ns(self, frame_bytes: int) -> float:
-        """From the beginning of a frame to that of the next one at line rate."""
+        """Return the time from the start of a frame to that of the next at line rate."""
         return (FRAMING_BYTES + frame_bytes) * 8e9 / self.link_rate_bps
 
 
 def subject_of(device: str, *, most_rate_bps: int | None = None) -> Subject:
-    """A device at the rate of its ports, or at a lower one that they can have. Raises `InputError`."""
+    """Return a device at the rate of its ports, or at most at `most_rate_bps`. Raises `InputError`."""
     profile = load_device(device)
     if not isinstance(profile, GenericSwitch):
         raise InputError(
@@ -76,24 +75,24 @@ def subject_of(device: str, *, most_rate_bps: int | None = None) -> Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Frames of one length that are sent into a port at these instants, and expected at another."""
+    """Frames of one length that enter one port at these instants and should leave by another."""
 
     enters: int
     leaves: int
     frame: bytes
-    """Without FCS."""
+    """The frame without FCS."""
     instants_ns: NDArray[np.int64]
     sequence_offset: int = SEQUENCE_OFFSET
-    """Where in the frame there is room for a number, and before it for another one."""
+    """Where the frame has room for a sequence number, and before it for a flow number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Every frame of a stream, in order: when its first bit left the sender, and reached the receiver."""
+    """All frames of a stream, in order: when the first bit left the sender, and reached the receiver."""
 
     sent_ns: NDArray[np.int64]
     received_ns: NDArray[np.int64]
-    """`LOST` if it never came."""
+    """`LOST` if the frame never came."""
 
     @property
     def lost(self) -> int:
@@ -101,7 +100,7 @@ class Sent:
         return int((self.received_ns == LOST).sum())
 
     def processing_ns(self, subject: Subject, frame_bytes: int) -> NDArray[np.int64]:
-        """Equation 1, of the frames that came: from a frame's last bit in to its first bit out."""
+        """Return the time from last bit in to first bit out (equation 1) of the frames that came."""
         came = self.received_ns != LOST
         times_ns: NDArray[np.int64] = self.received_ns[came] - self.sent_ns[came]
         return times_ns - subject.wire_ns(frame_bytes)
@@ -116,9 +115,10 @@ def carry(
     cables: Mapping[int, int] | None = None,
     drain_ns: int = 10_000_000,
 ) -> list[Sent]:
-    """What becomes of the streams. `entries` are FLOW_MODs; `cables` lead from ports to ports of the switch.
+    """Send streams through a fresh switch, and return what became of their frames.
 
-    Raises `RefusedError` if the switch takes an entry not, `RunError` if something else goes wrong.
+    `entries` are FLOW_MODs; `cables` connect ports of the switch with each other. Raises `RefusedError` if
+    the switch refuses an entry, `RunError` if something else goes wrong.
     """
     network = opened(subject, seed)
     for a, b in (cables or {}).items():
@@ -128,7 +128,7 @@ def carry(
 
 
 def opened(subject: Subject, seed: int) -> switch_emulator.Network:
-    """A network of a fresh switch alone. Raises `RunError`."""
+    """Create a network with only a fresh switch. Raises `RunError`."""
     network = switch_emulator.Network(seed=seed)
     try:
         network.add_board(SWITCH, profile=subject.device, config={"link_rate_bps": subject.link_rate_bps})
@@ -140,7 +140,7 @@ def opened(subject: Subject, seed: int) -> switch_emulator.Network:
 def run(
     network: switch_emulator.Network, subject: Subject, streams: Sequence[Stream], *, drain_ns: int
 ) -> list[Sent]:
-    """What becomes of the streams through the switch of a network without hosts. Raises `RunError`."""
+    """Send streams through the switch of a network that has no hosts yet. Raises `RunError`."""
     try:
         for port in sorted({port for stream in streams for port in (stream.enters, stream.leaves)}):
             network.add_host(_host(port))
@@ -167,7 +167,7 @@ def run(
 
 
 def evenly(count: int, gap_ns: float, *, begin_ns: int = 0) -> NDArray[np.int64]:
-    """Instants at equal distances."""
+    """Return instants at equal distances."""
     instants_ns: NDArray[np.int64] = np.floor(np.arange(count) * gap_ns).astype(np.int64)
     return instants_ns + begin_ns
 

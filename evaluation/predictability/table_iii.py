@@ -1,7 +1,8 @@
-"""Table III of the study: what is varied when the processing time is measured, as flow tables and frames.
+"""Table III of the study: the flow tables and frames that vary when processing times are measured.
 
-OpenFlow 1.0 has no action that pushes a tag: setting a VLAN does so on frames without one. So *push-vlan* is
-set-vlan-id on untagged frames; *set-vlan-id*, *set-vlan-pcp* and *strip-vlan* are measured with tagged ones.
+OpenFlow 1.0 has no action that pushes a tag, but setting a VLAN does so on frames without one. So *push-vlan*
+is set-vlan-id on untagged frames; *set-vlan-id*, *set-vlan-pcp* and *strip-vlan* are measured with tagged
+ones.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Dimension = Literal["entries", "match", "action", "matching_rule", "priorities",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One value of each dimension; the defaults are those in bold."""
+    """One value of each dimension. The defaults are those printed in bold."""
 
     entries: int = 100
     match: str = "five-tuple"
@@ -44,7 +45,7 @@ class Scenario:
 
     @property
     def tagged(self) -> bool:
-        """Whether its frames come with a VLAN tag."""
+        """Whether its frames carry a VLAN tag."""
         return is_tagged(self.match, self.action)
 
 
@@ -68,18 +69,18 @@ _TAGGED_ACTIONS: Final = frozenset({"set-vlan-id", "set-vlan-pcp", "strip-vlan"}
 
 
 def is_tagged(match: str, action: str) -> bool:
-    """Whether frames for such entries come with a VLAN tag."""
+    """Return whether frames for such entries carry a VLAN tag."""
     return match in _TAGGED_MATCHES or action in _TAGGED_ACTIONS
 
 
 def varied(dimension: Dimension) -> Iterator[tuple[str, Scenario]]:
-    """The scenarios that differ in one dimension, with its values in words."""
+    """Yield the scenarios that differ in one dimension, each with its value in words."""
     for value in VALUES[dimension]:
         yield str(value), replace(Scenario(), **{dimension: value})
 
 
 def flow_mods(scenario: Scenario) -> list[bytes]:
-    """The FLOW_MODs of a scenario's table; exactly one entry matches its frames."""
+    """Return the FLOW_MODs of a scenario's table. Exactly one entry matches its frames."""
     count = scenario.entries
     used = 0 if scenario.matching_rule == "first" else count - 1
     step = {"increasing": 1, "decreasing": -1, "same": 0}[scenario.priorities]
@@ -95,12 +96,12 @@ def _entry(match: str, action: str, other: int | None, priority: int) -> bytes:
 
 
 def like_entry(match: str, action: str, priority: int) -> bytes:
-    """The FLOW_MOD of an entry that matches the frames of the scenarios."""
+    """Return the FLOW_MOD of an entry that matches the frames of the scenarios."""
     return _entry(match, action, None, priority)
 
 
 def _match(kind: str, other: int | None) -> Any:
-    """A match on the frames, or one of the same kind on something else."""
+    """Return a match on the frames, or one of the same kind on something else."""
     named = {field: _FRAME[field] for field in _FIELDS[kind]}
     if other is not None:
         field = _DISTINGUISHING.get(kind, "tp_dst")
@@ -129,7 +130,7 @@ _DISTINGUISHING: Final = {
     "dl-vlan-pcp": "dl_vlan",
     "masked-nw-dst": "nw_dst",
 }
-# Values that none of the frames has, by field and place in the table.
+# Values that no frame has, by field and place in the table.
 _OTHERS: Final[dict[str, Callable[[int], Any]]] = {
     "in_port": lambda place: 1000 + place,
     "dl_dst": lambda place: f"02:00:00:01:{place // 256:02x}:{place % 256:02x}",
@@ -150,16 +151,16 @@ ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
     "push-vlan": partial(_rewriting, "set-vlan-id"),
     "all": partial(_rewriting, "set-dl-src", "set-vlan-id", "set-vlan-pcp", "set-nw-tos"),
 }
-"""By the names of table III, and set-dl-dst, which the study uses besides (section III-A.2c)."""
+"""Actions by the names of table III, and set-dl-dst, which the study also uses (section III-A.2c)."""
 
 
 def enqueued(udp_out: int, port: int, queue: int) -> bytes:
-    """The FLOW_MOD that sends the frames to a UDP port into a queue of a port."""
+    """Return the FLOW_MOD that sends frames for a UDP port into a queue of a port."""
     match = parser.OFPMatch(**{**{field: _FRAME[field] for field in _FIVE_TUPLE}, "tp_dst": udp_out})
     return flow_mod(match, [parser.OFPActionEnqueue(port, queue)], priority=FIRST_PRIORITY, xid=udp_out)
 
 
 def frame(frame_bytes: int, *, tagged: bool = False, udp_out: int = UDP_OUT) -> bytes:
-    """A frame, without FCS. It has room for a flow and a sequence number behind the headers."""
+    """Return a frame without FCS, with room for a flow and a sequence number behind the headers."""
     shape = numbered_frame.Shape.TAGGED if tagged else numbered_frame.Shape.UDP
     return numbered_frame.frame(frame_bytes, 0, udp=udp_out, shape=shape)

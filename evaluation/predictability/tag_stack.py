@@ -1,6 +1,6 @@
-"""Source routing: the switch matches the outermost of several VLAN tags and takes it off (section IV).
+"""Source routing: the switch matches the outermost of several VLAN tags and strips it (section IV).
 
-With it a table has an entry for each port and never changes, whatever flows there are.
+A table then has an entry for each port and never changes, whatever flows there are.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from loko.vlan_stack import tagged_frame, vid_of
 
 _PRIORITY: Final = 100
 _FRAME_BYTES: Final = Scenario().frame_bytes
-"""Without tags."""
+"""Length without tags."""
 
 
 def measure(subject: Subject, tags: int, *, packets: int, seed: int) -> NDArray[np.int64] | None:
-    """Processing times in ns of frames with so many tags; None if the switch refuses the entry.
+    """Measure processing times, in ns, of frames with this many tags; None if the entry is refused.
 
     Raises `RunError`.
     """

@@ -24,34 +24,34 @@ from loko.shoelace import HOSTS, laced_path, shoelace_lab
 FRAME_BYTES: Final[tuple[int, ...]] = VALUES["frame_bytes"]
 _MBPS: Final = 1e6
 _RESOLUTION: Final = 1e-3
-"""Of line rate, to which the highest rate without loss is found."""
+"""Resolution of the highest rate without loss, as a share of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """What became of one rate."""
+    """The result at one rate."""
 
     rate_mbps: float
-    """Of each source, preamble and gap included."""
+    """Rate of each source, with preamble and gap."""
     received_mbps: float
-    """Of it, the mean of both ends."""
+    """Rate received, as the mean of both ends."""
     sent: int
     lost: int
     refused: bool = False
 
 
 def shoelace(subject: Subject) -> Lab:
-    """The wiring. Raises `InputError` if so many ports cannot be laced."""
+    """Return the wiring. Raises `InputError` if this many ports cannot be laced."""
     return shoelace_lab(subject.device, subject.ports)
 
 
 def cables(lab: Lab) -> dict[int, int]:
-    """What leads from a port of the switch to another one."""
+    """Return the cables from ports of the switch to others."""
     return {lace.a.port: lace.b.port for lace in lab.laces}
 
 
 def entries(lab: Lab) -> list[bytes]:
-    """The entries of a shoelace: a frame that comes in by a port leaves by its pair."""
+    """Return the entries of a shoelace: a frame leaves by the other port of the pair it came in by."""
     leads = cables(lab)
     leads |= {b: a for a, b in leads.items()}
     found = []
@@ -65,7 +65,7 @@ def entries(lab: Lab) -> list[bytes]:
 
 
 def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int) -> Passage:
-    """Send so many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
+    """Send this many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
     lab = shoelace(subject)
     gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / _MBPS / rate_mbps
     ends = ((1, subject.ports), (subject.ports, 1))
@@ -89,17 +89,17 @@ class Throughput:
 
     frame_bytes: int
     mbps: float
-    """Of each source."""
+    """Rate of each source."""
     frames_per_s: float
-    """That the switch forwards then, of all ports: n/2 times what the two sources send."""
+    """Frames that the switch then forwards on all ports: n/2 times what the two sources send."""
     is_line_rate: bool
     lost: int
-    """At line rate."""
+    """Frames lost at line rate."""
     refused: bool = False
 
 
 def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Throughput:
-    """Halve the range of rates until the highest one without loss is known. Raises `RunError`."""
+    """Search the highest rate without loss by bisection. Raises `RunError`."""
     line_mbps = subject.link_rate_bps / _MBPS
     top = measure(subject, frame_bytes, line_mbps, packets=packets, seed=seed)
     low, high = 0.0, line_mbps
@@ -124,7 +124,7 @@ def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Thro
 
 
 def judge(found: list[Throughput], _limits: Thresholds) -> Verdict:
-    """The mark: line rate at every length, or unfit."""
+    """Give the mark: line rate at every length, or unfit."""
     numbers = {f"throughput_{one.frame_bytes}_mbps": one.mbps for one in found}
     numbers["most_mpps"] = max(one.frames_per_s for one in found) / 1e6
     if any(one.refused for one in found):

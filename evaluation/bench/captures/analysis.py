@@ -22,34 +22,34 @@ from evaluation.bench.equations import Wire, data_time_ns
 from loko.document import InputError
 
 _KEPT_SAMPLES: Final = 1_000_000
-"""Of each length of frame. Of more, quantiles come from so many that are drawn at random."""
+"""Samples kept of each frame length. If there are more, quantiles come from a random choice of them."""
 _REORDERED: Final = 4096
-"""Records of a file may be out of order by so many: each interface's are written in blocks."""
+"""By how many records a file may be out of order: each interface's records are written in blocks."""
 _QUANTILES: Final = (5, 25, 50, 75, 95)
 _US: Final = 1000
 
 
 class Stamp(StrEnum):
-    """What instant of a frame its stamp means."""
+    """Which instant of a frame its stamp means."""
 
     START = "start"
-    """The start of frame delimiter, as DAG cards and network cards with a clock of their own stamp."""
+    """The start of frame delimiter, as DAG cards stamp it, and network cards with a clock of their own."""
     END = "end"
     """The end, as a kernel stamps what it has received."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedTap:
-    """Where the frames of a tap are."""
+    """The file, and the interface in it, with the frames of a tap."""
 
     path: Path
     interface: str | None = None
-    """Number or name of the interface in the file; None: all of it."""
+    """Number or name of the interface in the file; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """Processing times of frames of one length (equation 4): what a boxplot shows, in nanoseconds."""
+    """Processing times of frames of one length (equation 4), as in a boxplot, in nanoseconds."""
 
     frame_bytes: int
     samples: int
@@ -57,7 +57,7 @@ class Times:
     max_ns: int
     mean_ns: float
     quantiles_ns: dict[int, float]
-    """By per cent: 5, 25, 50, 75, 95."""
+    """Quantiles by per cent: 5, 25, 50, 75, 95."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,27 +67,27 @@ class FirstLoss:
     at_ns: int
     frame_bytes: int
     backlog_frames: int
-    """Frames that the switch held when this one had arrived: its capacity, if bursts fill it."""
+    """Frames that the switch held when this one had arrived. This is its capacity, if bursts fill it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a pair of captures says of a switch."""
+    """What a pair of captures says about a switch."""
 
     entered: int
     left: int
     lost: int
     under_way: int
-    """Frames at the end of the capture of which nobody knows."""
+    """Frames whose fate was still unknown at the end of the capture."""
     unknown: int
-    """Frames at the exit that had not entered."""
+    """Frames at the exit that were not seen at the entrance."""
     not_ip: int
     """Frames without IPv4, which cannot be told apart."""
     times: tuple[Times, ...]
     first_loss: FirstLoss | None
 
     def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the analysis as values for ``--json``."""
         first = self.first_loss
         return {
             **{
@@ -115,7 +115,7 @@ class Analysis:
         }
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """For a table; `HEADINGS` are its columns."""
+        """Yield the rows of a table with the columns `HEADINGS`."""
         for one in self.times:
             values = (one.min_ns, *one.quantiles_ns.values(), one.max_ns, one.mean_ns)
             yield str(one.frame_bytes), str(one.samples), *(f"{value / _US:.2f}" for value in values)
@@ -127,7 +127,7 @@ HEADINGS: Final = ("bytes", "frames", "min us", *(f"p{percent}" for percent in _
 def taps_of(
     files: list[Path], *, in_interface: str | None = None, out_interface: str | None = None
 ) -> tuple[CapturedTap, CapturedTap]:
-    """The taps at entrance and exit: two files, or two interfaces of one. Raises `InputError`."""
+    """Return the taps at entrance and exit: two files, or two interfaces of one. Raises `InputError`."""
     if len(files) == 2:
         return (
             CapturedTap(path=files[0], interface=in_interface),
@@ -157,13 +157,13 @@ def analyse(
 ) -> Analysis:
     """Pair the frames of two taps and evaluate them, in bounded memory. Raises `InputError`.
 
-    `tell` hears of every frame whose fate is known.
+    `tell` is called for every frame whose fate is known.
 
-    `at_sender`: the entrance's frames were captured where they were sent, on their way to the line. Each
-    then counts from when the line, busy with those before, could begin it.
+    `at_sender`: frames at the entrance were captured at the sender, on their way to the line. The time of
+    each then counts from when the line, busy with earlier ones, could start it.
     """
     reading = _Reading(wire, stamps, at_sender=at_sender)
-    # A file with both taps is read twice: so each tap's frames are in order by themselves.
+    # A file with both taps is read twice, so that each tap's frames are in order by themselves.
     seen = heapq.merge(
         reading.sightings(entrance, at_exit=False),
         reading.sightings(way_out, at_exit=True),
@@ -204,7 +204,7 @@ def analyse(
 
 
 class _Reading:
-    """Reads taps as sightings in the order of their instants."""
+    """Reads the sightings of taps in the order of their instants."""
 
     def __init__(self, wire: Wire, stamps: Stamp, *, at_sender: bool) -> None:
         self._wire = wire
@@ -239,7 +239,7 @@ class _Reading:
         return f"of interface {tap.interface} is in it; it has the interfaces {there}"
 
     def _holds(self, tap: CapturedTap, frame: Captured) -> bool:
-        """Whether a frame is of a tap; notes the interfaces that there are."""
+        """Return whether a frame belongs to a tap, and note the interfaces of the file."""
         place = frame.interface, frame.interface_name
         self._interfaces.setdefault(place)
         return tap.interface is None or tap.interface in place
@@ -256,7 +256,7 @@ class _Reading:
 
 
 def _in_order(path: Path, seen: Iterable[Sighting]) -> Iterator[Sighting]:
-    """Sort what is out of order by a little. Raises `InputError` if it is more."""
+    """Sort sightings that are slightly out of order. Raises `InputError` if they are more so."""
     waiting: list[tuple[int, int, Sighting]] = []
     last_ns = 0
 
@@ -280,7 +280,7 @@ def _in_order(path: Path, seen: Iterable[Sighting]) -> Iterator[Sighting]:
 
 @dataclass(slots=True)
 class _Sample:
-    """Values of which there may be too many: all of them, or a fair choice."""
+    """Values of one kind: all of them, or a fair random choice if there are too many."""
 
     count: int = 0
     total: int = 0

@@ -25,7 +25,7 @@ _NS: Final = 1_000_000_000
 
 ETHERNET: Final = 2
 _COLOURED: Final = frozenset({11, 16, 20})
-"""Ethernet as well, with a classification in place of the number of losses."""
+"""Ethernet as well, but with a classification in place of the number of losses."""
 _PROVENANCE: Final = 27
 _PAD: Final = 48
 _KNOWN_TYPES: Final = frozenset({*range(1, 30), _PAD})
@@ -33,18 +33,18 @@ _RECEIVE_ERRORS: Final = 0x10 | 0x20
 
 
 def looks_like_erf(head: bytes) -> bool:
-    """Whether a file can be ERF, which has no magic number: its first record must be plausible."""
+    """Return whether a file can be ERF, which has no magic number: its first record must be plausible."""
     if len(head) < _HEADER_BYTES:
         return False
     _, kind, _ = _HEADER.unpack_from(head)
     record, _, wire = _LENGTHS.unpack_from(head, _HEADER.size)
     kind &= ~_MORE
-    # A file may begin with what the card tells of itself, which has no length on a wire.
+    # A file may start with records about the card itself, which have no length on a wire.
     return kind in _KNOWN_TYPES and record >= _HEADER_BYTES and (wire > 0 or kind == _PROVENANCE)
 
 
 def read_erf(reader: Reader) -> Iterator[Captured]:
-    """The Ethernet frames of an ERF file. Raises `InputError`, also if the card had to lose frames."""
+    """Yield the Ethernet frames of an ERF file. Raises `InputError`, also if the card had to drop frames."""
     number = 0
     while head := reader.perhaps(_HEADER_BYTES, f"record {number + 1}"):
         number += 1
@@ -63,12 +63,12 @@ def read_erf(reader: Reader) -> Iterator[Captured]:
             continue
         start = _frame_at(reader, kind, body, number)
         interface = flags >> 4 & 0xC | flags & 0x3
-        # What pads a record to whole words is not of the frame.
+        # The padding of a record to whole words does not belong to the frame.
         yield Captured(_stamp_ns(stamp), str(interface), None, wire, body[start : start + wire])
 
 
 def _frame_at(reader: Reader, kind: int, body: bytes, number: int) -> int:
-    """Where the frame begins behind extension headers and padding."""
+    """Return where the frame starts, behind extension headers and padding."""
     at, more = 0, kind & _MORE
     while more:
         if at + _EXTENSION_BYTES > len(body):
@@ -81,5 +81,5 @@ def _frame_at(reader: Reader, kind: int, body: bytes, number: int) -> int:
 
 
 def _stamp_ns(stamp: int) -> int:
-    """Nanoseconds, to the nearest; a fraction is a multiple of 2^-32 s."""
+    """Convert a stamp, whose unit is 2^-32 s, to the nearest nanosecond."""
     return (stamp >> 32) * _NS + ((stamp & 0xFFFFFFFF) * _NS + (1 << 31) >> 32)

@@ -18,7 +18,7 @@ _HEAD_BYTES: Final = 16
 
 
 def read_capture(path: Path) -> Iterator[Captured]:
-    """The Ethernet frames of a capture file, in its order, one at a time. Raises `InputError` in one line."""
+    """Yield the Ethernet frames of a capture file, in its order. Raises `InputError` in one line."""
     try:
         with path.open("rb") as plain:
             compressed = plain.read(len(_GZIP)) == _GZIP

@@ -11,17 +11,18 @@ _ETHERNET_BYTES: Final = 12
 _TAGS: Final = frozenset({b"\x81\x00", b"\x88\xa8"})
 _IPV4: Final = b"\x08\x00"
 _HEADERS: Final = {17: 8, 1: 8}
-"""Length of the header behind IP, by protocol, of which an action may change a part; UDP and ICMP."""
+"""Length of the UDP and ICMP headers, of which an action may change a part, by IP protocol."""
 _TCP: Final = 6
 _HASH_BYTES: Final = 12
 _CUT_BYTES: Final = 16
-"""Of a frame that was not kept whole: enough for the numbers that generators write at the beginning."""
+"""Bytes that count of a truncated frame: enough for the numbers that generators write at its start."""
 
 
 def fingerprint(frame: Captured) -> bytes | None:
-    """The same for a frame before and after rewriting: what no action touches. None for frames without IPv4.
+    """Return what no action changes, so that it is the same before and after rewriting.
 
-    It covers identification and protocol of the packet, and what UDP, TCP or ICMP carry.
+    It covers identification and protocol of the packet, and what UDP, TCP or ICMP carry. None for frames
+    without IPv4.
     """
     data = frame.data
     at = _ETHERNET_BYTES
@@ -36,7 +37,7 @@ def fingerprint(frame: Captured) -> bytes | None:
         skipped = 4 * (packet[header + 12] >> 4) if len(packet) > header + 12 else 20
     else:
         skipped = _HEADERS.get(protocol, 0)
-    # Up to the packet's own end: behind it are padding and, in some captures, the FCS.
+    # Only up to the end of the packet: padding follows it and, in some captures, the FCS.
     payload = packet[header + skipped : total]
     whole = len(data) >= at + 2 + total
     if not whole:

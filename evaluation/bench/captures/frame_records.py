@@ -17,16 +17,16 @@ from evaluation.runner import LOST, RunRecords
 from loko.document import InputError
 
 _AT_ONCE: Final = 65_536
-"""Rows that are written together."""
+"""Rows that are written at a time."""
 
 
 @contextmanager
 def frame_records(path: Path | None) -> Iterator[Callable[[Fate], None] | None]:
-    """A place to tell fates to: the file is complete at the end of the ``with``. None without a path.
+    """Yield the function that takes fates; the file is complete at the end of the ``with``.
 
     Flow and run are 0, `sequence` counts frames in the order in which they entered, times are nanoseconds
-    since the first one did. A frame that may have been under way when the capture ended has no row. Raises
-    `InputError` if the file cannot be written.
+    since the first one did. A frame that may have been under way when the capture ended has no row. Yields
+    None without a path. Raises `InputError` if the file cannot be written.
     """
     if path is None:
         yield None
@@ -41,7 +41,7 @@ def frame_records(path: Path | None) -> Iterator[Callable[[Fate], None] | None]:
 
 
 class _Rows:
-    """Puts fates into the order in which the frames entered; a lost one is known only a second later."""
+    """Sorts fates into the order in which frames entered. A loss is known only a second later."""
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
@@ -60,7 +60,7 @@ class _Rows:
             self._ready = []
 
     def write(self) -> None:
-        """Write what is left, also behind frames whose fate nobody knows."""
+        """Write what is left, even behind frames whose fate is unknown."""
         self._write(self._ready + [self._waiting[number] for number in sorted(self._waiting)])
 
     def _write(self, fates: list[Fate]) -> None:

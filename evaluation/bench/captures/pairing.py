@@ -1,4 +1,4 @@
-"""What became of each frame: pairs of what the taps at the entrance and at the exit saw, in one pass."""
+"""Pairs what the taps at entrance and exit saw, in one pass, to find what became of each frame."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Final, NamedTuple
 from evaluation.bench.device import MISSING
 
 PATIENCE_NS: Final = 1_000_000_000
-"""A frame that has not come out after so long, of the capture's own time, never does."""
+"""A frame that has not come out after this long, by the capture's own time, counts as lost."""
 
 
 class Sighting(NamedTuple):
-    """A frame at a tap."""
+    """A frame as a tap saw it."""
 
     at_ns: int
-    """When it began: its start of frame delimiter."""
+    """The start of its start of frame delimiter."""
     at_exit: bool
     length_bytes: int
-    """On the wire, with FCS."""
+    """Length on the wire, with FCS."""
     fingerprint: bytes
 
 
 class Fate(NamedTuple):
-    """A frame that entered."""
+    """What became of a frame that entered."""
 
     number: int
-    """Its place among those that entered, from 0."""
+    """Its place among the frames that entered, from 0."""
     entered_ns: int
     left_ns: int
-    """`MISSING` if it did not come out."""
+    """When it left; `MISSING` if it did not come out."""
     length_bytes: int
     backlog_frames: int
-    """Frames that were in the switch, as far as the taps tell, when this one had arrived; without itself."""
+    """Other frames that were in the switch when this one had arrived, as far as the taps tell."""
 
 
 @dataclass(slots=True)
@@ -47,10 +47,10 @@ class _Waiting:
 
 
 class Pairing:
-    """Sightings in the order of their instants go in, fates come out. Its memory is what one second holds.
+    """Turns sightings in the order of their instants into fates. Holds the frames of one second in memory.
 
-    Frames of equal content are paired in their order. When a frame is lost, the one behind it with the same
-    content would take its place: generators therefore number their frames.
+    Frames of equal content are paired in order. If one of them is lost, the next would take its place.
+    Generators therefore number their frames.
     """
 
     def __init__(self) -> None:
@@ -61,10 +61,10 @@ class Pairing:
         self._gone = 0
         self._latest_left = -1
         self.unknown = 0
-        """Frames at the exit that had not entered."""
+        """Frames at the exit that were not seen at the entrance."""
 
     def enter(self, seen: Sighting, arrived_ns: int) -> Iterator[Fate]:
-        """A frame that begins at the entrance and has arrived at `arrived_ns`; fates that this tells."""
+        """Take a frame that starts at the entrance and has arrived at `arrived_ns`. Yields known fates."""
         self._arrive(seen.at_ns)
         one = _Waiting(self._entered, seen.at_ns, seen.length_bytes, seen.fingerprint)
         self._entered += 1
@@ -74,7 +74,7 @@ class Pairing:
         yield from self._give_up(seen.at_ns - PATIENCE_NS)
 
     def leave(self, seen: Sighting) -> Iterator[Fate]:
-        """A frame that begins at the exit; the fate of the one that entered with this content."""
+        """Take a frame that starts at the exit. Yields the fate of the one that entered with this content."""
         self._arrive(seen.at_ns)
         same = self._by_content.get(seen.fingerprint)
         if not same:
@@ -88,16 +88,16 @@ class Pairing:
         yield Fate(one.number, one.entered_ns, seen.at_ns, one.length_bytes, one.backlog_frames)
 
     def end(self) -> tuple[list[Fate], int]:
-        """At the end of the capture: frames that were lost, and how many may still have been under way.
+        """End the capture. Return frames that were lost, and how many may still have been under way.
 
-        A switch keeps the order of frames, so one that a later one has overtaken is lost.
+        A switch keeps the order of frames, so a frame that a later one has overtaken is lost.
         """
         self._arrive(None)
         lost = [one for one in self._waiting.values() if one.number < self._latest_left]
         return [_lost(one) for one in lost], len(self._waiting) - len(lost)
 
     def _arrive(self, until_ns: int | None) -> None:
-        """Note the backlog of frames whose last bit arrives before an instant."""
+        """Note the backlog for frames whose last bit arrives before an instant."""
         while self._arriving and (until_ns is None or self._arriving[0][0] < until_ns):
             _, one = self._arriving.popleft()
             one.backlog_frames = one.number - self._gone

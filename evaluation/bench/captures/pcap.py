@@ -25,7 +25,7 @@ PCAP_MAGICS: Final = {
     bytes.fromhex("4d3cb2a1"): ("<", 1),
     bytes.fromhex("a1b23c4d"): (">", 1),
 }
-"""By the first four bytes of a file: order of bytes, and nanoseconds in a unit of the stamps' fractions."""
+"""By a file's first four bytes: byte order, and nanoseconds per unit of the stamps' fractions."""
 
 PCAPNG_MAGIC: Final = bytes.fromhex("0a0d0d0a")
 _ORDERS: Final = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
@@ -40,7 +40,7 @@ _BINARY: Final = 0x80
 
 
 def read_pcap(reader: Reader) -> Iterator[Captured]:
-    """The frames of a pcap file. Raises `InputError`."""
+    """Yield the frames of a pcap file. Raises `InputError`."""
     order, unit_ns = PCAP_MAGICS[reader.exactly(4, "the file's header")]
     _, _, _, _, _, link = struct.unpack(f"{order}HHiIII", reader.exactly(20, "the file's header"))
     if link & 0x0FFFFFFF != _ETHERNET:
@@ -72,7 +72,7 @@ class _Interface:
 
 
 def read_pcapng(reader: Reader) -> Iterator[Captured]:
-    """The frames of a pcapng file, with the interfaces numbered as in their section. Raises `InputError`."""
+    """Yield the frames of a pcapng file. Interfaces count within their section. Raises `InputError`."""
     order = "<"
     interfaces: list[_Interface] = []
     number = 0
@@ -152,7 +152,7 @@ def _options(reader: Reader, order: str, body: bytes) -> Iterator[tuple[int, byt
 
 
 def _packet(reader: Reader, order: str, block: int, body: bytes, number: int) -> tuple[int, Captured]:
-    """The interface, and a frame whose stamp is in the interface's units."""
+    """Return the interface's number, and the frame with its stamp in the interface's units."""
     if len(body) < 20:
         raise reader.damaged(f"frame {number} is too short")
     place, high, low, kept, length = struct.unpack_from(f"{order}IIIII", body)

@@ -1,4 +1,4 @@
-"""A frame as a capture file holds it."""
+"""A frame as a capture file stores it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Captured(NamedTuple):
     """A frame of an Ethernet interface."""
 
     stamp_ns: int
-    """As the file says; what instant of the frame it means is another matter (`Stamp`)."""
+    """The stamp in the file. `Stamp` says which instant of the frame it means."""
     interface: str
     """Number of the interface in the file."""
     interface_name: str | None
     length_bytes: int
-    """On the wire, with FCS, without preamble."""
+    """Length on the wire, with FCS, without preamble."""
     data: bytes
-    """What was kept of it; may end early, may end with the FCS."""
+    """The bytes kept of the frame. They may be cut short, and may end with the FCS."""
 
 
 class Reader:
-    """The bytes of a capture file, and where they are. Every fault is an `InputError` in one line."""
+    """Reads a capture file and knows the position in it. Every fault is an `InputError` in one line."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         self.path = path
@@ -34,14 +34,14 @@ class Reader:
         self._stream = stream
 
     def exactly(self, count: int, what: str) -> bytes:
-        """The next bytes. Raises `InputError` if the file ends before."""
+        """Read this many bytes. Raises `InputError` if the file ends before."""
         data = self.perhaps(count, what)
         if len(data) < count:
             raise self.damaged(f"the file ends in the middle of {what}")
         return data
 
     def perhaps(self, count: int, what: str) -> bytes:
-        """The next bytes, or none at the end of the file. Raises `InputError` if it ends in between."""
+        """Read this many bytes, or none at the end of the file. Raises `InputError` if it ends in between."""
         try:
             data = self._stream.read(count)
         except (OSError, EOFError, zlib.error) as error:  # a compressed file that is damaged
@@ -52,5 +52,5 @@ class Reader:
         return data
 
     def damaged(self, what: str) -> InputError:
-        """The error that says where the file is not as it should be."""
+        """Return the error that says where the file is damaged."""
         return InputError(f"{self.path}: byte {self.at}: {what}; capture again, or cut the file off before")

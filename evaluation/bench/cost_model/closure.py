@@ -1,4 +1,4 @@
-"""Does the circle close: a profile that was found beside the one of the emulated switch that was measured."""
+"""Whether the circle closes: the profile found for an emulated switch, beside the switch's own."""
 
 from __future__ import annotations
 
@@ -64,40 +64,40 @@ _SUMS: Final[Mapping[str, Mapping[str, float]]] = {
     **{f"cpu.control.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES},
     **{f"cpu.openflow13.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES_13},
 }
-"""Numbers of which only the sum with others shows: messages and replies pass the integrated switch, too."""
+"""Numbers that only show in sums with others, as messages and replies also pass the integrated switch."""
 _LIKE: Final = (
     ("per_byte_ps", "cpu.per_byte_ps"),
     ("cpu.entry.", "cpu.entry.base_ps"),
     ("cpu.housekeeping.", "cpu.housekeeping.link_status_ps"),
 )
-"""What an error is a share of where the true number is 0: a number of the same kind."""
+"""If a number's true value is 0, its error is a share of this number of the same kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A number, or the sum that it shows in."""
+    """A number, or the sum in which it shows."""
 
     name: str
     true: float
     found: float
     error: float
-    """Share of the true number."""
+    """Error as a share of the true number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """All numbers of a profile: those that were found, and why the others were not."""
+    """All numbers of a profile that were found, and the reasons why the others were not."""
 
     rows: tuple[Row, ...]
     kept: Mapping[str, str]
 
     def outside(self, tolerance: float) -> list[Row]:
-        """Those that are further off."""
+        """Return the rows with an error above the tolerance."""
         return [row for row in self.rows if not abs(row.error) <= tolerance]
 
 
 def closure(found: Values, true: Values) -> Closure:
-    """Compare a profile that a campaign wrote with the one of the switch that it measured."""
+    """Compare a profile that a campaign found with the true one of the switch that it measured."""
     numbers, truth = dict(quantities(found)), {key: float(one["value"]) for key, one in quantities(true)}
     values = {key: float(one["value"]) for key, one in numbers.items()}
     rows = []
@@ -124,7 +124,7 @@ def _scale(key: str, value: float, truth: Mapping[str, float]) -> float:
 
 
 def model_errors(found: Profile, true: Profile) -> dict[str, float]:
-    """By how much Table 2 differs if it is computed from the one profile and from the other, as shares."""
+    """Return by what share Table 2 differs when computed from the found profile instead of the true one."""
     here, there = (dict(_table_2(profile)) for profile in (found, true))
     return {key: here[key] / value - 1 for key, value in there.items()}
 
@@ -149,7 +149,7 @@ _UNIT_BYTES: Final = (100, 260)
 
 
 def perturbed(form: Mapping[str, Any], seed: int) -> Values:
-    """A switch that nobody has seen: costs, loop and timer up to 30 % off, another buffer."""
+    """Return a switch that nobody has seen: costs, loop and timer up to 30 % off, another buffer."""
     random = np.random.default_rng(seed)
     values: Values = copy.deepcopy(dict(form))
     for key, number in quantities(values):
@@ -171,7 +171,10 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
 
 
 def parts(*, samples: int, every: int) -> list[Part]:
-    """A campaign that tells every number in less time: one of `every` tables of Table 1, and no figures."""
+    """Return the parts of a shorter campaign that finds every number.
+
+    It measures one of `every` tables of Table 1, and leaves out the figures.
+    """
     usual = {dp_time.PROCEDURE.key(table) for table, _ in tables()}
     every_part = campaign.parts(EVERY_PROCEDURE, samples=samples)
     of_table_1 = [part.key for part in every_part if part.key in usual]
@@ -193,7 +196,7 @@ def recover(
     origin: Origin,
     on_part: Callable[[Part], None] = lambda _: None,
 ) -> tuple[Fitted, MeasuredProfile]:
-    """Measure a switch as a black box, as far as the store lacks samples, and give its profile.
+    """Measure a switch as a black box, as far as the store lacks samples. Return what was found.
 
     Raises `InputError` or `RunError`.
     """
@@ -204,5 +207,5 @@ def recover(
 
 
 def worst(rows: Sequence[Row], count: int) -> list[Row]:
-    """The rows with the largest errors."""
+    """Return the rows with the largest errors."""
     return sorted(rows, key=lambda row: -abs(row.error))[:count]

@@ -1,4 +1,4 @@
-"""Which costs of a profile a case consists of: the cost model as sums of named parameters."""
+"""The cost model: which parameters of a profile add up to the time of a case."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PS_PER_NS: Final = 1000
 
 
 def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict[str, float]:
-    """p_CPU of equation 7 in parameters of the profile; `offsets` are its actions' `offset_bytes`."""
+    """Return p_CPU of equation 7 as a sum of parameters; `offsets` are the actions' `offset_bytes`."""
     terms: Counter[str] = Counter({"cpu.base_ps": 1, "cpu.per_byte_ps": frame_bytes})
     examined = table.entries - table.skipped_entries
     terms["cpu.entry.base_ps"] += examined
@@ -36,7 +36,7 @@ def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict
     if action is not None:
         if action == "strip_vlan_untagged" and table.tagged:
             action = "strip_vlan"
-        # Each action works on the frame as the one before has left it.
+        # Each action works on the frame as the one before it left it.
         each_bytes = table.grown_bytes // table.rewrites
         lengths = [frame_bytes + each_bytes * place for place in range(table.rewrites)]
         terms[f"cpu.action.{action}.fixed_ps"] += table.rewrites
@@ -47,18 +47,18 @@ def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict
 
 
 def trial_terms(trial: Trial) -> dict[str, float]:
-    """The same of a frame in OpenFlow 1.3: what is not about its search costs as in 1.0."""
+    """Return the terms of a frame in OpenFlow 1.3. All but its search costs as in 1.0."""
     shared = {"cpu.base_ps": 1.0, "cpu.per_byte_ps": float(trial.frame_bytes)}
     return {**shared, **{f"cpu.openflow13.{name}": float(times) for name, times in trial.costs.items()}}
 
 
 def trial_link_ps(trial: Trial, wire: Wire) -> int:
-    """As `link_ps`: the frame leaves as it came."""
+    """Return `link_ps` of a trial, whose frame leaves as it came."""
     return 2 * wire.time_ns(wire.preamble_bytes + trial.frame_bytes + wire.tag_bytes) * _PS_PER_NS
 
 
 def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:
-    """What p_FX contains beside p_CPU: both ways on the link between integrated switch and CPU."""
+    """Return the part of p_FX beside p_CPU: both ways on the link between integrated switch and CPU."""
     carried = 2 * (wire.preamble_bytes + frame_bytes + wire.tag_bytes) + table.grown_bytes
     return wire.time_ns(carried) * _PS_PER_NS
 
@@ -66,9 +66,9 @@ def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:
 def leader_terms(
     leader: Leader, size: int, offsets: dict[str, int], capacity_factor: float = 1.0
 ) -> dict[str, float]:
-    """The costs in what `interference.measure` gives, beside `leader_link_ps`.
+    """Return the costs in the time that `interference.measure` gives, without `leader_link_ps`.
 
-    The leader keeps the CPU busy for its p_CPU over `capacity_factor`, the follower leaves after its own.
+    The leader keeps the CPU busy for its p_CPU over `capacity_factor`; the follower leaves after its own.
     """
     share = 1 / capacity_factor
     found: defaultdict[str, float] = defaultdict(float)
@@ -82,5 +82,5 @@ def leader_terms(
 
 
 def leader_link_ps(size: int, wire: Wire) -> int:
-    """The leader's way to the CPU and the follower's way back on the inner link."""
+    """Return the time of the leader to the CPU and of the follower back, on the inner link."""
     return 2 * wire.time_ns(wire.preamble_bytes + size + wire.tag_bytes) * _PS_PER_NS

@@ -1,8 +1,8 @@
-"""Least squares: the numbers of a profile from observations that are sums of them.
+"""Least squares: finds the numbers of a profile from observations that are sums of them.
 
-Every time that a bench observes is a sum of parameters, each so many times: an entry's cost once for each
-entry, a byte's once for each byte. Solving for all at once uses every sample for every parameter, and shows
-which of them the observations do not tell apart.
+Every time that a bench observes is a sum of parameters, each some number of times: an entry's cost once per
+entry, a byte's once per byte. Solving for all at once uses every sample for every parameter, and shows which
+parameters the observations do not tell apart.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ class Observation:
     """A measured time as a sum of parameters."""
 
     terms: Mapping[str, float]
-    """How often each parameter is in it."""
+    """How often each parameter occurs in it."""
     value_ps: float
     error_ps: float = 1.0
-    """Standard error; observations weigh by it."""
+    """Standard error, by which observations are weighted."""
     procedure: str = ""
-    """What measured it."""
+    """The procedure that measured it."""
     samples: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A parameter as found."""
+    """An estimated parameter."""
 
     value_ps: float
     error_ps: float
     """Standard error, from the scatter of the samples."""
     procedures: tuple[str, ...] = ()
-    """What the observations come from that it occurs in."""
+    """Procedures whose observations it occurs in."""
     samples: int = 0
-    """How many samples these have together."""
+    """Total number of samples of these observations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What the observations tell."""
+    """The result of the least squares."""
 
     estimates: Mapping[str, Estimate]
     unidentified: tuple[str, ...]
-    """Parameters that occur, but only in sums that do not tell them apart."""
+    """Parameters that occur only in sums which do not tell them apart."""
     worst_residual_ps: float
     """Largest difference between an observation and the sum of its estimates."""
 
 
 def solve(observations: Sequence[Observation]) -> Solution:
-    """The parameters that explain the observations best.
+    """Find the parameters that explain the observations best.
 
-    A parameter that they do not identify is left out of the estimates and named instead.
+    Parameters that the observations do not identify have no estimate; they are named instead.
     """
     names = sorted({name for one in observations for name in one.terms})
     place = {name: column for column, name in enumerate(names)}
@@ -90,6 +90,6 @@ def solve(observations: Sequence[Observation]) -> Solution:
 
 
 def _origin(name: str, observations: Sequence[Observation]) -> tuple[tuple[str, ...], int]:
-    """What measured a parameter, and with how many samples."""
+    """Return the procedures that measured a parameter, and their number of samples."""
     those = [one for one in observations if name in one.terms]
     return tuple(sorted({one.procedure for one in those})), sum(one.samples for one in those)

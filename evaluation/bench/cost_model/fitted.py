@@ -1,4 +1,4 @@
-"""What the samples of a campaign say about a switch: the numbers of its profile, and how sure they are."""
+"""What a campaign's samples say about a switch: the numbers of its profile, and how certain they are."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ _PS_PER_NS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """What a campaign found."""
+    """The result of evaluating a campaign."""
 
     numbers: Mapping[str, Number]
     """Numbers by their names in a profile."""
     costs: Solution
-    """The least squares that most of them come from."""
+    """The least squares from which most numbers come."""
     loop_ns: float
-    """An idle pass of the main loop."""
+    """Duration of an idle pass of the main loop."""
     interrupted: float
     """Share of lone frames that met an interruption."""
     capacity_frames: Mapping[int, int]
-    """Frames that the switch holds, by length."""
+    """Number of frames that the switch holds, by frame length."""
     equation_6_error: Mapping[tuple[Table, int], float]
-    """Measured throughput over equation 6, less 1."""
+    """Measured throughput over that of equation 6, minus 1."""
     throughput_bps: Mapping[tuple[Table, int], float]
-    """As measured."""
+    """Measured throughput."""
 
 
 def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
-    """Evaluate a campaign. `form` is a profile as values: it lends what the samples do not tell.
+    """Evaluate a campaign. `form` is a profile as values, which provides what the samples do not tell.
 
-    Raises `InputError` if samples are missing that this needs.
+    Raises `InputError` if necessary samples are missing.
     """
     numbers = is_time.numbers(samples)
     loop = _loop(samples)
@@ -104,12 +104,12 @@ def _observations(
 
 
 def _known(name: str, numbers: Mapping[str, Number], form: Mapping[str, Any]) -> float:
-    """A number as found, or as the form has it."""
+    """Return a number as found or, if it was not found, from the form."""
     return numbers[name].value if name in numbers else number_of(form, name)
 
 
 def number_of(form: Mapping[str, Any], name: str) -> float:
-    """The value of a number by its dotted name."""
+    """Return the value of a number by its dotted name."""
     value: Any = form
     for key in name.split("."):
         value = value[key]
@@ -134,7 +134,7 @@ def _interruptions(samples: Samples) -> dict[str, Number]:
 
 
 def _capacity_factor(reader: Reader) -> dict[str, Number]:
-    """p_CPU of lone frames over the period of frames that wait."""
+    """Return p_CPU of lone frames over the period of frames that wait."""
     trains = backlog.trains(reader.samples, backlog.PROCEDURE)
     times = reader.samples.get(dp_time.PROCEDURE.key(buffer.SLOWEST), {}).get(backlog.SIZE)
     if not trains or times is None:
@@ -155,7 +155,7 @@ def _capacity_factor(reader: Reader) -> dict[str, Number]:
 def _acknowledgement(
     reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
 ) -> dict[str, Number]:
-    """Beside the interrupt, which comes with it as with a segment."""
+    """Return the acknowledgement's own cost, without the interrupt that comes with it as with a segment."""
     times = reader.samples.get(cp_time.ACKNOWLEDGEMENT, {}).get(Apart.VALUES, np.array([]))
     control = [f"cpu.control.{name}_ps" for name in ("interrupt", "segment", "echo")]
     if not len(times) or not numbers.keys() >= set(control[1:]):

@@ -1,4 +1,4 @@
-"""From samples to observations: each measured time as a sum of a profile's numbers (equations 4 and 7)."""
+"""Turns samples into observations: each measured time as a sum of a profile's numbers (equations 4 and 7)."""
 
 from __future__ import annotations
 
@@ -26,33 +26,36 @@ from evaluation.bench.procedures import cp_time, cp_time13, dp_time, dp_time13, 
 
 _PS_PER_NS: Final = 1000
 _LONGEST_LOOP_NS: Final = 20_000
-"""A sample so far above the least of its case has met an interruption and not only the loop's phase."""
+"""A sample this far above the shortest of its case met an interruption, not only the loop's phase."""
 _SLACK: Final = 1.02
-"""Over the length of the loop; what lies beyond was interrupted. The taps may be off by a little."""
+"""Limit of samples over the loop's length, as the taps may be slightly off. Others were interrupted."""
 _QUIET: Final = 0.05
-"""Share of all samples beyond the edges from which on it is the bench itself that disperses them."""
+"""If a larger share of all samples lies beyond the edges, it is the bench itself that disperses them."""
 _MIDDLE_TO_MEAN: Final = 1.25
 """Standard error of an interquartile mean over that of a mean: 1.09 for normal samples, 1.41 for uniform."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Lone frames find the main loop at a random phase, so their times are uniform between two edges."""
+    """The least and greatest time of lone frames, which meet the main loop at a random phase.
+
+    The times are uniform between these two edges.
+    """
 
     low_ns: float
     high_ns: float
     interrupted: int
-    """Samples beyond: something else than the main loop kept the CPU busy."""
+    """Samples beyond the edges: something else than the main loop kept the CPU busy."""
     samples: int
 
     @property
     def middle_ns(self) -> float:
-        """The mean time. For uniform samples the middle of the extremes tells it best."""
+        """The mean time. For uniform samples, the middle of the extremes is its best estimate."""
         return (self.low_ns + self.high_ns) / 2
 
     @property
     def width_ns(self) -> float:
-        """The loop's length, corrected for the extremes that were not met."""
+        """The loop's length, corrected for the fact that samples rarely meet the extremes."""
         return (self.high_ns - self.low_ns) * (self.samples + 1) / max(self.samples - 1, 1)
 
     @property
@@ -62,14 +65,14 @@ class Edges:
 
 
 def edges(times_ns: NDArray[np.int64], loop_ns: float = _LONGEST_LOOP_NS) -> Edges:
-    """The edges of samples of one case, if the main loop is at most so long."""
+    """Find the edges of one case's samples, if the main loop takes at most `loop_ns`."""
     low = float(times_ns.min())
     uniform = times_ns[times_ns <= low + _SLACK * loop_ns]
     return Edges(low, float(uniform.max()), len(times_ns) - len(uniform), len(uniform))
 
 
 def interquartile_mean(times_ns: NDArray[np.int64]) -> float:
-    """The mean of the middle half: hardly less robust than the median, and steadier."""
+    """Return the mean of the middle half: hardly less robust than the median, and steadier."""
     cut = len(times_ns) // 4
     return float(np.sort(times_ns)[cut : len(times_ns) - cut].mean())
 
@@ -86,7 +89,7 @@ class Centre:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """What turns samples into observations."""
+    """Turns samples into observations."""
 
     samples: Samples
     wire: Wire
@@ -94,10 +97,10 @@ class Reader:
     """`offset_bytes` of a profile's actions."""
     loop_ns: float
     noise_ns: float = 0.0
-    """Standard deviation of samples, if the bench disperses them so that their extremes tell nothing."""
+    """Standard deviation of the samples if the bench is so noisy that their extremes say nothing; else 0."""
 
     def seen(self) -> Reader:
-        """The same, knowing whether the bench is noisy."""
+        """Return a copy that knows whether the bench is noisy."""
         every = [edges(times, self.loop_ns) for _, _, times in self.cases()]
         beyond = sum(one.interrupted for one in every)
         if beyond <= _QUIET * sum(one.interrupted + one.samples for one in every):
@@ -106,42 +109,42 @@ class Reader:
         return replace(self, noise_ns=float(np.median(spreads)))
 
     def centre(self, times_ns: NDArray[np.int64]) -> Centre:
-        """The mean time without what interrupted."""
+        """Return the mean time without interrupted samples."""
         if not self.noise_ns:
             one = edges(times_ns, self.loop_ns)
             return Centre(one.middle_ns, one.error_ns, one.samples, one.interrupted)
         near = self._near(times_ns)
-        # Few samples may lie close together by chance: what all cases show of the noise is surer.
+        # Few samples may lie close together by chance. The noise over all cases is more reliable.
         spread_ns = max(float(near.std()), self.noise_ns)
         error_ns = _MIDDLE_TO_MEAN * spread_ns / float(np.sqrt(len(near)))
         return Centre(interquartile_mean(near), error_ns, len(near), len(times_ns) - len(near))
 
     def _near(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The samples that no interruption lengthened, where noise hides the edges."""
+        """Return the samples that no interruption lengthened, where noise hides the edges."""
         near: NDArray[np.int64] = times_ns[np.abs(times_ns - np.median(times_ns)) <= 2 * self.loop_ns]
         return near
 
     def cases(self) -> Iterator[tuple[Table, int, NDArray[np.int64]]]:
-        """What dp-time has measured."""
+        """Yield what dp-time has measured: table, frame length, and times."""
         for key, table in dp_time.measured_tables():
             for size, times in self.samples.get(key, {}).items():
                 yield table, size, times
 
     def of_cases(self) -> Iterator[Observation]:
-        """Processing times of lone frames."""
+        """Yield observations of the processing times of lone frames."""
         for table, size, times in self.cases():
             terms = frame_terms(table, size, dict(self.offsets))
             yield self._observation(dp_time.PROCEDURE, terms, times, link_ps(table, size, self.wire))
 
     def of_trials(self) -> Iterator[Observation]:
-        """The same in OpenFlow 1.3."""
+        """Yield observations of lone frames in OpenFlow 1.3."""
         for trial in dp_time13.trials():
             for times in self.samples.get(dp_time13.PROCEDURE.key(trial.name), {}).values():
                 link = trial_link_ps(trial, self.wire)
                 yield self._observation(dp_time13.PROCEDURE, trial_terms(trial), times, link)
 
     def of_leaders(self, capacity_factor: float) -> Iterator[Observation]:
-        """Times of frames behind others. A busy CPU takes p_CPU over its capacity factor for those."""
+        """Yield observations of frames behind others. A busy CPU takes p_CPU over its capacity factor."""
         for turn, leader in product(range(ROUNDS), interference.leaders()):
             key = interference.PROCEDURE.key(leader.name, turn=turn)
             for size, times in self.samples.get(key, {}).items():
@@ -150,7 +153,7 @@ class Reader:
                 yield self._observation(interference.PROCEDURE, terms, times, link)
 
     def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
-        """Times of messages, less what they share with each other and do not tell."""
+        """Yield observations of messages, without the costs that all share and that they cannot tell."""
         elsewhere_ps = 2 * transit_ps + self.loop_ns * _PS_PER_NS / 2
         asked = [(cp_time.PROCEDURE, question) for question in cp_time.questions()]
         asked += [(cp_time13.PROCEDURE, question) for question in cp_time13.questions()]

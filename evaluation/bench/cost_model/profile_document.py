@@ -1,4 +1,4 @@
-"""The profile that a campaign leads to: the form of another one, with every number that was measured."""
+"""The profile that a campaign produces: the form of another one, with every number that was measured."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredProfile:
-    """A profile as text, and which of its numbers the campaign did not measure."""
+    """A profile as text, and the numbers in it that the campaign did not measure."""
 
     text: str
     measured: tuple[str, ...]
     kept: Mapping[str, str]
-    """Numbers that are those of the form, and why."""
+    """Numbers taken over from the form, and why."""
 
 
 def quantities(values: Values, prefix: str = "") -> Iterator[tuple[str, Values]]:
-    """Every number with a source, by its dotted name."""
+    """Yield every number that has a source, by its dotted name."""
     for key, value in values.items():
         if isinstance(value, dict):
             if "value" in value:
@@ -90,7 +90,7 @@ def quantities(values: Values, prefix: str = "") -> Iterator[tuple[str, Values]]
 def measured_profile(
     form: Values, fitted: Fitted, *, name: str, title: str, origin: Origin
 ) -> MeasuredProfile:
-    """Put what was found into the form."""
+    """Put the numbers that were found into the form."""
     there = dict(quantities(form))
     numbers = {
         key: _number(fitted.numbers[key], whole=isinstance(number["value"], int))
@@ -107,13 +107,13 @@ def measured_profile(
 
 
 def reason(name: str) -> str:
-    """Why the number with this dotted name is not found."""
+    """Return why the number with this dotted name was not found."""
     keys = [key for key in _REASONS if name == key or (key.endswith((".", "_")) and name.startswith(key))]
     return _REASONS[max(keys, key=len)] if keys else _OTHERWISE
 
 
 def profile_text(values: Values) -> str:
-    """A profile as a file has it."""
+    """Return a profile as the text of its file."""
     return "".join(_tables(values, {}))
 
 
@@ -142,7 +142,7 @@ def _number(found: Number, *, whole: bool) -> Values:
 
 
 def _tables(values: Values, numbers: Mapping[str, Values], prefix: str = "") -> Iterator[str]:
-    """TOML: plain values and numbers first, then the tables below."""
+    """Yield the lines of TOML: plain values and numbers first, then the subtables."""
     below = {}
     for key, value in values.items():
         if isinstance(value, dict) and "value" not in value:
@@ -155,7 +155,7 @@ def _tables(values: Values, numbers: Mapping[str, Values], prefix: str = "") -> 
 
 
 def _toml(value: Any) -> str:
-    """A value in TOML; strings and numbers are written as in JSON."""
+    """Format a value in TOML. Strings and numbers are written as in JSON."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What `loko bench all` says at its end: what was found, how sure it is, and what was not."""
+"""What `loko bench all` prints at its end: what was found, how certain it is, and what was not found."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SHOWN: Final = 5
 _SURE: Final = 3
 """A number of fewer standard errors may as well be 0."""
 _PAPER_ERROR: Final = 0.06
-"""Equation 6 against measurement (section 3.4.2)."""
+"""Error of equation 6 against measurement in the paper (section 3.4.2)."""
 
 
 def summary(profile: MeasuredProfile, fitted: Fitted, path: Path) -> dict[str, Any]:
-    """All of it as values, for JSON."""
+    """Return the summary as values, for JSON."""
     return {
         "profile": str(path),
         "measured": {
@@ -48,7 +48,7 @@ def summary(profile: MeasuredProfile, fitted: Fitted, path: Path) -> dict[str, A
 
 def _equation_6(fitted: Fitted) -> str:
     errors = fitted.equation_6_error
-    # A search is right to half its last interval; of a slow switch that is more than the paper's 6 %.
+    # A search is exact to half its last interval. For a slow switch that is more than the paper's 6 %.
     told = {
         case: error
         for case, error in errors.items()
@@ -67,7 +67,7 @@ def _equation_6(fitted: Fitted) -> str:
 
 
 def lines(profile: MeasuredProfile, fitted: Fitted, path: Path) -> Iterator[str]:
-    """The same in short, for people."""
+    """Yield the summary in short, for people."""
     yield f"{path}: {len(profile.measured)} numbers measured, {len(profile.kept)} kept"
     shares = sorted(
         (

@@ -1,9 +1,9 @@
-"""A tap that tells when a frame reaches the program at the same interface, a switch in software.
+"""A tap that tells when a frame reaches the program that listens on the same interface, a software switch.
 
-The kernel stamps a frame of its own TCP anew for each listener when its turn comes, which is a microsecond
-after the one before: so a listener ahead of the switch sees it earlier than the switch does, and one behind
-it later. Two listeners ahead tell how long a turn takes, and thereby when the switch's own comes. Frames that
-are stamped once, as all others are, have the same stamp for both.
+The kernel stamps a frame of its own TCP anew for each listener, when that listener's turn comes. Turns are
+about a microsecond apart, so a listener ahead of the switch sees a frame too early, and one behind it too
+late. Two listeners ahead tell how long a turn takes, and so when the switch's own turn comes. All other
+frames are stamped once, and have the same stamp for both.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from evaluation.instruments.packet_tap import PacketTap, Seen
 
 
 class ArrivalTap:
-    """Two taps of an interface, opened after the switch's program: the last one has the first turn."""
+    """Two taps of an interface, opened after the switch's program: the last to come has the first turn."""
 
     def __init__(self, interface: str) -> None:
-        """Begin to watch. Raises `RunError`."""
+        """Start watching. Raises `RunError`."""
         self.interface = interface
         self._open()
 
@@ -27,12 +27,12 @@ class ArrivalTap:
         self._ahead: deque[Seen] = deque()
 
     def renew(self) -> None:
-        """To be called when the switch's program has begun anew: its turn is the first one then."""
+        """Reopen the taps after a restart of the switch's program, which then has the first turn."""
         self.close()
         self._open()
 
     def read(self, *, patience_s: float = 0.0) -> list[Seen]:
-        """As `PacketTap.read`, with the instants of the switch's turn."""
+        """See `PacketTap.read`. The stamps are the instants of the switch's own turn."""
         behind = self._second.read(patience_s=patience_s)
         self._ahead += self._first.read()
         return [self._of_switch(one) for one in behind]
@@ -45,12 +45,12 @@ class ArrivalTap:
         return second
 
     def forget(self) -> None:
-        """Let go of what came until now."""
+        """Drop all frames seen until now."""
         self._second.forget()
         self._first.forget()
         self._ahead.clear()
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._second.close()
         self._first.close()

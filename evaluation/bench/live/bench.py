@@ -20,35 +20,38 @@ from evaluation.instruments.packet_tap import PacketTap, clock_of, stamps_in_har
 from evaluation.runner import Stall
 
 SWITCH: Final = "s1"
-"""Name of a switch that the bench makes itself."""
+"""Name of a switch that the bench creates itself."""
 DATAPATH_ID: Final = 0x70B3D56C0001
-"""Its datapath id: that of a board is its MAC address, and this is the factory's."""
+"""Its datapath id. A board's is its MAC address; this is the one set in the factory."""
 SWITCH_PORTS: Final = MappingProxyType({1: f"{SWITCH}-eth1", 2: f"{SWITCH}-eth2"})
-"""Its own ends of the cables."""
+"""The switch's ends of the cables."""
 BENCH_PORTS: Final = MappingProxyType(
     {1: Port(interface="bench1", tap=SWITCH_PORTS[1]), 2: Port(interface="bench2")}
 )
-"""The bench's ends of the cables to it. Each tap is where frames arrive: the way through a cable, some
-microseconds of this machine's work, then counts neither for the switch nor against it."""
+"""The bench's ends of the cables to the switch.
+
+Each tap is where frames arrive. So the way through a cable, some microseconds of this machine's work, counts
+neither for the switch nor against it.
+"""
 START_S: Final = 30.0
 CONNECT_S: Final = 60.0
-"""How long a switch may take until it runs, and until it has found its controller."""
+"""How long a switch may take to start, and to find its controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is around the switch."""
+    """What surrounds the switch."""
 
     ports: Mapping[int, Port]
     controller: Controller
     datapath_id: int | None
-    """What the switch should say of itself; None: anything."""
+    """The datapath id that the switch should report; None accepts any."""
     wire: Wire
     endpoint: ControllerEndpoint
     core: int
-    """For the thread that sends."""
+    """Core for the thread that sends."""
     requests_at: str | None = None
-    """The switch's end of the controller's link, if it is on this machine."""
+    """The switch's end of the controller's link, if that is on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,7 @@ class Bench:
     around: Surroundings
     device: LiveDevice
     stamps: str
-    """Whose stamps the taps give."""
+    """Where the taps' stamps come from: the network card or the kernel."""
 
 
 def assemble(
@@ -72,9 +75,9 @@ def assemble(
     enter: EnterMode = lambda mode: mode is Mode.USUAL,
     lateness: Callable[[], int] = int,
 ) -> Bench:
-    """Put taps and sender in place, until the stack is closed. Raises `RunError`."""
+    """Set up taps and sender until the stack is closed. Raises `RunError`."""
     ends = [around.ports[IN_PORT], around.ports[OUT_PORT], around.controller]
-    # At the exit the bench only receives, so there any tap is as good as a passive one.
+    # At the exit the bench only receives, so any tap is as good as a passive one there.
     passive = [ends[0].passive, True, ends[2].passive]
     hardware = stamps_in_hardware(
         [clock_of(end.tap_interface, passive=only) for end, only in zip(ends, passive, strict=True)]
@@ -113,7 +116,7 @@ def assemble(
 
 
 def _cables(around: Surroundings) -> dict[str, list[str]]:
-    """The interfaces at each cable, by what it is called."""
+    """Return the interfaces at each cable, by the cable's name."""
     ends = {port_cable(port): around.ports[port] for port in (IN_PORT, OUT_PORT)}
     ends["the controller's cable"] = around.controller
     return {

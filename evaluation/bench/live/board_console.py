@@ -1,4 +1,4 @@
-"""Switching OpenFlow off and on at a real Zodiac FX: by its serial console, or by whoever sits beside it."""
+"""Switches OpenFlow off and on at a real Zodiac FX, through its serial console or the user's hands."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.runner import RunError
 
 _TAKE_BACK: Final = b"\x7f" * 63 + b"\r"
-"""Whatever was typed before must not be carried out."""
+"""Deletes what was typed on the console before, so that it is not carried out."""
 _PAUSE_S: Final = 0.3
 _CONSOLE_S: Final = 20.0
 _PEOPLE_S: Final = 600.0
 
 
 def switch_openflow(inventory: Hardware, endpoint: ControllerEndpoint, *, on: bool) -> None:
-    """Have OpenFlow switched, and wait until the connection shows it. Raises `RunError`."""
+    """Have OpenFlow switched on or off, and wait until the connection shows it. Raises `RunError`."""
     word = "enable" if on else "disable"
     if inventory.console is None:
         sys.stderr.write(

@@ -1,4 +1,4 @@
-"""Whether the cables of a bench in real time keep their links, by the kernel's counts of their changes."""
+"""Whether the cables of a bench in real time keep their links, by the kernel's count of link changes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from evaluation.runner import RunError
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """What the kernel says of an interface's link."""
+    """What the kernel says about an interface's link."""
 
     is_there: bool
     changes: int
-    """How often it was lost or found since the interface exists."""
+    """How often the link has gone up or down since the interface was created."""
 
 
 class CableWatch:
-    """Looks at the bench's ends of its cables, in the network of the thread that asks."""
+    """Watches the bench's ends of its cables, in the network namespace of the calling thread."""
 
     def __init__(self, cables: Mapping[str, Sequence[str]]) -> None:
-        """`cables`: the interfaces at each cable, by what it is called."""
+        """Take the interfaces at each cable, by the cable's name."""
         self._cables = cables
         self._before: dict[str, Carrier] = {}
 
     def begin(self) -> None:
-        """What was lost before does not count, unless it still is."""
+        """Forget links that were lost before; those that still are count again."""
         self._before = {name: carrier(name) for ends in self._cables.values() for name in ends}
 
     def unplugged(self) -> str | None:
-        """As `Device.unplugged`."""
+        """See `Device.unplugged`."""
         return named(cable for cable, ends in self._cables.items() if any(map(self._was_lost, ends)))
 
     def _was_lost(self, name: str) -> bool:
@@ -42,7 +42,7 @@ class CableWatch:
 
 
 def carrier(interface: str) -> Carrier:
-    """The carrier of an interface; an interface that is gone has none."""
+    """Return the carrier of an interface. An interface that no longer exists has none."""
     try:
         command = ["ip", "-json", "-statistics", "-statistics", "link", "show", "dev", interface]
         shown: list[dict[str, Any]] = run_json(command, what=interface)

@@ -102,7 +102,7 @@ def senders(
 
 
 def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple[Path, Wire]:
-    """Measure what is missing of `reduced_parts`; where the samples are, and the switch's links.
+    """Measure the missing parts of `reduced_parts`. Return the samples' path and the switch's links.
 
     Raises `InputError` or `RunError`; what is measured by then is kept.
     """
@@ -117,7 +117,7 @@ def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple
 
 
 def report(found: list[Precondition], *, as_json: bool) -> None:
-    """Print what holds and what does not."""
+    """Print which preconditions hold and which do not."""
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=1))
         return

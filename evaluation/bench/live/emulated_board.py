@@ -35,7 +35,7 @@ from loko.scenario import OpenFlow
 _NATIVE_PORT: Final = 4
 _BOARD_PORTS: Final = MappingProxyType({**SWITCH_PORTS, _NATIVE_PORT: f"{SWITCH}-eth{_NATIVE_PORT}"})
 _CONTROLLER: Final = Controller(interface="bench4", listen="10.0.1.8:6633")
-"""Where a board with its factory settings looks for its controller."""
+"""Where a board with factory settings looks for its controller."""
 _NETWORK: Final = "10.0.1.0/24"
 
 
@@ -45,12 +45,12 @@ _OF_MODE: Final[dict[Mode, dict[str, bool]]] = {
     Mode.WITHOUT_CPU: {"openflow_enabled": False},
     Mode.OPENFLOW_13: {},
 }
-"""Settings that make the mode."""
+"""Settings of the board for each mode."""
 
 
 @contextmanager
 def emulated_board(inventory: Emulator, folder: Path) -> Iterator[Bench]:
-    """The board, running, with its files in `folder`. Raises `RunError` or `InputError`."""
+    """Run the board, with its files in `folder`. Raises `RunError` or `InputError`."""
     require_emulator()
     wire = wire_of(load_profile(inventory.profile).ports)
     near = {port: end.interface for port, end in BENCH_PORTS.items()} | {_NATIVE_PORT: _CONTROLLER.interface}
@@ -58,7 +58,7 @@ def emulated_board(inventory: Emulator, folder: Path) -> Iterator[Bench]:
         stack.enter_context(own_network([(near[port], far) for port, far in _BOARD_PORTS.items()]))
         address = ["ip", "address", "add", f"{_CONTROLLER.address}/24", "dev", _CONTROLLER.interface]
         run(address, what="the controller's address")
-        # At once, as in virtual time: what comes with a later request would be counted as that one's.
+        # Acknowledge at once, as in virtual time. Later, it would be counted with the next request.
         run(
             ["ip", "route", "change", _NETWORK, "dev", _CONTROLLER.interface, "quickack", "1"],
             what="immediate acknowledgements",
@@ -87,7 +87,7 @@ def emulated_board(inventory: Emulator, folder: Path) -> Iterator[Bench]:
 
 
 class _Board:
-    """A board that can be switched off and on."""
+    """A board that can be power-cycled."""
 
     def __init__(self, inventory: Emulator, folder: Path, endpoint: ControllerEndpoint) -> None:
         self._inventory = inventory
@@ -139,7 +139,7 @@ class _Board:
         return boards
 
     def renew(self) -> None:
-        """Switch it off and on and wait until it has connected. Raises `RunError`."""
+        """Power-cycle the board and wait until it has connected. Raises `RunError`."""
         self.end()
         self._known_stalls = 0
         self._boards = self._start()
@@ -149,14 +149,14 @@ class _Board:
             )
 
     def enter(self, mode: Mode) -> bool:
-        """Switch it off, and on with the settings of this mode; it has all of them. Raises `RunError`."""
+        """Power-cycle the board into a mode; an emulated board has all of them. Raises `RunError`."""
         self._mode = mode
         self._endpoint.openflow = OpenFlow.V1_3 if mode is Mode.OPENFLOW_13 else OpenFlow.V1_0
         self.renew()
         return True
 
     def stalls(self) -> Sequence[Stall]:
-        """The emulator's stalls since the last question. Raises `RunError` if there were too many."""
+        """Return the emulator's stalls since the last call. Raises `RunError` if there were too many."""
         report = self._boards.report()
         if report.stalls_truncated:
             raise RunError("the host stalls the emulator too often: use a quieter machine, or more cores")
@@ -165,9 +165,9 @@ class _Board:
         return new
 
     def lateness_ns(self) -> int:
-        """The usual one since it was switched on. Raises `RunError`."""
+        """Return the median lateness since the board was switched on. Raises `RunError`."""
         return self._boards.report().lateness_ns["p50"]
 
     def end(self) -> None:
-        """Switch it off."""
+        """Switch the board off."""
         self._boards.daemon.end()

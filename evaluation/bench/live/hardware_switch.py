@@ -23,13 +23,13 @@ _IFF_UP: Final = 1
 _SIOCGIFFLAGS: Final = 0x8913
 _NAME_BYTES: Final = 16
 _REQUEST_BYTES: Final = 40
-"""`struct ifreq`: a name, then what is asked for."""
+"""Size of `struct ifreq`: a name, then the request's data."""
 _LOOPBACK: Final = "lo"
 
 
 @contextmanager
 def hardware_switch(inventory: Hardware) -> Iterator[Bench]:
-    """The switch of an inventory. Raises `RunError` or `InputError`."""
+    """Set up the bench around the switch of an inventory. Raises `RunError` or `InputError`."""
     for end in (*inventory.ports.values(), inventory.controller):
         for name in dict.fromkeys((end.interface, end.tap_interface)):
             require_interface(name)

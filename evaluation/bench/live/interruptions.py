@@ -1,4 +1,4 @@
-"""Which frames passed while the bench's own host lost time."""
+"""Finds the frames that passed while the bench's own host lost time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOST_NS: Final = 20_000_000
 
 
 def disturbed(entered_ns: Instants, left_ns: Instants, stalls: Sequence[Stall]) -> NDArray[np.bool_]:
-    """Frames whose passage overlaps a stall, and frames that the tap at the entrance did not see."""
+    """Mark frames whose passage overlaps a stall, and those that the tap at the entrance did not see."""
     unseen: NDArray[np.bool_] = entered_ns == MISSING
     if not stalls:
         return unseen
@@ -27,7 +27,7 @@ def disturbed(entered_ns: Instants, left_ns: Instants, stalls: Sequence[Stall]) 
         )
     )
     until = np.where(left_ns == MISSING, entered_ns + _LOST_NS, left_ns)
-    # Stalls that begin before the frame has left; the latest end among them tells.
+    # Of the stalls that begin before the frame has left, the latest end decides.
     begun = np.searchsorted(begins, until, side="right")
     met: NDArray[np.bool_] = (begun > 0) & (ends[np.maximum(begun - 1, 0)] >= entered_ns)
     return met | unseen

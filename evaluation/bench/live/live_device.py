@@ -1,4 +1,4 @@
-"""A switch under test in real time, as the procedures need it."""
+"""A switch under test in real time, with the interface that the procedures need."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from loko.controller.framing import whole_messages
 from loko.scenario import OpenFlow
 
 _LENGTH_AT, _COMMAND_AT, _OUT_PORT_AT = 2, 56, 68
-"""Places in a FLOW_MOD of OpenFlow 1.0."""
+"""Offsets in a FLOW_MOD of OpenFlow 1.0."""
 _ADD: Final = of.OFPFC_ADD.to_bytes(2, "big")
 _MIN_FRAME_BYTES: Final = 64
 _QUIET_S: Final = 0.1
-"""A switch that has given nothing for so long holds nothing."""
+"""A switch that has sent nothing for this long holds no more frames."""
 _ANSWER_S: Final = 1.0
-"""A reply that has not come after so long never does: a stalled host may need a while."""
+"""A reply that takes longer will never come. The time allows for a stalled host."""
 _WARM_UP_FRAMES: Final = 16
 _FIRST_ANSWERS: Final = 24
 _BETWEEN_ANSWERS_S: Final = 0.002
 _MANY_STALLS: Final = 5_000
-"""A longer list makes each of the emulator's reports slow; it begins a new one when it is switched on."""
+"""Longer lists make each report of the emulator slow. Power-cycling it starts a new list."""
 _CONTROL_QUIET_S: Final = 0.003
 _UNREAD_REPLIES: Final = 50
 _LONGEST_S: Final = 10.0
 
 
 class Mode(Enum):
-    """What a bench may be able to make of a switch."""
+    """The modes that a bench may be able to bring a switch into."""
 
     USUAL = "as its inventory says"
     HOUSEKEEPING = "with the jobs of its unmodified firmware"
@@ -56,32 +56,32 @@ class Mode(Enum):
 
 
 EnterMode = Callable[[Mode], bool]
-"""Brings a switch into a mode, its table empty; whether it can. Raises `RunError`."""
+"""Brings a switch into a mode, with an empty table. Returns whether it can. Raises `RunError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruments:
-    """What is plugged in where."""
+    """The instruments of a bench, and the interfaces they use."""
 
     in_interface: str
     out_interface: str
     in_tap: PacketTap
     out_tap: PacketTap
     control_tap: PacketTap
-    """At the controller's end: sees what comes from the switch, and requests if there is no other tap."""
+    """Tap at the controller's end. Sees what the switch sends, and requests if there is no `request_tap`."""
     request_tap: ArrivalTap | None = None
-    """At the switch's end of the controller's link, where requests arrive."""
+    """Tap at the switch's end of the controller's link, where requests arrive."""
     controller: ControllerEndpoint
     core: int | None
-    """For the thread that sends; None for any."""
+    """Core for the thread that sends; None for any."""
     in_tap_passive: bool = False
-    """Whether the tap at the entrance only listens: else it sees the frames as this machine sends them."""
+    """Whether the tap at the entrance only listens. If not, it sees frames as this machine sends them."""
     line_is_real: bool = True
-    """Whether frames need their time on the cables. Those of a bench in one machine do not."""
+    """Whether frames take time on the cables. They do not on a bench within one machine."""
 
 
 class LiveDevice:
-    """The instruments around a switch, put together."""
+    """A switch under test between the instruments of this machine."""
 
     def __init__(
         self,
@@ -95,11 +95,11 @@ class LiveDevice:
         lateness: Callable[[], int] = int,
         cables: CableWatch | None = None,
     ) -> None:
-        """Begin to work with a switch that connects.
+        """Start to work with a switch that has connected, or will.
 
-        `stalls` tells when the switch's host lost time since the last call, if that is known; `renew`
-        switches it off and on again, if the bench can; `enter` brings it into another mode;
-        `lateness` tells how late its frames usually left since then; `cables` whether they kept their links.
+        `stalls` returns when the switch's host lost time since the last call, if that is known. `renew`
+        power-cycles the switch, if the bench can. `enter` brings it into another mode. `lateness` returns how
+        late its frames usually left since then. `cables` watches whether they keep their links.
         """
         self.name = name
         self.warm_up_frames = _WARM_UP_FRAMES
@@ -112,29 +112,29 @@ class LiveDevice:
         self._cables = cables or CableWatch({})
         self._mode = Mode.USUAL
         self._is_due = False
-        """Whether the switch has to come back into its usual mode before it is used."""
+        """Whether the switch must return to its usual mode before it is used."""
         self._changed = False
-        """Whether messages other than `load`'s may have changed the table."""
+        """Whether messages other than those of `load` may have changed the table."""
         self._entries: list[bytes] = []
-        """FLOW_MODs of what `load` has put into the table, in its order."""
+        """FLOW_MODs that `load` has put into the table, in order."""
         self._listed_stalls = 0
         self._most_action_bytes = 0
-        """Of any entry since the switch was switched on."""
+        """Largest size of an entry's actions since the switch was switched on."""
         self._sender = packet_socket(instruments.in_interface, 0)
 
     @property
     def now_ns(self) -> int:
-        """As `Device.now_ns`."""
+        """See `Device.now_ns`."""
         return time.time_ns()
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """As `Device.load`.
+        """See `Device.load`.
 
-        Strictly and from the end: then a Zodiac FX frees the memory of its entries and none moves (quirks 46
-        to 49). A table that other messages have changed is emptied by switching off, or in the way that every
-        switch understands. So is one whose places have held more actions: the board obeys those that
-        stay behind (quirk 55). The tables of 1.3 do without: they are emptied in the way that every switch
-        understands, or by switching off if there are groups or meters.
+        Deletes the old entries strictly and from the last one on: then a Zodiac FX frees their memory and
+        none moves (quirks 46 to 49). If other messages have changed the table, it is emptied by a power
+        cycle, or by the request that every switch understands. So is a table whose places have held more
+        actions, since the board obeys those left behind (quirk 55). Tables of 1.3 do not need this: that
+        request empties them, or a power cycle if there are groups or meters.
         """
         self._come_back()
         controller = self._with.controller
@@ -157,7 +157,7 @@ class LiveDevice:
         self._entries = list(messages)
 
     def revive(self) -> bool:
-        """As `Device.revive`."""
+        """See `Device.revive`."""
         if self._renew is None:
             return False
         self._renew()
@@ -166,9 +166,9 @@ class LiveDevice:
         return True
 
     def _begun_anew(self) -> None:
-        """Take its place ahead of the switch's program again, and have that answer a few times.
+        """Put the request tap ahead of the restarted program again, and let the switch answer a few times.
 
-        An emulator learns by that how long its host needs to send.
+        An emulator learns from these answers how long its host needs to send.
         """
         if self._with.request_tap is not None:
             self._with.request_tap.renew()
@@ -178,7 +178,7 @@ class LiveDevice:
             time.sleep(_BETWEEN_ANSWERS_S)
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
-        """As `Device.send`."""
+        """See `Device.send`."""
         self._come_back()
         bench = self._with
         if self._mode is not Mode.WITHOUT_CPU:
@@ -186,7 +186,7 @@ class LiveDevice:
         bench.in_tap.forget()
         bench.out_tap.forget()
         line_ns = [self._line_ns(len(data)) for data in frames]
-        # A frame begins no earlier than the one before lets it.
+        # A frame starts no earlier than the one before allows.
         least = [0, *line_ns[:-1]]
         steps = [
             (max(gap, free), self._sender.send, data)
@@ -202,7 +202,7 @@ class LiveDevice:
         return Passage(entered, left, met)
 
     def _left(self, frames: Sequence[bytes]) -> Instants:
-        """When each frame came out: until all have, or nothing has come for a while."""
+        """Return when each frame came out. Waits until all have, or none has come for a while."""
         left = np.full(len(frames), MISSING, dtype=np.int64)
         until_s = time.monotonic() + _LONGEST_S
         while time.monotonic() < until_s and (left == MISSING).any():
@@ -219,11 +219,11 @@ class LiveDevice:
 
     @property
     def lateness_ns(self) -> int:
-        """As `Device.lateness_ns`."""
+        """See `Device.lateness_ns`."""
         return self._lateness()
 
     def begin(self, seed: int) -> None:
-        """As `Device.begin`; a real switch is at a phase that nobody sets.
+        """See `Device.begin`. Nobody can set the phase of a real switch.
 
         A switch in another mode stays there until it is used, so that parts in one mode do not restart it.
         """
@@ -236,19 +236,19 @@ class LiveDevice:
             self._into(Mode.USUAL)
 
     def unplugged(self) -> str | None:
-        """As `Device.unplugged`."""
+        """See `Device.unplugged`."""
         return self._cables.unplugged()
 
     def with_housekeeping(self) -> Self | None:
-        """As `Device.with_housekeeping`."""
+        """See `Device.with_housekeeping`."""
         return self if self._into(Mode.HOUSEKEEPING) else None
 
     def in_openflow13(self) -> Self | None:
-        """As `Device.in_openflow13`."""
+        """See `Device.in_openflow13`."""
         return self if self._into(Mode.OPENFLOW_13) else None
 
     def without_cpu(self) -> Self | None:
-        """As `Device.without_cpu`."""
+        """See `Device.without_cpu`."""
         if not self._into(Mode.WITHOUT_CPU):
             return None
         with packet_socket(self._with.out_interface, 0) as out:
@@ -268,10 +268,10 @@ class LiveDevice:
 
     @property
     def acknowledgement_ns(self) -> None:
-        """As `Device.acknowledgement_ns`: the kernel chooses when to acknowledge."""
+        """See `Device.acknowledgement_ns`. The kernel chooses when to acknowledge."""
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
-        """As `Device.control`."""
+        """See `Device.control`."""
         self._come_back()
         bench = self._with
         bench.controller.messages()
@@ -279,7 +279,7 @@ class LiveDevice:
             tap.forget()
         self._note_changes(segments)
         with undisturbed(bench.core):
-            # The replies to a long train would fill the socket.
+            # Unread replies to a long train would fill the socket.
             act = bench.controller.exchange if len(segments) > _UNREAD_REPLIES else bench.controller.write
             stalls = at_instants((gap, act, segment) for gap, segment in zip(gaps_ns, segments, strict=True))
         seen: list[ControlFrame] = []
@@ -291,20 +291,20 @@ class LiveDevice:
                     seen += more
                 break
         bench.controller.messages()
-        # A board that does not answer may hang: the next load then switches it off and on.
+        # A board that does not answer may hang: have the next load power-cycle it.
         self._changed |= not any(one.from_switch for one in seen)
         seen.sort(key=lambda one: one.at_ns)
         return self._marked(seen, [*stalls, *self._stalls_of_host()])
 
     def _stalls_of_host(self) -> Sequence[Stall]:
-        """The emulator's stalls since the last call; after many it is switched off and on, for a new list."""
+        """Return the emulator's stalls since the last call. After many, the next load power-cycles it."""
         new = self._stalls()
         self._listed_stalls += len(new)
         self._changed |= self._listed_stalls > _MANY_STALLS
         return new
 
     def _note_changes(self, segments: Sequence[bytes]) -> None:
-        """Remember what these segments leave in the table. Those of 1.3 are emptied whatever there is."""
+        """Remember what these segments leave in the table. Tables of 1.3 do not need it: they are emptied."""
         if self._mode is Mode.OPENFLOW_13:
             return
         for one in whole_messages(b"".join(segments))[0]:
@@ -323,7 +323,7 @@ class LiveDevice:
         return [bench.control_tap] if bench.request_tap is None else [bench.control_tap, bench.request_tap]
 
     def _openflow(self, *, patience_s: float) -> list[ControlFrame]:
-        """What has come of OpenFlow, each frame as the tap saw it where it arrives."""
+        """Read the OpenFlow frames that have come, each from the tap where it arrives."""
         bench = self._with
         loopback = bench.control_tap.interface == "lo"  # which shows every frame twice
         found = []
@@ -339,7 +339,7 @@ class LiveDevice:
         return found
 
     def _marked(self, seen: Sequence[ControlFrame], stalls: Sequence[Stall]) -> list[ControlFrame]:
-        """The frames, disturbed if the host lost time between the first and the last of them."""
+        """Return the frames, marked as disturbed if the host lost time between the first and the last."""
         if not seen:
             return []
         begin, end = (np.array([one.at_ns], dtype=np.int64) for one in (seen[0], seen[-1]))
@@ -347,7 +347,7 @@ class LiveDevice:
         return [replace(one, disturbed=met) for one in seen]
 
     def close(self) -> None:
-        """Put the instruments away."""
+        """Close the instruments."""
         bench = self._with
         self._sender.close()
         bench.controller.close()
@@ -356,7 +356,7 @@ class LiveDevice:
 
 
 def strict_delete(add: bytes) -> bytes:
-    """FLOW_MOD that deletes exactly what this one added."""
+    """Return the FLOW_MOD that deletes exactly what this one added."""
     message = bytearray(add[: of.OFP_FLOW_MOD_SIZE])
     struct.pack_into("!H", message, _LENGTH_AT, len(message))
     struct.pack_into("!H", message, _COMMAND_AT, of.OFPFC_DELETE_STRICT)
@@ -365,7 +365,7 @@ def strict_delete(add: bytes) -> bytes:
 
 
 def _action_bytes(add: bytes) -> int:
-    """Length of the actions of a FLOW_MOD."""
+    """Return the length of the actions of a FLOW_MOD."""
     return len(add) - int(of.OFP_FLOW_MOD_SIZE)
 
 
@@ -375,7 +375,10 @@ def _same_entry(one: bytes, other: bytes) -> bool:
 
 
 def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:
-    """When a line that needs so long for each frame begins it, from when it was handed to the interface."""
+    """Return when each frame begins on the line, from when it was handed to the interface.
+
+    The line takes `line_ns` for each frame, so a frame may have to wait for those before it.
+    """
     seen = entered_ns != MISSING
     stamps, times = entered_ns[seen], line_ns[seen]
     found = entered_ns.copy()
@@ -386,7 +389,10 @@ def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:
 
 
 def control_frame(seen: Seen, port: int) -> ControlFrame | None:
-    """A frame with OpenFlow bytes of the controller's port that somebody asked for; None for others."""
+    """Parse a frame with OpenFlow bytes to or from the controller's port.
+
+    None for other frames, and for messages that the switch sent unasked.
+    """
     try:
         ip = dpkt.ethernet.Ethernet(seen.data).data
     except dpkt.UnpackError:
@@ -402,7 +408,7 @@ def control_frame(seen: Seen, port: int) -> ControlFrame | None:
 
 
 def _stamps(seen: Sequence[Seen], frames: Sequence[bytes], *, outgoing: bool) -> Instants:
-    """The first instant at which each frame of the train was seen in a direction."""
+    """Return when each frame of the train was first seen in this direction."""
     first = number_of(frames[0])
     if first is None:
         raise ValueError("the bench's frames carry numbers")

@@ -1,4 +1,4 @@
-"""From an inventory to a switch under test: what the bench builds, starts, and ends again."""
+"""From an inventory to a switch under test: builds and starts what the bench needs, and ends it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evaluation.runner import RunError
 
 @contextmanager
 def open_device(name_or_path: str | Path) -> Iterator[LiveDevice]:
-    """The switch of an inventory, connected, its wiring tested, with an empty table.
+    """Open the switch of an inventory: connected, its wiring checked, its table empty.
 
     Raises `InputError` or `RunError` in one line.
     """
@@ -33,7 +33,7 @@ def open_device(name_or_path: str | Path) -> Iterator[LiveDevice]:
 
 @contextmanager
 def open_bench(inventory: Inventory) -> Iterator[Bench]:
-    """What an inventory describes, with the instruments in place; the switch has not connected yet."""
+    """Set up what an inventory describes, with the instruments. The switch has not connected yet."""
     with ExitStack() as stack:
         stack.enter_context(claim())
         stack.enter_context(unlimited_realtime())
@@ -49,7 +49,7 @@ def open_bench(inventory: Inventory) -> Iterator[Bench]:
 
 @contextmanager
 def _files() -> Iterator[Path]:
-    """A folder for configuration, logs and sockets. There is one bench at a time, so what is left is old."""
+    """Provide an empty folder for configuration, logs and sockets. Only one bench runs at a time."""
     folder = state_folder() / "bench"
     shutil.rmtree(folder, ignore_errors=True)
     try:

@@ -1,4 +1,4 @@
-"""A network namespace for a bench: interfaces that nobody else sees and that go with their last user."""
+"""A network namespace for a bench. Nobody else sees its interfaces, and they go with their last user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def own_network(cables: Iterable[tuple[str, str]]) -> Iterator[None]:
-    """Meanwhile this thread, and what it starts, is in a new network with these pairs of interfaces.
+    """Put this thread, and what it starts, into a new network with these pairs of interfaces.
 
     Nothing has to be removed: the kernel does it when the last process or socket in it has ended. Raises
     `RunError` without permission.

@@ -1,4 +1,4 @@
-"""Actions at exact instants: a thread that spins on a core of its own until the instant has come."""
+"""Actions at exact instants: a thread spins on a core of its own until each instant has come."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ STALL_NS: Final = 50_000
 
 _PRIORITY: Final = 50
 _SLEEP_NS: Final = 3_000_000
-"""A longer gap is slept through, all but its end."""
+"""The thread sleeps through longer gaps, except for their end."""
 _SPIN_NS: Final = 1_000_000
 
 
 def at_instants(steps: Iterable[tuple[int, Callable[[bytes], object], bytes]]) -> list[Stall]:
-    """Carry out steps, each so many nanoseconds after the one before; stalls by the wall clock.
+    """Carry out steps, each a number of nanoseconds after the one before. Return stalls by the wall clock.
 
-    A step that is late by less than its gap leaves the following ones where they were, so that the rate stays
-    exact; after a longer delay everything moves, so that no burst follows.
+    A step that is late by less than its gap does not shift the following ones, so that the rate stays exact.
+    After a longer delay all are shifted, so that no burst follows.
     """
     clock = time.perf_counter_ns
     stalls: list[Stall] = []
@@ -44,14 +44,14 @@ def at_instants(steps: Iterable[tuple[int, Callable[[bytes], object], bytes]]) -
                 break
         act(data)
         begin = due if now - due <= gap_ns else now
-        # However long the way to the interface is: what arrives is stamped there.
+        # The way to the interface may take any time: a frame is stamped on arrival there.
         now = clock()
     return stalls
 
 
 @contextmanager
 def undisturbed(core: int | None) -> Iterator[None]:
-    """Meanwhile this thread is alone on a core, as far as the kernel permits."""
+    """Keep this thread alone on a core within the context, as far as the kernel permits."""
     cores = os.sched_getaffinity(0)
     policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     if core is not None:
@@ -72,7 +72,7 @@ def undisturbed(core: int | None) -> Iterator[None]:
 
 @contextmanager
 def unlimited_realtime() -> Iterator[None]:
-    """Meanwhile real-time threads may run all the time; afterwards, or after a kill, as before."""
+    """Let real-time threads run all the time within the context. The old limit returns, even after a kill."""
     limit = RealtimeLimit()
     try:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Looks, in a few seconds, whether a switch is wired as its inventory says, before anything long starts."""
+"""Checks within seconds that a switch is wired as its inventory says, before anything long starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loko.controller.messages import barrier_request
 
 
 def self_test(bench: Bench, *, connect_s: float) -> None:
-    """Wait for the switch and examine its wiring. Raises `RunError` with the one line of `diagnose`."""
+    """Wait for the switch and check its wiring. Raises `RunError` with the line of `diagnose`."""
     around = bench.around
     wiring = Wiring(ports=around.ports, controller=around.controller, datapath_id=around.datapath_id)
     for session in itertools.count(1):
@@ -30,7 +30,7 @@ def self_test(bench: Bench, *, connect_s: float) -> None:
 
 
 def observe(bench: Bench, *, connect_s: float) -> Observations:
-    """Send probes along every cable. The table is empty afterwards."""
+    """Send probes along every cable and return what was observed. Empties the table."""
     datapath_id = bench.around.endpoint.accept(connect_s)
     if datapath_id is None:
         return NOTHING

@@ -1,8 +1,8 @@
-"""What a real sender does on this machine: mgen in front of tc's tbf, over a cable that nothing else uses.
+"""What a real sender does on this machine: mgen in front of tc's tbf, on a cable of its own.
 
-Figures 3a and 3b of the Loko paper agree with senders that need some time a frame beside that of its tokens
-(docs/senders.md). Whether a sender needs them is a matter of its kernel, its timers and its generator, so it
-is measured where the senders are: as root, best on the bare metal of a testbed.
+Figures 3a and 3b of the Loko paper agree with senders that need some time per frame beside that of its tokens
+(docs/senders.md). Whether a sender does depends on its kernel, its timers and its generator. So it is
+measured where the senders run: as root, best on the bare metal of a testbed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _SINK: Final = IPv4Address("10.9.0.2")
 _SINK_MAC: Final = "02:00:00:00:00:02"
 _SETTLE_S: Final = 0.3
 _TAP_S: Final = 0.3
-"""How long the gaps are looked at; counters tell the rate, so that the tap disturbs little of it."""
+"""How long the tap watches the gaps. Counters measure the rate, so that the tap hardly disturbs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One sender."""
+    """One sender to measure."""
 
     name: str
     rate_bps: int
-    """The shaper's, counting frames with their FCS; its bucket holds one frame."""
+    """Rate of the shaper, which counts frames with their FCS. Its bucket holds one frame."""
     shaped: bool
     senders: SenderSettings
     line_rate_bps: int
@@ -69,7 +69,7 @@ class Case:
 
     @property
     def offered_bps(self) -> int:
-        """What the generator hands over."""
+        """Rate that the generator hands over."""
         return int(self.rate_bps * self.senders.offered_load)
 
 
@@ -101,7 +101,7 @@ CASES: Final = (
 )
 """Silo's two senders of figure 3, each with and without its shaper, and long bursts before QJump's.
 
-The generator offers half as much again as the shaper passes, so that frames always wait, if it can at all.
+The generator tries to offer half as much again as the shaper passes, so that frames always wait.
 """
 
 
@@ -115,19 +115,19 @@ class Seen:
     offered_pps: float
     """What the generator was told to offer."""
     accepted_pps: float
-    """What reached the shaper, whether it passed or found no room."""
+    """What reached the shaper, whether it then passed or was dropped."""
     sent_pps: float
     frame_us: float
-    """Mean time a frame, while sending."""
+    """Mean time per frame while sending."""
     gap_us: tuple[float, float, float] | None
-    """1 %, 50 % and 99 % of the gaps between frames; None if the tap missed some."""
+    """The 1 %, 50 % and 99 % quantiles of the gaps between frames; None if the tap missed some."""
     burst_frames: float | None
-    """Median length of what left of one burst; None without bursts."""
+    """Median number of frames that left together of one burst; None without bursts."""
     shaped: bool
 
     @property
     def busy(self) -> bool:
-        """Whether frames waited for tokens all the time: more reached the shaper than it let go."""
+        """Whether frames always waited for tokens: more reached the shaper than it passed."""
         return self.shaped and self.accepted_pps > 1.01 * self.sent_pps
 
     @property
@@ -178,7 +178,7 @@ def measure(case: Case, seconds: float) -> Seen:
 
 
 def _counted(case: Case) -> tuple[int, int]:
-    """Frames that have left, and that the shaper had no room for."""
+    """Return how many frames have left, and how many the shaper dropped."""
     if case.shaped:
         shown = run_json(["tc", "-s", "-json", "qdisc", "show", "dev", _NEAR], what="the shaper")[0]
         return int(shown["packets"]), int(shown["drops"])
@@ -187,7 +187,7 @@ def _counted(case: Case) -> tuple[int, int]:
 
 
 def _tapped(folder: Path, *, seconds: float) -> NDArray[np.int64] | None:
-    """When frames left; None if the tap missed some."""
+    """Return when frames left; None if the tap missed some."""
     tap = Tap(_NEAR, _NEAR, (), folder)
     try:
         tap.wait()
@@ -208,14 +208,14 @@ def _gaps(stamps: NDArray[np.int64] | None) -> tuple[float, float, float] | None
 
 
 def _burst(stamps: NDArray[np.int64] | None, flow: Sender) -> float | None:
-    """Median length of trains without a gap of several frames, those at the ends left out."""
+    """Return the median length of trains without a gap of several frames, except those at the ends."""
     if stamps is None or len(stamps) < 2:
         return None
     return train_length(stamps, frame_ns=FRAME_BYTES * 8e9 / flow.bucket.rate_bps)
 
 
 def train_length(stamps: NDArray[np.int64], *, frame_ns: float) -> float | None:
-    """Median count of frames between pauses of ten frames' time; None without two pauses."""
+    """Return the median number of frames between pauses of ten frames' time; None without two pauses."""
     pauses = np.flatnonzero(np.diff(stamps) > _PAUSE_FRAMES * frame_ns)
     lengths = [int(second - first) for first, second in itertools.pairwise(pauses)]
     return float(np.median(lengths)) if lengths else None

@@ -28,12 +28,12 @@ from evaluation.runner import RunError
 
 _CONTROLLER: Final = Controller(interface="lo", listen="127.0.0.1:6633")
 _PRIORITY: Final = 40
-"""Below the sender's."""
+"""Below the priority of the sender."""
 
 
 @contextmanager
 def software_switch(inventory: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
-    """The switch, running, with its files in `folder`. Raises `RunError`."""
+    """Run the switch, with its files in `folder`. Raises `RunError`."""
     cores = CorePlan.here()
     with ExitStack() as stack:
         cables = [(end.interface, SWITCH_PORTS[port]) for port, end in BENCH_PORTS.items()]

@@ -1,4 +1,4 @@
-"""The procedures of the bench, a file each: parts, durations, how it is measured, unit, text, numbers."""
+"""The procedures of the bench, one file each: its parts, how to measure them, and the numbers they give."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROCEDURES: Final[tuple[Procedure, ...]] = (
     table.PROCEDURE,
     overload.PROCEDURE,
 )
-"""In the order of `loko bench all`."""
+"""All procedures of OpenFlow 1.0, in the order of `loko bench all`."""
 
 IN_OPENFLOW_13: Final[Mapping[str, Procedure]] = MappingProxyType(
     {
@@ -46,10 +46,10 @@ IN_OPENFLOW_13: Final[Mapping[str, Procedure]] = MappingProxyType(
         table.PROCEDURE.name: table13.PROCEDURE,
     }
 )
-"""What a session of OpenFlow 1.3 changes, by the procedure that measures it in 1.0.
+"""The procedures that measure something else in OpenFlow 1.3, by the name of their counterpart in 1.0.
 
-The others are about frames that find one entry, or none at all: they measure the same in both.
+The other procedures are about frames that match one entry, or none at all: they measure the same in both.
 """
 
 EVERY_PROCEDURE: Final = (*PROCEDURES, *IN_OPENFLOW_13.values())
-"""Of both versions."""
+"""The procedures of both versions."""

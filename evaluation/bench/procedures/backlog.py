@@ -1,7 +1,7 @@
-"""What else the CPU does: while frames wait for it, whatever comes between two of them shows as a longer gap.
+"""What else the CPU does: while frames wait for it, any work between two of them shows as a longer gap.
 
-Not in the paper, which only says that timers and housekeeping remain (section 3.1); it needs its assumption
-that one CPU serves all.
+Not in the paper, which only says that timers and housekeeping remain (section 3.1). Relies on the paper's
+assumption that one CPU serves all.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 
 SIZE: Final = 64
-"""The shortest frames: the most of them fit into the switch."""
+"""The shortest frames, of which the switch holds the most."""
 _PROBE_FRAMES: Final = 8
 _AHEAD: Final = 5
-"""Frames that wait at first. Each interruption adds to them; all must find room in the buffer."""
+"""Frames that wait at the start. Each interruption adds to them, and all must fit into the buffer."""
 _DURATION_NS: Final = 2_200_000_000
-"""Shorter than a Zodiac FX is quiet (2.5 s) before it asks for a sign of life, which costs time as well."""
+"""Shorter than the 2.5 s after which a quiet Zodiac FX asks for a sign of life, which costs time as well."""
 _MAX_FRAMES: Final = 20_000
 _QUIET_NS: Final = 500
-"""A gap this much above the normal one is an interruption, if noise is not larger."""
+"""A gap this much longer than normal is an interruption, unless noise is larger."""
 _NOISES: Final = 9
 _MAD_TO_SIGMA: Final = 1.4826
 _SAME_COST: Final = 0.03
@@ -38,7 +38,7 @@ _PS_PER_NS: Final = 1000
 
 
 def measure(device: Device) -> Taken:
-    """Keep the switch busy without overflowing it. When frames began to enter, then when they began to leave.
+    """Keep the switch busy without overflowing it. Return all entry instants, then all exit instants.
 
     Raises `RunError` if the switch does not let the probes pass.
     """
@@ -52,7 +52,7 @@ def measure(device: Device) -> Taken:
 
 
 def period_ns(device: Device) -> int:
-    """How far apart frames leave that wait for the CPU. Raises `RunError`."""
+    """Return the time between two frames that leave while more wait for the CPU. Raises `RunError`."""
     probes = device.send([0] * _PROBE_FRAMES, [frame(SIZE, number) for number in range(_PROBE_FRAMES)])
     left = probes.left_ns[probes.left_ns != MISSING]
     if len(left) < _PROBE_FRAMES // 2:
@@ -62,19 +62,19 @@ def period_ns(device: Device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """Work that is no frame's."""
+    """Work of the CPU that belongs to no frame."""
 
     at_ns: int
-    """When the frame before it left."""
+    """When the last frame before it left."""
     cost_ns: float
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """A train through a CPU that is never idle."""
+    """A train through a CPU that was never idle."""
 
     period_ns: float
-    """Between two frames, so p_CPU of equation 6."""
+    """Time between two frames, which is p_CPU of equation 6."""
     error_ns: float
     gaps: int
     begin_ns: int
@@ -83,7 +83,7 @@ class Busy:
 
 
 def busy(samples: NDArray[np.int64]) -> Busy | None:
-    """Evaluate what `measure` gave; None if frames did not wait for each other."""
+    """Evaluate the samples of `measure`. None if the frames did not wait for each other."""
     entered, left = samples.reshape(2, -1)
     seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
     gaps_ns = np.diff(left)
@@ -112,7 +112,7 @@ def busy(samples: NDArray[np.int64]) -> Busy | None:
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """Work that returns with a period and always takes as long."""
+    """Work that recurs with a period and always takes the same time."""
 
     period_ns: float
     period_error_ns: float
@@ -122,11 +122,11 @@ class Timers:
 
 
 def timers(trains: Sequence[Busy]) -> Timers | None:
-    """The most frequent interruption that is periodic; None if there is none."""
+    """Find the most frequent interruption that is periodic; None if there is none."""
     costs = np.sort([one.cost_ns for train in trains for one in train.interruptions])
     if not len(costs):
         return None
-    # How many cost about as much as each one does.
+    # For each cost, how many are about the same.
     alike = np.searchsorted(costs, costs * (1 + _SAME_COST), "right") - np.searchsorted(
         costs, costs * (1 - _SAME_COST)
     )
@@ -162,13 +162,13 @@ def _alike(train: Busy, cost_ns: float) -> list[Interruption]:
 
 
 def without_timers(train: Busy, known: Timers) -> list[Interruption]:
-    """The interruptions of a train that are not the timers', nor the timers' share in them."""
+    """Return the interruptions of a train without those, or the parts of those, that the timers caused."""
     at = np.array([one.at_ns for one in train.interruptions], dtype=np.float64)
     if not len(at):
         return []
     cost = np.array([one.cost_ns for one in train.interruptions])
     reach_ns = 3 * train.period_ns
-    # The phase that puts most interruptions of the timers' cost onto their grid.
+    # The phase at which most interruptions that cost as much as the timers fall on the timers' grid.
     candidates = at[np.abs(cost - known.cost_ns) <= _SAME_COST * known.cost_ns]
     if len(candidates):
         off = [np.abs(_off_grid(candidates - phase, known.period_ns)) < reach_ns for phase in candidates]
@@ -199,13 +199,13 @@ def _measured(device: Device, _: int) -> Combinations:
 
 
 def trains(samples: Samples, procedure: Procedure) -> list[Busy]:
-    """What the trains of a procedure say that measures as this one does."""
+    """Evaluate the trains of a procedure that measures as this one does."""
     every = (busy(by_size[SIZE]) for by_size in procedure.among(samples).values() if len(by_size[SIZE]))
     return [one for one in every if one is not None]
 
 
 def numbers(found: Timers | None) -> dict[str, Number]:
-    """The timers that come between frames."""
+    """Return the numbers of the timers that interrupt between frames."""
     if found is None:
         return {}
     source = ((PROCEDURE.name,), found.runs)
@@ -216,7 +216,7 @@ def numbers(found: Timers | None) -> dict[str, Number]:
 
 
 def gaps(samples: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Gaps between frames that came out one after the other, from what `measure` gave."""
+    """Return the gaps between consecutive frames that both came out, from the samples of `measure`."""
     _, left = samples.reshape(2, -1)
     there = left != MISSING
     return np.asarray(np.diff(left)[there[:-1] & there[1:]])

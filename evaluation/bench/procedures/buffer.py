@@ -1,8 +1,8 @@
-"""Buffer capacity (section 3.5): the backlog at the first loss of a burst at line rate; the rule behind it.
+"""Buffer capacity (section 3.5): the backlog at a burst's first loss at line rate, and the rule behind it.
 
 A switch that holds `packets` frames and `units` of `unit_bytes`, of which a frame needs whole ones, holds
 packets + floor(units / ceil(l / unit_bytes)) frames of l bytes. Each measurement rules out the triples that
-say otherwise; the next length is the one about which those that are left disagree most.
+give another number. The next length is the one about which the remaining triples disagree most.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match
 
 _BURST_FRAMES: Final = 96
 _BURSTS: Final = 5
-"""How often a burst is repeated that the bench's own host has disturbed."""
+"""How often a burst is repeated if the bench's own host has disturbed it."""
 _BURSTS_OF_SIZE: Final = 25
 _BURST_S: Final = 0.06
 _LENGTHS: Final = np.arange(64, 1517)
@@ -32,34 +32,34 @@ _MOST_PACKETS: Final = 2
 _MOST_UNITS: Final = 256
 _MOST_UNIT_BYTES: Final = 1600
 _COMPARED: Final = 4_000
-"""So many of the triples that are left choose the next length."""
+"""How many of the remaining triples are used to choose the next length."""
 
 SLOWEST: Final = Table(entries=TABLE_1_ENTRIES[-1], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
-"""The paper's table: the slower the switch, the clearer its backlog."""
+"""The paper's table. The slower the switch, the clearer its backlog."""
 
 
 class NothingLostError(RunError):
-    """No burst was long enough."""
+    """No burst was long enough to lose a frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Frames of one length that the switch held when it lost the first one."""
+    """How many frames of one length the switch held when it first lost one."""
 
     frames: int
     disturbed: bool
 
     @property
     def taken(self) -> Taken:
-        """As it is kept."""
+        """The capacity as it is stored."""
         return counts(self.frames, left_out=int(self.disturbed))
 
 
 def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
-    """Send longer and longer bursts as fast as the link allows, until a frame of one is lost.
+    """Send ever longer bursts as fast as the link allows, until one loses a frame.
 
-    The last frame of the first such burst is one too many; what overload does to the others does not matter
-    then. A loss that does not happen again is none of the buffer's. Raises `NothingLostError`.
+    The last frame of that burst is one too many; it does not matter what overload does to the others. A loss
+    that does not happen again is not the buffer's. Raises `NothingLostError`.
     """
     device.load(flow_mods(table))
     for length in range(1, _BURST_FRAMES + 1):
@@ -73,7 +73,7 @@ def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
 
 
 def _burst(device: Device, size: int, length: int) -> Passage:
-    """A burst of which no frame is lost since the bench's own host lost time, if that allows one."""
+    """Send a burst. Repeat it, up to `_BURSTS` times, while it loses frames and the host stalls."""
     for _ in range(_BURSTS):
         passage = device.send([0] * length, [frame(size, number) for number in range(length)])
         if not (_lost(passage) and passage.disturbed.any()):
@@ -86,10 +86,9 @@ def _lost(passage: Passage) -> bool:
 
 
 def capacity_by_one_burst(device: Device, size: int, *, table: Table = SLOWEST, frames: int) -> Capacity:
-    """As `capacity`, from one burst so long that it must lose frames: for switches that hold hundreds.
+    """Measure the capacity by one burst so long that it must lose frames, for switches that hold hundreds.
 
-    Only for switches that drop what finds no room and do nothing else about it. Raises
-    `NothingLostError`.
+    Only for switches that drop what does not fit and do nothing else about it. Raises `NothingLostError`.
     """
     device.load(flow_mods(table))
     passage = device.send([0] * frames, [frame(size, number) for number in range(frames)])
@@ -100,7 +99,7 @@ def capacity_by_one_burst(device: Device, size: int, *, table: Table = SLOWEST, 
 
 
 def _held_at(passage: Passage, place: int, arrives_ns: int) -> Capacity:
-    """What the switch held when this frame of a burst had arrived."""
+    """Return what the switch held when this frame of a burst had arrived."""
     left = passage.left_ns[:place]
     gone = np.count_nonzero((left != MISSING) & (left <= passage.entered_ns[place] + arrives_ns))
     return Capacity(place - int(gone), bool(passage.disturbed.any()))
@@ -108,23 +107,23 @@ def _held_at(passage: Passage, place: int, arrives_ns: int) -> Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Every rule that agrees with what was measured, one in each place."""
+    """All rules that agree with what was measured: each place of the arrays is one rule."""
 
     packets: NDArray[np.int64]
     units: NDArray[np.int64]
     unit_bytes: NDArray[np.int64]
 
     def frames(self, length: int) -> NDArray[np.int64]:
-        """How many frames of this length each rule holds."""
+        """Return how many frames of this length each rule holds."""
         return self.packets + self.units // -(-length // self.unit_bytes)
 
     def only(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> Rules:
-        """Some of them."""
+        """Return the chosen rules."""
         return Rules(self.packets[kept], self.units[kept], self.unit_bytes[kept])
 
 
 def rules(frames: Mapping[int, int]) -> Rules:
-    """The rules that hold so many frames of each of these lengths."""
+    """Return the rules that hold this many frames of each of these lengths."""
     found = Rules(
         *(
             one.ravel()
@@ -142,7 +141,7 @@ def rules(frames: Mapping[int, int]) -> Rules:
 
 
 def explore(capacity: Callable[[int], int]) -> dict[int, int]:
-    """Measure the lengths that tell the rules apart. `capacity` gives how many frames of a length fit."""
+    """Measure the lengths that tell the rules apart. `capacity` returns how many frames of a length fit."""
     frames = {length: capacity(length) for length in _FIRST_LENGTHS}
     left = rules(frames)
     while (length := _next_length(left)) is not None:
@@ -152,7 +151,7 @@ def explore(capacity: Callable[[int], int]) -> dict[int, int]:
 
 
 def _next_length(left: Rules) -> int | None:
-    """The length whose measurement leaves the fewest rules to be expected; None if none tells them apart."""
+    """Return the length after which the fewest rules are expected to remain; None if none rules any out."""
     count = len(left.units)
     if count < 2:
         return None
@@ -182,12 +181,12 @@ def _explore(device: Device, _: int) -> Combinations:
 
 
 def capacity_frames(samples: Samples) -> dict[int, int]:
-    """How many frames of each length the switch holds."""
+    """Return how many frames of each length the switch holds."""
     return _frames(samples, SLOWEST)
 
 
 def numbers(samples: Samples) -> dict[str, Number]:
-    """The rule, as far as only one is left."""
+    """Return the numbers of the rule on which all remaining rules agree."""
     frames = _frames(samples, "units")
     if not frames:
         return {}

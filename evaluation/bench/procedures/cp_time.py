@@ -1,11 +1,11 @@
-"""What messages cost (section 3.2): what to ask the control plane so that the answers tell its costs apart.
+"""What messages cost (section 3.2): questions to the control plane whose answers tell its costs apart.
 
 A question prepares the table and sends segments back to back; the last one brings a reply. The time until
-then is a sum of costs that the question names (`terms`): least squares over all questions give each cost.
+then is a sum of costs that the question names (`terms`). Least squares over all questions give each cost.
 
-A TCP acknowledgement has no reply, but a request that comes while the CPU works on one waits for it. An echo
-request is answered; the bench's controller acknowledges the answer a known time later; a second request comes
-right behind that. Not in the paper.
+A TCP acknowledgement has no reply, but a request that comes while the CPU works on one waits for it. So the
+bench sends an echo request, acknowledges the reply a known time later, and sends a second request right
+behind that. This is not in the paper.
 """
 
 from __future__ import annotations
@@ -63,34 +63,34 @@ from loko.controller.messages import (
 
 _BARRIER: Final = barrier_request(XID)
 _EVERYTHING: Final = 0x003820FF
-"""Wildcards that the Zodiac FX recognises without comparing field by field."""
+"""Wildcards that the Zodiac FX recognises without comparing fields one by one."""
 _SOME_ENTRIES: Final = (16, 64)
 _SHORT_REPLIES: Final = ((0, 0), (1, 0), (1, 4), (3, 0), (3, 4), (4, 1), (5, 0), (5, 1))
 _LONG_REPLIES: Final = ((8, 2), (8, 4), (20, 0), (20, 1))
 """Entries and actions in replies of flow statistics. 20 with two actions hang the board (quirk 28)."""
 _RENEWAL_S: Final = 4.0
-"""A board that is switched off and on has booted and found its controller."""
+"""Time for a board to be power-cycled, to boot and to find its controller."""
 _BEHIND_NS: Final = 15_000
-"""The second request comes so long after the acknowledgement: while the CPU works on that."""
+"""Delay of the second request after the acknowledgement, on which the CPU then still works."""
 _JITTER_NS: Final = 100_000
 _REPLY_BYTES: Final = 66
-"""An echo reply's frame: the headers of Ethernet, IP and TCP, 8 bytes, and FCS."""
+"""Length of an echo reply's frame: the headers of Ethernet, IP and TCP, 8 bytes, and FCS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Segments to send on a prepared table, and the costs in the time from the first of them to the reply."""
+    """Segments to send to a prepared table, and the costs in the time from the first one to the reply."""
 
     name: str
     segments: tuple[bytes, ...]
     terms: dict[str, float]
     table: tuple[bytes, ...] = ()
     repeatable: bool = field(default=True)
-    """Whether the table is afterwards as it was before."""
+    """Whether the table is the same afterwards as before."""
 
 
 def questions() -> Iterator[Question]:
-    """All questions; the names of costs are those of a profile's ``[cpu.control]``."""
+    """Yield all questions. Their costs have the names of a profile's ``[cpu.control]``."""
     yield from _with_reply()
     yield from _statistics()
     yield from _silent()
@@ -100,7 +100,7 @@ def questions() -> Iterator[Question]:
 def _question(
     name: str, segments: Sequence[bytes], terms: dict[str, float], table: Sequence[bytes] = (), **more: Any
 ) -> Question:
-    """A question: each segment costs one, and the second silent one in a row an acknowledgement as well."""
+    """Build a question. Each segment costs one `segment`, and every second silent one an acknowledgement."""
     costs = {"segment_ps": float(len(segments)), **terms}
     if acknowledgements := (len(segments) - 1) // 2:
         costs["acknowledge_ps"] = float(acknowledgements)
@@ -136,7 +136,7 @@ def _statistics() -> Iterator[Question]:
     yield _question("statistics of an unknown port", [unknown], {"send_ps": 1})
     everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
     flows = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), XID)
-    # Of a reply of several segments the first one counts, which leaves when all of it is written.
+    # If a reply has several segments, the first one counts. It leaves when all of the reply is written.
     for entries, actions in (*_SHORT_REPLIES, *_LONG_REPLIES):
         terms = {
             "flow_statistics_ps": 1.0,
@@ -207,9 +207,9 @@ def _flow_mods() -> Iterator[Question]:
 
 
 def _strict_hits(entries: int) -> Iterator[Question]:
-    """Strict commands on a table whose entries are all the same: the board keeps each of them.
+    """Yield strict commands on a table whose entries are all the same; the board keeps each of them.
 
-    A strict DELETE looks at half of them and removes these, since what moves into a gap is not looked at.
+    A strict DELETE examines, and removes, only half of them, since it skips what moves into a gap.
     """
     if entries == TABLE_ENTRIES:
         entries -= 2
@@ -238,7 +238,7 @@ def _strict_hits(entries: int) -> Iterator[Question]:
 
 
 def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
-    """DELETE and MODIFY that hit every entry."""
+    """Yield DELETE and MODIFY commands that hit every entry."""
     both = {"barrier_ps": 1.0}
     for wildcards, kind in ((of.OFPFW_ALL, ""), (_EVERYTHING, "_everything")):
         match = parser.OFPMatch(wildcards=wildcards)
@@ -249,7 +249,7 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
             table,
             repeatable=False,
         )
-        # What a MODIFY finds is appended as well, or refused by a full table.
+        # What a MODIFY finds is also appended, or refused by a full table.
         appended = {"flow_add_ps": 1.0, "flow_action_ps": 1.0}
         refused = {"flow_add_ps": 1.0, "flow_action_ps": 1.0, "flow_refused_ps": 1.0}
         if entries < TABLE_ENTRIES:
@@ -270,9 +270,9 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
 
 
 def ask(device: Device, question: Question, *, samples: int, seed: int) -> Taken:
-    """From the first request's complete arrival to the departure of the reply's first frame.
+    """Measure from the first request's complete arrival to the departure of the reply's first frame.
 
-    Less the way of both on the inner link. Raises `RunError` if a reply does not come.
+    The time of both on the inner link is taken off. Raises `RunError` if a reply does not come.
     """
     wire = device.wire
     times: list[int] = []
@@ -297,7 +297,7 @@ def ask(device: Device, question: Question, *, samples: int, seed: int) -> Taken
 
 
 def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> Taken:
-    """From the first reply to the second. Empty if nobody knows when the bench acknowledges."""
+    """Measure from the first reply to the second. Empty if the bench's acknowledgement has no known time."""
     later_ns = device.acknowledgement_ns
     if later_ns is None:
         return NOTHING
@@ -331,9 +331,10 @@ def acknowledgement_ns(
     wire: Wire,
     later_ns: int = ACKNOWLEDGEMENT_NS,
 ) -> float:
-    """The acknowledgement's share in what `measure_acknowledgement` gives; `echo_ns` is that of a request.
+    """Return the acknowledgement's share in the time from `measure_acknowledgement`.
 
-    Idle since the first reply, the CPU finds the acknowledgement after a whole number of passes.
+    `echo_ns` is the cost of an echo request. The CPU has been idle since the first reply, so it finds the
+    acknowledgement after a whole number of passes.
     """
     back_ns = wire.time_ns(wire.preamble_bytes + _REPLY_BYTES + wire.tag_bytes) + transit_ns
     passes = ceil((back_ns + later_ns) / loop_ns)
@@ -342,8 +343,8 @@ def acknowledgement_ns(
 
 def _parts(extent: Extent) -> Iterator[Part]:
     samples = extent.samples
-    # A board that messages leave in disorder is switched off and on, which takes seconds.
-    # In a reduced design few medians tell the costs of messages: they are asked more often, in turns.
+    # A board that messages leave in disorder is power-cycled, which takes seconds. In a reduced design few
+    # medians tell the costs of messages, so they are asked more often, in turns.
     reduced = extent.design is Design.REDUCED
     for turn, question in product(range(ROUNDS if reduced else 1), questions()):
         renews = not question.repeatable and _needs_renewal(question)
@@ -356,7 +357,7 @@ def _parts(extent: Extent) -> Iterator[Part]:
 
 
 def _needs_renewal(question: Question) -> bool:
-    """Whether the switch has to be switched off and on afterwards: a bench undoes additions itself."""
+    """Return whether the switch must be power-cycled afterwards. A bench undoes additions by itself."""
     added = of.OFPFC_ADD.to_bytes(2, "big")
     return any(segment[1] == of.OFPT_FLOW_MOD and segment[56:58] != added for segment in question.segments)
 
@@ -383,4 +384,4 @@ PROCEDURE: Final = Procedure(
 )
 
 ACKNOWLEDGEMENT: Final = PROCEDURE.key("acknowledgement")
-"""The part that tells what receiving one costs."""
+"""The part that measures the cost of receiving an acknowledgement."""

@@ -1,7 +1,7 @@
-"""What messages of OpenFlow 1.3 cost: the questions of `cp_time`, in its version.
+"""What messages of OpenFlow 1.3 cost: the questions of `cp_time`, for that version.
 
-Segments, echoes and barriers cost the same in both versions; 1.0 tells them. Each message goes in a segment
-of its own, since replies to one segment displace each other on the Zodiac FX (quirks 86 and 90).
+Segments, echoes and barriers cost the same in both versions, so 1.0 tells them. Each message goes in a
+segment of its own, since replies to one segment displace each other on the Zodiac FX (quirks 86 and 90).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from loko.controller.messages13 import (
 
 _BARRIER: Final = barrier_request(XID)
 _ENTRIES: Final = (50, 200)
-"""Of tables that a message works through."""
+"""Entries of the tables that a message works through."""
 _FIRST_PART: Final = 15
-"""Entries in the first reply about entries (quirk 102)."""
+"""Entries in the first part of a reply about entries (quirk 102)."""
 _PRIORITY: Final = 100
 _NO_TABLE: Final = 10
-"""The board has tables 0 to 9."""
+"""A table that the board does not have: it has tables 0 to 9."""
 
 
 def questions() -> Iterator[Question]:
-    """All questions; the names of costs are those of a profile."""
+    """Yield all questions. Their costs have the names of a profile's numbers."""
     yield from _with_reply()
     yield from _statistics()
     yield from _table_changes()
@@ -147,7 +147,7 @@ def _table(entries: int) -> list[bytes]:
 
 
 def _entry(place: int) -> bytes:
-    """All have one priority, and none is like another."""
+    """Return the FLOW_MOD of an entry. All have one priority, and no two are alike."""
     return add({"eth_type": 0x0800, "ip_proto": 17, "udp_dst": 7000 + place}, priority=_PRIORITY)
 
 

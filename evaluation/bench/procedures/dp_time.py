@@ -1,7 +1,7 @@
-"""Processing time of the data plane (section 3.3): every combination of Table 1, 100 lone frames each.
+"""Processing time of the data plane (section 3.3): every combination of Table 1, with 100 lone frames each.
 
-In real time that takes hours, and least squares find the same costs in far fewer tables: a reduced design
-varies one factor at a time, each where it shows best.
+In real time that takes hours, and least squares find the same costs from far fewer tables. So a reduced
+design varies one factor at a time, each where its effect is largest.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ SIZES: Final = (64, 306, 790, 1516)
 _ENDS: Final = (TABLE_1_FRAME_BYTES[0], TABLE_1_FRAME_BYTES[-1])
 _SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
 _SOME_FRAMES: Final[tuple[int, ...]] = TABLE_1_FRAME_BYTES[:-1:2]
-"""Room is left in the longest for what actions add."""
+"""Not the longest ones, so that actions may lengthen the frame."""
 _TAGGED_FRAMES: Final[tuple[int, ...]] = (68, *_SOME_FRAMES[1:])
-"""Without their tag they are no shorter than Ethernet wants them."""
+"""Without their tag they are no shorter than Ethernet allows."""
 _SURER: Final = 80
-"""Samples for the smallest costs, over those for the others."""
+"""Samples for the smallest costs, as a multiple of those for the others."""
 _PROBES: Final = 3
 _PROBE_GAP_NS: Final = 5_000_000
 _JITTER_NS: Final = 100_000
-"""Frames come at random phases of whatever is periodic in the switch."""
+"""Frames come at random phases of anything that is periodic in the switch."""
 _UNKNOWN_NS: Final = 5_000_000
-"""Taken for the time of frames whose probes the host disturbed: the paper's longest is 2.1 ms."""
+"""Assumed time of frames if the host disturbed all probes; the longest in the paper is 2.1 ms."""
 _TRAINS: Final = 4
-"""How often a train is sent again for frames that were disturbed, or lost."""
+"""How often a train is sent at most, if frames of it are disturbed or lost."""
 _SPACING: Final = 1.25
-"""Gap over the longest time that the probes needed, so that no frame waits for another."""
+"""Gap as a multiple of the longest time of the probes, so that no frame waits for another."""
 _FRAME_S: Final = 50e-6
 _BYTE_S: Final = 0.2e-6
 _ENTRY_S: Final = 9e-6
-"""Fig. 9: some 50 us for a frame, 10 us for each entry, and a byte's way in and out."""
+"""Roughly from figure 9: 50 us per frame, 10 us per entry, and a byte's way in and out."""
 TRAIN_S: Final = 0.05
-"""Beside the frames of a train: three probes, the emulator's report, reading the taps."""
+"""Time of a train beside its frames: three probes, the emulator's report, reading the taps."""
 
 
 def measure(
@@ -82,10 +82,10 @@ def lone_frames(
     what: str,
     shape: Shape = Shape.UDP,
 ) -> Taken:
-    """Processing times of frames of this length, none of which waits for another one.
+    """Measure processing times of frames of one length, none of which waits for another.
 
-    Frames that the bench's own host disturbed are sent again, for as long as that may help. Raises
-    `RunError`, which names `what` they should have passed, if frames do not come out.
+    Frames that the bench's own host disturbed are sent again, as long as that may help. Raises `RunError`,
+    which names `what` they should have passed, if frames do not come out.
     """
     probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what, shape)
     longest_ns = int(probes.values.max()) if len(probes.values) else _UNKNOWN_NS
@@ -107,7 +107,7 @@ def lone_frames(
 
 
 def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Shape) -> Taken:
-    """Send frames that do not meet. Raises `RunError` if some come out neither now nor later."""
+    """Send frames that do not meet. Raises `RunError` if some never come out, even when sent again."""
     gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
     train = [frame(size, number, shape=shape) for number in range(len(gaps_ns))]
     for _ in range(_TRAINS):
@@ -124,7 +124,7 @@ def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Shap
 def _times(device: Device, size: int, passage: Passage) -> Taken:
     fine = ~passage.disturbed & (passage.left_ns != MISSING)
     fine[: device.warm_up_frames] = False
-    # A switch that once needs much longer than for the probes may hold several.
+    # If the switch once takes much longer than for the probes, it may hold several frames.
     fine[1:] &= passage.entered_ns[1:] >= np.maximum.accumulate(passage.left_ns)[:-1]
     measured_ns = passage.left_ns[fine] - passage.entered_ns[fine]
     offset_ns = data_time_ns(0, size, device.wire)
@@ -148,15 +148,15 @@ SINGLE_FIELDS: Final = (
 
 
 def identification_tables() -> Iterator[Table]:
-    """Tables beyond Table 1 that separate what its match types only tell together."""
+    """Yield tables beyond Table 1 that separate costs which its match types only show as sums."""
     for match in (Alone(), *map(Alone, SINGLE_FIELDS)):
         for entries in (1, TABLE_1_ENTRIES[-1]):
             yield Table(entries=entries, match=match, action=Action.OUTPUT)
 
 
 def action_tables() -> Iterator[Table]:
-    """Tables that tell what the cheapest actions cost: a single entry, so that little else takes time."""
-    # What costs less than the taps' noise is told by three. Of a tagged frame only one tag can be taken.
+    """Yield tables that show what the cheapest actions cost: one entry, so that little else takes time."""
+    # Three rewrites show what costs less than the taps' noise. A tagged frame has only one tag to strip.
     for action, rewrites, tagged in (
         (Action.OUTPUT, 1, False),
         (Action.SET_DL_SRC, 3, False),
@@ -175,18 +175,18 @@ def action_tables() -> Iterator[Table]:
 
 
 Chosen = tuple[Table, tuple[int, ...]]
-"""A table, and the lengths of frames that it is measured with."""
+"""A table, and the frame lengths to measure it with."""
 
 
 def chosen_tables(design: Design) -> list[Chosen]:
-    """The tables of Table 1 that a design measures."""
+    """Return the tables of Table 1 that a design measures."""
     return list(tables()) if design is Design.FULL else list(_one_factor_at_a_time())
 
 
 def _one_factor_at_a_time() -> Iterator[Chosen]:
     short, middle, long = (TABLE_1_ENTRIES[place] for place in (0, len(TABLE_1_ENTRIES) // 2, -1))
     five = Match.FIVE_TUPLE
-    # What an action costs shows best where little else takes time.
+    # The cost of an action shows best where little else takes time.
     yield from ((Table(entries=short, match=five, action=action), SIZES) for action in Action)
     for entries in (middle, long):
         yield Table(entries=entries, match=five, action=Action.OUTPUT), SIZES
@@ -207,7 +207,7 @@ def _parts(extent: Extent) -> Iterator[Part]:
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
     chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
     if extent.scenario is None:
-        # In turns: what drifts on the bench meanwhile must not look like one of the costs.
+        # In turns, so that a drift of the bench does not look like one of the costs.
         for turn, table in product(range(ROUNDS), action_tables()):
             sizes = _TAGGED_FRAMES if table.tagged else _SOME_FRAMES
             yield _part(table, sizes, _SURER * samples // ROUNDS, turn)
@@ -226,12 +226,12 @@ def _part(table: Table, sizes: tuple[int, ...], samples: int, turn: int = 0) -> 
 
 
 def _frame_s(table: Table, size: int) -> float:
-    """A lone frame's way through the board, roughly."""
+    """Estimate the time that a lone frame takes through the board."""
     return _FRAME_S + size * _BYTE_S + table.entries * _ENTRY_S
 
 
 def _simulated_parts(extent: Extent) -> Iterator[Part]:
-    # The simulator's hosts know frames again that only pass, so its switches rewrite none.
+    # The simulator's hosts only recognise frames that come out unchanged, so its switches rewrite none.
     for part in _parts(extent):
         (table,) = part.key.subject
         if isinstance(table, Table) and table.action is Action.OUTPUT:
@@ -239,7 +239,7 @@ def _simulated_parts(extent: Extent) -> Iterator[Part]:
 
 
 def measured_tables() -> Iterator[tuple[Key, Table]]:
-    """All tables that a campaign may have measured, by their parts."""
+    """Yield all tables that a campaign can measure, with the keys of their parts."""
     for turn, table in product(range(ROUNDS), action_tables()):
         yield PROCEDURE.key(table, turn=turn), table
     for table in chain(identification_tables(), (table for table, _ in tables())):

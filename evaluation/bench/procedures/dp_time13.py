@@ -1,8 +1,8 @@
 """Processing time of frames in OpenFlow 1.3: what entries, fields, tables, groups and meters cost.
 
-A frame that comes out alone shows the sum of what it cost. Each trial has one cost often: a hundred entries
-that differ from the frame in one field, or match it with rising priorities, or a frame that visits every
-table. What frames, bytes and the main loop cost is the same in both versions, and told by 1.0.
+A lone frame's time is the sum of its costs. Each trial repeats one cost many times: a hundred entries that
+differ from the frame in one field, or match it with rising priorities, or a frame that visits every table.
+What frames, bytes and the main loop cost is the same in both versions, so 1.0 tells it.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from loko.controller.messages import serialized
 from loko.controller.messages13 import PROTOCOL
 
 ENTRIES: Final = 100
-"""Of the trials about entries: fewer than a board holds of any kind."""
+"""Entries of a trial about entries; a board holds more of any kind."""
 TABLES: Final = 10
 _FRAME_BYTES: Final = {Shape.UDP: 64, Shape.TAGGED: 68, Shape.TCP: 96, Shape.MPLS: 96}
 _FRAME_S: Final = 2e-3
-"""A frame's time in the longest tables, with the gap behind it."""
+"""Time of a frame in the longest tables, with the gap behind it."""
 _XID: Final = 7
 _METER_KBPS: Final = 1_000_000
-"""More than a port carries, so no frame is dropped."""
+"""More than a port carries, so that the meter drops no frame."""
 _SURER: Final = 4
-"""Samples of what one frame can meet a few times only, over those of the others."""
+"""Samples for costs that one frame can meet only a few times, as a multiple of those for the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """A field of a match: its name in a profile, those that it presupposes, and a frame that has it."""
+    """A field of a match: its name in a profile, the fields that it requires, and a frame that has it."""
 
     name: str
     holds: dict[str, Any]
-    """What the match must say so that the field holds of the bench's frames."""
+    """Match in which the field agrees with the bench's frames."""
     differs: dict[str, Any]
-    """The same, so that it fails and nothing before it does."""
+    """The same match, except that this field, and none before it, differs."""
     before: tuple[str, ...] = ()
-    """The fields in front of it, which hold."""
+    """The fields before it, which agree."""
     shape: Shape = Shape.UDP
 
 
@@ -145,30 +145,30 @@ FIELDS: Final = (
         shape=Shape.MPLS,
     ),
 )
-"""Each kind of field that a search can meet; of several that cost the same, one."""
+"""One field for each cost that a search can meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Tables, a frame, and the costs in its time beside those of every frame."""
+    """Tables, a frame, and the costs in its time beyond those of every frame."""
 
     name: str
     messages: tuple[bytes, ...]
-    """Make the tables: FLOW_MODs, and what they refer to."""
+    """The messages that build the tables: FLOW_MODs, and what they refer to."""
     costs: dict[str, float]
     """How often each cost of ``[cpu.openflow13]`` is in the frame's time."""
     shape: Shape = Shape.UDP
     sure: int = field(default=1)
-    """So many times as many samples as usual."""
+    """Samples, as a multiple of the usual number."""
 
     @property
     def frame_bytes(self) -> int:
-        """Length of its frames."""
+        """Length of the frames."""
         return _FRAME_BYTES[self.shape]
 
 
 def trials() -> Iterator[Trial]:
-    """All of them."""
+    """Yield all trials."""
     yield from _without_fields()
     for tested in FIELDS:
         yield from _about(tested)
@@ -256,8 +256,8 @@ def _further_tables() -> Iterator[Trial]:
         costs={**chain, "meter_ps": meters},
         sure=_SURER,
     )
-    # It sends a frame back to where it came from, so nowhere: what an output costs stays out. Without buckets
-    # the Zodiac FX would carry out an old one (quirk 172).
+    # This group sends a frame back to where it came from, so nowhere, and no output costs anything. Without
+    # buckets the Zodiac FX would use old ones (quirk 172).
     bucket = parser.OFPBucket(actions=[parser.OFPActionOutput(IN_PORT, 0)])
     group = parser.OFPGroupMod(PROTOCOL, of.OFPGC_ADD, of.OFPGT_ALL, group_id=1, buckets=[bucket])
     yield Trial(
@@ -269,7 +269,7 @@ def _further_tables() -> Iterator[Trial]:
 
 
 def _chain(*, meters: int = 0, group: int | None = None) -> Iterator[bytes]:
-    """An entry in each table that sends every frame on to the next one; the last one sends it out."""
+    """Yield an entry for each table that sends every frame on to the next; the last one sends it out."""
     for table in range(TABLES):
         instructions: list[Any] = []
         if table < meters:
@@ -284,7 +284,7 @@ def _chain(*, meters: int = 0, group: int | None = None) -> Iterator[bytes]:
 
 
 def _rising(match: dict[str, Any]) -> Iterator[bytes]:
-    """Entries that differ in their priority only, each above the one before: all are examined."""
+    """Yield entries that differ only in priority, each above the one before: all are examined."""
     for place in range(ENTRIES):
         yield add(match, priority=_priority(place))
 
@@ -299,7 +299,7 @@ def _priority(place: int) -> int:
 
 
 def add(match: dict[str, Any], *, priority: int, table: int = 0, xid: int = _XID) -> bytes:
-    """FLOW_MOD of an entry that sends frames out of the switch."""
+    """Return the FLOW_MOD of an entry that sends frames out of the switch."""
     return _flow_mod(match, table, priority, [_applied(parser.OFPActionOutput(OUT_PORT, 0))], xid)
 
 

@@ -1,7 +1,7 @@
-"""The jobs of the unmodified firmware, in turn at each tick: what each keeps the CPU from forwarding.
+"""The jobs of the unmodified firmware, one at each tick: for how long each keeps the CPU from forwarding.
 
-Which job is which tells their order (section 2.2.2): the dearest reads port counters, the next tick looks at
-the links, the one after it at timeouts.
+Their order tells which job is which (section 2.2.2): the most expensive one reads port counters, the next
+tick checks the links, the one after it timeouts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _TICK_NS: Final = 501_000_000
 _JOBS: Final = ("port_counters_ps", "link_status_ps", "flow_timeouts_ps")
 _ALIKE: Final = 0.1
 _LATE_NS: Final = 40_000_000
-"""A tick comes that late at most: behind the dearest job, and the next look at the clock."""
+"""A tick is at most this late: behind the most expensive job, and until the clock is read again."""
 _TRAINS: Final = 9
-"""One or two ticks of each of its jobs show in a train."""
+"""In a train, each of the jobs has one or two ticks."""
 _PS_PER_NS: Final = 1000
 
 
 def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
-    """What each job costs, by its name in a profile. Empty if no train met any."""
+    """Return the cost of each job, by its name in a profile. Empty if no train met any."""
     others = [
         (train, without_timers(train, timers) if timers else [*train.interruptions]) for train in trains
     ]
@@ -53,7 +53,7 @@ def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
 
 
 def _in_turn(train: Busy, found: list[Interruption], dearest_ns: float) -> Iterator[tuple[int, float]]:
-    """Each tick of a train: the place of its job in the turn, and its cost."""
+    """Yield, for each tick of a train, the place of its job in the turn and its cost."""
     anchor = next((one for one in found if one.cost_ns > (1 - _ALIKE) * dearest_ns), None)
     if anchor is None:
         return
@@ -61,7 +61,7 @@ def _in_turn(train: Busy, found: list[Interruption], dearest_ns: float) -> Itera
     ticks_after = int((train.end_ns - anchor.at_ns) / _TICK_NS - 0.5)
     for tick in range(-ticks_before, ticks_after + 1):
         due_ns = anchor.at_ns + tick * _TICK_NS
-        # What else interrupts at that moment, such as the bench's own host, is hardly as long as the job.
+        # Other interruptions at that moment, such as by the bench's own host, are hardly as long as the job.
         near = [one.cost_ns for one in found if abs(one.at_ns - due_ns) < _LATE_NS]
         yield tick % len(_JOBS), max(near, default=0.0)
 

@@ -1,7 +1,7 @@
-"""How long an idle pass of the main loop is: lone frames leave at whole passes after each other.
+"""How long an idle pass of the main loop takes: the departures of lone frames are whole passes apart.
 
-Between two frames an idle CPU makes a whole number of passes, so the gaps between their departures are the
-same up to multiples of a pass. Noise of the taps averages out. Not in the paper.
+Between two frames an idle CPU makes a whole number of passes, so the gaps between departures are equal up to
+multiples of a pass. Noise of the taps averages out. Not in the paper.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE: Final = 64
 _SPACING_NS: Final = 1_000_000
 _JITTER_NS: Final = 100_000
 _SEARCHED: Final = 0.3
-"""Where noise widens the times, so far is the pass from what their quartiles say."""
+"""How far the pass may be from what the quartiles say, as a share, since noise widens the times."""
 _STEPS: Final = 6_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
@@ -34,7 +34,7 @@ FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
 
 
 def measure(device: Device, *, samples: int, seed: int) -> Taken:
-    """Send lone frames at random phases. When they began to enter, then when they began to leave."""
+    """Send lone frames at random phases. Return all entry instants, then all exit instants."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(FASTEST))
     gaps = _SPACING_NS + random.integers(0, _JITTER_NS, samples)
@@ -57,7 +57,7 @@ class Pass:
 
 
 def idle_pass(samples: NDArray[np.int64]) -> Pass:
-    """Evaluate what `measure` gave."""
+    """Evaluate the samples of `measure`."""
     entered, left = samples.reshape(2, -1)
     seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
     gaps_ns = np.diff(left)[seen].astype(np.float64)
@@ -78,7 +78,7 @@ def idle_pass(samples: NDArray[np.int64]) -> Pass:
 
 
 def rough_ns(times_ns: NDArray[np.float64]) -> float:
-    """From the spread of the times, which are uniform over a pass: twice the distance of the quartiles."""
+    """Estimate the pass from the times, which are uniform over it: twice the interquartile range."""
     times_ns = times_ns[times_ns <= times_ns.min() + _LONGEST_LOOP_NS]
     low, high = np.percentile(times_ns, (25, 75))
     return max(2 * float(high - low), 1.0)
@@ -92,7 +92,7 @@ def _parts(extent: Extent) -> Iterator[Part]:
 
 
 def numbers(samples: Samples) -> dict[str, Number]:
-    """How long a pass is."""
+    """Return the length of a pass."""
     times = samples.get(PROCEDURE.key(_PASSES), {}).get(SIZE)
     if times is None:
         return {}

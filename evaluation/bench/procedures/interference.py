@@ -1,8 +1,8 @@
-"""What a frame costs that does not come out at port 2: the delay of the frame right behind it tells.
+"""What a frame costs that does not come out at port 2, from the delay of the frame right behind it.
 
 A leader and a follower arrive back to back. The follower waits for the leader, so the time from the leader's
-arrival until the follower leaves is the sum of what both take of the CPU. Not in the paper; it needs its
-assumption that one CPU serves all.
+arrival until the follower leaves is the sum of what both take of the CPU. Not in the paper. Relies on the
+paper's assumption that one CPU serves all.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from loko.controller.messages import flow_mod
 
 _SIZES: Final = (64, 306, 790, 1516)
 _TRAINS: Final = 3
-"""How often a train is sent again of which frames did not come out."""
+"""How often a train is sent at most, if frames of it do not come out."""
 _SPACING_NS: Final = 4_000_000
 _JITTER_NS: Final = 100_000
 _LEADER_UDP: Final = UDP_OUT + 1
 _MISSING_UDP: Final = UDP_OUT + 2
 _OTHER_PORT: Final = 3
 _DUMMIES: Final = 60
-"""Entries that make each frame take longer than the next one needs to arrive, so that the follower does wait,
-and than the leader's copies need to leave, so that it waits for nothing else."""
+"""Entries that slow every frame down. It then takes longer than the next one needs to arrive, so that the
+follower does wait, and longer than the leader's copies need to leave, so that it waits for nothing else."""
 _DUMMY_UDP: Final = 7000
 ENTRIES: Final = _DUMMIES + 2
-"""So many entries every frame visits."""
+"""Entries that every frame visits."""
 _PAIRS: Final = 30
-"""Pairs of a leader and a follower, over samples of lone frames."""
+"""Pairs of a leader and a follower, as a multiple of the samples of lone frames."""
 _PAIR_S: Final = 4.1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The frame in front, and which costs of a profile's ``[cpu.action]`` it brings."""
+    """The frame in front, and which costs of a profile's ``[cpu.action]`` it causes."""
 
     name: str
     actions: tuple[Any, ...]
@@ -56,17 +56,17 @@ class Leader:
 
 
 def leaders() -> Iterator[Leader]:
-    """Every leader of the campaign."""
+    """Yield all leaders of the campaign."""
     there = parser.OFPActionOutput(_OTHER_PORT, 0xFFFF)
     yield Leader("output", (there,), (), _SIZES)
     yield Leader("output three times", (there, there, there), ("output_again", "output_again"), _SIZES)
     yield Leader("drop", (), ("drop",), _SIZES)
-    # Longer ones need several segments on the controller's connection.
+    # The PACKET_IN of a longer frame needs several segments on the controller's connection.
     yield Leader("miss", (there,), ("packet_in",), (64, 128, 306, 480), udp=_MISSING_UDP)
 
 
 def table(leader: Leader) -> list[bytes]:
-    """An entry for the leader and one for the follower behind dummies; every frame visits all."""
+    """Return entries for the leader and the follower behind dummies; every frame visits all of them."""
     there = (parser.OFPActionOutput(OUT_PORT, 0xFFFF),)
     return [
         *(_entry(1 + place, _DUMMY_UDP + place, there) for place in range(_DUMMIES)),
@@ -80,7 +80,7 @@ def _entry(priority: int, udp: int, actions: tuple[Any, ...]) -> bytes:
 
 
 def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> Taken:
-    """From the leader's complete arrival until the follower begins to leave, in nanoseconds."""
+    """Measure from the leader's complete arrival until the follower starts to leave, in nanoseconds."""
     gaps, train = [], []
     random = np.random.default_rng(seed)
     for number in range(samples):

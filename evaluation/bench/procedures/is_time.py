@@ -29,14 +29,17 @@ from loko.scenario import TABLE_1_FRAME_BYTES
 PASSES: Final = 2
 """A frame passes the integrated switch on its way to the CPU and on its way back."""
 FOOTNOTE_BYTES: Final = 48
-"""A frame for which the paper's argument fails (footnote 1). Ethernet carries none so short."""
+"""A frame for which the paper's argument fails (footnote 1). Ethernet has none this short."""
 _LATE: Final = 0.03
-"""A time of which the lateness is a larger share says more of an emulated switch's host."""
+"""If an emulated switch's lateness is a larger share of a time, that time says more about its host."""
 _PS_PER_NS: Final = 1000
 
 
 def measure(alone: Device, *, samples: int, seed: int) -> dict[int, Taken]:
-    """Frames of all sizes of Table 1 through a switch as `Device.without_cpu` gives it. Raises `RunError`."""
+    """Measure frames of all sizes of Table 1 through the integrated switch alone. Raises `RunError`.
+
+    `alone` is a switch as `Device.without_cpu` returns it.
+    """
     random = np.random.default_rng(seed)
     what = "the integrated switch alone, OpenFlow switched off"
     return {
@@ -47,17 +50,17 @@ def measure(alone: Device, *, samples: int, seed: int) -> dict[int, Taken]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The three elements of the pipeline for one length of frame, in bit/s."""
+    """What the three elements of the pipeline carry at one frame length, in bit/s."""
 
     switch_bps: float
     """The integrated switch at its longest processing time (equation 5)."""
     inner_link_bps: float
     cpu_bps: float | None
-    """The CPU (equations 5 and 7) at the shortest processing time of the whole board that was measured."""
+    """The CPU at the shortest measured processing time of the whole board (equations 5 and 7)."""
 
     @property
     def argument_holds(self) -> bool:
-        """The paper's argument: passed twice, it still carries more than the link to the CPU."""
+        """The paper's argument: passed twice, the switch still carries more than the link to the CPU."""
         return self.switch_bps > PASSES * self.inner_link_bps
 
     @property
@@ -70,7 +73,7 @@ class Comparison:
 def compare(
     longest_ns: Mapping[int, float], shortest_p_fx_ns: Mapping[int, float], wire: Wire
 ) -> dict[int, Comparison]:
-    """By length of frame: `longest_ns` is the longest p_IS, `shortest_p_fx_ns` the least p_FX if known."""
+    """Compare the elements by frame length, given the longest p_IS, and the shortest p_FX if known."""
     return {
         size: Comparison(
             switch_bps=sequential_throughput_bps(size, p_is_ns),
@@ -84,7 +87,7 @@ def compare(
 
 
 def longest_that_suffices_ns(frame_bytes: int, wire: Wire) -> float:
-    """Up to this p_IS the paper's argument holds for frames of this length: half of their time on the link.
+    """Return the largest p_IS for which the paper's argument holds: half of the frame's time on the link.
 
     Footnote 1 says that it holds from 64 bytes on and not for 48, so the longest p_IS of the paper lies
     between the values for these two.
@@ -104,12 +107,12 @@ def _parts(extent: Extent) -> Iterator[Part]:
 
 
 def times_ns(samples: Samples) -> dict[int, NDArray[np.int64]]:
-    """What was measured, by length of frame from the shortest on."""
+    """Return what was measured, by frame length in rising order."""
     return {size: times for size, times in sorted(samples.get(ALONE, {}).items()) if size > Apart.VALUES}
 
 
 def numbers(samples: Samples) -> dict[str, Number]:
-    """A frame's time, if the switch's host does not hide it."""
+    """Return a frame's time, unless the switch's host hides it."""
     times = list(times_ns(samples).values())
     if not times:
         return {}
@@ -122,9 +125,9 @@ def numbers(samples: Samples) -> dict[str, Number]:
 
 
 def is_hidden(time_ns: float, samples: Samples) -> bool:
-    """Whether the switch is too late for a time of its integrated switch to be told.
+    """Return whether the switch is too late to tell a time of its integrated switch.
 
-    An emulated switch's own lateness hides it: its host passes no frame on within a microsecond.
+    An emulated switch's own lateness hides such a time: its host passes no frame on within a microsecond.
     """
     late_ns = samples.get(ALONE, {}).get(Apart.CONTEXT, np.zeros(1))[0]
     return bool(late_ns > _LATE * time_ns)
@@ -137,4 +140,4 @@ PROCEDURE: Final = Procedure(
 )
 
 ALONE: Final = PROCEDURE.key("OpenFlow switched off")
-"""The only part."""
+"""The key of the only part."""

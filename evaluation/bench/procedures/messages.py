@@ -1,4 +1,4 @@
-"""Processing time of messages (section 3.2, figures 6 and 7): with reply, or by the barrier method."""
+"""Processing time of messages (section 3.2, figures 6 and 7): with a reply, or by the barrier method."""
 
 from __future__ import annotations
 
@@ -52,19 +52,22 @@ _PACKET_OUT_BYTES: Final = 64
 _REPLY_BYTES, _ENTRY_BYTES, _ACTION_BYTES = 12, 88, 8
 _SHOWN_ENTRIES: Final = 20
 _LONGEST_REPLY_BYTES: Final = 2048
-"""A longer reply to a request for flow statistics hangs the Zodiac FX (quirk 28). It shows 20 entries."""
+"""A longer reply to a request for flow statistics hangs the Zodiac FX (quirk 28). It lists 20 entries."""
 _BARRIER_REPLY: Final = 19
 _ECHO_REPLY: Final = 3
 _STATISTICS_REPLY: Final = 17
 _ACTIVE_AT: Final = 56
-"""Place of the count of entries in table statistics of OpenFlow 1.0."""
+"""Offset of the number of entries in table statistics of OpenFlow 1.0."""
 INTERRUPTED_NS: Final = 20_000
-"""Over the least time of a message: the IP stack's timers came between, not only the main loop's phase."""
+"""A sample this far above the shortest one met a timer of the IP stack, not only the main loop's phase."""
 ECHO_SPACING_NS: Final = 1_252_100
-"""Between the requests of a series: those that come while the CPU reads port counters fit into its ring, and
-the firmware's 501 ms are no multiple of it."""
+"""Time between the requests of a series.
+
+Requests that come while the CPU reads port counters fit into its ring, and the firmware's 501 ms are no
+multiple of it.
+"""
 ECHO_SERIES_NS: Final = 30_000_000_000
-"""Twenty rounds of the three jobs: a request meets one of 0.1 ms in every sixth round."""
+"""Twenty rounds of the three jobs. A request meets a job of 0.1 ms in every sixth round."""
 FLOW_STATISTICS: Final = "FlowStatsRequest"
 _SOME_ENTRIES: Final = 17
 _BARRIER_SEED: Final = 0
@@ -84,30 +87,30 @@ class Subject:
     """A message whose processing time is measured."""
 
     what: tuple[str | int, ...]
-    """Its name, and over what it is measured, such as entries and actions."""
+    """Its name, and what is varied, such as the numbers of entries and actions."""
     message: bytes
     replies: bool = False
-    """Whether it has a reply (equation 1), or is followed by a barrier (equations 2 and 3)."""
+    """Whether it has a reply (equation 1). If not, a barrier follows it (equations 2 and 3)."""
     table: tuple[bytes, ...] = ()
-    """Entries that are there before."""
+    """FLOW_MODs of the entries that are there before."""
     undo: bytes | None = None
-    """What makes the table as it was before."""
+    """A message that restores the table."""
     changes: bool = False
-    """Whether it changes the table so that it must be made anew."""
+    """Whether it changes the table, which must then be loaded again for each sample."""
 
     @property
     def key(self) -> Key:
-        """Of its part."""
+        """Key of its part."""
         return PROCEDURE.key(*self.what)
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for people."""
         return self.key.name
 
 
 def messages() -> Iterator[Subject]:
-    """All messages but FLOW_MOD (figure 6b), with an empty table."""
+    """Yield all messages but FLOW_MOD (figure 6b), with an empty table."""
     for name, message in _WITH_REPLY.items():
         yield Subject(what=(name,), message=message, replies=True)
     yield Subject(what=("SetConfig",), message=serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), XID))
@@ -143,7 +146,7 @@ _BARRIER: Final = Subject(what=("BarrierRequest",), message=_WITH_REPLY["Barrier
 
 
 def flow_statistics() -> Iterator[Subject]:
-    """FlowStatsRequest over entries and actions; not those whose reply hangs the board."""
+    """Yield FlowStatsRequest for all numbers of entries and actions whose reply does not hang the board."""
     everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
     request = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), XID)
     for entries in ENTRIES:
@@ -158,13 +161,13 @@ def flow_statistics() -> Iterator[Subject]:
 
 
 def hangs(entries: int, actions: int) -> bool:
-    """Whether a Zodiac FX with such a table is dead after it was asked for its flow statistics."""
+    """Return whether a Zodiac FX with such a table hangs when it is asked for its flow statistics."""
     shown = min(entries, _SHOWN_ENTRIES)
     return _REPLY_BYTES + shown * (_ENTRY_BYTES + actions * _ACTION_BYTES) > _LONGEST_REPLY_BYTES
 
 
 def flow_adds() -> Iterator[Subject]:
-    """FlowMod Add (figure 7a): the last of so many entries, with so many actions."""
+    """Yield FlowMod Add (figure 7a): the last of this many entries, with this many actions."""
     for entries in ENTRIES:
         for actions in ACTIONS:
             yield Subject(
@@ -176,7 +179,7 @@ def flow_adds() -> Iterator[Subject]:
 
 
 def flow_searches() -> Iterator[Subject]:
-    """FlowMod Delete and Modify (figure 7b), strict or not, which hit all entries or none."""
+    """Yield FlowMod Delete and Modify (figure 7b), strict or not, which hit all entries or none."""
     for command in _COMMANDS:
         for hit in ("all", "none"):
             for entries in ENTRIES:
@@ -184,9 +187,9 @@ def flow_searches() -> Iterator[Subject]:
 
 
 def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool = False) -> Subject:
-    """One of them. Only a table whose entries are all the same is hit as a whole by a strict command.
+    """Return one such command. A strict one hits the whole table only if all entries are the same.
 
-    `always_fresh`: the table is made anew for each sample, as if a command that hits none could change it.
+    `always_fresh`: load the table again for each sample, even if the command hits none of its entries.
     """
     strict = command.endswith("-strict")
     if hit == "none":
@@ -206,14 +209,17 @@ class Series:
     """Processing times of echo requests over time."""
 
     at_ns: NDArray[np.int64]
-    """When each request was sent, from the first one on."""
+    """When each request was sent, relative to the first one."""
     times_ns: NDArray[np.int64]
     missing: int
     """Requests without a reply."""
 
 
 def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> Taken:
-    """Equation 1. Of a reply of several frames the first one counts. Raises `RunError` if none comes."""
+    """Measure a message with a reply (equation 1). Raises `RunError` if none comes.
+
+    If the reply has several frames, the first one counts.
+    """
     device.load(subject.table)
     times: list[int] = []
     disturbed = 0
@@ -230,7 +236,7 @@ def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """What a barrier alone takes."""
+    """The processing time of a barrier alone."""
 
     usual_ns: int
     """p_BR of equation 2: the median."""
@@ -245,10 +251,10 @@ def barrier(device: Device, *, samples: int, seed: int) -> Barrier:
 
 
 def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples: int, seed: int) -> Taken:
-    """Equations 2 and 3: a barrier follows the subject as closely as it can.
+    """Measure a message without a reply (equations 2 and 3): a barrier follows as closely as it can.
 
-    A sample whose barrier arrived after the subject was finished says nothing of the subject: it is counted
-    and taken again. Raises `RunError` if too many are so, or no reply comes.
+    If the barrier arrived after the message was finished, the sample says nothing about the message: it is
+    counted and taken again. Raises `RunError` if that happens too often, or no reply comes.
     """
     times: list[int] = []
     late = disturbed = 0
@@ -273,7 +279,7 @@ def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples
             late += 1
             shortest_ns = min(apart_ns, shortest_ns or apart_ns)
         if subject.undo is not None:
-            # The barrier's reply acknowledges it; the next subject would be charged for that otherwise.
+            # The barrier's reply acknowledges the undoing; else that would be charged to the next message.
             device.control([SPACING_NS, 0], [subject.undo, _BARRIER.message])
     if late > TRIES * samples // 2:
         raise RunError(
@@ -286,7 +292,7 @@ def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples
 def echo_over_time(
     device: Device, *, spacing_ns: int = ECHO_SPACING_NS, duration_ns: int = ECHO_SERIES_NS
 ) -> Series:
-    """Echo requests at fixed distances (figure 6a), with the firmware as the device has it."""
+    """Send echo requests at fixed distances (figure 6a), with the firmware that the device has."""
     count = duration_ns // spacing_ns
     device.load([])
     seen = device.control([spacing_ns] * count, [echo_request(number) for number in range(count)])
@@ -317,7 +323,7 @@ def echo_over_time(
 
 
 def entries_added(device: Device, subject: Subject) -> int:
-    """How many more entries the switch has afterwards, as its table statistics tell. Raises `RunError`."""
+    """Return how many entries a message adds, by the switch's table statistics. Raises `RunError`."""
     device.load(subject.table)
     seen = device.control([SPACING_NS, SPACING_NS], [subject.message, _TABLE_STATISTICS])
     for one in seen:
@@ -329,7 +335,7 @@ def entries_added(device: Device, subject: Subject) -> int:
 def _with_barrier(
     device: Device, gap_ns: int, subject: Subject
 ) -> tuple[ControlFrame, ControlFrame, ControlFrame]:
-    """Send the subject and a barrier behind it; their frames, and that of the barrier's reply."""
+    """Send the message and a barrier. Return both frames, and that of the barrier's reply."""
     seen = device.control([gap_ns, 0], [subject.message, _BARRIER.message])
     requests = [one for one in seen if not one.from_switch]
     replies = [one for one in seen if one.from_switch and one.payload[1] == _BARRIER_REPLY]
@@ -340,7 +346,7 @@ def _with_barrier(
 
 
 def _parts(extent: Extent) -> Iterator[Part]:
-    """Those without reply count the samples that equation 3 does not allow as left out."""
+    """Yield the parts. For messages without reply, samples that equation 3 excludes count as left out."""
     samples = extent.samples
     changing = min(samples, AFTER_RENEWAL) if extent.design is Design.REDUCED else samples
     echo_s = ECHO_SERIES_NS / 1e9
@@ -374,14 +380,14 @@ def _entries_added(subject: Subject, device: Device, _: int) -> Combinations:
 
 
 class _Barrier:
-    """p_BR of a device, measured when it is first needed: the same in every part, also when resumed."""
+    """p_BR of a device, measured when it is first needed. Every part gets the same, even when resumed."""
 
     def __init__(self, samples: int) -> None:
         self._samples = samples
         self._known: Barrier | None = None
 
     def of(self, device: Device, seed: int) -> Barrier:
-        """p_BR. The device is afterwards as at the beginning of a part with this seed."""
+        """Return p_BR, and leave the device as at the start of a part with this seed."""
         if self._known is None:
             device.begin(_BARRIER_SEED)
             self._known = barrier(device, samples=self._samples, seed=_BARRIER_SEED)
@@ -410,4 +416,4 @@ ECHO_UNMODIFIED: Final = PROCEDURE.key("echo over time, unmodified firmware")
 ECHO_MODIFIED: Final = PROCEDURE.key("echo over time, firmware as measured")
 """Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
 ENTRIES_ADDED: Final = PROCEDURE.key("entries added by a Modify that hits none")
-"""One sample, no time."""
+"""One sample: a count, not a time."""

@@ -1,8 +1,8 @@
 """What the switch does with more than it can hold: when a pause ends, and what a frame too many costs.
 
 Not in the paper, which only sees the throughput fall (section 3.4.2, fig. 12a); docs/overload.md says what
-the numbers mean. A burst that is one frame too long makes the CPU ask for a pause. The fate of probes behind
-it, and that of the frames that come back meanwhile, show how long it lasts and what it costs.
+the numbers mean. A burst that is one frame too long makes the CPU ask for a pause. What becomes of probes
+behind it, and of the frames that come back meanwhile, shows how long the pause lasts and what it costs.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from evaluation.instruments.numbered_frame import frame
 
 _HELD_PROBES: Final = 60
 _SETTLED_NS: Final = 60_000
-"""Longer than a pause frame needs."""
+"""Longer than a pause frame takes."""
 _LOOK_NS: Final = (-10_000, 40_000)
-"""How long before a frame comes back the probes arrive that look for the room they take up."""
+"""How long before a returning frame the probes arrive that show whether they take up its room."""
 _COARSE: Final = 80
 _FINE: Final = 200
 _AROUND_NS: Final = 4_000
@@ -48,28 +48,28 @@ LINE_SIZE: Final = 1516
 _LINE_FRAMES: Final = 4_000
 _SAME_NS: Final = 1_000
 _ROUGHLY_NS: Final = 2_000
-"""About what the integrated switch takes; it only shifts the instants at which probes look."""
+"""Rough time of the integrated switch. It only shifts the instants at which probes arrive."""
 _PAUSE: Final = "pause"
 _INNER: Final = "link to the CPU"
 _UNKNOWN: Final = -1
-"""Kept in the place of a count that the probes did not tell."""
+"""Stored in place of a count that the probes did not show."""
 _PS_PER_NS: Final = 1000
 _PERMILLE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the probes are timed by."""
+    """What the timing of the probes depends on."""
 
     frames: int
-    """So many the switch holds; one more and it pauses."""
+    """How many frames the switch holds; with one more it asks for a pause."""
     period_ns: int
     way_ns: int
-    """From a lone frame's entrance until it leaves."""
+    """Time from a lone frame's entrance until it leaves."""
 
 
 def situation(device: Device) -> Situation:
-    """Load the slowest table and see what the switch holds. Raises `RunError`."""
+    """Load the slowest table and measure how much the switch holds. Raises `RunError`."""
     frames = capacity(device, SIZE).frames
     device.load(flow_mods(SLOWEST))
     period = period_ns(device)
@@ -78,9 +78,9 @@ def situation(device: Device) -> Situation:
 
 
 def taken_before_end(device: Device, there: Situation) -> int | None:
-    """How many waiting frames the CPU takes until the pause ends: the first probe passes then.
+    """Return how many waiting frames the CPU takes until the pause ends and the first probe passes.
 
-    None if probes pass at once, since they are held and tell nothing, or none does.
+    None if probes pass at once, since they are then held and show nothing, or if none passes.
     """
     burst = there.frames + 1
     line_ns = _line_ns(device)
@@ -95,7 +95,7 @@ def taken_before_end(device: Device, there: Situation) -> int | None:
 
 
 def held(device: Device, there: Situation) -> int | None:
-    """How many frames are kept for the paused CPU; None if more than the bench sends."""
+    """Return how many frames are kept for the paused CPU; None if more than the bench sends."""
     burst = there.frames + 1
     passage = _send(device, [0] * burst + [_SETTLED_NS] + [0] * (_HELD_PROBES - 1))
     seen = np.flatnonzero(passage.left_ns[burst:] != MISSING)
@@ -105,7 +105,7 @@ def held(device: Device, there: Situation) -> int | None:
 
 
 def room(device: Device, there: Situation, taken: int, *, seed: int) -> Taken:
-    """How long before frames came back a probe was thrown away; then whether they were lost, 1 or 0."""
+    """Return how long before each returning frame a probe came, then whether that frame was lost, 1 or 0."""
     random = np.random.default_rng(seed)
     coarse = [random.uniform(*_LOOK_NS, taken) for _ in range(_COARSE)]
     found = [_looks(device, there, taken, leads) for leads in coarse]
@@ -120,7 +120,7 @@ def room(device: Device, there: Situation, taken: int, *, seed: int) -> Taken:
 
 
 def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | None:
-    """From which lead to which frames are lost, and the standard error of both; None if none is."""
+    """Return the leads between which frames are lost, and the standard error of both; None without loss."""
     leads, lost = samples.reshape(2, -1)
     gone = np.sort(leads[lost == 1])
     there = np.sort(leads[lost == 0])
@@ -133,9 +133,10 @@ def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | Non
 
 
 def inner_gaps(device: Device) -> Taken:
-    """Gaps between long frames that come as fast as the link allows, and go on over a link that adds a tag.
+    """Measure the gaps between long frames that come as fast as the link allows.
 
-    A CPU that is faster than both leaves them at the distance at which the link to it brings them.
+    They go on over a link that adds a tag. A CPU that is faster than both links leaves them as far apart as
+    the link to it brings them.
     """
     device.load(flow_mods(FASTEST))
     passage = device.send([0] * _LINE_FRAMES, [frame(LINE_SIZE, number) for number in range(_LINE_FRAMES)])
@@ -145,7 +146,10 @@ def inner_gaps(device: Device) -> Taken:
 
 
 def _looks(device: Device, there: Situation, taken: int, leads_ns: NDArray[np.float64]) -> NDArray[np.int64]:
-    """One burst with a probe before every other frame that comes back during the pause."""
+    """Send one burst, with a probe before every other frame that comes back during the pause.
+
+    Returns two rows: the probes' leads over these frames, and whether each frame was lost.
+    """
     burst = there.frames + 1
     chosen = np.arange(1, taken - 2, 2)
     left_ns = there.way_ns + chosen * there.period_ns
@@ -182,12 +186,12 @@ def _inner_ns(device: Device) -> int:
 
 
 def _arrival_ns(device: Device) -> int:
-    """From a frame's entrance until it is in the ring, roughly."""
+    """Estimate the time from a frame's entrance until it is in the ring."""
     return device.wire.time_ns(SIZE) + _ROUGHLY_NS + _inner_ns(device)
 
 
 def _way_back_ns(device: Device) -> int:
-    """From the CPU until a frame's stamp, roughly."""
+    """Estimate the time from the CPU until a frame's stamp."""
     return _inner_ns(device) + _ROUGHLY_NS + device.wire.preamble_ns
 
 
@@ -206,7 +210,7 @@ def _measured_pause(device: Device, seed: int) -> Combinations:
 
 
 def numbers(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[str, Number]:
-    """`known` gives numbers that were found before, or those of the form."""
+    """Return the numbers. `known` gives those found before, or those of the form."""
     return _tag(samples, wire) | _pause(samples, wire, known)
 
 
@@ -217,7 +221,7 @@ def _tag(samples: Samples, wire: Wire) -> dict[str, Number]:
     byte_ns = wire.time_ns(1)
     bytes_apart = float(gaps.mean()) / byte_ns
     tag = bytes_apart - (wire.preamble_bytes + LINE_SIZE + wire.gap_bytes)
-    # The first frame and the last one meet the main loop at any phase; between them all count.
+    # Only the first and the last frame's phase in the main loop matter: the gaps between add up.
     error = float(gaps.std()) / byte_ns / len(gaps)
     if tag < 1 / 2:
         return {}
@@ -252,7 +256,7 @@ def _pause(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[
 
 
 def _room_ns(looked: NDArray[np.int64]) -> tuple[float | None, float]:
-    """For how long a probe has kept frames from passing, and the standard error."""
+    """Return for how long a probe has kept frames from passing, and the standard error."""
     leads, lost = looked.reshape(2, -1)
     if not lost.any():
         return 0.0, float(leads.max() - leads.min()) / len(leads)
@@ -261,7 +265,7 @@ def _room_ns(looked: NDArray[np.int64]) -> tuple[float | None, float]:
 
 
 def _leads(samples: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of the probes that look for room, how long before a frame they came; all else as it is."""
+    """Select the leads of the probes over their frames. Samples of the other parts stay as they are."""
     return samples[: len(samples) // 2] if len(samples) % 2 == 0 else samples
 
 

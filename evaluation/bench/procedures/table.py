@@ -1,4 +1,4 @@
-"""How many entries the flow table holds: it is filled until the switch refuses one."""
+"""How many entries the flow table holds: the bench adds entries until the switch refuses one."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ _ENTRIES: Final = "entries"
 
 
 def entries(device: Device) -> int | None:
-    """Entries that the switch takes; None if it takes all that the bench tries."""
+    """Return how many entries the switch takes; None if it takes all that the bench tries."""
     device.load([])
     return first_refused(device, _add)
 
 
 def first_refused(device: Device, add: Callable[[int], bytes]) -> int | None:
-    """How many of the entries 1, 2, 3 … a switch takes; None if all. `add` makes one's FLOW_MOD.
+    """Return how many of the entries 1, 2, 3 … a switch takes; None if it takes all.
 
-    Its transaction is the number, by which a refusal tells what it is about.
+    `add` returns the FLOW_MOD of an entry. Its transaction id is the entry's number, so that an error tells
+    which entry was refused.
     """
     for first in range(1, _MOST, _CHUNK):
         adds = [add(number) for number in range(first, first + _CHUNK)]
@@ -67,7 +68,7 @@ def _measured(device: Device, _: int) -> Combinations:
 
 
 def numbers(samples: Samples) -> dict[str, Number]:
-    """How many entries, if it refused one."""
+    """Return how many entries the table holds, if it refused one."""
     held = samples.get(PROCEDURE.key(_ENTRIES), {}).get(Apart.VALUES, NOTHING.values)
     return {"table.entries": Number(int(held[0]), 0.0, (PROCEDURE.name,), 1)} if len(held) else {}
 

@@ -1,4 +1,4 @@
-"""How many five-tuples the tables of OpenFlow 1.3 hold: they are filled until the switch refuses one."""
+"""How many five-tuples the tables of OpenFlow 1.3 hold: the bench adds them until the switch refuses one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluation.instruments.numbered_frame import IP_IN, IP_OUT, UDP_IN
 
 
 def entries(device: Device) -> int | None:
-    """Five-tuples that the switch takes in a session of 1.3; None if it takes all that the bench tries."""
+    """Return how many five-tuples the switch takes in OpenFlow 1.3; None if it takes all that are tried."""
     device.load([])
     return first_refused(device, _add)
 

@@ -1,4 +1,4 @@
-"""Throughput (section 3.4.2): a binary search for the highest rate without loss, and what comes beyond."""
+"""Throughput (section 3.4.2): a binary search for the highest rate without loss, and what lies beyond."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, P
 
 PAPER_PRECISION_BPS: Final = 650_000
 FINE_PRECISION: Final = 0.005
-"""Of the throughput itself: the paper's resolution tells nothing of rates below it."""
+"""Share of the throughput itself, as the paper's resolution is too coarse for rates below it."""
 
 _NS_BITS: Final = 8_000_000_000
 _FRAMES: Final = 200
 _MAX_FRAMES: Final = 20_000
 _FLOOD_NS: Final = 250_000_000
-"""Many ticks and stalls of an operating system."""
+"""Long enough for many ticks and stalls of an operating system."""
 _TRIALS: Final = 5
-"""How often a trial is repeated in which the bench's own host, not the switch, has lost frames."""
+"""How often a trial is repeated if the bench's own host, not the switch, has lost frames."""
 _OVERFLOW_FRAMES: Final = 64
-"""A surplus of so many frames overflows any of the buffers that this is made for."""
+"""A surplus of this many frames overflows any of the buffers that this is made for."""
 _SEARCH_TRIALS: Final = 8
 _TRIAL_S: Final = 1.2
-"""A trial of the binary search: a second of frames, and the wait for those that are lost."""
+"""Duration of a trial of the binary search: a second of frames, and the wait for lost ones."""
 _SIMULATED_SIZES: Final = (*TABLE_1_FRAME_BYTES[:-1], 1470, TABLE_1_FRAME_BYTES[-1])
-"""With the length at which the paper measured a Banana Pi (section 2.3)."""
+"""Includes the length at which the paper measured a Banana Pi (section 2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What went in and what came out, in bits of frames with FCS a second."""
+    """What went in and what came out, in bits of frames with FCS per second."""
 
     input_bps: float
     output_bps: float
     lost: int
     disturbed: int
-    """Frames during which the bench's own host lost time."""
+    """Frames during whose passage the bench's own host lost time."""
     lost_in_stalls: int = 0
-    """Of the lost ones those that it lost time for."""
+    """Frames that were lost because of that."""
 
     @property
     def tells(self) -> bool:
-        """Whether the trial says anything: all came out, or the switch itself has lost some."""
+        """Whether the trial is conclusive: no frame was lost, or the switch itself lost some."""
         return not self.lost or self.lost > self.lost_in_stalls
 
 
@@ -62,23 +62,23 @@ class Maximum:
     bps: float
     """To within `FINE_PRECISION`."""
     by_paper_bps: float
-    """What the search gives when it is only as precise as the paper's."""
+    """The result of a search that is only as precise as the paper's."""
 
 
 def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
-    """Offer frames of one length at a constant rate and see how many come out how fast."""
+    """Offer frames of one length at a constant rate. Return how many come out, and how fast."""
     gap_ns = max(round(size * _NS_BITS / rate_bps), _line_gap_ns(device, size))
     passage = device.send([gap_ns] * frames, [frame(size, number) for number in range(frames)])
     seen = passage.left_ns[passage.left_ns != MISSING]
     begun = passage.entered_ns[passage.entered_ns != MISSING]
     output_bps = 0.0
     if len(seen) > 1:
-        # What comes out while frames go in; the emptying of queues afterwards is not the rate.
+        # Count what comes out while frames go in. Queues that empty afterwards do not belong to the rate.
         steady = seen[seen <= begun[-1]]
         if len(steady) > 1:
             output_bps = (len(steady) - 1) * size * _NS_BITS / float(steady[-1] - steady[0])
     return Rate(
-        # As it was: a generator in real time may be slower than it was told.
+        # The rate as measured: in real time a generator may be slower than it was told.
         input_bps=(len(begun) - 1) * size * _NS_BITS / float(begun[-1] - begun[0]),
         output_bps=output_bps,
         lost=frames - len(seen),
@@ -88,7 +88,7 @@ def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
 
 
 def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> Rate:
-    """A trial that tells something, if the bench's host lets one happen."""
+    """Repeat a trial, up to `_TRIALS` times, until it is conclusive."""
     for _ in range(_TRIALS):
         found = carry(device, size, rate_bps, _frames(rate_bps, precision_bps))
         if found.tells:
@@ -99,7 +99,7 @@ def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> 
 def maximum_bps(
     device: Device, table: Table, size: int, *, precision_bps: float = PAPER_PRECISION_BPS
 ) -> float:
-    """The highest input rate at which nothing is lost, found to within `precision_bps`.
+    """Search the highest input rate at which nothing is lost, to within `precision_bps`.
 
     The result is the middle of the last interval, or the highest rate that the bench can offer. Raises
     `RunError` if even the lowest rate loses frames.
@@ -122,10 +122,10 @@ def maximum_bps(
 
 
 def finer_maximum(device: Device, table: Table, size: int) -> Maximum:
-    """As `maximum_bps`, but to within `FINE_PRECISION` of the result, however low that is.
+    """Search like `maximum_bps`, but to within `FINE_PRECISION` of the result, however low that is.
 
-    The paper's 650 kbit/s are more than twice its lowest throughput. Early trials are short, for they have to
-    tell rates apart that differ much; the lower end of the last interval is tried again with a long one.
+    The paper's 650 kbit/s are more than twice its lowest throughput. Early trials are short, as they only
+    tell rates apart that differ much. The lower end of the last interval is tried again with a long one.
     """
     device.load(flow_mods(table))
     line_bps = size * _NS_BITS / _line_gap_ns(device, size)
@@ -146,7 +146,7 @@ def finer_maximum(device: Device, table: Table, size: int) -> Maximum:
 
 
 def _by_steps(bps: float, line_bps: float, precision_bps: float) -> float:
-    """Where a binary search between 0 and the line rate ends that stops at this precision."""
+    """Return where a binary search between 0 and the line rate ends if it stops at this precision."""
     width_bps = line_bps
     while width_bps > precision_bps:
         width_bps /= 2
@@ -154,20 +154,20 @@ def _by_steps(bps: float, line_bps: float, precision_bps: float) -> float:
 
 
 def flooded(device: Device, table: Table, size: int) -> Rate:
-    """Frames at the rate of the line: what comes out is all that the switch can forward."""
+    """Offer frames at line rate: what comes out is all that the switch can forward."""
     device.load(flow_mods(table))
     gap_ns = _line_gap_ns(device, size)
     return carry(device, size, size * _NS_BITS / gap_ns, max(_MAX_FRAMES, _FLOOD_NS // gap_ns))
 
 
 def sweep(device: Device, table: Table, size: int, rates_bps: Sequence[float]) -> list[Rate]:
-    """Output rate over input rate (Fig. 12a)."""
+    """Measure output rate over input rate (Fig. 12a)."""
     device.load(flow_mods(table))
     return [carry(device, size, rate, _MAX_FRAMES // 4) for rate in rates_bps]
 
 
 def _frames(rate_bps: float, precision_bps: float) -> int:
-    """So many that an input above the capacity by half the precision overflows the buffers."""
+    """Return how many frames overflow the buffers if the rate exceeds capacity by half the precision."""
     wanted = _OVERFLOW_FRAMES * 2 * rate_bps / precision_bps
     return int(min(max(wanted, _FRAMES), _MAX_FRAMES))
 
@@ -178,7 +178,7 @@ def _line_gap_ns(device: Device, size: int) -> int:
 
 
 def throughput_tables() -> Iterator[Table]:
-    """The tables of section 3.4.2."""
+    """Yield the tables of section 3.4.2."""
     orders = (
         (Priorities.INCREASING, UsedEntry.LAST),
         (Priorities.DECREASING, UsedEntry.FIRST),
@@ -192,7 +192,7 @@ def throughput_tables() -> Iterator[Table]:
 
 
 def chosen_sizes(design: Design, table: Table) -> tuple[int, ...]:
-    """Lengths of frames whose throughput on this table of section 3.4.2 a design measures; perhaps none."""
+    """Return the frame lengths that a design measures on this table of section 3.4.2; perhaps none."""
     if design is Design.FULL:
         return TABLE_1_FRAME_BYTES
     usual = table.match is Match.FIVE_TUPLE and table.used_entry is UsedEntry.LAST
@@ -201,7 +201,7 @@ def chosen_sizes(design: Design, table: Table) -> tuple[int, ...]:
 
 
 def part_of(table: Table, sizes: tuple[int, ...]) -> Part:
-    """The maxima of a table."""
+    """Return the part that measures the maxima of a table."""
     expected_s = loading_s(table.entries) + len(sizes) * _SEARCH_TRIALS * _TRIAL_S
     return Part(PROCEDURE.key(table), partial(_maxima, table, sizes), expected_s)
 
@@ -217,7 +217,7 @@ def _parts(extent: Extent) -> Iterator[Part]:
 
 
 def forwarding_rate(sizes: tuple[int, ...]) -> Part:
-    """What comes out of a flooded switch: for one whose losses say more of its host than of itself."""
+    """Return the part that floods a switch whose losses say more about its host than about itself."""
     table = Table(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
 
     def measure(device: Device, _: int) -> Combinations:
