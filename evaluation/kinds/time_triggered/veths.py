@@ -30,10 +30,10 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import emulator, require, run
 from evaluation.runner import RunError, Stall
-from evaluation.virtual import frame_of
+from loko.frame import frame_of
 from loko.lab import Lab, load_lab
+from loko.schedule.sources import STALL_THRESHOLD_US, slots_file
 
-STALL_THRESHOLD_US: Final = 50
 _TRUNK: Final = "trunk"
 _COLUMNS: Final = 4
 """Of the program's rows: slot, handed over, taken, received."""
@@ -169,23 +169,24 @@ def _batch(program: str, lines: list[str], *, what: str, prefix: list[str] | Non
 def _configuration(sending: Sending, lab: Lab, rows: Path, destinations: Path) -> str:
     """What the program is told (`zodiac-fx slots`, switch-emulator/live/src/slots.rs)."""
     figure, case, packets, _ = sending
-    lines = [
-        f'path = "{case.path}"',
-        f"period_ns = {round(figure.period_us * NS_PER_US)}",
-        f"periods = {packets}",
-        f"watch_ns = {round(case.watch_us * NS_PER_US)}",
-        f"cpu = {CorePlan.here().emulator}",
-        'scheduling = "deadline"',
-        f"stall_threshold_us = {STALL_THRESHOLD_US}",
-        f'rows = "{rows}"',
-        f'destination_namespace = "{destinations}"',
+    head: dict[str, str | int] = {
+        "path": case.path,
+        "period_ns": round(figure.period_us * NS_PER_US),
+        "periods": packets,
+        "watch_ns": round(case.watch_us * NS_PER_US),
+        "cpu": CorePlan.here().emulator,
+        "scheduling": "deadline",
+        "stall_threshold_us": STALL_THRESHOLD_US,
+        "rows": str(rows),
+        "destination_namespace": str(destinations),
+    }
+    flows: list[dict[str, str | int]] = [
+        {
+            "source": flow.source,
+            "destination": flow.destination,
+            "offset_ns": offset_ns(figure, case, number),
+            "frame": frame_of(lab, flow).hex(),
+        }
+        for number, flow in enumerate(flows_of(lab, case, figure.frame_bytes))
     ]
-    for number, flow in enumerate(flows_of(lab, case, figure.frame_bytes)):
-        lines += [
-            "[[flow]]",
-            f'source = "{flow.source}"',
-            f'destination = "{flow.destination}"',
-            f"offset_ns = {offset_ns(figure, case, number)}",
-            f'frame = "{frame_of(lab, flow).hex()}"',
-        ]
-    return "\n".join(lines) + "\n"
+    return slots_file(head, flows)
