@@ -1,4 +1,4 @@
-"""What the source of a host is told of a schedule: files for `zodiac-fx slots`, and what is told of bad folders."""
+"""What the source of a host is told of a schedule: files for `zodiac-fx slots`; and bad folders."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_who_sends_no_more_has_no_file_and_other_files_stay(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"period_ns = 1", b"\xff\xfe"])
-def test_a_file_of_somebody_else_is_refused_before_anything_is_written(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_somebody_else_is_refused_before_it_writes_anything(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "H2.toml").write_bytes(content)
     with pytest.raises(InputError) as caught:
         write_sources(scheduled(A, C), tmp_path)
