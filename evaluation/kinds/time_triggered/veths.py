@@ -30,7 +30,7 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import emulator, require, run
 from evaluation.runner import RunError, Stall
-from loko.frame import frame_of
+from loko.frame import FCS_BYTES, frame_of
 from loko.lab import Lab, load_lab
 from loko.schedule.sources import STALL_THRESHOLD_US, slots_file
 
@@ -39,6 +39,9 @@ _COLUMNS: Final = 4
 """Of the program's rows: slot, handed over, taken, received."""
 _ETF: Final = ("etf", "clockid", "CLOCK_TAI", "delta", "300000")
 """The queue that lets frames go at their times; it takes them 0.3 ms before."""
+_ROUNDED_BYTES: Final = 2
+"""tc rounds a bucket down, and one that is smaller than a frame lets none pass."""
+_ROOM_FRAMES: Final = 100
 _WRONG: Final = 2
 """Exit status for a machine that is not ready."""
 
@@ -57,6 +60,8 @@ def _carry(sending: Sending, folder: Path) -> Sent:
     lab = load_lab(figure.lab)
     with _namespace() as destinations:
         _build(lab, destinations)
+        if figure.live_trunk_mbps is not None:
+            _limit(lab, figure.live_trunk_mbps, figure.frame_bytes)
         if case.path == "timed-sockets":
             _hold_until_due([flow.source for flow in flows_of(lab, case, figure.frame_bytes)], case.label)
         rows = folder / "rows"
@@ -136,6 +141,15 @@ def _build(lab: Lab, destinations: Path) -> None:
     up = [f"link set {name} up" for name in [first, second, *ends]]
     _batch("ip", [*up, *_addresses(lab, sources, sinks)], what="the sources")
     _batch("ip", _addresses(lab, sinks, sources), what="the destinations", prefix=inside)
+
+
+def _limit(lab: Lab, trunk_mbps: float, frame_bytes: int) -> None:
+    """Give the cable towards the second switch a rate: a frame goes at once, the next after its time."""
+    end = _end(next(iter(lab.switches)), _TRUNK)
+    seen = frame_bytes - FCS_BYTES
+    limit = ["rate", f"{round(trunk_mbps * 1e6)}bit", "burst", str(seen + _ROUNDED_BYTES)]
+    room = ["limit", str(_ROOM_FRAMES * seen)]
+    run(["tc", "qdisc", "replace", "dev", end, "root", "tbf", *limit, *room], what=end)
 
 
 def _hold_until_due(interfaces: list[str], label: str) -> None:

@@ -467,7 +467,7 @@ impl Way {
     fn send(&mut self, frame: &[u8], due: u64) -> io::Result<()> {
         match self {
             Self::Timed(socket) => {
-                let ahead_ns = tai_ns() - now().as_nanos();
+                let ahead_ns = leap_ns(tai_ns(), now().as_nanos());
                 let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(TxTime(1))];
                 let mut control = SendAncillaryBuffer::new(&mut space);
                 control.push(SendAncillaryMessage::TxTime(due + ahead_ns));
@@ -789,6 +789,12 @@ fn tai_ns() -> u64 {
     clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| now().as_nanos(), whole_ns)
 }
 
+/// By how much that clock is ahead: whole seconds, 0 where nobody has told the kernel. The clocks are read one after the other,
+/// so their difference is not exactly that, and may be less than 0.
+fn leap_ns(tai_ns: u64, wall_ns: u64) -> u64 {
+    (tai_ns + NS_PER_S / 2).saturating_sub(wall_ns) / NS_PER_S * NS_PER_S
+}
+
 fn whole_ns(time: Timespec) -> u64 {
     time.tv_sec.unsigned_abs() * NS_PER_S + time.tv_nsec.unsigned_abs()
 }
@@ -912,6 +918,18 @@ mod tests {
         assert!(config.check().unwrap_err().contains("number: is its place"));
         config.flows[0].destination = None;
         config.check().unwrap();
+    }
+
+    #[test]
+    fn atomic_time_is_whole_seconds_ahead_whenever_the_clocks_are_read() {
+        let wall_ns = 1_800_000_000 * NS_PER_S;
+        for (tai_ns, expected) in [
+            (wall_ns - 40, 0),
+            (wall_ns + 37 * NS_PER_S - 40, 37 * NS_PER_S),
+            (wall_ns + 37 * NS_PER_S, 37 * NS_PER_S),
+        ] {
+            assert_eq!(leap_ns(tai_ns, wall_ns), expected);
+        }
     }
 
     fn quiet_source() -> Source {
