@@ -359,15 +359,13 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
             return unknown_host(host)
         return _json(200, sends_values(keeper, slots, host))
 
-    @app.get(
-        "/v1/hosts/{host}/source",
-        responses=_responses(
-            {200: (None, "The file, in TOML.")},
-            {404: "There is no such host, or the service gives no slots."},
-        ),
-        response_class=PlainTextResponse,
-        tags=["slots"],
+    file = _responses(
+        {200: (None, "The file, in TOML.")}, {404: "There is no such host, or the service gives no slots."}
     )
+    file[200]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+
+    # Errors are JSON, as of all others: so the class of the response says no type.
+    @app.get("/v1/hosts/{host}/source", responses=file, response_class=Response, tags=["slots"])
     async def show_source(_: Request, host: str) -> Response:
         """The same for the source of the host: a file by which `zodiac-fx slots` sends until it is ended."""
         if slots is None:

@@ -69,7 +69,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         )
     findings: dict[str, float] = {}
     for case in figure.cases:
-        findings |= _live_findings(case, sent[case.name]) if live else _findings(case, sent[case.name])
+        findings |= live_findings(case, sent[case.name]) if live else _findings(case, sent[case.name])
     lab = load_lab(figure.lab)
     outcome = Outcome(
         chart=Chart(
@@ -84,7 +84,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         seconds=packets * figure.period_us / _US_PER_S,
         assumptions=_assumptions(figure, live=live),
         host=_host(sent),
-        notes=[*_notes(sent), *(_not_judged(figure, sent) if live else []), *missing],
+        notes=[*_notes(sent), *(not_judged(figure, sent) if live else []), *missing],
     )
     return outcome, _rows(figure, sent)
 
@@ -120,7 +120,7 @@ def _findings(case: Case, one: Sent) -> dict[str, float]:
     }
 
 
-def _live_findings(case: Case, one: Sent) -> dict[str, float]:
+def live_findings(case: Case, one: Sent) -> dict[str, float]:
     """Of frames that met no stall; with how late they were handed over, and how long the kernel took them.
 
     Where too many met one, nothing is found but that, so no claim on the case is judged.
@@ -150,7 +150,8 @@ def _is_judged(one: Sent) -> bool:
     return 100 * float(one.stalled.mean()) <= _MOST_STALLED_PERCENT
 
 
-def _not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[NoteResult]:
+def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[NoteResult]:
+    """A note for each case on which nothing is found."""
     return [
         NoteResult(
             where="sec 4",
