@@ -17,7 +17,13 @@ from benchmarks.one_board import BUILD
 from loko.serve import shapes
 
 TOKEN = "a-token-of-enough-length"
-OF_SLOTS = ("/v1/slots", "/v1/schedule", "/v1/hosts/{host}/sends", "/v1/flows/{flow_id}")
+OF_SLOTS = (
+    "/v1/slots",
+    "/v1/schedule",
+    "/v1/hosts/{host}/sends",
+    "/v1/hosts/{host}/source",
+    "/v1/flows/{flow_id}",
+)
 SETTINGS = """\
 [checks.positive_data_acceptance]
 # 409: it does not fit. 422: no document can say which paths of switches lead from one host to another.
