@@ -49,6 +49,27 @@ class HostReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsKept:
+    """How precisely a flow's host kept its slots: from their beginning until frames were handed over."""
+
+    frames: int
+    late_p50_ns: int
+    late_p99_ns: int
+    late_most_ns: int
+    stalls: int
+    """How often the source of all flows was kept from running."""
+
+    @classmethod
+    def of(cls, late_ns: NDArray[np.int64], *, stalls: int) -> Self:
+        """From how late each frame was; all 0 without any."""
+        shares = (np.quantile(late_ns, [0.5, 0.99, 1]) if late_ns.size else np.zeros(3)).round().astype(int)
+        p50_ns, p99_ns, most_ns = shares.tolist()
+        return cls(
+            frames=late_ns.size, late_p50_ns=p50_ns, late_p99_ns=p99_ns, late_most_ns=most_ns, stalls=stalls
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecords:
     """Every packet of the observed flows of one run, one row a packet, and what else the run told.
 
@@ -71,6 +92,8 @@ class RunRecords:
     flows: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """Counters of each flow by number, also of those that are not observed: ``sent``, ``received``,
     ``max_delay_ns``, ``nonconforming``, … In virtual time only."""
+    slots: Mapping[int, SlotsKept] = field(default_factory=dict)
+    """Of each flow that sends in slots, by its number. In real time only."""
     events: tuple[str, ...] = ()
     """What boards complained of. In virtual time only."""
 

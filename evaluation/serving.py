@@ -103,7 +103,8 @@ def serve(
     traffic: Annotated[
         bool,
         typer.Option(
-            "--traffic", help="With --emulate or --live: hosts send the worst that their flows may."
+            "--traffic",
+            help="With --emulate or --live: hosts send the worst that their flows may, or in their slots.",
         ),
     ] = False,
     live: Annotated[
@@ -140,8 +141,7 @@ def serve(
     if schedule is None:
         granted = _by_admission(network, of_admission, openflow)
     else:
-        given = {**of_admission._asdict(), "traffic": traffic or None}
-        granted = _by_slots(network, schedule, openflow, given)
+        granted = _by_slots(network, schedule, openflow, of_admission._asdict())
     if live and emulate:
         raise InputError("--live: the lab has its boards already; leave --emulate out")
     if traffic and not (emulate or live):
@@ -242,15 +242,13 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
 
 
 def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, object]) -> _Granted:
-    """Raises `InputError` for any of the `others`: options that a schedule decides, or has no use for."""
+    """Raises `InputError` for any of the `others`: options that a schedule decides."""
     for name, value in others.items():
         if value is not None:
-            why = (
-                "its senders keep to buckets, not to slots"
-                if name == "traffic"
-                else "is of admission control; the schedule decides"
+            raise InputError(
+                f"--{name.replace('_', '-')}: is of admission control; the schedule decides; leave it or"
+                " --schedule out"
             )
-            raise InputError(f"--{name.replace('_', '-')}: {why}; leave it or --schedule out")
     found = load_served(file, lab)
     slots = SlotGranting(lab, found, openflow=openflow)
     options = {

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import ClassVar, Final, Self
 
-import dpkt
 import numpy as np
 import switch_emulator
 
@@ -31,8 +30,8 @@ from loko.controller.messages import session_segments
 from loko.device import Profile, load_device, profile_text
 from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
-from loko.flow import Flow
-from loko.lab import Backend, Host, Lab
+from loko.frame import HEADERS_BYTES, frame_of
+from loko.lab import Backend, Lab
 from loko.network import Routed
 from loko.ring import Setting
 from loko.scenario import OpenFlow
@@ -40,11 +39,8 @@ from loko.scenario import OpenFlow
 _DRAIN_NS: Final = 100_000_000
 """Longer than the fullest queues need to empty after the last packet was sent."""
 
-_HEADERS_BYTES: Final = 14 + 20 + 8
-SEQUENCE_OFFSET: Final = _HEADERS_BYTES + 8
+SEQUENCE_OFFSET: Final = HEADERS_BYTES + 8
 """Where mgen writes its sequence number; so virtual and live frames look alike."""
-
-_FCS_BYTES: Final = 4
 
 _CONTROLLER: Final = "controller"
 """Name of the controller's node; no switch or host of a lab is called so."""
@@ -331,23 +327,6 @@ def profile_with_capacity(name: str, capacity_factor: float) -> str:
             f" {allowed[0]:g} to {allowed[1]:g}; choose one of these"
         )
     return profile_text(name, capacity_factor=capacity_factor)
-
-
-def frame_of(lab: Lab, flow: Sender | Flow) -> bytes:
-    """The Ethernet frame of a flow, without FCS. The UDP checksum is left out, as IPv4 allows."""
-    source, destination = lab.hosts[flow.source], lab.hosts[flow.destination]
-    payload = bytes(flow.frame_bytes - _FCS_BYTES - _HEADERS_BYTES)
-    udp = dpkt.udp.UDP(sport=flow.udp_source, dport=flow.udp_destination, data=payload)
-    udp.ulen = len(udp)
-    ip = dpkt.ip.IP(src=source.ip.packed, dst=destination.ip.packed, p=dpkt.ip.IP_PROTO_UDP, data=udp)
-    ip.len = len(ip)
-    udp.sum = 0
-    ethernet = dpkt.ethernet.Ethernet(src=_mac(source), dst=_mac(destination), data=ip)
-    return bytes(ethernet)
-
-
-def _mac(host: Host) -> bytes:
-    return bytes.fromhex(host.mac.replace(":", ""))
 
 
 def _install(

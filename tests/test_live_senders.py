@@ -7,12 +7,13 @@ from live_harness import needs_root
 
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
-from evaluation.traffic import Bucket, Greedy, Sender, flow_of
+from evaluation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 SECONDS = 2
+MS = 1_000_000
 
 
 def test_two_flows_of_a_host_have_a_bucket_each():
@@ -32,3 +33,30 @@ def test_two_flows_of_a_host_have_a_bucket_each():
         allowed = flow.rate_bps / 8 * SECONDS + flow.burst_bytes
         assert 0.8 * allowed < records.size[mine].sum() < 1.05 * allowed, flow.id
         assert (records.received_ns[mine] != LOST).mean() > 0.95, flow.id
+
+
+def test_hosts_of_a_live_lab_send_in_slots_that_begin_at_one_instant():
+    """Each frame passes the tap of its host after its slot begins; the run tells how precisely."""
+    ends = (("H1", "H3"), ("H4", "H2"))
+    flows = [
+        flow_of(number, *pair, rate_bps=244_800, burst_bytes=306, frame_bytes=306)
+        for number, pair in enumerate(ends)
+    ]
+    sends = [
+        TimeTriggered(offset_ns=1 * MS, period_ns=10 * MS),
+        TimeTriggered(offset_ns=4 * MS, period_ns=20 * MS),
+    ]
+    traffic = [Sender.of(n, flow, one) for n, (flow, one) in enumerate(zip(flows, sends, strict=True))]
+    with LiveRunner(load_lab("two-switch"), flows) as live:
+        records = live.run(traffic, seconds=SECONDS, seed=1)
+    for number, one in enumerate(sends):
+        mine = records.flow == number
+        due_ns = one.instants_ns(SECONDS * 1000 * MS)
+        kept = records.slots[number]
+        assert kept.frames == due_ns.size
+        assert 0 <= kept.late_p50_ns <= kept.late_p99_ns <= kept.late_most_ns
+        assert kept.late_p50_ns < 1 * MS, "the slots are kept, if not by how much"
+        assert (records.received_ns[mine] != LOST).mean() > 0.95
+        at_ns = due_ns[records.sequence[mine]]
+        assert (records.sent_ns[mine] >= at_ns).all(), "never early"
+        assert abs(len(at_ns) - due_ns.size) <= 1, "one at the very end may be outside of the run"

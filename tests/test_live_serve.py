@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from live_harness import Machine, needs_root, wait_until
-from served_lab import LOKO, ServedLab, flow, wait_for
+from served_lab import LOKO, ServedLab, flow, made, slotted, wait_for
 
 from loko.document import LABS
 from loko.mix import load_mix
@@ -86,6 +86,21 @@ def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
         assert lab.client.delete("/v1/flows/f1").status_code == 204
         wait_for(lambda: set(lab.delays()) == {"f2"}, "the flow to be forgotten")
         assert "measurement" not in lab.log()
+
+
+@pytest.mark.usefixtures("_lab")
+def test_live_hosts_send_in_their_slots(tmp_path: Path) -> None:
+    """Also a flow that gets its slot later; who is released stops."""
+    with served(tmp_path, "--traffic", "--schedule", str(made(tmp_path))) as lab:
+        assert lab.client.post("/v1/slots", json=slotted(3)).status_code == 201
+        wait_for(lambda: min([one["received"] for one in lab.delays().values()], default=0) > 20, "delays")
+        assert set(lab.delays()) == {"f1", "f2", "f3"}
+        assert lab.client.delete("/v1/flows/f1").status_code == 204
+        wait_for(lambda: set(lab.delays()) == {"f2", "f3"}, "the flow to be forgotten")
+        before = {name: one["received"] for name, one in lab.delays().items()}
+        wait_for(
+            lambda: all(one["received"] > before[n] + 5 for n, one in lab.delays().items()), "the others"
+        )
 
 
 @pytest.mark.usefixtures("_lab")

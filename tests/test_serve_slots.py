@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,33 @@ def test_the_flows_of_the_schedule_are_there_and_each_host_hears_of_its_own(serv
     assert (cycle.slots, cycle.flows, cycle.frame_bytes) == (4, 2, [306])
     assert cycle.base_period_ns == round(1e3 * planned["base_period_us"])
     assert served.client.get("/v1/service").json()["grants"] == "slots"
+
+
+def test_a_host_fetches_the_file_of_its_source(served: ServedLab) -> None:
+    """What `zodiac-fx slots` reads; the unit tests of the schedule know its other keys."""
+    answer = served.client.get("/v1/hosts/H1/source")
+    assert answer.headers["content-type"].startswith("text/plain")
+    told = tomllib.loads(answer.text)
+    assert told["period_ns"] == served.client.get("/v1/schedule").json()["base_period_ns"]
+    _, offset_ns, period_ns = sends(served, "H1")["f1"]
+    (flow,) = told["flow"]
+    assert (flow["offset_ns"], flow["period_ns"]) == (offset_ns, period_ns)
+    assert "flow" not in tomllib.loads(served.client.get("/v1/hosts/H3/source").text)
+    unknown = served.client.get("/v1/hosts/H9/source")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown-host")
+
+
+def test_emulated_hosts_send_in_their_slots_also_in_openflow_1_3(tmp_path: Path) -> None:
+    """Delays are measured, and every frame is within its guarantee; a flow that comes later sends, too."""
+    schedule = made(tmp_path, "--openflow", "1.3")
+    options = ("--schedule", str(schedule), "--openflow", "1.3", "--emulate", "--traffic")
+    with ServedLab(tmp_path, *options, has_boards=False) as lab:
+        assert ask(lab, 3).status_code == 201
+        names = ("f1", "f2", "f3")
+        wait_for(lambda: all(lab.delays().get(name, {}).get("received", 0) > 5 for name in names), "frames")
+        for name, found in lab.delays().items():
+            assert (found["lost"], found["late"]) == (0, 0), name
+            assert 0 < found["max_ns"] <= found["guarantee_ns"], name
 
 
 def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: ServedLab) -> None:

@@ -13,8 +13,9 @@ from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.setting import Setting, prepare, traffic
 from evaluation.runner import LOST, RunError, RunRecords
-from evaluation.virtual import VirtualRunner, frame_of
+from evaluation.virtual import VirtualRunner
 from loko.document import LABS, InputError
+from loko.frame import frame_of
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import OpenFlow
 

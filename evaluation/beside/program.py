@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
+from evaluation.beside.senders import Turn
 from loko.flow import Flow
 from loko.serve.delays import Observation, encode_observations
 
 _LINE_BYTES: Final = 2**24
 
+Told = Callable[[Sequence[Flow], Mapping[str, Turn]], None]
+"""Is called with the flows that are in place, and by its id with the turn of each that has a slot."""
 
-async def run_beside(
-    work: Coroutine[Any, Any, None], told: Callable[[Sequence[Flow]], None] | None = None
-) -> None:
+
+async def run_beside(work: Coroutine[Any, Any, None], told: Told | None = None) -> None:
     """Work until who started this has ended, which closes the standard input.
 
-    `told` is called with the flows that are in place, whenever the service says so.
+    `told` is called whenever the service says what is in place.
     """
     tasks = [asyncio.create_task(work), asyncio.create_task(_listen(told))]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -29,14 +31,16 @@ async def run_beside(
         task.result()
 
 
-async def _listen(told: Callable[[Sequence[Flow]], None] | None) -> None:
+async def _listen(told: Told | None) -> None:
     reader = asyncio.StreamReader(limit=_LINE_BYTES)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     while line := await reader.readline():
         if told is not None:
-            told([Flow(**values) for values in json.loads(line)["flows"]])
+            values = json.loads(line)
+            turns = {name: Turn(**turn) for name, turn in values["turns"].items() if turn is not None}
+            told([Flow(**flow) for flow in values["flows"]], turns)
 
 
 def report(observations: Sequence[Observation]) -> None:

@@ -1,9 +1,9 @@
-"""A host's worst conforming traffic: each burst that the bucket of an admitted flow allows, at line rate."""
+"""A host's worst conforming traffic: the bursts that a bucket allows, at line rate; or frames in slots."""
 
 from __future__ import annotations
 
 import random
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from loko.flow import Flow
 
@@ -52,6 +52,71 @@ class Bucket:
         return self._capacity // self._rate
 
 
+class Turn(NamedTuple):
+    """When a flow that has a slot sends."""
+
+    offset_ns: int
+    """After each whole period of the clock that all hosts share."""
+    period_ns: int
+    guard_ns: int
+    """How far its host may be off, early or late."""
+
+
+class FlowSender(Protocol):
+    """One flow's source."""
+
+    flow: Flow
+    number: int
+    next_ns: int
+    """When its next frame may begin."""
+
+    def begin(self, now_ns: int) -> tuple[int, bytes]:
+        """The frame that begins now, with its number. `now_ns` is not before `next_ns`."""
+
+
+class _Frames:
+    """The frames of a flow; the flow's number and their own are written into them, as mgen does."""
+
+    def __init__(self, frame: bytes, *, number: int, sequence_offset: int) -> None:
+        self._frame = bytearray(frame)
+        self._frame[sequence_offset - 4 : sequence_offset] = number.to_bytes(4, "big")
+        self._offset = sequence_offset
+        self._sequence = 0
+
+    def next(self) -> tuple[int, bytes]:
+        sequence, self._sequence = self._sequence, self._sequence + 1
+        self._frame[self._offset : self._offset + 4] = (sequence & 0xFFFF_FFFF).to_bytes(4, "big")
+        return sequence, bytes(self._frame)
+
+
+class SlottedSender:
+    """One flow's source: a frame in each slot, on time or as early or late as the guard allows, by chance."""
+
+    def __init__(
+        self, flow: Flow, frame: bytes, *, number: int, sequence_offset: int, turn: Turn, now_ns: int
+    ) -> None:
+        """`frame` is without FCS. What is random follows from the flow's id alone."""
+        self.flow = flow
+        self.number = number
+        self._frames = _Frames(frame, number=number, sequence_offset=sequence_offset)
+        self._turn = turn
+        self._random = random.Random(flow.id)
+        earliest_ns = now_ns + turn.guard_ns
+        periods = -(-(earliest_ns - turn.offset_ns) // turn.period_ns)
+        self._due_ns = turn.offset_ns + max(0, periods) * turn.period_ns
+        self.next_ns = self._off()
+        """When its next frame begins."""
+
+    def begin(self, now_ns: int) -> tuple[int, bytes]:  # noqa: ARG002 - the slot decides
+        """The frame of this slot, with its number."""
+        self._due_ns += self._turn.period_ns
+        self.next_ns = self._off()
+        return self._frames.next()
+
+    def _off(self) -> int:
+        return self._due_ns + self._random.choice((-1, 0, 1)) * self._turn.guard_ns
+
+
 class ConformingSender:
     """One flow's source: whole bursts, separated by the time to fill the bucket and a random pause.
 
@@ -65,19 +130,14 @@ class ConformingSender:
         """
         self.flow = flow
         self.number = number
-        self._frame = bytearray(frame)
-        self._frame[sequence_offset - 4 : sequence_offset] = number.to_bytes(4, "big")
-        self._offset = sequence_offset
+        self._frames = _Frames(frame, number=number, sequence_offset=sequence_offset)
         self._bucket = Bucket(flow.rate_bps, flow.burst_bytes, now_ns)
         self._random = random.Random(flow.id)
-        self._sequence = 0
         self.next_ns = now_ns + int(self._random.random() * self._bucket.fill_ns)
         """When its next frame may begin."""
 
     def begin(self, now_ns: int) -> tuple[int, bytes]:
         """The frame that begins now, with its number. `now_ns` is not before `next_ns`."""
-        sequence, self._sequence = self._sequence, self._sequence + 1
-        self._frame[self._offset : self._offset + 4] = (sequence & 0xFFFF_FFFF).to_bytes(4, "big")
         self._bucket.take(self.flow.frame_bytes, now_ns)
         self.next_ns = self._bucket.ready_ns(self.flow.frame_bytes)
         if self.next_ns > now_ns:  # the burst is over
@@ -85,4 +145,4 @@ class ConformingSender:
             self.next_ns = self._bucket.full_ns() + int(pause_ns)
             if self._random.random() < _TOGETHER:
                 self.next_ns = -(-self.next_ns // _TOGETHER_NS) * _TOGETHER_NS
-        return sequence, bytes(self._frame)
+        return self._frames.next()

@@ -9,15 +9,17 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import switch_emulator
 
-from evaluation.beside.senders import ConformingSender
+from evaluation.beside.senders import ConformingSender, FlowSender, SlottedSender, Turn
 from evaluation.beside.taps import Taps
 from evaluation.emulation.boards import profile_of
-from evaluation.virtual import SEQUENCE_OFFSET, frame_of
+from evaluation.virtual import SEQUENCE_OFFSET
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import Endpoint, Lab
 from loko.serve.delays import Observation
 
@@ -44,8 +46,8 @@ class CabledLab:
         self._count = 0
         self._polls: dict[str, int | None] = {}
         self._said: dict[str, list[switch_emulator.Output]] = {name: [] for name in boards}
-        self._senders: dict[str, ConformingSender] = {}
-        self._hosts: dict[str, list[ConformingSender]] = {name: [] for name in lab.hosts}
+        self._senders: dict[str, FlowSender] = {}
+        self._hosts: dict[str, list[FlowSender]] = {name: [] for name in lab.hosts}
         self._line_free_ns = dict.fromkeys(lab.hosts, 0)
         self._turn: dict[str, int | None] = dict.fromkeys(lab.hosts)
         self._numbers: dict[int, Flow] = {}
@@ -144,8 +146,11 @@ class CabledLab:
 
     # Hosts.
 
-    def carry(self, flows: Iterable[Flow]) -> None:
-        """From now on let these flows send, and no others. Those that send already go on as they are."""
+    def carry(self, flows: Iterable[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
+        """From now on let these flows send, and no others. Those that send already go on as they are.
+
+        Who has a turn sends by it, on this lab's own clock; all others as their buckets allow.
+        """
         wanted = {flow.id: flow for flow in flows}
         for name, sender in list(self._senders.items()):
             if wanted.get(name) != sender.flow:
@@ -157,15 +162,17 @@ class CabledLab:
         for name, flow in wanted.items():
             if name not in self._senders:
                 self._last_number += 1
-                self._add(
-                    ConformingSender(
-                        flow,
-                        frame_of(self._lab, flow),
-                        number=self._last_number,
-                        sequence_offset=SEQUENCE_OFFSET,
-                        now_ns=self.now_ns,
-                    )
-                )
+                self._add(self._sender(flow, turns.get(name)))
+
+    def _sender(self, flow: Flow, turn: Turn | None) -> FlowSender:
+        frame, number = frame_of(self._lab, flow), self._last_number
+        if turn is None:
+            return ConformingSender(
+                flow, frame, number=number, sequence_offset=SEQUENCE_OFFSET, now_ns=self.now_ns
+            )
+        return SlottedSender(
+            flow, frame, number=number, sequence_offset=SEQUENCE_OFFSET, turn=turn, now_ns=self.now_ns
+        )
 
     def send(self, host: str, frame: bytes) -> None:
         """Let a host send a frame that belongs to no flow, as soon as its line is free."""
@@ -184,7 +191,7 @@ class CabledLab:
         """Return what the hosts' taps have seen since the last call."""
         return list(self._taps.observations(self.now_ns))
 
-    def _add(self, sender: ConformingSender) -> None:
+    def _add(self, sender: FlowSender) -> None:
         self._senders[sender.flow.id] = sender
         self._numbers[sender.number] = sender.flow
         self._hosts[sender.flow.source].append(sender)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import switch_emulator
 
 from evaluation.beside.program import report
+from evaluation.beside.senders import Turn
 from evaluation.emulation.boards import EmulatedBoard, power_up
 from evaluation.emulation.cabled import CabledLab
 from loko.flow import Flow
@@ -93,7 +95,7 @@ class TrafficLab:
                 report(self.cabled.observations())
             await asyncio.sleep(_STEP_S)
 
-    def told(self, flows: Sequence[Flow]) -> None:
-        """The service says which flows are in place."""
+    def told(self, flows: Sequence[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
+        """The service says which flows are in place, and the turns of those that have slots."""
         self._lab.advance()
-        self.cabled.carry(flows)
+        self.cabled.carry(flows, turns)

@@ -18,12 +18,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.live.generator import FLOW_OFFSET_BYTES, HEADERS_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
+from evaluation.live.generator import FLOW_OFFSET_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Sender
+from loko.frame import HEADERS_BYTES
 
 SNAP_BYTES = HEADERS_BYTES + SEQUENCE_OFFSET_BYTES + 4
 """What is kept of a frame: up to the sequence number. Every UDP frame of mgen is longer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,9 @@ from evaluation.live.capture import Frames, Tap, join, received_by, sent_by
 from evaluation.live.generator import Generator, open_sink, pattern_of
 from evaluation.live.network import Network
 from evaluation.live.shaping import TokenBucket, shape, unshape
-from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
-from evaluation.traffic import Sender
+from evaluation.live.slot_source import SlotSource, refuse_slots, start_instant_ns
+from evaluation.runner import LOST, HostReport, RunError, RunRecords, SlotsKept, Stall
+from evaluation.traffic import Sender, TimeTriggered
 from loko.lab import Lab
 
 LONGEST_UNDER_WAY_NS = 100_000_000
@@ -39,6 +40,8 @@ class Capture:
     """What was sent before, or later than so much after, is no part of the run."""
     frames: Mapping[str, Frames]
     """By the host's name; only hosts of observed flows have a tap."""
+    slots: Mapping[int, SlotsKept] = field(default_factory=dict)
+    """Of each flow that sends in slots, how well it kept them."""
 
 
 def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder: Path) -> Capture:
@@ -48,10 +51,10 @@ def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder
         for host, port in sorted({(flow.destination, flow.udp_destination) for flow in traffic}):
             stack.enter_context(open_sink(network.namespace(host), port))
         taps = _taps(network, traffic, folder, stack)
-        start_ns = _send(network, traffic, seconds, folder)
+        start_ns, slots = _send(network, traffic, seconds, folder)
         time.sleep(DRAIN_S)
         frames = {host: tap.stop() for host, tap in taps.items()}
-    return Capture(traffic=tuple(traffic), start_ns=start_ns, seconds=seconds, frames=frames)
+    return Capture(traffic=tuple(traffic), start_ns=start_ns, seconds=seconds, frames=frames, slots=slots)
 
 
 def _taps(network: Network, traffic: Iterable[Sender], folder: Path, stack: ExitStack) -> dict[str, Tap]:
@@ -65,26 +68,36 @@ def _taps(network: Network, traffic: Iterable[Sender], folder: Path, stack: Exit
     return taps
 
 
-def _send(network: Network, traffic: Sequence[Sender], seconds: float, folder: Path) -> int:
+def _send(
+    network: Network, traffic: Sequence[Sender], seconds: float, folder: Path
+) -> tuple[int, Mapping[int, SlotsKept]]:
     """Send, and end sending at once: what still waits in the token buckets is thrown away with them."""
+    slotted = [flow for flow in traffic if isinstance(flow.sends, TimeTriggered)]
+    shaped = [flow for flow in traffic if not isinstance(flow.sends, TimeTriggered)]
     with ExitStack() as stack:
-        for host in dict.fromkeys(flow.source for flow in traffic):
+        for host in dict.fromkeys(flow.source for flow in shaped):
             interface, prefix = network.interface(host), network.inside(host)
-            mine = {flow.udp_source: TokenBucket.of(flow) for flow in traffic if flow.source == host}
+            mine = {flow.udp_source: TokenBucket.of(flow) for flow in shaped if flow.source == host}
             shape(interface, mine, host=host, prefix=prefix)
             stack.callback(unshape, interface, host=host, prefix=prefix)
         generators = []
-        for flow in traffic:
+        for flow in shaped:
             address = network.lab.hosts[flow.destination].ip.ip
             generators.append(Generator(flow, address, network.inside(flow.source), folder))
             stack.callback(generators[-1].cancel)
         for generator in generators:
             generator.wait()
+        source: SlotSource | None = None
         start_ns = time.time_ns()
+        if slotted:
+            start_ns = start_instant_ns()
+            source = SlotSource(network, slotted, start_ns=start_ns, seconds=seconds, folder=folder)
+            stack.callback(source.cancel)
+            time.sleep((start_ns - time.time_ns()) / 1e9)
         time.sleep(seconds)
         for generator in generators:
             generator.stop()
-    return start_ns
+        return start_ns, source.wait() if source else {}
 
 
 def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsReport) -> RunRecords:
@@ -126,11 +139,13 @@ def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsRepor
         size=sizes.astype(np.int32),
         host=HostReport(stalls=stalls, lateness_ns=after.lateness_ns),
         boards=after.counters_since(before),
+        slots=capture.slots,
     )
 
 
 def refuse(traffic: Sequence[Sender], lab: Lab) -> None:
     """Raise `RunError` if hosts, shapers or generators cannot do what the traffic asks for."""
+    refuse_slots(traffic)
     ports: dict[tuple[str, int], int] = {}
     for flow in traffic:
         for host in (flow.source, flow.destination):
@@ -144,5 +159,6 @@ def refuse(traffic: Sequence[Sender], lab: Lab) -> None:
                 " in live runs a host tells its flows apart by it; give each a port of its own"
             )
         ports[end] = flow.flow
-        pattern_of(flow)
-        TokenBucket.of(flow)
+        if not isinstance(flow.sends, TimeTriggered):
+            pattern_of(flow)
+            TokenBucket.of(flow)

@@ -20,10 +20,8 @@ from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError, refuse_others
-from evaluation.traffic import Greedy, RandomBursts, Sender, Sends
-
-HEADERS_BYTES = 14 + 20 + 8
-"""Ethernet, IPv4 without options, UDP."""
+from evaluation.traffic import Greedy, RandomBursts, Sender, Sends, TimeTriggered
+from loko.frame import HEADERS_BYTES
 
 FLOW_OFFSET_BYTES = 4
 SEQUENCE_OFFSET_BYTES = 8
@@ -35,8 +33,10 @@ SMALLEST_PAYLOAD_BYTES = 28
 LINE_RATE_BPS = 100_000_000
 """Of a lab's hosts."""
 
-CARRIES: frozenset[type[Sends]] = frozenset({RandomBursts, Greedy})
-"""What hosts can send in real time: mgen takes no list of instants, and hosts have no clock in common."""
+_BY_MGEN: frozenset[type[Sends]] = frozenset({RandomBursts, Greedy})
+
+CARRIES: frozenset[type[Sends]] = _BY_MGEN | {TimeTriggered}
+"""What hosts can send in real time: mgen takes no list of instants. Slots are `slot_source.SlotSource`'s."""
 
 _GREED = 2.0
 """A greedy sender offers so many times what its bucket lets pass."""
@@ -80,7 +80,7 @@ class Pattern:
 
 def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | Stream:
     """What offers what the flow says. Raises `RunError` if mgen cannot."""
-    refuse_others([flow], CARRIES, "live")
+    refuse_others([flow], _BY_MGEN, "live")
     payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
     if payload < SMALLEST_PAYLOAD_BYTES:
         least = SMALLEST_PAYLOAD_BYTES + HEADERS_BYTES + FCS_BYTES

@@ -12,7 +12,9 @@ import asyncio
 import contextlib
 import socket
 import struct
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,19 +25,23 @@ from typing import Annotated, Final
 import typer
 
 from evaluation.beside.program import report, run_beside
-from evaluation.beside.senders import ConformingSender
+from evaluation.beside.senders import ConformingSender, Turn
 from evaluation.beside.taps import Taps
 from evaluation.live.background import BackgroundLab
 from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
-from evaluation.live.generator import HEADERS_BYTES, open_sink
+from evaluation.live.generator import open_sink
 from evaluation.live.interfaces import interface_name
 from evaluation.live.network_namespace import inside, namespace_of
+from evaluation.live.programs import emulator
 from evaluation.live.shaping import FCS_BYTES
+from evaluation.live.slot_source import Outlet, told
 from evaluation.runner import RunError
-from evaluation.virtual import SEQUENCE_OFFSET, frame_of
+from evaluation.traffic import Sender, TimeTriggered
+from evaluation.virtual import SEQUENCE_OFFSET
 from loko.commands.choices import wrong_input_ends
 from loko.document import InputError
 from loko.flow import Flow
+from loko.frame import HEADERS_BYTES, frame_of
 from loko.lab import Lab, load_lab
 
 _REPORT_S: Final = 0.25
@@ -126,8 +132,7 @@ class Watch:
         """Open them. Raises `RunError`."""
         self._lab = lab
         self._taps = {
-            host: _Tap.at(host, namespace, interface_name(f"{host}-eth0", node=host, where=str(lab.path)))
-            for host, namespace in namespaces.items()
+            host: _Tap.at(host, namespace, interface_of(lab, host)) for host, namespace in namespaces.items()
         }
         self._joined = Taps()
         self._flows: dict[FiveTuple, Flow] = {}
@@ -175,19 +180,66 @@ class Watch:
         return hosts[flow.source].ip.packed, hosts[flow.destination].ip.packed, ports
 
 
+class SlotSenders:
+    """Lets hosts send their flows in slots, on the wall clock: one source for all of them."""
+
+    def __init__(self, lab: Lab, namespaces: Mapping[str, Path], folder: Path) -> None:
+        """`folder` is for what the source is told."""
+        self._lab, self._namespaces, self._folder = lab, namespaces, folder
+        self._sending: Sequence[tuple[Flow, Turn]] = ()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def told(self, wanted: Sequence[tuple[Flow, Turn]]) -> None:
+        """From now on these flows send, and no others. The source begins anew, which takes 0.2 s."""
+        if wanted == self._sending:
+            return
+        self.end()
+        self._sending = wanted
+        if wanted:
+            file = self._folder / "slots.toml"
+            file.write_text(self._source(wanted), encoding="utf-8")
+            self._process = subprocess.Popen(
+                [str(emulator()), "slots", str(file)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+
+    def end(self) -> None:
+        """No flow sends any more."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _source(self, wanted: Sequence[tuple[Flow, Turn]]) -> str:
+        traffic = [
+            Sender.of(number, flow, TimeTriggered(offset_ns=turn.offset_ns, period_ns=turn.period_ns))
+            for number, (flow, turn) in enumerate(wanted)
+        ]
+        outlets = {
+            host: Outlet(interface_of(self._lab, host), namespace)
+            for host, namespace in self._namespaces.items()
+        }
+        return told(self._lab, traffic, outlets)
+
+
 class HostSenders:
     """Lets hosts send their flows' worst conforming traffic."""
 
-    def __init__(self, lab: Lab, namespaces: Mapping[str, Path]) -> None:
+    def __init__(self, lab: Lab, namespaces: Mapping[str, Path], folder: Path) -> None:
+        """`folder` is for what a source is told."""
         self._lab = lab
         self._namespaces = namespaces
+        self._slots = SlotSenders(lab, namespaces, folder)
         self._running: dict[str, tuple[Flow, asyncio.Task[None]]] = {}
         self._sinks: dict[tuple[str, int], socket.socket] = {}
         self._number = 0
 
-    def told(self, flows: Sequence[Flow]) -> None:
-        """From now on these flows send."""
-        wanted = {flow.id: flow for flow in flows}
+    def told(self, flows: Sequence[Flow], turns: Mapping[str, Turn]) -> None:
+        """From now on these flows send, and no others."""
+        slotted = [(flow, turns[flow.id]) for flow in flows if flow.id in turns]
+        for flow, _ in slotted:
+            self._sink(flow.destination, flow.udp_destination)
+        self._slots.told(slotted)
+        wanted = {flow.id: flow for flow in flows if flow.id not in turns}
         for name, (flow, task) in list(self._running.items()):
             if wanted.get(name) != flow:
                 task.cancel()
@@ -219,6 +271,10 @@ class HostSenders:
                     continue
                 here.sendto(sender.begin(now_ns)[1][HEADERS_BYTES:], there)
 
+    def end(self) -> None:
+        """No flow sends any more."""
+        self._slots.end()
+
     def _sink(self, host: str, port: int) -> None:
         """Have a socket there that takes the frames, unless a program of the host has one."""
         if (host, port) not in self._sinks:
@@ -227,14 +283,23 @@ class HostSenders:
 
 
 async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> None:
-    watch, senders = Watch(lab, namespaces), HostSenders(lab, namespaces)
+    with tempfile.TemporaryDirectory() as folder:
+        watch, senders = Watch(lab, namespaces), HostSenders(lab, namespaces, Path(folder))
 
-    def told(flows: Sequence[Flow]) -> None:
-        watch.told(flows)
-        if traffic:
-            senders.told(flows)
+        def hear(flows: Sequence[Flow], turns: Mapping[str, Turn]) -> None:
+            watch.told(flows)
+            if traffic:
+                senders.told(flows, turns)
 
-    await run_beside(watch.run(), told)
+        try:
+            await run_beside(watch.run(), hear)
+        finally:
+            senders.end()
+
+
+def interface_of(lab: Lab, host: str) -> str:
+    """The interface of a host of a lab that is up."""
+    return interface_name(f"{host}-eth0", node=host, where=str(lab.path))
 
 
 @contextlib.contextmanager

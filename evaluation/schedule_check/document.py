@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from loko.document import InputError, read
 from loko.requests import load_documents
+from loko.scenario import OpenFlow
 
 
 class _Document(BaseModel):
@@ -60,6 +61,7 @@ class ScheduleDocument(_Document):
     bound: int
     optimal: bool
     table_entries: int = Field(ge=1)
+    openflow: OpenFlow = OpenFlow.V1_0
     entries: dict[str, list[Entry]]
 
 

@@ -36,7 +36,8 @@ def replay(
 ) -> Replay:
     """Carry out a schedule for so many base periods; hosts are as far off their slots as the guard allows.
 
-    Tables are as large as planned: the rest of their entries are of no flow. Raises `InputError` for flows or
+    Sessions are of the schedule's OpenFlow version. Tables are as large as planned: the rest of their entries
+    are of no flow. Raises `InputError` for flows or
     tables that the emulator does not take, `RunError` if a board refuses its table.
     """
     wanted = {flow.id: flow for flow in flows}
@@ -45,7 +46,8 @@ def replay(
         return Replay(packets=0, refutations=[], worst_ns={})
     chance = np.random.default_rng(seed)
     try:
-        powered = PoweredLab(lab, lab_network(lab, _tables(lab, schedule), seed=seed), seed)
+        network = lab_network(lab, _tables(lab, schedule), seed=seed, openflow=schedule.openflow)
+        powered = PoweredLab(lab, network, seed)
         planned: list[NDArray[np.int64]] = []
         traffic: list[Sender] = []
         for number, one in enumerate(sent):

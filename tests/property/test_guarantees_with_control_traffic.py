@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.virtual import control_settings, frame_of
+from evaluation.virtual import control_settings
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import AllocationRule
 from loko.control_traffic import ControlTraffic, Message, MessageRate
@@ -36,6 +36,7 @@ from loko.device import load_profile
 from loko.document import PROFILES
 from loko.entries import switch_entries
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
 from loko.scenario import of_lokos_tables

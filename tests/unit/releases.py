@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from switch_emulator import Board
 
-from evaluation.virtual import frame_of
 from loko.controller.messages import session_segments
 from loko.entries import FlowEntry, filler_entries, switch_entries
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import Lab
 from loko.network import on_shortest_paths
 

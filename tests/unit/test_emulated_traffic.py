@@ -148,7 +148,8 @@ def test_flow_arrives_with_the_delay_of_its_switches_and_nothing_is_lost() -> No
 
 def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
     """The emulation and the evaluation's network agree on the fastest way through two idle switches."""
-    from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network  # noqa: PLC0415
+    from evaluation.virtual import SEQUENCE_OFFSET, lab_network  # noqa: PLC0415
+    from loko.frame import frame_of  # noqa: PLC0415
 
     flow = a_flow(burst_bytes=306.0)
     emulation = Emulation(flow)

@@ -19,7 +19,6 @@ from evaluation.adversary.schemes import GUARANTEED
 from evaluation.adversary.search import adversary
 from evaluation.adversary.trial import trial
 from evaluation.cli import app
-from evaluation.virtual import frame_of
 from loko.control_traffic import HEARTBEAT, Message, driver_traffic, interference, message_ns
 from loko.controller import messages13
 from loko.controller.messages import serialized
@@ -29,6 +28,7 @@ from loko.device import load_profile
 from loko.document import PROFILES
 from loko.entries import filler_entries, switch_entries
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import load_lab
 from loko.network import on_shortest_paths
 from loko.packets import frame_server

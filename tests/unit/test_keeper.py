@@ -8,13 +8,13 @@ import pytest
 from board_end import BoardEnd
 from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 
-from evaluation.virtual import frame_of
 from loko.admission import LokoAdmission
 from loko.controller.driver import Phase
 from loko.controller.manners import REFRESH_NS
 from loko.controller.wire import Add, encode, entry_of
 from loko.document import InputError
 from loko.entries import flow_entry
+from loko.frame import frame_of
 from loko.serve.outcome import (
     Became,
     Conflict,

@@ -208,6 +208,7 @@ def test_what_keeping_costs_is_printed(shell) -> None:
         ("--guard-us", "2"),
         ("--entries", "17"),
         ("--straight",),
+        ("--openflow", "1.3"),
     ],
     ids=lambda option: option[0],
 )

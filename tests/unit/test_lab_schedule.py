@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from scheduling import clock
 from typer.testing import CliRunner
 
 from evaluation.cli import app
 from loko import solvers
+from loko.commands.schedule import values_of
 from loko.document import LABS, InputError
 from loko.lab import load_lab
+from loko.scenario import OpenFlow
 from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow, load_timed_flows
@@ -226,3 +229,27 @@ def test_a_list_for_plan_is_taken_as_it_is(tmp_path) -> None:
     path = written(tmp_path, f"- {{{FLOW}, rate_bps: 100000, burst_bytes: 306}}\n")
     (flow,) = load_timed_flows(path)
     assert flow.asked_ns == pytest.approx(306 * 8e9 / 100_000)
+
+
+def test_slots_are_long_enough_for_the_version_of_the_sessions() -> None:
+    """What a table and a message cost differs, so does the slot; both are kept with the schedule."""
+    slots = {}
+    for openflow in OpenFlow:
+        result = scheduled(flows(), slots=4, openflow=openflow, changes_per_s=20)
+        slots[openflow] = result.timing.slot_ns
+        assert values_of(result, 0.0)["openflow"] == openflow.value
+    assert slots[OpenFlow.V1_3] > slots[OpenFlow.V1_0]
+
+
+def test_a_board_that_speaks_only_1_0_gets_no_slots_for_1_3(tmp_path) -> None:
+    """One line, and no file of any host."""
+    document = yaml.safe_load((LABS / "two-switch" / "lab.yml").read_text())
+    document["switches"]["s1"]["config"]["openflow_version"] = 1
+    (tmp_path / "lab.yml").write_text(yaml.safe_dump(document))
+    wanted = {"id": "a", "source": "H1", "destination": "H3", "udp_source": 1, "udp_destination": 2}
+    (tmp_path / "flows.json").write_text(json.dumps([{**wanted, "frame_bytes": 306, "period_us": 20_000}]))
+    words = ["schedule", str(tmp_path / "lab.yml"), str(tmp_path / "flows.json"), "--openflow", "1.3"]
+    done = CliRunner().invoke(app, [*words, "--sources", str(tmp_path / "sources")])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: s1: its openflow_version is 1, so it speaks OpenFlow 1.0 only")
+    assert not (tmp_path / "sources").exists()

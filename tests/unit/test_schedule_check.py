@@ -68,6 +68,13 @@ def flow(values, name):
     return next(one for one in values["scheduled"] if one["id"] == name)
 
 
+def test_a_schedule_is_replayed_in_the_sessions_for_which_it_was_made(values):
+    """A table of 1.3 is searched in another way, so frames take other times."""
+    found = {openflow: replayed({**values, "openflow": openflow}, cycles=5) for openflow in ("1.0", "1.3")}
+    assert not any(one.refutations for one in found.values())
+    assert all(found["1.0"].worst_ns[name] != found["1.3"].worst_ns[name] for name in found["1.0"].worst_ns)
+
+
 def move(values, name, slot):
     one = flow(values, name)
     one["slot"] = slot

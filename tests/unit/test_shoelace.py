@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from served_boards import ServedBoards
 
-from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
+from evaluation.virtual import SEQUENCE_OFFSET, lab_network
 from loko.admission import LokoAdmission, Refusal
 from loko.allocation import scheme_named
 from loko.device import profile_text
 from loko.document import InputError
 from loko.entries import match_of, switch_entries
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import Lab
 from loko.lab import lab_of as lab_of_values
 from loko.lab_allocation import allocations_of

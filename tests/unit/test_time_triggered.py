@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.kinds.time_triggered.production import live_findings, not_judged
 from evaluation.kinds.time_triggered.sent import NEVER, Sending, Sent, hosts_of
 from evaluation.kinds.time_triggered.virtual import carry
 from evaluation.runner import Stall
@@ -101,6 +102,10 @@ def test_a_frame_met_a_stall_between_its_slot_and_its_arrival() -> None:
         ({"slot_us": 300}, "longer than the period"),
         ({"modes": ["live"], "cross_frame_bytes": [64], "cases": [case(cross_percent=10)]}, "leave live out"),
         ({"cross_frame_bytes": [], "cases": [case(cross_percent=10)]}, "no length is given"),
+        (
+            {"modes": ["live"], "live_trunk_mbps": None, "cases": [case(adjacent=False)]},
+            "meet on a cable with",
+        ),
         ({"hosts": None}, "what hosts take in virtual time is missing"),
         ({"hosts": {"least_us": 7, "mean_us": 6, "deviation_us": 1, "most_us": 9}}, "mean_us must lie"),
     ],
@@ -109,3 +114,25 @@ def test_what_cannot_be_replayed_is_refused_in_words(change: dict[str, object], 
     document = {**TABLE3.model_dump(), "cases": [case(flows=5)], **change}
     with pytest.raises(ValidationError, match=said):
         TimeTriggeredFigure.model_validate(document)
+
+
+@pytest.mark.parametrize(("stalled", "judged"), [(10, True), (11, False)])
+def test_a_case_of_which_too_many_frames_met_a_stall_is_not_judged(stalled: int, judged: bool) -> None:
+    due = 1000 * np.arange(100)
+    sent = Sent(
+        flow=np.zeros(100, dtype=np.int64),
+        due_ns=due,
+        begun_ns=due + 1,
+        done_ns=due + 2,
+        received_ns=due + 10,
+        stalls=tuple(Stall(start_ns=1000 * number, duration_ns=5) for number in range(stalled)),
+    )
+    findings = live_findings(case(), sent)
+    assert findings["live_a_stalled_percent"] == stalled
+    assert ("live_a_mean_us" in findings) is judged
+    notes = not_judged(TABLE3.model_copy(update={"cases": [case()]}), {"a": sent})
+    assert [note.text for note in notes] == (
+        []
+        if judged
+        else ["a: not judged: 11 % of the frames met a stall of this machine, and at most 10 % may."]
+    )

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.setting import prepare
-from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
+from evaluation.virtual import SEQUENCE_OFFSET, lab_network
 from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier
 from loko.control_traffic import AS_PRINTED, interference
@@ -25,6 +25,7 @@ from loko.device import Profile, deterministic, load_profile, profile_text
 from loko.document import PROFILES, InputError
 from loko.entries import switch_entries
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import Lab, load_lab
 from loko.mix import mix_of_equal
 from loko.packets import PacketAdmission, frame_server

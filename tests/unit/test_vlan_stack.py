@@ -12,7 +12,6 @@ import typer
 from typer.testing import CliRunner
 
 from evaluation.emulation.cabled import CabledLab
-from evaluation.virtual import frame_of
 from loko.admission import Admitted, Refusal
 from loko.allocation import scheme_named
 from loko.commands.plan import plan as plan_command
@@ -20,6 +19,7 @@ from loko.controller import messages, messages13
 from loko.controller.hazards import refuse_entries
 from loko.document import InputError
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import Endpoint, Lab, load_lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, longest_path, shortest_path

@@ -11,6 +11,7 @@ import typer
 
 from loko.commands.choices import wrong_input_ends
 from loko.document import InputError
+from loko.scenario import OpenFlow
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timing import GUARD_NS, Exclusive
 from loko.solvers import Solver, solver_named
@@ -80,6 +81,12 @@ def schedule(
             help="Changes per second of each table while flows send, as 'loko serve' makes them. Default: 0.",
         ),
     ] = None,
+    openflow: Annotated[
+        OpenFlow | None,
+        typer.Option(
+            help="OpenFlow version of the switches: it decides what tables and messages cost. Default: 1.0."
+        ),
+    ] = None,
     solver: Annotated[Solver, typer.Option(help="Solver of the integer programs.")] = Solver.HIGHS,
     straight: Annotated[
         bool, typer.Option("--straight", help="Solve the paper's program instead of the quicker method.")
@@ -89,6 +96,13 @@ def schedule(
         typer.Option(min=0.1, max=86_400, help="Seconds after which the best schedule so far is returned."),
     ] = 60.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the paths that s-fr draws.")] = 1,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for a file of each host that sends, for 'zodiac-fx slots'. Files of hosts that send"
+            " no more are deleted."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Give each flow a time slot in which no other flow uses its links (TSSDN). Status 1 if one gets none.
@@ -97,10 +111,12 @@ def schedule(
 
     Example: loko schedule two-switch flows.yml --scheme s-pr --slots 5
     """
-    from loko.lab import load_lab  # noqa: PLC0415 - so that other commands need not load it
+    from loko.controller.manners import refuse_version  # noqa: PLC0415 - so that others need not load it
+    from loko.lab import load_lab  # noqa: PLC0415
     from loko.schedule.kept import extend, load_kept  # noqa: PLC0415
     from loko.schedule.lab_schedule import Wishes  # noqa: PLC0415
     from loko.schedule.lab_schedule import schedule as make_schedule  # noqa: PLC0415
+    from loko.schedule.sources import write_sources  # noqa: PLC0415
     from loko.schedule.timed_flow import load_timed_flows  # noqa: PLC0415
     from loko.solvers.program import Clock  # noqa: PLC0415
 
@@ -120,6 +136,7 @@ def schedule(
                 changes_per_s=changes_per_s or 0.0,
                 is_straight=straight,
                 seed=seed,
+                openflow=openflow or OpenFlow.V1_0,
             )
             result = make_schedule(network, timed, wishes, solve, clock)
         else:
@@ -132,9 +149,14 @@ def schedule(
                 entries=entries,
                 changes_per_s=changes_per_s,
                 straight=straight or None,
+                openflow=openflow,
             )
             extended = extend(network, timed, load_kept(keep), solve, clock, seed=seed)
             result = extended.schedule
+        for switch in network.switches.values():
+            refuse_version(switch, result.openflow)
+        if sources is not None:
+            write_sources(result, sources)
         seconds = (time.monotonic_ns() - begin_ns) / 1e9
     if as_json:
         values = values_of(result, seconds)
@@ -185,6 +207,7 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
         "gap_percent": round(solution.gap_percent, 3),
         "table_entries": result.table_entries,
         "changes_per_s": result.changes_per_s,
+        "openflow": result.openflow.value,
         "entries": {
             name: [
                 {

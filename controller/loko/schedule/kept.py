@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from loko.document import InputError, read
 from loko.lab import Lab
 from loko.network import Hop
+from loko.scenario import OpenFlow
 from loko.schedule.graph import Graph, Path
 from loko.schedule.incremental import Standing
 from loko.schedule.lab_schedule import (
@@ -69,6 +70,7 @@ class KeptSchedule(_Document):
     scheduled: Sequence[KeptFlow]
     table_entries: int = Field(ge=1)
     changes_per_s: float = Field(default=0.0, ge=0)
+    openflow: OpenFlow = OpenFlow.V1_0
 
     @property
     def timing(self) -> Timing:
@@ -125,7 +127,9 @@ def extend(
     timing, exclusive = kept.timing, kept.exclusive
     frame_bytes = max(flow.frame_bytes for flow in flows)
     sizes = {flow.frame_bytes for flow in flows}
-    frontiers = frontiers_of(lab, sizes, kept.table_entries, changes_per_s=kept.changes_per_s)
+    frontiers = frontiers_of(
+        lab, sizes, kept.table_entries, changes_per_s=kept.changes_per_s, openflow=kept.openflow
+    )
     if exclusive is Exclusive.LINKS and exclusive_of(lab, frontiers, frame_bytes) is not exclusive:
         raise InputError(
             f"frames of {frame_bytes} bytes need their switches to themselves, those of the schedule have"
@@ -182,6 +186,7 @@ def extend(
         entries=tables(lab, scheduled, kept.table_entries, f"schedule fewer flows, or {_ANEW}"),
         table_entries=kept.table_entries,
         changes_per_s=kept.changes_per_s,
+        openflow=kept.openflow,
     )
     wanted = {flow.id for flow in flows}
     return Extended(

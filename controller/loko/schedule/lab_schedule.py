@@ -120,6 +120,8 @@ class LabSchedule:
     """How many entries a table may have: the slot is long enough for as many."""
     changes_per_s: float
     """How often each table may change while flows send: the slot is long enough for that, too."""
+    openflow: OpenFlow
+    """Of the switches' sessions, on which depends how long a table is searched and what a message costs."""
 
     @property
     def slower_than_asked(self) -> tuple[ScheduledFlow, ...]:
@@ -149,6 +151,7 @@ class Wishes:
     """Whether the paper's program has the time that is left where the quicker search proves nothing."""
     seed: int = 0
     """Of the paths that S/FR draws."""
+    openflow: OpenFlow = OpenFlow.V1_0
 
 
 class NoSlotError(InputError):
@@ -164,7 +167,9 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
     frame_bytes = max(flow.frame_bytes for flow in flows)
     entries = _entries(lab, flows, wishes.entries)
     sizes = {flow.frame_bytes for flow in flows}
-    frontiers = frontiers_of(lab, sizes, entries, changes_per_s=wishes.changes_per_s)
+    frontiers = frontiers_of(
+        lab, sizes, entries, changes_per_s=wishes.changes_per_s, openflow=wishes.openflow
+    )
     exclusive = exclusive_of(lab, frontiers, frame_bytes, wishes.exclusive)
     graph = lab_graph(lab, exclusive)
     demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
@@ -201,6 +206,7 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
         entries=tables(lab, scheduled, entries, "plan more with --entries, or schedule fewer flows"),
         table_entries=entries,
         changes_per_s=wishes.changes_per_s,
+        openflow=wishes.openflow,
     )
 
 

@@ -60,6 +60,7 @@ from loko.serve.views import (
     schedule_values,
     sends_values,
     service_values,
+    source_text,
     switch_values,
     topology_values,
 )
@@ -327,6 +328,9 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
     def no_schedule() -> Response:
         return _error(tallies, 404, "admits-flows", "this service admits flows: it has no schedule")
 
+    def unknown_host(host: str) -> Response:
+        return _error(tallies, 404, "unknown-host", f"lab '{keeper.lab.name}' has no host '{host}'")
+
     @app.get(
         "/v1/schedule",
         responses=_responses({200: (ScheduleShown, "The cycle.")}, {404: "The service gives no slots."}),
@@ -352,8 +356,23 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
         if slots is None:
             return no_schedule()
         if host not in keeper.lab.hosts:
-            return _error(tallies, 404, "unknown-host", f"lab '{keeper.lab.name}' has no host '{host}'")
+            return unknown_host(host)
         return _json(200, sends_values(keeper, slots, host))
+
+    file = _responses(
+        {200: (None, "The file, in TOML.")}, {404: "There is no such host, or the service gives no slots."}
+    )
+    file[200]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+
+    # Errors are JSON, as of all others: so the class of the response says no type.
+    @app.get("/v1/hosts/{host}/source", responses=file, response_class=Response, tags=["slots"])
+    async def show_source(_: Request, host: str) -> Response:
+        """The same for the source of the host: a file by which `zodiac-fx slots` sends until it is ended."""
+        if slots is None:
+            return no_schedule()
+        if host not in keeper.lab.hosts:
+            return unknown_host(host)
+        return PlainTextResponse(source_text(keeper, slots, host))
 
 
 def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:

@@ -88,7 +88,10 @@ class Companion:
             await process.wait()
 
     async def _tell(self, process: Process) -> None:
-        """Say which flows are in place, whenever that has changed: installed, no switch of theirs away."""
+        """Say which flows are in place, whenever that has changed: installed, no switch of theirs away.
+
+        And the turns of those that have slots. A flow that is in place keeps its turn.
+        """
         assert process.stdin is not None
         told: list[Flow] | None = None
         with self._operation.watching() as news, contextlib.suppress(ConnectionError):
@@ -101,10 +104,13 @@ class Companion:
                 self._operation.delays.keep(
                     {promise.flow.id: promise.grant.guarantee_ns for promise in installed}
                 )
-                in_place = [promise.flow for promise in installed if promise.is_in_place]
-                if in_place != told:
-                    told = in_place
-                    values = {"flows": dump_flows(in_place)}
+                in_place = [promise for promise in installed if promise.is_in_place]
+                flows = [promise.flow for promise in in_place]
+                if flows != told:
+                    told = flows
+                    timing = self._operation.keeper.granting.timing
+                    turns = {promise.flow.id: timing(promise.grant) for promise in in_place}
+                    values = {"flows": dump_flows(flows), "turns": turns}
                     process.stdin.write(json.dumps(values).encode() + b"\n")
                     await process.stdin.drain()
                 await self._happened(news)

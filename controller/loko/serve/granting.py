@@ -41,6 +41,9 @@ class Granting(Protocol):
     def turn(self, flow_id: str) -> Turn | None:
         """When a granted flow sends, if that was decided with it."""
 
+    def timing(self, grant: Grant) -> dict[str, int] | None:
+        """The same for what sends beside the service: `offset_ns`, `period_ns`, `guard_ns`."""
+
     def values(self, grant: Grant) -> dict[str, Any]:
         """What was decided on a flow, as plain values for JSON: guarantee, slot, path."""
 
@@ -92,6 +95,10 @@ class AdmissionGranting:
 
     def turn(self, _flow_id: str) -> Turn | None:
         """Admitted flows send when they like, as their buckets allow."""
+        return None
+
+    def timing(self, _grant: Grant) -> dict[str, int] | None:
+        """None, therefore."""
         return None
 
     def values(self, grant: Grant) -> dict[str, Any]:

@@ -210,6 +210,15 @@ class SlotGranting:
         one = self._granted[flow_id].scheduled
         return Turn(one.slot, one.every_ns)
 
+    def timing(self, grant: Grant) -> dict[str, int] | None:
+        """Its slot on the clock, and how far a host may be off."""
+        turn = self.sends(grant)
+        return {
+            "offset_ns": turn["offset_ns"],
+            "period_ns": turn["period_ns"],
+            "guard_ns": self.standing.timing.guard_ns,
+        }
+
     def values(self, grant: Grant) -> dict[str, Any]:
         """Of each hop its part of the bound; a frame comes to each alone."""
         path = [

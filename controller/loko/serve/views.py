@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from loko.admission import Share
-from loko.serve.keeper import FlowKeeper
+from loko.schedule.sources import Slotted, source_document
+from loko.serve.keeper import FlowKeeper, Promise
 from loko.serve.slots import SlotGranting
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
@@ -87,10 +88,24 @@ def sends_values(keeper: FlowKeeper, slots: SlotGranting, host: str) -> dict[str
                 **{name: getattr(promise.flow, name) for name in _SENT},
                 **slots.sends(promise.grant),
             }
-            for promise in keeper.promises.values()
-            if promise.flow.source == host and promise.is_in_place
+            for promise in _of_host(keeper, host)
         ],
     }
+
+
+def source_text(keeper: FlowKeeper, slots: SlotGranting, host: str) -> str:
+    """What a host sends and when, for its source."""
+    sends = []
+    for promise in _of_host(keeper, host):
+        turn = slots.sends(promise.grant)
+        sends.append(Slotted(promise.flow, turn["offset_ns"], turn["period_ns"]))
+    return source_document(keeper.lab, host, slots.standing.timing.base_period_ns, sends)
+
+
+def _of_host(keeper: FlowKeeper, host: str) -> list[Promise]:
+    """The flows of a host that are in place."""
+    promises = keeper.promises.values()
+    return [one for one in promises if one.flow.source == host and one.is_in_place]
 
 
 def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:

@@ -19,11 +19,12 @@ from evaluation.kinds.slices import htb_port
 from evaluation.live.alone import carry_alone
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Instants, Releases, Sender, flow_of
-from evaluation.virtual import SEQUENCE_OFFSET, add_sender, frame_of
+from evaluation.virtual import SEQUENCE_OFFSET, add_sender
 from loko.controller.messages import add_entry
 from loko.document import PROFILES, find
 from loko.entries import Enqueue, flow_entry
 from loko.flow import Flow
+from loko.frame import frame_of
 from loko.lab import Lab, load_lab
 from loko.slices.document import HtbPort, Port
 from loko.slices.lengths import on_wire

@@ -69,6 +69,9 @@ class TimeTriggeredFigure(FindingFigure):
     """Of each flow, in virtual time."""
     live_packets: int = Field(default=1, ge=1)
     """The same in real time."""
+    live_trunk_mbps: float | None = Field(default=None, gt=0, le=1000)
+    """In real time, the rate of the cable between the switches, by a token bucket that holds one frame. None:
+    nothing limits it, and frames of one slot never wait for each other there."""
     quick: Quick
     hosts: HostTimes | None = None
     """In virtual time only, where hosts are numbers."""
@@ -88,6 +91,11 @@ class TimeTriggeredFigure(FindingFigure):
         if "live" in self.modes and any(case.cross_percent for case in self.cases):
             raise ValueError(
                 "modes: cross traffic needs cables with a rate, which veths have not; leave live out"
+            )
+        if "live" in self.modes and self.live_trunk_mbps is None and not all(c.adjacent for c in self.cases):
+            raise ValueError(
+                "live_trunk_mbps: flows of one slot meet on a cable with a rate, which veths have not; give"
+                " one, or leave live out of modes"
             )
         longest = max((case.flows for case in self.cases if case.adjacent), default=0)
         if longest * self.slot_us > self.period_us:

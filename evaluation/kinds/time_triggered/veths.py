@@ -30,15 +30,18 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import emulator, require, run
 from evaluation.runner import RunError, Stall
-from evaluation.virtual import frame_of
+from loko.frame import FCS_BYTES, frame_of
 from loko.lab import Lab, load_lab
+from loko.schedule.sources import STALL_THRESHOLD_US, slots_file
 
-STALL_THRESHOLD_US: Final = 50
 _TRUNK: Final = "trunk"
 _COLUMNS: Final = 4
 """Of the program's rows: slot, handed over, taken, received."""
 _ETF: Final = ("etf", "clockid", "CLOCK_TAI", "delta", "300000")
 """The queue that lets frames go at their times; it takes them 0.3 ms before."""
+_ROUNDED_BYTES: Final = 2
+"""tc rounds a bucket down, and one that is smaller than a frame lets none pass."""
+_ROOM_FRAMES: Final = 100
 _WRONG: Final = 2
 """Exit status for a machine that is not ready."""
 
@@ -57,6 +60,8 @@ def _carry(sending: Sending, folder: Path) -> Sent:
     lab = load_lab(figure.lab)
     with _namespace() as destinations:
         _build(lab, destinations)
+        if figure.live_trunk_mbps is not None:
+            _limit(lab, figure.live_trunk_mbps, figure.frame_bytes)
         if case.path == "timed-sockets":
             _hold_until_due([flow.source for flow in flows_of(lab, case, figure.frame_bytes)], case.label)
         rows = folder / "rows"
@@ -138,6 +143,15 @@ def _build(lab: Lab, destinations: Path) -> None:
     _batch("ip", _addresses(lab, sinks, sources), what="the destinations", prefix=inside)
 
 
+def _limit(lab: Lab, trunk_mbps: float, frame_bytes: int) -> None:
+    """Give the cable towards the second switch a rate: a frame goes at once, the next after its time."""
+    end = _end(next(iter(lab.switches)), _TRUNK)
+    seen = frame_bytes - FCS_BYTES
+    limit = ["rate", f"{round(trunk_mbps * 1e6)}bit", "burst", str(seen + _ROUNDED_BYTES)]
+    room = ["limit", str(_ROOM_FRAMES * seen)]
+    run(["tc", "qdisc", "replace", "dev", end, "root", "tbf", *limit, *room], what=end)
+
+
 def _hold_until_due(interfaces: list[str], label: str) -> None:
     for name in interfaces:
         try:
@@ -169,23 +183,24 @@ def _batch(program: str, lines: list[str], *, what: str, prefix: list[str] | Non
 def _configuration(sending: Sending, lab: Lab, rows: Path, destinations: Path) -> str:
     """What the program is told (`zodiac-fx slots`, switch-emulator/live/src/slots.rs)."""
     figure, case, packets, _ = sending
-    lines = [
-        f'path = "{case.path}"',
-        f"period_ns = {round(figure.period_us * NS_PER_US)}",
-        f"periods = {packets}",
-        f"watch_ns = {round(case.watch_us * NS_PER_US)}",
-        f"cpu = {CorePlan.here().emulator}",
-        'scheduling = "deadline"',
-        f"stall_threshold_us = {STALL_THRESHOLD_US}",
-        f'rows = "{rows}"',
-        f'destination_namespace = "{destinations}"',
+    head: dict[str, str | int] = {
+        "path": case.path,
+        "period_ns": round(figure.period_us * NS_PER_US),
+        "periods": packets,
+        "watch_ns": round(case.watch_us * NS_PER_US),
+        "cpu": CorePlan.here().emulator,
+        "scheduling": "deadline",
+        "stall_threshold_us": STALL_THRESHOLD_US,
+        "rows": str(rows),
+        "destination_namespace": str(destinations),
+    }
+    flows: list[dict[str, str | int]] = [
+        {
+            "source": flow.source,
+            "destination": flow.destination,
+            "offset_ns": offset_ns(figure, case, number),
+            "frame": frame_of(lab, flow).hex(),
+        }
+        for number, flow in enumerate(flows_of(lab, case, figure.frame_bytes))
     ]
-    for number, flow in enumerate(flows_of(lab, case, figure.frame_bytes)):
-        lines += [
-            "[[flow]]",
-            f'source = "{flow.source}"',
-            f'destination = "{flow.destination}"',
-            f"offset_ns = {offset_ns(figure, case, number)}",
-            f'frame = "{frame_of(lab, flow).hex()}"',
-        ]
-    return "\n".join(lines) + "\n"
+    return slots_file(head, flows)

@@ -1,10 +1,12 @@
 //! A source that sends by time slots, the paths that its frames take to the network, and a destination beside it.
 //!
 //! Slots begin at whole multiples of the period on the wall clock (`CLOCK_REALTIME`), so hosts whose clocks are synchronised
-//! agree on them. The thread sleeps until shortly before a slot, then looks at the clock until it begins. What it notes of
+//! agree on them; or a run has an instant at which it begins. The thread sleeps until shortly before a slot, then looks at the clock until it begins. What it notes of
 //! each frame: when the slot began, when it handed the frame over, when the kernel had taken it, and when the destination
 //! had it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -25,11 +27,13 @@ use rustix::thread::{
 };
 use rustix::time::{clock_gettime, clock_gettime_dynamic, ClockId, DynamicClockId, Timespec};
 use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use socket2::{Domain, SockAddr, Socket, Type};
 use zodiac_firmware::{Duration, Instant};
 
 use crate::config::Scheduling;
 use crate::error::{RunError, StartError};
+use crate::histogram::{self, Histogram};
 use crate::packet_ring::PacketRing;
 use crate::packet_socket::set_option;
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
@@ -57,8 +61,11 @@ const FIRST_OF_ALL: i32 = -20;
 const LONG: Duration = Duration::from_millis(1);
 /// What was never received.
 const NEVER: u64 = u64::MAX;
-/// As many frames as a run may have.
+/// As many frames as a run may have that keeps a row of each.
 const MOST_FRAMES: u64 = 20_000_000;
+const LONGEST_PERIOD_NS: u64 = 1_000 * NS_PER_S;
+/// How long the source sleeps at a time before it looks whether it shall end.
+const NAP_NS: u64 = NS_PER_S / 10;
 
 /// What a run is told (TOML).
 #[derive(Debug, Deserialize)]
@@ -66,10 +73,12 @@ const MOST_FRAMES: u64 = 20_000_000;
 pub struct Config {
     /// How frames get to the network, and from it.
     pub path: FramePath,
-    /// From one frame of a flow to the next.
+    /// From one frame of a flow to the next, unless the flow says otherwise.
     pub period_ns: u64,
-    /// Periods.
-    pub periods: u64,
+    /// How many such periods a run has; without them it goes on until SIGTERM or SIGINT.
+    pub periods: Option<u64>,
+    /// Instant since 1970 from which periods are counted, where it all begins; without it 1970, and it begins soon.
+    pub start_ns: Option<u64>,
     /// So long before a slot the sender wakes up and looks at the clock; 0: the timer alone decides.
     pub watch_ns: u64,
     /// Core of the source; without it the kernel chooses.
@@ -78,8 +87,8 @@ pub struct Config {
     pub scheduling: Scheduling,
     /// A longer gap between two looks at the clock is a stall.
     pub stall_threshold_us: u64,
-    /// Where the rows are written: see [`Row`].
-    pub rows: PathBuf,
+    /// Where the rows are written, if anywhere: see [`Row`].
+    pub rows: Option<PathBuf>,
     /// Network namespace of the destinations, as a file; without it the source's own.
     pub destination_namespace: Option<PathBuf>,
     /// What is sent.
@@ -106,10 +115,16 @@ pub enum FramePath {
 pub struct FlowConfig {
     /// Interface by which it leaves.
     pub source: String,
+    /// Network namespace of that interface, as a file; without it the program's own.
+    pub namespace: Option<PathBuf>,
     /// Interface by which it arrives, if that is on this machine, too: then for all flows.
     pub destination: Option<String>,
-    /// When its slot begins, after each whole period.
+    /// When its slot begins, after each whole period of its own.
     pub offset_ns: u64,
+    /// From one of its frames to the next, if not as the others'.
+    pub period_ns: Option<u64>,
+    /// What its frames carry as the number of their flow, from 0; without it its place in this list.
+    pub number: Option<u32>,
     /// The frame without FCS, in hexadecimal digits: Ethernet, IPv4, UDP.
     pub frame: String,
 }
@@ -137,6 +152,8 @@ pub struct Summary {
     pub scheduling: String,
     /// Why that is less than what was asked for, if it is.
     pub warning: Option<String>,
+    /// How long after the beginnings of their slots frames were handed over, and how many were.
+    pub late_ns: histogram::Summary,
     /// Frames that the kernel did not take.
     pub refused: u64,
     /// Beginning since 1970, and duration: the source was kept from running.
@@ -163,24 +180,60 @@ impl Config {
         self.flows.iter().any(|flow| flow.destination.is_some())
     }
 
+    fn period_of(&self, flow: &FlowConfig) -> u64 {
+        flow.period_ns.unwrap_or(self.period_ns)
+    }
+
+    /// Rows of a run: as many for each flow as the quickest one needs.
+    fn frames(&self, periods: u64) -> u64 {
+        let quickest = self.flows.iter().map(|flow| self.period_of(flow)).min();
+        let duration_ns = periods.saturating_mul(self.period_ns);
+        let of_one = duration_ns.div_ceil(quickest.unwrap_or(self.period_ns));
+        of_one.saturating_mul(self.flows.len() as u64)
+    }
+
+    /// As many rows as a run has, if any are kept.
+    fn rows_kept(&self) -> usize {
+        let periods = self
+            .periods
+            .filter(|_| self.rows.is_some() || self.receives());
+        periods.map_or(0, |periods| self.frames(periods) as usize)
+    }
+
     fn check(&self) -> Result<(), String> {
-        if !(1_000..=10 * NS_PER_S).contains(&self.period_ns) {
-            return Err("period_ns: choose 1000 to 10000000000".into());
+        let periods = self.flows.iter().filter_map(|flow| flow.period_ns);
+        for period_ns in periods.chain([self.period_ns]) {
+            if !(1_000..=LONGEST_PERIOD_NS).contains(&period_ns) {
+                return Err(format!(
+                    "period_ns: choose 1000 to {LONGEST_PERIOD_NS}, not {period_ns}"
+                ));
+            }
         }
         if self.flows.is_empty() {
             return Err("flow: nothing is sent; add a [[flow]]".into());
         }
-        if self.periods == 0 || self.periods.saturating_mul(self.flows.len() as u64) > MOST_FRAMES {
-            return Err(format!("periods: choose 1 to {MOST_FRAMES} frames in all"));
+        match self.periods {
+            Some(periods) if periods == 0 || self.frames(periods) > MOST_FRAMES => {
+                return Err(format!("periods: choose 1 to {MOST_FRAMES} frames in all"));
+            }
+            None if self.rows.is_some() || self.receives() => {
+                return Err("periods: say how many there are: each frame gets a row".into());
+            }
+            _ => {}
         }
         if let Some(cpu) = self.cpu {
             check_cpu(cpu).map_err(|error| error.to_string())?;
         }
         for flow in &self.flows {
             let who = &flow.source;
-            if flow.offset_ns >= self.period_ns {
+            if flow.offset_ns >= self.period_of(flow) {
                 return Err(format!(
                     "flow from {who}: offset_ns: choose less than period_ns"
+                ));
+            }
+            if self.receives() && flow.number.is_some() {
+                return Err(format!(
+                    "flow from {who}: number: is its place where frames are received; leave it out"
                 ));
             }
             let frame = bytes_of(&flow.frame).ok_or_else(|| {
@@ -220,7 +273,13 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
     let frames: Vec<Vec<u8>> = config
         .flows
         .iter()
-        .filter_map(|flow| bytes_of(&flow.frame))
+        .enumerate()
+        .filter_map(|(place, flow)| {
+            let mut frame = bytes_of(&flow.frame)?;
+            let number = flow.number.unwrap_or(place as u32) + 1;
+            frame[HEADERS_BYTES..][FLOW_AT..FLOW_AT + 4].copy_from_slice(&number.to_be_bytes());
+            Some(frame)
+        })
         .collect();
     let ways = config
         .flows
@@ -229,6 +288,8 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
         .map(|(flow, frame)| Way::open(config.path, flow, frame))
         .collect::<Result<Vec<_>, _>>()?;
     let finished = Arc::new(AtomicBool::new(false));
+    let ended = ended_by_signal()
+        .map_err(|error| StartError::new(format!("cannot watch signals: {error}")))?;
     let destination = config
         .receives()
         .then(|| Destination::open_there(config, &frames))
@@ -240,15 +301,18 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
         watch: StallWatch::new(threshold(config), now()),
         refused: 0,
         stalls: Vec::new(),
+        late_ns: Histogram::new(),
+        ended,
         hands_over_early: config.path == FramePath::TimedSockets,
     };
     let (cpu, scheduling) = (config.cpu, config.scheduling);
-    let plan = plan(config);
+    let plan = Plan::new(config, now().as_nanos())?;
     let watch_ns = config.watch_ns;
+    let rows_kept = config.rows_kept();
     let sending = thread::spawn(move || -> Result<_, StartError> {
         let obtained = prepare_thread(cpu, scheduling, false)?;
         let mut source = source;
-        let rows = source.send(&plan, watch_ns);
+        let rows = source.send(plan, watch_ns, rows_kept);
         Ok((obtained, rows, source))
     });
     let sent = sending.join();
@@ -263,38 +327,91 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
     for (row, received) in rows.iter_mut().zip(received) {
         row.received = received;
     }
-    write(&config.rows, &rows).map_err(|error| {
-        RunError::Ended(format!("cannot write {}: {error}", config.rows.display()))
-    })?;
+    if let Some(file) = &config.rows {
+        write(file, &rows).map_err(|error| {
+            RunError::Ended(format!("cannot write {}: {error}", file.display()))
+        })?;
+    }
     Ok(Summary {
         scheduling,
         warning,
+        late_ns: source.late_ns.summary(),
         refused: source.refused,
         stalls: source.stalls,
         destination_stalls,
     })
 }
 
-/// What is to be sent when: the flow's number and sequence number, and the beginning of its slot. In order of time.
-fn plan(config: &Config) -> Vec<(usize, u32, u64)> {
-    let first_ns = (now().as_nanos() + LEAD_NS).next_multiple_of(config.period_ns);
-    let mut order: Vec<_> = (0..config.flows.len()).collect();
-    order.sort_by_key(|flow| config.flows[*flow].offset_ns);
-    (0..config.periods)
-        .flat_map(|period| {
-            let begin_ns = first_ns + period * config.period_ns;
-            let slots = order.iter();
-            slots
-                .map(|flow| {
-                    (
-                        *flow,
-                        period as u32,
-                        begin_ns + config.flows[*flow].offset_ns,
-                    )
-                })
-                .collect::<Vec<_>>()
+/// Is set when the program shall end; a second signal ends it at once.
+fn ended_by_signal() -> io::Result<Arc<AtomicBool>> {
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&ended))?;
+        signal_hook::flag::register(signal, Arc::clone(&ended))?;
+    }
+    Ok(ended)
+}
+
+/// What is to be sent when, in order of time.
+#[derive(Debug)]
+struct Plan {
+    /// Of each flow the slot that comes next, and its sequence number.
+    next: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    /// By flow.
+    periods_ns: Vec<u64>,
+    /// Slots that begin then, or later, are not sent.
+    end_ns: u64,
+}
+
+impl Plan {
+    fn new(config: &Config, now_ns: u64) -> Result<Self, StartError> {
+        let begin_ns = match config.start_ns {
+            Some(start_ns) if start_ns <= now_ns => {
+                return Err(StartError::new(format!(
+                    "start_ns: was {} us ago; give an instant that is to come",
+                    (now_ns - start_ns) / 1_000
+                )));
+            }
+            Some(start_ns) => start_ns,
+            None => (now_ns + LEAD_NS).next_multiple_of(config.period_ns),
+        };
+        let zero_ns = config.start_ns.unwrap_or(0);
+        let first = |(place, flow): (usize, &FlowConfig)| {
+            let period_ns = config.period_of(flow);
+            let since_ns = begin_ns - zero_ns;
+            // Its last slot before the beginning may be a part of a period away.
+            let periods = since_ns.saturating_sub(flow.offset_ns).div_ceil(period_ns);
+            Reverse((zero_ns + flow.offset_ns + periods * period_ns, place, 0))
+        };
+        let end_ns = config.periods.map_or(u64::MAX, |periods| {
+            begin_ns.saturating_add(periods.saturating_mul(config.period_ns))
+        });
+        Ok(Self {
+            next: config.flows.iter().enumerate().map(first).collect(),
+            periods_ns: config
+                .flows
+                .iter()
+                .map(|flow| config.period_of(flow))
+                .collect(),
+            end_ns,
         })
-        .collect()
+    }
+}
+
+impl Iterator for Plan {
+    /// The flow's place, its sequence number, and when the slot begins.
+    type Item = (usize, u32, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Reverse((due, flow, sequence)) = self.next.pop()?;
+        if due >= self.end_ns {
+            return None;
+        }
+        let then = due + self.periods_ns[flow];
+        self.next
+            .push(Reverse((then, flow, sequence.wrapping_add(1))));
+        Some((flow, sequence, due))
+    }
 }
 
 /// Where a flow's frames leave.
@@ -306,7 +423,14 @@ enum Way {
 }
 
 impl Way {
+    /// Opens it in the flow's network namespace.
     fn open(path: FramePath, flow: &FlowConfig, frame: &[u8]) -> Result<Self, StartError> {
+        there(flow.namespace.as_deref(), || {
+            Self::open_here(path, flow, frame)
+        })
+    }
+
+    fn open_here(path: FramePath, flow: &FlowConfig, frame: &[u8]) -> Result<Self, StartError> {
         if path == FramePath::PacketRing {
             return PacketRing::sending(&flow.source).map(Self::Ring);
         }
@@ -343,7 +467,7 @@ impl Way {
     fn send(&mut self, frame: &[u8], due: u64) -> io::Result<()> {
         match self {
             Self::Timed(socket) => {
-                let ahead_ns = tai_ns() - now().as_nanos();
+                let ahead_ns = leap_ns(tai_ns(), now().as_nanos());
                 let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(TxTime(1))];
                 let mut control = SendAncillaryBuffer::new(&mut space);
                 control.push(SendAncillaryMessage::TxTime(due + ahead_ns));
@@ -363,44 +487,62 @@ struct Source {
     watch: StallWatch,
     refused: u64,
     stalls: Spans,
+    /// From the beginning of a slot until its frame was handed over.
+    late_ns: Histogram,
+    /// A signal has come.
+    ended: Arc<AtomicBool>,
     /// The kernel lets frames go when their slots begin.
     hands_over_early: bool,
 }
 
 impl Source {
-    fn send(&mut self, plan: &[(usize, u32, u64)], watch_ns: u64) -> Vec<Row> {
-        let mut rows = vec![
-            Row {
-                due: NEVER,
-                begun: NEVER,
-                done: NEVER,
-                received: NEVER
-            };
-            plan.len()
-        ];
-        for &(flow, sequence, due) in plan {
-            let frame = &mut self.frames[flow];
-            number(&mut frame[HEADERS_BYTES..], flow, sequence);
-            self.wait(due, watch_ns);
+    /// Sends what is planned, or until a signal comes. Keeps rows of so many frames, by sequence number and flow.
+    fn send(&mut self, plan: Plan, watch_ns: u64, rows_kept: usize) -> Vec<Row> {
+        let never = Row {
+            due: NEVER,
+            begun: NEVER,
+            done: NEVER,
+            received: NEVER,
+        };
+        let mut rows = vec![never; rows_kept];
+        for (flow, sequence, due) in plan {
+            self.frames[flow][HEADERS_BYTES..][SEQUENCE_AT..SEQUENCE_AT + 4]
+                .copy_from_slice(&sequence.to_be_bytes());
+            if !self.wait(due, watch_ns) {
+                break;
+            }
             let begun = self.look();
             if self.ways[flow].send(&self.frames[flow], due).is_err() {
                 self.refused += 1;
             }
             let done = self.look_after(LONG);
+            self.late_ns.record(begun.saturating_sub(due));
             let place = sequence as usize * self.ways.len() + flow;
-            rows[place] = Row {
-                due,
-                begun,
-                done,
-                received: NEVER,
-            };
+            if let Some(row) = rows.get_mut(place) {
+                *row = Row {
+                    due,
+                    begun,
+                    done,
+                    received: NEVER,
+                };
+            }
         }
         rows
     }
 
-    /// Sleeps until shortly before the slot, then looks at the clock until it begins.
-    fn wait(&mut self, due: u64, watch_ns: u64) {
+    /// Sleeps until shortly before the slot, then looks at the clock until it begins; false if a signal came before.
+    fn wait(&mut self, due: u64, watch_ns: u64) -> bool {
         let awake = due.saturating_sub(watch_ns);
+        loop {
+            if self.ended.load(Ordering::Relaxed) {
+                return false;
+            }
+            let nap_ends = now().as_nanos() + NAP_NS;
+            if nap_ends >= awake {
+                break;
+            }
+            sleep_until(nap_ends);
+        }
         if awake > now().as_nanos() {
             sleep_until(awake);
             self.watch.rested(Instant::from_nanos(awake));
@@ -409,6 +551,7 @@ impl Source {
         while !self.hands_over_early && self.look() < due {
             std::hint::spin_loop();
         }
+        true
     }
 
     /// The time, after the kernel had something to do, which is what is measured: only much longer than that is a stall.
@@ -450,27 +593,8 @@ enum Ends {
 impl Destination {
     /// Opens it in its network namespace: sockets stay in the one in which they were made.
     fn open_there(config: &Config, frames: &[Vec<u8>]) -> Result<Self, StartError> {
-        let Some(namespace) = &config.destination_namespace else {
-            return Self::open(config, frames);
-        };
-        let enter = || -> io::Result<()> {
-            let there = fs::File::open(namespace)?;
-            move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let opening = scope.spawn(|| {
-                enter().map_err(|error| {
-                    StartError::new(format!(
-                        "destination_namespace {}: {error}",
-                        namespace.display()
-                    ))
-                })?;
-                Self::open(config, frames)
-            });
-            opening
-                .join()
-                .map_err(|_| StartError::new("a thread failed; report this as a bug"))?
+        there(config.destination_namespace.as_deref(), || {
+            Self::open(config, frames)
         })
     }
 
@@ -497,11 +621,10 @@ impl Destination {
                 })?)
             }
         };
-        let frames = config.periods as usize * config.flows.len();
         Ok(Self {
             ends,
             flows: config.flows.len(),
-            received: vec![NEVER; frames],
+            received: vec![NEVER; config.rows_kept()],
             threshold: threshold(config),
             cpu: config.cpu,
         })
@@ -611,9 +734,30 @@ impl Patience {
     }
 }
 
-fn number(payload: &mut [u8], flow: usize, sequence: u32) {
-    payload[FLOW_AT..FLOW_AT + 4].copy_from_slice(&(flow as u32 + 1).to_be_bytes());
-    payload[SEQUENCE_AT..SEQUENCE_AT + 4].copy_from_slice(&sequence.to_be_bytes());
+/// Does something in another network namespace, if one is given: what is opened there stays there.
+fn there<T: Send>(
+    namespace: Option<&Path>,
+    work: impl FnOnce() -> Result<T, StartError> + Send,
+) -> Result<T, StartError> {
+    let Some(namespace) = namespace else {
+        return work();
+    };
+    let enter = || -> io::Result<()> {
+        let file = fs::File::open(namespace)?;
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            enter().map_err(|error| {
+                StartError::new(format!("namespace {}: {error}", namespace.display()))
+            })?;
+            work()
+        });
+        working
+            .join()
+            .map_err(|_| StartError::new("a thread failed; report this as a bug"))?
+    })
 }
 
 fn end(frame: &[u8], address_at: usize, port_at: usize) -> SockAddr {
@@ -643,6 +787,12 @@ fn now() -> Instant {
 /// The clock that ETF goes by: the wall clock without leap seconds.
 fn tai_ns() -> u64 {
     clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| now().as_nanos(), whole_ns)
+}
+
+/// By how much that clock is ahead: whole seconds, 0 where nobody has told the kernel. The clocks are read one after the other,
+/// so their difference is not exactly that, and may be less than 0.
+fn leap_ns(tai_ns: u64, wall_ns: u64) -> u64 {
+    (tai_ns + NS_PER_S / 2).saturating_sub(wall_ns) / NS_PER_S * NS_PER_S
 }
 
 fn whole_ns(time: Timespec) -> u64 {
@@ -693,7 +843,7 @@ mod tests {
     #[test]
     fn slots_begin_at_whole_periods_in_order_of_time() {
         let config = config("packet-ring", &[30_000, 15_000]).unwrap();
-        let plan = plan(&config);
+        let plan: Vec<_> = Plan::new(&config, 7).unwrap().collect();
         let order: Vec<_> = plan
             .iter()
             .map(|(flow, sequence, _)| (*flow, *sequence))
@@ -701,6 +851,98 @@ mod tests {
         assert_eq!(order, [(1, 0), (0, 0), (1, 1), (0, 1)]);
         let within: Vec<_> = plan.iter().map(|(.., due)| due % 1_000_000).collect();
         assert_eq!(within, [15_000, 30_000, 15_000, 30_000]);
+    }
+
+    #[test]
+    fn flows_have_periods_of_their_own_and_runs_a_beginning() {
+        let mut config = config("packet-ring", &[30_000, 15_000]).unwrap();
+        config.flows[1].period_ns = Some(2_000_000);
+        config.periods = Some(4);
+        let of = |plan: Plan| plan.collect::<Vec<_>>();
+        let soon = of(Plan::new(&config, 3_000_000_000_000_000_007).unwrap());
+        let flows: Vec<_> = soon
+            .iter()
+            .map(|(flow, sequence, _)| (*flow, *sequence))
+            .collect();
+        // It begins at an odd millisecond, so the slow flow's first slot is in the second.
+        assert_eq!(flows, [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1), (0, 3)]);
+        // Wherever a host begins, slots are whole multiples of the flow's period away from 1970.
+        assert!(soon.iter().all(|(flow, _, due)| match flow {
+            0 => due % 1_000_000 == 30_000,
+            _ => due % 2_000_000 == 15_000,
+        }));
+        config.start_ns = Some(777);
+        let begun: Vec<_> = of(Plan::new(&config, 776).unwrap());
+        assert_eq!(
+            begun[..3],
+            [(1, 0, 15_777), (0, 0, 30_777), (0, 1, 1_030_777)]
+        );
+        let error = Plan::new(&config, 5_777).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "start_ns: was 5 us ago; give an instant that is to come"
+        );
+        config.start_ns = None;
+        config.periods = None;
+        assert_eq!(
+            Plan::new(&config, 7).unwrap().take(1_000).count(),
+            1_000,
+            "no end"
+        );
+    }
+
+    #[test]
+    fn a_run_without_end_keeps_no_rows_and_ends_by_a_signal() {
+        let mut config = config("packet-ring", &[0]).unwrap();
+        config.flows[0].destination = None;
+        config.periods = None;
+        assert!(config
+            .check()
+            .unwrap_err()
+            .contains("each frame gets a row"));
+        config.rows = None;
+        config.check().unwrap();
+        assert_eq!(config.rows_kept(), 0);
+        let ended = Arc::new(AtomicBool::new(true));
+        let mut source = quiet_source();
+        source.ended = Arc::clone(&ended);
+        source.frames = vec![vec![0; 60]];
+        assert!(source.send(Plan::new(&config, 7).unwrap(), 0, 0).is_empty());
+        assert_eq!(source.late_ns.summary().count, 0);
+    }
+
+    #[test]
+    fn another_number_is_only_of_frames_that_are_received_elsewhere() {
+        let mut config = config("packet-ring", &[0]).unwrap();
+        config.flows[0].number = Some(7);
+        assert!(config.check().unwrap_err().contains("number: is its place"));
+        config.flows[0].destination = None;
+        config.check().unwrap();
+    }
+
+    #[test]
+    fn atomic_time_is_whole_seconds_ahead_whenever_the_clocks_are_read() {
+        let wall_ns = 1_800_000_000 * NS_PER_S;
+        for (tai_ns, expected) in [
+            (wall_ns - 40, 0),
+            (wall_ns + 37 * NS_PER_S - 40, 37 * NS_PER_S),
+            (wall_ns + 37 * NS_PER_S, 37 * NS_PER_S),
+        ] {
+            assert_eq!(leap_ns(tai_ns, wall_ns), expected);
+        }
+    }
+
+    fn quiet_source() -> Source {
+        Source {
+            ways: Vec::new(),
+            frames: Vec::new(),
+            watch: StallWatch::new(Duration::from_micros(50), now()),
+            refused: 0,
+            stalls: Vec::new(),
+            late_ns: Histogram::new(),
+            ended: Arc::new(AtomicBool::new(false)),
+            hands_over_early: false,
+        }
     }
 
     #[test]
@@ -722,16 +964,9 @@ mod tests {
 
     #[test]
     fn a_slot_is_never_early_and_what_it_missed_is_a_stall() {
-        let mut source = Source {
-            ways: Vec::new(),
-            frames: Vec::new(),
-            watch: StallWatch::new(Duration::from_micros(50), now()),
-            refused: 0,
-            stalls: Vec::new(),
-            hands_over_early: false,
-        };
+        let mut source = quiet_source();
         let due = now().as_nanos() + 2_000_000;
-        source.wait(due, 1_000_000);
+        assert!(source.wait(due, 1_000_000));
         assert!(now().as_nanos() >= due);
         source.look();
         let before = source.stalls.len();

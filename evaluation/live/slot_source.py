@@ -1,0 +1,161 @@
+"""Frames in slots, in real time: one `zodiac-fx slots` sends for all hosts of a lab, each in its namespace.
+
+One program looks at the clock for all, so hosts do not keep each other from it where they share a core.
+Frames leave by UDP sockets: the packet ring leaves out the queueing discipline, and with it the taps.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from evaluation.live.patience import patient
+from evaluation.live.programs import emulator
+from evaluation.runner import RunError, SlotsKept
+from evaluation.traffic import Sender, TimeTriggered
+from loko.frame import frame_of
+from loko.lab import Lab
+from loko.schedule.sources import STALL_THRESHOLD_US, WATCH_NS, slots_file
+
+if TYPE_CHECKING:
+    from evaluation.live.network import Network
+
+LEAD_NS: Final = 500_000_000
+"""From the start of the program until the first slot may begin: its sockets are open then."""
+_DRAIN_S: Final = 5.0
+_COLUMNS: Final = 4
+"""Of the program's rows: slot, handed over, taken, received."""
+_NEVER: Final = -1
+
+
+class SlotSource:
+    """The running program. It ends by itself when the last slot is over."""
+
+    def __init__(
+        self, network: Network, traffic: Sequence[Sender], *, start_ns: int, seconds: float, folder: Path
+    ) -> None:
+        """Begin; slots are counted from `start_ns` since 1970 on. Raises `RunError` as `refuse_slots`."""
+        refuse_slots(traffic)
+        self._flows = tuple(traffic)
+        self._rows = folder / "slots.rows"
+        self._seconds = seconds
+        file = folder / "slots.toml"
+        file.write_text(self._told(network, start_ns), encoding="utf-8")
+        self._process = subprocess.Popen(
+            [str(emulator()), "slots", str(file)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def cancel(self) -> None:
+        """End sending, whatever has happened."""
+        self._process.kill()
+        self._process.wait()
+
+    def wait(self) -> Mapping[int, SlotsKept]:
+        """Wait for the end: how well each flow kept its slots. Raises `RunError` if it did not send."""
+        try:
+            told, said = self._process.communicate(timeout=patient(self._seconds + _DRAIN_S))
+        except subprocess.TimeoutExpired:
+            self.cancel()
+            raise RunError("the source of the slots does not end: leave the machine alone") from None
+        if self._process.returncode != 0:
+            raise RunError(f"slots: {(said.strip().splitlines() or ['no message'])[-1]}")
+        stalls = len(json.loads(told)["stalls"])
+        rows = np.fromfile(self._rows, dtype="<i8").reshape(-1, len(self._flows), _COLUMNS)
+        kept = {}
+        for place, flow in enumerate(self._flows):
+            due_ns, begun_ns, *_ = rows[:, place].T
+            late_ns = (begun_ns - due_ns)[due_ns != _NEVER]
+            kept[flow.flow] = SlotsKept.of(late_ns, stalls=stalls)
+        return kept
+
+    def _told(self, network: Network, start_ns: int) -> str:
+        hosts = dict.fromkeys(flow.source for flow in self._flows)
+        outlets = {host: Outlet(network.interface(host), network.namespace(host)) for host in hosts}
+        period_ns = _shortest_ns(self._flows)
+        run: dict[str, str | int] = {
+            "periods": -(-round(self._seconds * 1e9) // period_ns),
+            "start_ns": start_ns,
+            "rows": str(self._rows),
+        }
+        return told(network.lab, self._flows, outlets, run)
+
+
+class Outlet(NamedTuple):
+    """Where a host's frames leave."""
+
+    interface: str
+    namespace: Path
+
+
+def told(
+    lab: Lab,
+    traffic: Sequence[Sender],
+    outlets: Mapping[str, Outlet],
+    run: Mapping[str, str | int] = MappingProxyType({}),
+) -> str:
+    """What `zodiac-fx slots` is told of flows that send in slots; `run` says where it begins, how it ends.
+
+    Without that, slots are those of the wall clock, and it goes on until it is ended.
+    """
+    head = {
+        "path": "sockets",
+        "period_ns": _shortest_ns(traffic),
+        "watch_ns": WATCH_NS,
+        "scheduling": "fifo",
+        "stall_threshold_us": STALL_THRESHOLD_US,
+        **run,
+    }
+    flows: list[dict[str, str | int]] = [
+        {
+            "source": outlets[flow.source].interface,
+            "namespace": str(outlets[flow.source].namespace),
+            "offset_ns": flow.sends.offset_ns,
+            "period_ns": flow.sends.period_ns,
+            "number": flow.flow,
+            "frame": frame_of(lab, flow).hex(),
+        }
+        for flow in traffic
+        if isinstance(flow.sends, TimeTriggered)
+    ]
+    return slots_file(head, flows)
+
+
+def _shortest_ns(traffic: Sequence[Sender]) -> int:
+    return min(flow.sends.period_ns for flow in traffic if isinstance(flow.sends, TimeTriggered))
+
+
+def start_instant_ns() -> int:
+    """An instant since 1970 for which a source is ready, if it is started now."""
+    return time.time_ns() + round(patient(LEAD_NS / 1e9) * 1e9)
+
+
+def refuse_slots(traffic: Sequence[Sender]) -> None:
+    """Raise `RunError` for what a real clock and real hosts cannot do."""
+    shaped = {flow.source for flow in traffic if not isinstance(flow.sends, TimeTriggered)}
+    for flow in traffic:
+        sends = flow.sends
+        if not isinstance(sends, TimeTriggered):
+            continue
+        if flow.source in shaped:
+            raise RunError(
+                f"{flow.where}: {flow.source} also sends by a token bucket, in which frames of slots would"
+                " wait; let another host send it"
+            )
+        if sends.clock_rate != 1 or sends.off_ns.size:
+            raise RunError(
+                f"{flow.where}: its clock is to be wrong, and the hosts of a live lab have this machine's;"
+                " choose --mode virtual"
+            )
+        if not 0 <= sends.offset_ns < sends.period_ns:
+            raise RunError(f"{flow.where}: its slot begins after its period; lower offset_ns")
