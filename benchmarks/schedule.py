@@ -7,10 +7,9 @@ OR-Tools runs in a process of its own (`loko.solvers`); what its start takes is 
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -19,22 +18,23 @@ import networkx as nx
 from benchmarks.measure import Row
 from evaluation.kinds.duel.accepted import accepted, requests, schedule_of, timed_flows
 from evaluation.kinds.duel.document import BySlots, DuelFigure
-from evaluation.kinds.experiments import experiments
+from evaluation.kinds.experiments import experiments, experiments_named
+from evaluation.kinds.run_times.document import RunTimesFigure
+from evaluation.kinds.run_times.production import WAYS, points_of
+from evaluation.kinds.run_times.timing import Find, Timing, demands, ours, straight, timed
 from loko.commands.schedule import values_of
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import Standing
 from loko.schedule.kept import KeptSchedule
-from loko.schedule.packing import Paths, pack, straight_only
-from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution, candidates, drawn
+from loko.schedule.problem import Problem, SchedulingScheme
 from loko.schedule.standing import LabStanding
 from loko.solvers import Program, Solver, solver_named
-from loko.solvers.program import Clock
 
 _SEED: Final = 1
-_SWEEP_S: Final = 20.0
-"""For each point of figures 4d to 4f and each way at most."""
+_GROWTH: Final = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
+"""Their documents say what is scheduled, and for how long at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +85,6 @@ def _network(model: nx.Graph, hosts: int) -> Graph:
     return graph_of(names, cables)
 
 
-def _demands(graph: Graph, count: int) -> tuple[Demand, ...]:
-    chance = random.Random(_SEED)
-    return tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(count))
-
-
 def cases(*, quick: bool) -> list[Case]:
     """The goals. Quick: the small ones."""
     small = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
@@ -131,47 +126,36 @@ def cases(*, quick: bool) -> list[Case]:
     return found
 
 
-def growth() -> list[Case]:
-    """Figures 4d, 4e and 4f: run times by flows, slots and links; sizes as the paper says them."""
-    by_flows = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
-    by_slots = _network(nx.waxman_graph(10, beta=1.0, alpha=2.0, seed=_SEED), 200)
-    found = [
-        _sweep_case("4d", scheme, by_flows, flows=flows, slots=5)
-        for flows in (20, 50, 80, 110)
-        for scheme in SchedulingScheme
-    ]
-    shortest = (SchedulingScheme.PATH_SETS, SchedulingScheme.FIXED)
-    found += [
-        _sweep_case("4e", scheme, by_slots, flows=300, slots=slots)
-        for slots in (5, 20, 35, 50)
-        for scheme in shortest
-    ]
-    for switches, hosts in ((6, 18), (12, 60), (20, 130), (28, 200)):  # 30, 84, 170 and 256 cables
-        graph = _network(nx.random_regular_graph(4, switches, seed=_SEED), hosts)
-        found += [_sweep_case("4f", scheme, graph, flows=100, slots=50) for scheme in shortest]
-    return found
+def _growth(tell: Callable[[str], None]) -> Iterator[tuple[Found, Found, Row]]:
+    """Figures 4d, 4e and 4f: each of their points once, ours and the straight program."""
+    known = experiments_named(_GROWTH)
+    solve = solver_named(Solver.HIGHS)
+    for name in _GROWTH:
+        figure = known[name]
+        assert isinstance(figure, RunTimesFigure)
+        for point in points_of(figure, seed=_SEED):
+            case = (
+                f"{figure.figure}, {point.scheme.value.upper().replace('-', '/')},"
+                f" {len(point.problem.demands)} flows, {point.problem.slots} slots, {point.links} cables"
+            )
+            tell(f"  {case}")
+            mine, paper = (
+                _found(
+                    case,
+                    way,
+                    timed(find, point.problem, point.scheme, solve, limit_s=figure.limit_s, seed=_SEED),
+                )
+                for way, find in WAYS.items()
+            )
+            yield mine, paper, _growth_row(case, len(point.problem.demands), mine, paper)
 
 
-def _sweep_case(figure: str, scheme: SchedulingScheme, graph: Graph, *, flows: int, slots: int) -> Case:
-    name = f"fig. {figure}, {scheme.value.upper().replace('-', '/')}, {flows} flows, {slots} slots,"
-    return Case(
-        name=f"{name} {len(graph.links) // 2} cables",
-        scheme=scheme,
-        graph=graph,
-        flows=flows,
-        slots=slots,
-        goal_s=_SWEEP_S,
-        limit_s=_SWEEP_S,
-        paper="",
-    )
-
-
-def _growth_row(case: Case, ours: Found, straight: Found) -> Row:
+def _growth_row(case: str, flows: int, ours: Found, straight: Found) -> Row:
     """Times of a flow, as the paper gives them."""
     proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
     told = f"{ours.scheduled} flows of at most {ours.bound}"
-    told += f"; HiGHS straight {1e3 * straight.seconds / case.flows:.2f} ms a flow, {proven}"
-    return case.name, f"{1e3 * ours.seconds / case.flows:.2f} ms a flow", told
+    told += f"; HiGHS straight {1e3 * straight.seconds / flows:.2f} ms a flow, {proven}"
+    return case, f"{1e3 * ours.seconds / flows:.2f} ms a flow", told
 
 
 def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
@@ -190,11 +174,9 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
                 mine.append(_straight(case, solver, start_s.get(solver, 0.0)))
         found += mine
         rows += [_row(case, one) for one in mine]
-    for case in [] if quick else growth():
-        tell(f"  {case.name}")
-        sweep = [_ours(case), _straight(case, Solver.HIGHS, 0.0)]
-        found += sweep
-        rows.append(_growth_row(case, *sweep))
+    for ours_here, straight_here, row in [] if quick else _growth(tell):
+        found += [ours_here, straight_here]
+        rows.append(row)
     if not has_or_tools:
         rows.append(("CP-SAT, CBC", "left out", "not installed: pip install '.[solvers]'"))
     adding = _adding()
@@ -223,37 +205,29 @@ def _row(case: Case, one: Found) -> Row:
 
 
 def _ours(case: Case) -> Found:
-    return _timed(
-        case, "ours", lambda problem, paths, clock: pack(problem, paths, solver_named(Solver.HIGHS), clock)
-    )
+    return _timed(case, "ours", ours, Solver.HIGHS)
 
 
 def _straight(case: Case, solver: Solver, start_s: float) -> Found:
-    solve = solver_named(solver)
-    found = _timed(
-        case, f"{solver} straight", lambda problem, paths, clock: straight_only(problem, paths, solve, clock)
-    )
-    return Found(**{**asdict(found), "seconds": max(0.0, found.seconds - start_s)})
+    found = _timed(case, f"{solver} straight", straight, solver)
+    return replace(found, seconds=max(0.0, found.seconds - start_s))
 
 
-def _timed(case: Case, way: str, find: Callable[[Problem, Paths | None, Clock], Solution]) -> Found:
-    problem = Problem(case.graph, _demands(case.graph, case.flows), case.slots)
-    begin_ns = time.monotonic_ns()
-    clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * (case.limit_s or case.goal_s)))
-    paths: Paths | None = None
-    if case.scheme is not SchedulingScheme.UNCONSTRAINED:
-        paths = candidates(problem)
-        if case.scheme is SchedulingScheme.FIXED:
-            chance = random.Random(_SEED)
-            paths = drawn(paths, [chance.random() for _ in problem.demands])
-    solution = find(problem, paths, clock)
+def _timed(case: Case, way: str, find: Find, solver: Solver) -> Found:
+    problem = Problem(case.graph, demands(case.graph, case.flows, seed=_SEED), case.slots)
+    limit_s = case.limit_s or case.goal_s
+    timing = timed(find, problem, case.scheme, solver_named(solver), limit_s=limit_s, seed=_SEED)
+    return _found(case.name, way, timing)
+
+
+def _found(case: str, way: str, timing: Timing) -> Found:
     return Found(
-        case=case.name,
+        case=case,
         way=way,
-        seconds=(time.monotonic_ns() - begin_ns) / 1e9,
-        scheduled=len(solution.allotments),
-        bound=solution.bound,
-        is_optimal=solution.is_optimal,
+        seconds=timing.seconds,
+        scheduled=timing.scheduled,
+        bound=timing.bound,
+        is_optimal=timing.is_optimal,
     )
 
 
@@ -271,7 +245,7 @@ def _adding() -> Sequence[float]:
     graph = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
     standing = Standing(graph, 200, SchedulingScheme.PATH_SETS)
     taken = []
-    for demand in _demands(graph, 3000):
+    for demand in demands(graph, 3000, seed=_SEED):
         begin_ns = time.monotonic_ns()
         standing.add(demand)
         taken.append((time.monotonic_ns() - begin_ns) / 1e9)

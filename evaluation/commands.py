@@ -171,7 +171,7 @@ def evaluate(
     options = Options(
         mode=mode.value,
         seed=seed,
-        out=_directory(mode, out, capacity_factor, backend),
+        out=_directory(mode, out, capacity_factor, backend, needs_root=any(one.needs_root for one in chosen)),
         runs=runs,
         seconds=seconds,
         points=points.value,
@@ -195,11 +195,16 @@ def evaluate(
 
 
 def _directory(
-    mode: ModeName, out: Path | None, capacity_factor: float | None, backend: Backend | None
+    mode: ModeName,
+    out: Path | None,
+    capacity_factor: float | None,
+    backend: Backend | None,
+    *,
+    needs_root: bool,
 ) -> Path:
     """The folder of results, once it is sure that the mode is possible."""
     if mode is not ModeName.VIRTUAL:
-        _check_real_time(mode, capacity_factor)
+        _check_real_time(mode, capacity_factor, needs_root=needs_root)
     coarse = backend not in (None, Backend.FIRMWARE)
     if coarse and mode is ModeName.VIRTUAL:
         raise InputError(f"--backend {backend}: exists in live runs only; use --mode live, or leave it out")
@@ -226,10 +231,10 @@ def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -
         raise InputError(f"--executor {executor}: for --mode virtual only; leave it out")
 
 
-def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:
+def _check_real_time(mode: ModeName, capacity_factor: float | None, *, needs_root: bool) -> None:
     if capacity_factor is not None:
         raise InputError("--capacity-factor: for --mode virtual only; leave it out")
-    if os.geteuid() != 0:
+    if needs_root and os.geteuid() != 0:
         raise InputError(f"--mode {mode}: needs root for network namespaces; use sudo, or --mode virtual")
 
 

@@ -144,6 +144,11 @@ class Figure(Strict):
         return f"{self.paper}/{self.figure}"
 
     @property
+    def needs_root(self) -> bool:
+        """Whether it needs root in real time: its frames pass namespaces or raw sockets."""
+        return True
+
+    @property
     def planned(self) -> Sequence[float]:
         """Every x at which the figure has points, if it has such."""
         return ()

@@ -1,0 +1,274 @@
+"""From the document of a figure of run times to its rows, findings and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.kinds import Kind
+from evaluation.kinds.measured import linearity
+from evaluation.kinds.run_times.document import RunTimesFigure
+from evaluation.kinds.run_times.timing import Find, Timing, allowed_paths, demands, ours, straight, timed
+from evaluation.kinds.schedules.scenario import network
+from evaluation.options import Options, Progress
+from evaluation.outcome import OneByOne, Outcome
+from evaluation.result import AxisLabel, NoteResult, TableResult
+from loko.schedule.problem import Problem, SchedulingScheme
+from loko.solvers import Solver, solver_named
+
+WAYS: Final[Mapping[str, Find]] = {"ours": ours, "straight": straight}
+_IN_WORDS: Final = {"ours": "this project's method", "straight": "the paper's program, HiGHS"}
+_MUCH_WAITING: Final = 0.1
+"""A computation that waited for so much of its time is named."""
+_LEAST_WAITING_S: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A problem of the figure under one scheme."""
+
+    x: int
+    """What varies: flows, slots, or links."""
+    scheme: SchedulingScheme
+    problem: Problem
+    seed: int
+
+    @property
+    def word(self) -> str:
+        """The scheme as findings name it: ur, pr or fr."""
+        return self.scheme.value.removeprefix("s-")
+
+    @property
+    def links(self) -> int:
+        """As the paper counts them: cables."""
+        return len(self.problem.graph.links) // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    point: Point
+    way: str
+    runs: Sequence[Timing]
+
+    @property
+    def name(self) -> str:
+        return f"{self.way}_{self.point.word}"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every run ended by itself, with a proven optimum."""
+        return all(one.is_optimal for one in self.runs)
+
+    @property
+    def flow_ms(self) -> list[float]:
+        """Of each run, the time for a flow, as the paper gives it."""
+        return [1e3 * one.seconds / len(self.point.problem.demands) for one in self.runs]
+
+    @property
+    def median_ms(self) -> float:
+        return float(np.median(self.flow_ms))
+
+
+def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> list[Point]:
+    """Every x with every scheme; only the first `most` of x if given. Raises `InputError` as `network`."""
+    found = []
+    for one in figure.networks[: most if figure.varied == "links" else None]:
+        graph = network(one.topology, hosts=one.hosts, switches=one.switches)
+        for flows in figure.flows[: most if figure.varied == "flows" else None]:
+            for slots in figure.slots[: most if figure.varied == "slots" else None]:
+                problem = Problem(graph, demands(graph, flows, seed=seed), slots)
+                x = {"flows": flows, "slots": slots, "links": len(graph.links) // 2}[figure.varied]
+                found += [Point(x=x, scheme=one, problem=problem, seed=seed) for one in figure.schemes]
+    return found
+
+
+def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Every schedule so often, one after the other, in turns. Raises `InputError`."""
+    points = points_of(figure, seed=options.seed, most=figure.quick.points if options.quick else None)
+    runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
+    progress.begin(len(points) * runs, 0, "schedules")
+    solve = solver_named(Solver.HIGHS)
+    for find in WAYS.values():  # what is loaded once takes no part
+        timed(find, _smallest(points[0]), points[0].scheme, solve, limit_s=figure.limit_s, seed=options.seed)
+    found: dict[tuple[int, str], list[Timing]] = {}
+    for _ in range(runs):
+        for place, point in enumerate(points):
+            for way, find in WAYS.items():
+                one = timed(find, point.problem, point.scheme, solve, limit_s=figure.limit_s, seed=point.seed)
+                found.setdefault((place, way), []).append(one)
+            progress.advance(f"{figure.figure}: {point.scheme}, {point.x} {figure.varied}")
+    measured = [_Measured(point=points[place], way=way, runs=own) for (place, way), own in found.items()]
+    outcome = Outcome(
+        chart=_chart(figure, measured),
+        table=_table(figure, measured),
+        findings=_findings(figure, measured, is_whole=not options.quick),
+        x=AxisLabel(name=figure.varied, unit=""),
+        notes=_notes(figure, measured),
+        runs=runs,
+    )
+    return outcome, _rows(measured)
+
+
+def _smallest(point: Point) -> Problem:
+    return replace(point.problem, demands=point.problem.demands[:1])
+
+
+def _findings(figure: RunTimesFigure, measured: Sequence[_Measured], *, is_whole: bool) -> dict[str, float]:
+    """Medians. What was stopped at the limit has no run time, so nothing is said of it."""
+    found = {"most_waiting_percent": 100 * max(_waiting(one) for one in measured)}
+    for one in measured:
+        if one.is_done:
+            solving = [run.solving_s / run.seconds for run in one.runs]
+            found[f"{one.name}_{one.point.x}_ms"] = one.median_ms
+            found[f"{one.name}_{one.point.x}_solving_percent"] = 100 * float(np.median(solving))
+    for name, own in _series(measured).items():
+        if not is_whole or not all(one.is_done for one in own):
+            continue
+        times = [one.median_ms for one in own]
+        found[f"{name}_slowest_ms"] = max(times)
+        if len(own) > 2:  # two points are always on a line
+            found[f"{name}_growth"] = times[-1] / times[0]
+            found[f"{name}_linearity"] = linearity([one.point.x for one in own], times)[1]
+            if figure.varied == "links" and own[0].point.scheme is SchedulingScheme.PATH_SETS:
+                paths = [_paths_of_a_flow(one.point) for one in own]
+                found[f"{name}_linearity_by_paths"] = linearity(paths, times)[1]
+    return found
+
+
+def _paths_of_a_flow(point: Point) -> float:
+    """Path diversity: how many paths a flow may take, mean."""
+    paths = allowed_paths(point.problem, point.scheme, seed=point.seed)
+    assert paths is not None, "any path is no number of paths"
+    return float(np.mean([len(own) for own in paths]))
+
+
+def _series(measured: Sequence[_Measured]) -> dict[str, list[_Measured]]:
+    found: dict[str, list[_Measured]] = {}
+    for one in measured:
+        found.setdefault(one.name, []).append(one)
+    return found
+
+
+def _waiting(one: _Measured) -> float:
+    """The largest share of a run's time in which no processor worked for it."""
+    return max(run.waiting_s / run.seconds if run.waiting_s > _LEAST_WAITING_S else 0.0 for run in one.runs)
+
+
+def _told(figure: RunTimesFigure, one: _Measured) -> str:
+    return f"{_IN_WORDS[one.way]}, {one.point.scheme.value.upper()}, {one.point.x} {figure.varied}"
+
+
+def _notes(figure: RunTimesFigure, measured: Sequence[_Measured]) -> list[NoteResult]:
+    """Which computations were stopped, and which waited for the machine."""
+    stopped = [_told(figure, one) for one in measured if not one.is_done]
+    waited = [
+        f"{_told(figure, one)} ({100 * _waiting(one):.0f} %)"
+        for one in measured
+        if _waiting(one) > _MUCH_WAITING
+    ]
+    notes = []
+    if stopped:
+        notes.append(
+            f"Without a proven optimum after {figure.limit_s:g} s, so no run time: {'; '.join(stopped)}."
+        )
+    if waited:
+        notes.append(
+            "A run waited for a processor for over a tenth of its time, as the machine was busy or stalled:"
+            f" {'; '.join(waited)}."
+        )
+    return [NoteResult(where="this machine", text=text) for text in notes]
+
+
+def _chart(figure: RunTimesFigure, measured: Sequence[_Measured]) -> Chart:
+    curves = [
+        Curve(
+            label=f"{own[0].point.scheme.value.upper().replace('-', '/')}, {_IN_WORDS[own[0].way]}",
+            x=[one.point.x for one in own],
+            y=[one.median_ms if one.is_done else None for one in own],
+            low=[min(one.flow_ms) for one in own],
+            high=[max(one.flow_ms) for one in own],
+            dashed=own[0].way == "ours",
+        )
+        for own in _series(measured).values()
+    ]
+    panel = LinePanel(
+        x=ChartAxis(label=figure.varied, low=0),
+        y=ChartAxis(label="run time for a flow [ms]", log=True),
+        curves=curves,
+    )
+    return Chart(panels=[panel], caption="medians on this machine; bars: fastest and slowest run")
+
+
+def _table(figure: RunTimesFigure, measured: Sequence[_Measured]) -> TableResult:
+    columns = [
+        figure.varied,
+        "scheme",
+        "way",
+        "ms a flow",
+        "fastest",
+        "slowest",
+        "in the solver [%]",
+        "flows",
+    ]
+    rows: list[list[str | float]] = []
+    for one in measured:
+        solving = 100 * float(np.median([run.solving_s / run.seconds for run in one.runs]))
+        times = [round(value, 3) for value in (one.median_ms, min(one.flow_ms), max(one.flow_ms))]
+        last = one.runs[-1]
+        state = "optimal" if one.is_done else f"stopped; at most {last.bound}"
+        rows.append(
+            [
+                str(one.point.x),
+                one.point.scheme.value.upper().replace("-", "/"),
+                _IN_WORDS[one.way],
+                *times,
+                round(solving, 1),
+                f"{last.scheduled}, {state}",
+            ]
+        )
+    return TableResult(columns=columns, rows=rows)
+
+
+def _rows(measured: Sequence[_Measured]) -> pa.Table:
+    """A row for each run."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "way": one.way,
+                "scheme": one.point.scheme.value,
+                "flows": len(one.point.problem.demands),
+                "slots": one.point.problem.slots,
+                "links": one.point.links,
+                "run": number,
+                "seconds": run.seconds,
+                "processor_s": run.processor_s,
+                "solving_s": run.solving_s,
+                "scheduled": run.scheduled,
+                "bound": run.bound,
+                "is_optimal": run.is_optimal,
+            }
+            for one in measured
+            for number, run in enumerate(one.runs)
+        ]
+    )
+
+
+_S_PER_SCHEDULE: Final = {
+    SchedulingScheme.UNCONSTRAINED: 10.0,
+    SchedulingScheme.PATH_SETS: 1.0,
+    SchedulingScheme.FIXED: 0.4,
+}
+"""Of the straight program, on average over a figure's points; ours adds next to nothing."""
+
+
+def _estimate_s(figure: RunTimesFigure) -> dict[str, float]:
+    sizes = len(figure.networks) * len(figure.flows) * len(figure.slots)
+    return {"live": figure.runs * sizes * sum(_S_PER_SCHEDULE[scheme] for scheme in figure.schemes)}
+
+
+KIND: Final = Kind(document=RunTimesFigure, produce=OneByOne(compute), estimate_s=_estimate_s)

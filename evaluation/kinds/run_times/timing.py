@@ -1,0 +1,99 @@
+"""How long one schedule takes to be computed: by the wall, by the processor, and within the solver."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from loko.schedule.graph import Graph
+from loko.schedule.packing import Paths, pack, straight_only
+from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution, candidates, drawn
+from loko.solvers.program import Answer, Clock, Program, Solve
+
+Find = Callable[[Problem, Paths | None, Solve, Clock], Solution]
+"""A way to find a schedule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """One computation, from the flows on: listing paths, building programs, solving."""
+
+    seconds: float
+    """Of the wall."""
+    processor_s: float
+    """Of this process, all threads together."""
+    solving_s: float
+    """Within the solver; the rest is paths, building, and search."""
+    scheduled: int
+    bound: int
+    is_optimal: bool
+
+    @property
+    def waiting_s(self) -> float:
+        """How long at least no processor worked for it: others had the machine, or it stalled."""
+        return max(0.0, self.seconds - self.processor_s)
+
+
+def ours(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> Solution:
+    """Schedule by the method of this project, a `Find`."""
+    return pack(problem, paths, solve, clock)
+
+
+def straight(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> Solution:
+    """Solve the paper's program alone, a `Find`."""
+    return straight_only(problem, paths, solve, clock)
+
+
+def demands(graph: Graph, count: int, *, seed: int) -> tuple[Demand, ...]:
+    """Flows between hosts drawn evenly; fewer flows are the first of more."""
+    chance = random.Random(seed)
+    return tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(count))
+
+
+def timed(
+    find: Find, problem: Problem, scheme: SchedulingScheme, solve: Solve, *, limit_s: float, seed: int
+) -> Timing:
+    """Compute a schedule once. Raises `InputError` as `pack`."""
+    solver = _Watched(solve)
+    processor_ns, begin_ns = time.process_time_ns(), time.monotonic_ns()
+    clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * limit_s))
+    solution = find(problem, allowed_paths(problem, scheme, seed=seed), solver, clock)
+    end_ns = time.monotonic_ns()
+    return Timing(
+        seconds=(end_ns - begin_ns) / 1e9,
+        processor_s=(time.process_time_ns() - processor_ns) / 1e9,
+        solving_s=solver.taken_ns / 1e9,
+        scheduled=len(solution.allotments),
+        bound=solution.bound,
+        is_optimal=solution.is_optimal,
+    )
+
+
+def allowed_paths(problem: Problem, scheme: SchedulingScheme, *, seed: int) -> Paths | None:
+    """The paths of each flow under the scheme; None: any."""
+    if scheme is SchedulingScheme.UNCONSTRAINED:
+        return None
+    paths = candidates(problem)
+    if scheme is SchedulingScheme.PATH_SETS:
+        return paths
+    chance = random.Random(seed)
+    return drawn(paths, [chance.random() for _ in problem.demands])
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A solver whose time is counted."""
+
+    solve: Solve
+    taken_ns: int = field(default=0, init=False)
+
+    def __call__(
+        self, program: Program, *, time_limit_s: float, start: Sequence[int] | None = None
+    ) -> Answer:
+        begin_ns = time.monotonic_ns()
+        try:
+            return self.solve(program, time_limit_s=time_limit_s, start=start)
+        finally:
+            self.taken_ns += time.monotonic_ns() - begin_ns
