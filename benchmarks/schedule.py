@@ -126,7 +126,7 @@ def cases(*, quick: bool) -> list[Case]:
     return found
 
 
-def _growth(tell: Callable[[str], None]) -> Iterator[tuple[Found, Found, Row]]:
+def growth(tell: Callable[[str], None]) -> Iterator[tuple[Found, Found, Row]]:
     """Figures 4d, 4e and 4f: each of their points once, ours and the straight program."""
     known = experiments_named(_GROWTH)
     solve = solver_named(Solver.HIGHS)
@@ -174,7 +174,7 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
                 mine.append(_straight(case, solver, start_s.get(solver, 0.0)))
         found += mine
         rows += [_row(case, one) for one in mine]
-    for ours_here, straight_here, row in [] if quick else _growth(tell):
+    for ours_here, straight_here, row in [] if quick else growth(tell):
         found += [ours_here, straight_here]
         rows.append(row)
     if not has_or_tools:

@@ -259,11 +259,11 @@ def _rows(measured: Sequence[_Measured]) -> pa.Table:
 
 
 _S_PER_SCHEDULE: Final = {
-    SchedulingScheme.UNCONSTRAINED: 10.0,
-    SchedulingScheme.PATH_SETS: 1.0,
-    SchedulingScheme.FIXED: 0.4,
+    SchedulingScheme.UNCONSTRAINED: 6.0,
+    SchedulingScheme.PATH_SETS: 0.5,
+    SchedulingScheme.FIXED: 0.7,
 }
-"""Of the straight program, on average over a figure's points; ours adds next to nothing."""
+"""Of the straight program, on average over a figure's points, on an x86-64 VM; ours adds next to nothing."""
 
 
 def _estimate_s(figure: RunTimesFigure) -> dict[str, float]:

@@ -1,0 +1,168 @@
+"""Figures of run times: what is measured and told, and that nothing is said of what was not measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from evaluation import cli
+from evaluation.evaluate import evaluate
+from evaluation.kinds import kind_named
+from evaluation.kinds.experiments import experiments
+from evaluation.kinds.run_times.document import RunTimesFigure
+from evaluation.kinds.run_times.timing import Find, ours, straight, timed
+from evaluation.options import Options, Silent
+from evaluation.result import FigureResult
+
+pytest.importorskip("networkx")
+
+from benchmarks import schedule
+from evaluation.kinds.run_times import production
+from evaluation.kinds.run_times.production import points_of
+from loko.schedule.packing import Paths
+from loko.schedule.problem import Problem, Solution
+from loko.solvers import Solver, solver_named
+from loko.solvers.program import Clock, Solve
+
+NAMES = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
+
+
+def figure(name: str = "tssdn/fig4d", **changes: Any) -> RunTimesFigure:
+    """A figure of the paper, changed."""
+    found = experiments()[name]
+    assert isinstance(found, RunTimesFigure)
+    return RunTimesFigure.model_validate({**found.model_dump(mode="json"), **changes})
+
+
+def small(**changes: Any) -> RunTimesFigure:
+    """Three numbers of flows that take milliseconds."""
+    return figure(flows=[2, 4, 8], schemes=["s-pr", "s-fr"], runs=2, **changes)
+
+
+def options(out: Path, *, quick: bool = False) -> Options:
+    return Options(mode="live", seed=1, out=out, quick=quick)
+
+
+def measured(one: RunTimesFigure, chosen: Options) -> FigureResult:
+    (result,) = evaluate([one], chosen, Silent())
+    return result
+
+
+def test_sizes_are_the_papers() -> None:
+    by_flows, by_slots, by_links = (points_of(figure(name), seed=1) for name in NAMES)
+    assert {point.links for point in by_flows} == {38}
+    assert (by_flows[0].x, by_flows[-1].x) == (20, 110)
+    assert {len(point.problem.demands) for point in by_slots} == {300}
+    assert (by_slots[0].x, by_slots[-1].x) == (5, 50)
+    assert [point.x for point in by_links[::2]] == [30, 84, 170, 256]
+
+
+def test_a_run_takes_time_and_finds_what_the_other_way_finds() -> None:
+    (point, *_) = points_of(small(), seed=1)
+    solve = solver_named(Solver.HIGHS)
+    one, other = (
+        timed(find, point.problem, point.scheme, solve, limit_s=20, seed=1) for find in (ours, straight)
+    )
+    assert one.is_optimal
+    assert other.is_optimal
+    assert one.scheduled == other.scheduled == 2
+    assert 0 < other.solving_s < other.seconds
+    assert one.solving_s == 0, "every flow has a slot at once: no solver is asked"
+
+
+def test_a_result_has_the_times_of_every_scheme_and_way(tmp_path: Path) -> None:
+    result = measured(small(), options(tmp_path))
+    series = [f"{way}_{scheme}" for way in ("ours", "straight") for scheme in ("pr", "fr")]
+    for name in series:
+        times = [result.findings[f"{name}_{flows}_ms"] for flows in (2, 4, 8)]
+        assert min(times) > 0
+        assert result.findings[f"{name}_slowest_ms"] == max(times)
+        assert result.findings[f"{name}_growth"] == times[-1] / times[0]
+    rows = pq.read_table(tmp_path / "tssdn" / "fig4d.parquet").to_pylist()
+    assert len(rows) == 3 * len(series) * 2
+    assert {row["flows"] for row in rows} == {2, 4, 8}
+    assert result.provenance.machine, "times are of a machine, which is named"
+
+
+def test_a_part_says_nothing_of_the_whole(tmp_path: Path) -> None:
+    result = measured(small(), options(tmp_path, quick=True))
+    assert "straight_pr_4_ms" in result.findings
+    assert not {name for name in result.findings if name.endswith(("growth", "linearity", "slowest_ms"))}
+    assert {claim.holds for claim in result.claims} == {None}
+
+
+def test_what_was_stopped_has_no_run_time_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) -> Solution:
+        return Solution(allotments={}, bound=len(problem.demands), why="the clock")
+
+    ways: dict[str, Find] = {"ours": ours, "straight": stopped}
+    monkeypatch.setattr(production, "WAYS", ways)
+    result = measured(small(), options(tmp_path))
+    assert "ours_pr_8_ms" in result.findings
+    assert not [name for name in result.findings if name.startswith("straight")]
+    assert "the paper's program, HiGHS, S-PR, 8 flows" in result.notes[-1].text
+
+
+def test_a_run_that_waits_for_the_machine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.kinds.run_times.timing.time.process_time_ns", lambda: 0)
+    monkeypatch.setattr(production, "_LEAST_WAITING_S", 0.0)
+    result = measured(small(), options(tmp_path))
+    assert result.findings["most_waiting_percent"] == 100
+    assert "waited for a processor" in result.notes[-1].text
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"modes": ["virtual"]}, "times are of this machine"),
+        ({"slots": [5, 6]}, "flows vary, so give one of slots"),
+        ({"flows": [2]}, "quick has 2 points"),
+    ],
+)
+def test_a_document_that_contradicts_itself_is_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        figure(**changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "told"),
+    [
+        ("tssdn/fig4f", 0, "tssdn/fig4f:"),
+        ("tssdn/fig4a", 2, "--mode live: needs root for network namespaces"),
+    ],
+)
+def test_run_times_need_no_root_and_others_do(
+    name: str,
+    status: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    words = ["loko", "evaluate", name, "--mode", "live", "--quick", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    captured = capsys.readouterr()
+    assert end.value.code == status
+    assert told in captured.out + captured.err
+
+
+def test_the_benchmark_measures_the_points_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "experiments_named", lambda _names: dict.fromkeys(NAMES, small()))
+    told: list[str] = []
+    found = list(schedule.growth(told.append))
+    assert len(found) == 3 * len(points_of(small(), seed=1))
+    mine, paper, row = found[0]
+    assert (mine.way, paper.way) == ("ours", "straight")
+    assert mine.scheduled == paper.scheduled == 2
+    assert row[0] == "fig4d, S/PR, 2 flows, 5 slots, 38 cables"
+    assert kind_named("run_times").estimate_s(small()).keys() == {"live"}
