@@ -55,8 +55,9 @@ def all_that_may_be_sent(
     first_ns: Mapping[str, int],
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Planned:
-    """Plan as many messages as `control` allows: a burst of each to each switch, repeated as soon as allowed.
-     A switch gets its first bursts at its `first_ns`, in ns from the start of the run, which ends at
+    """Plan as many messages as `control` allows: bursts of each to each switch, repeated as soon as allowed.
+
+    A switch gets its first bursts at its `first_ns`; times are in ns from the start of the run, which ends at
     `duration_ns`.
     """
     planned = {}

@@ -148,7 +148,7 @@ class Shaper:
     latency_ns: int
 
     def departures_ns(self, offered_ns: Iterable[int]) -> Iterator[int]:
-        """Yield when frames offered at these ascending instants leave; frames that find a full queue never do.
+        """Yield when frames offered at these ascending instants leave; those that find a full queue never do.
 
         Matches the emulator's shaper, with a latency added; exact in integers. The bucket is full at time 0.
         """

@@ -209,7 +209,8 @@ def add_sender(
         line_rate_bps = next(
             lab.rate_bps(link) for link in lab.links if flow.source in (link.a.node, link.b.node)
         )
-    # A bucket that never limits: tokens for a frame arrive faster than the line carries frame, preamble and gap.
+    # A bucket that never limits: tokens for a frame arrive faster than the line carries frame, preamble and
+    # gap.
     line = Bucket(rate_bps=line_rate_bps, burst_bytes=2 * flow.frame_bytes)
     frame, sends = frame_of(lab, flow), flow.sends
     shaped = isinstance(sends, RandomBursts | Greedy | Releases) and sends.bucket is not None

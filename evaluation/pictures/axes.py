@@ -57,7 +57,7 @@ def set_axis(axes: Axes, axis: ChartAxis, which: Literal["x", "y"]) -> None:
 
 
 def name_decades(axis: Axis) -> None:
-    """Label a logarithmic axis with plain numbers, at 1, 2 and 5 times powers of ten unless it is too long."""
+    """Label a logarithmic axis with plain numbers, at 1, 2 and 5 times powers of ten; skip long axes."""
     low, high = sorted(axis.get_view_interval())
     if low <= 0 or high > _NAMED_RATIO * low:
         return
