@@ -98,7 +98,7 @@ def network_of(kind: NetworkKind, switches: int) -> Lab:
 
 
 def _random_links(switches: int) -> list[dict[str, object]]:
-    """Return links: hosts at ports 1; at ports 2 to 4 a random chain through all switches, then free ports."""
+    """Return links: hosts at ports 1; at ports 2 to 4 a random chain of all switches, then random pairs."""
     chance = random.Random(_SEED)
     free = {number: [4, 3, 2] for number in range(1, switches + 1)}
     links: list[dict[str, object]] = [{"a": f"h{number}", "b": f"s{number}:1"} for number in free]

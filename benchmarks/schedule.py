@@ -301,7 +301,7 @@ def _answering() -> Iterator[Answering]:
 
 
 def _one_more_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> float:
-    """Return the time in s to add the last flow to a schedule of the others, as `loko serve --schedule` does."""
+    """Return the time in s to add the last flow to a schedule of the others, as `loko serve` does."""
     before = schedule_of(figure, contender, lab, wanted[:-1])
     kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
     standing = LabStanding(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})

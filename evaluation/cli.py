@@ -158,7 +158,7 @@ def _options(
         typer.Option("--version", is_eager=True, callback=_tell_versions, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Take the options that come before a command."""
+    """What holds for every command."""
 
 
 def main() -> None:

@@ -50,9 +50,10 @@ def experiments(labs: Path = LABS) -> dict[str, Figure]:
 
 
 def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figure]:
-    """Return the experiments with these names; all experiments if a name is unknown or none is given.
+    """Return the experiments with these names, or all experiments if a name is unknown or none is given.
 
-    Reads only the files needed, as each needs the code of its kind to be imported. Raises `InputError`.
+    Other papers' figures with the same IDs may be among them. Only the files needed are read, because reading
+    one imports the code of its kind. Raises `InputError`.
     """
     wanted = set(map(full_name, names))
     files = {one.partition("/")[2] for one in wanted}
