@@ -134,7 +134,7 @@ app = typer.Typer(
 def _tell_versions(is_asked: bool) -> None:
     if not is_asked:
         return
-    from evaluation.provenance import versions  # noqa: PLC0415 - only who asks for it waits for that
+    from evaluation.provenance import versions  # noqa: PLC0415 - slow to import, so only where needed
 
     typer.echo(_this_program())
     for package, version in versions().items():

@@ -266,7 +266,7 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder
 
     Example: loko report results/virtual
     """
-    from evaluation.report import write_report  # noqa: PLC0415 - loads what draws: the others need it late
+    from evaluation.report import write_report  # noqa: PLC0415 - imports the drawing code, which is slow
 
     typer.echo(f"written: {write_report(directory)}")
 

@@ -69,7 +69,7 @@ def order(paper: str) -> tuple[str, ...]:
 def _document(paper: str) -> Mapping[str, Any]:
     path = LABS / "papers" / f"{paper}.yml"
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe one
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe loader
     except (OSError, yaml.YAMLError) as error:
         raise InputError(f"paper '{paper}': {path} cannot be read: {error}") from None
     if not isinstance(document, dict):

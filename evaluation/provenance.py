@@ -52,7 +52,7 @@ def versions() -> dict[str, str]:
 def _emulator_version() -> str | None:
     """Return the emulator's version if it was installed as part of this project's wheel."""
     try:
-        from switch_emulator import __version__  # noqa: PLC0415 - only who asks for it waits for that
+        from switch_emulator import __version__  # noqa: PLC0415 - slow to import, so only where needed
     except ImportError:
         return None
     return __version__
@@ -66,7 +66,7 @@ def today() -> str:
 
 
 def checkout() -> Path:
-    """The folder of the source."""
+    """Return the folder of the source."""
     return _CHECKOUT
 
 

@@ -368,7 +368,7 @@ def read_result(path: Path) -> FigureResult:
 
 
 def read_results(directory: Path) -> list[FigureResult]:
-    """Every figure's result in a directory, of every paper, tables first.
+    """Read the results of all figures of all papers in a directory, tables first.
 
     Raises `InputError` if one is damaged, or is not in the place that its name requires.
     """

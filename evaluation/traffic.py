@@ -113,7 +113,7 @@ class Sender:
 
     @classmethod
     def of(cls, number: int, flow: Flow, sends: Sends, *, observed: bool = True) -> Sender:
-        """The sender of a flow."""
+        """Return the sender of a flow."""
         return cls(
             flow=number,
             source=flow.source,

@@ -39,7 +39,7 @@ class Count:
         return self.hold + self.fail
 
     def __bool__(self) -> bool:
-        """Whether there is any claim."""
+        """Return whether there is any claim."""
         return self.tested + self.untested > 0
 
     def __str__(self) -> str:
