@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, show a table, write ``results/benchmarks/benchmarks.{json,md}``.
+"""``python -m benchmarks``: measure, print a table, and write ``results/benchmarks/benchmarks.{json,md}``.
 
 ``sensitivity`` writes ``overload.{svg,png}`` and ``sensitivity.md`` beside them (docs/overload.md).
 """
@@ -40,7 +40,7 @@ from benchmarks.measure import BenchmarkError, Row, Spread
 
 
 class Benchmark(StrEnum):
-    """What can be measured."""
+    """The benchmarks that can be run."""
 
     THROUGHPUT = "throughput"
     REPLAY = "replay"

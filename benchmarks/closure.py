@@ -1,4 +1,4 @@
-"""Step 1 tested on itself: what is found of a switch, measured as a black box, beside its profile."""
+"""Test step 1 on itself: measure a switch as a black box, and compare the result with its profile."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ Found = dict[str, Any]
 def measure(
     folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
 ) -> dict[str, Found]:
-    """Compare the board, switches that nobody has seen, and if wanted the board in real time.
+    """Compare for the board, for randomly perturbed switches, and if `live` for the board in real time.
 
-    `store` is a folder of `loko bench all --out` in real time: its samples are evaluated as well. Raises
+    `store` is a folder of `loko bench all --out` in real time, whose samples are evaluated as well. Raises
     `BenchmarkError`.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def _measured(
 
 
 def _of_store(folder: Path, campaign: Path) -> Found:
-    """A campaign that `loko bench all` has measured, live or not, against the board's profile."""
+    """Compare a campaign that `loko bench all` has measured with the board's profile."""
     path = campaign / "samples.sqlite"
     if not path.is_file():
         raise BenchmarkError(f"{path}: no samples; measure them with loko bench all --out {campaign}")
@@ -144,7 +144,10 @@ def _of_store(folder: Path, campaign: Path) -> Found:
 
 
 def _compared(path: Path, profile: MeasuredProfile, true: str, tolerance: float) -> Found:
-    """`path` is of this switch alone: a profile that was read once is not read again."""
+    """Write the profile to `path` and compare it with the true one.
+
+    `path` must be unique to the switch, as profiles are cached by path.
+    """
     path.write_text(profile.text, encoding="utf-8")
     found = closure(form_of(str(path)), form_of(true))
     return {
@@ -157,7 +160,7 @@ def _compared(path: Path, profile: MeasuredProfile, true: str, tolerance: float)
 
 
 def rows(found: dict[str, Found]) -> list[Row]:
-    """The worst of each switch in a line."""
+    """Return a row with the worst value for each switch."""
     lines: list[Row] = []
     for name, one in found.items():
         compared = [Compared(**row) for row in one["rows"]]
@@ -175,7 +178,7 @@ def rows(found: dict[str, Found]) -> list[Row]:
 
 
 def _outside(compared: list[Compared], tolerance: float) -> str:
-    """How far the times among the others are off."""
+    """Describe the largest error among the times outside the tolerance."""
     off_ns = [
         abs(row.found - row.true) / _PS_PER_NS
         for row in compared
@@ -185,7 +188,7 @@ def _outside(compared: list[Compared], tolerance: float) -> str:
 
 
 def page_table(found: dict[str, Found]) -> str:
-    """Parameter, true, found, error: the board in full, of the other switches the errors."""
+    """Return a Markdown table of all values of the board, and of the errors of the other switches."""
     board, *others = found.values()
     errors = [{_first(row): row["error"] for row in one["rows"]} for one in others]
     head = ["parameter", "true", "found", "error", *(f"error, {name}" for name in list(found)[1:])]
@@ -198,7 +201,7 @@ def page_table(found: dict[str, Found]) -> str:
 
 
 def _first(row: dict[str, Any]) -> str:
-    """The number of a row; what it is compared in a sum with depends on what else was found."""
+    """Return the first parameter of a row's name, which may be a sum whose other terms vary."""
     return str(row["name"]).split(" + ", 1)[0]
 
 
@@ -207,7 +210,7 @@ def _plain(value: float) -> str:
 
 
 def kept_table(found: dict[str, Found]) -> str:
-    """What is not found, and why."""
+    """Return a Markdown table of the parameters that are not determined, with the reasons."""
     kept: dict[str, str] = next(iter(found.values()))["kept"]
     lines = ["| parameter | why it is not found |", "|---|---|"]
     for why in dict.fromkeys(kept.values()):

@@ -1,7 +1,7 @@
-"""What Loko presumes of a switch, measured live of two: the emulated board, and Open vSwitch.
+"""Measure Loko's preconditions on a switch live, for the emulated board and for Open vSwitch.
 
-``python -m benchmarks determinism`` measures both as ``loko bench preconditions`` does, and draws the
-distribution of the processing time of each case side by side.
+``python -m benchmarks determinism`` measures both like ``loko bench preconditions``, and draws the
+distributions of their processing times side by side.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _PICTURE_INCHES: Final = (7.6, 3.6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSwitch:
-    """A switch and what was found."""
+    """The results for a switch."""
 
     title: str
     preconditions: tuple[Precondition, ...]
     boxes_us: Mapping[str, dict[str, Any]]
-    """Processing times of frames of `SIZE` bytes as matplotlib's boxes, by the entries of the table."""
+    """Processing times of frames of `SIZE` bytes by number of entries, as boxes for matplotlib."""
 
 
 def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, MeasuredSwitch]:
-    """Measure both switches; what is measured already is not measured again. Raises `BenchmarkError`."""
+    """Measure both switches; samples that exist already are reused. Raises `BenchmarkError`."""
     found = {}
     for name, title in SWITCHES.items():
         tell(f"  {title}")
@@ -76,7 +76,7 @@ def _evaluated(title: str, path: Path, wire: Wire) -> MeasuredSwitch:
 
 
 def rows(found: Mapping[str, MeasuredSwitch]) -> list[Row]:
-    """Each precondition of each switch."""
+    """Return a row for each precondition of each switch."""
     said = {True: "holds", False: "fails", None: "unknown"}
     return [
         (f"{one.title}: {each.name}", said[each.holds], each.measured)
@@ -86,12 +86,12 @@ def rows(found: Mapping[str, MeasuredSwitch]) -> list[Row]:
 
 
 def values(found: Mapping[str, MeasuredSwitch]) -> dict[str, Any]:
-    """For JSON."""
+    """Convert results to plain values for JSON."""
     return {name: asdict(one) for name, one in found.items()}
 
 
 def of_values(found: Mapping[str, Any]) -> dict[str, MeasuredSwitch]:
-    """Back from JSON."""
+    """Restore results from `values`."""
     return {
         name: MeasuredSwitch(
             title=one["title"],
@@ -103,7 +103,7 @@ def of_values(found: Mapping[str, Any]) -> dict[str, MeasuredSwitch]:
 
 
 def pictures(found: Mapping[str, MeasuredSwitch]) -> dict[str, bytes]:
-    """The picture by the suffix of its file, without date and with reproducible identifiers."""
+    """Return the picture by file suffix, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
         return encoded(_draw(found))
 

@@ -1,4 +1,4 @@
-"""A drawn figure as the files of the documentation."""
+"""Encode figures as files for the documentation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 def encoded(figure: Figure) -> dict[str, bytes]:
-    """By the suffix of its file, without date and program, so that the same figure gives the same bytes."""
+    """Return a figure's files by suffix, without date and program, so that equal figures give equal bytes."""
     found = {}
     for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
         buffer = io.BytesIO()

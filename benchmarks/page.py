@@ -1,7 +1,8 @@
-"""``python -m benchmarks.page``: the pages of the documentation that show benchmarks, from their JSON.
+"""``python -m benchmarks.page``: make the documentation's pages on benchmarks from their JSON.
 
-No number on them is typed by hand: `docs/fidelity.md`, `docs/scale.md` and `docs/closure.md` with their
-pictures come from `fidelity/fidelity.json` and so on in the folder of results, and keep a copy of them.
+No number on them is typed by hand: `docs/fidelity.md`, `docs/scale.md`, `docs/closure.md` and so on, with
+their pictures, come from `fidelity/fidelity.json` and so on in the folder of results, which are copied to
+docs.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def main(
 
 
 def fidelity_rows(found: dict[str, Any]) -> list[Row]:
-    """Error of the processing time, throughput and buffer of every kind of switch, over all corners."""
+    """Return rows with the errors of processing time, throughput and buffer of each kind of switch."""
     rows: list[Row] = []
     for system in found["systems"].values():
         pooled, title = system["all"], system["title"]
@@ -88,7 +89,7 @@ def fidelity_rows(found: dict[str, Any]) -> list[Row]:
 
 
 def scale_rows(found: dict[str, Any]) -> list[Row]:
-    """Departure error, losses and memory of every ring, and how far it goes."""
+    """Return rows with the departure error of each ring, the largest ring within the goal, and memory."""
     rows = [
         (
             f"ring of {run['boards']} boards, links: {run['links']}",
@@ -247,7 +248,7 @@ def _growth_page(found: dict[str, Any], images: Path) -> str:
 
 
 def growth_table(networks: Sequence[growth.Growth]) -> str:
-    """Everything that was measured of the growth of admission."""
+    """Return a table of all results on the growth of admission."""
     return _table(
         (
             *("network", "switches", "scheme", "lab made", "first answer", "requests/s", "asked again"),
@@ -331,7 +332,7 @@ def _reached(reached: bool) -> str:
 
 
 def _time(nanoseconds: float) -> str:
-    """Nanoseconds, as people read them."""
+    """Format a time in nanoseconds with a suitable unit."""
     if nanoseconds < 100:
         return f"{nanoseconds:.0f} ns"
     if nanoseconds < 1e6:

@@ -1,7 +1,7 @@
-"""Time-slot scheduling (TSSDN): ours beside HiGHS, CP-SAT and CBC on the paper's programs, all in one run.
+"""Measure time-slot scheduling (TSSDN): our method, and HiGHS, CP-SAT and CBC on the paper's programs.
 
-Times are of the wall and count everything from the flows on: listing paths, building the program, solving it.
-OR-Tools runs in a process of its own (`loko.solvers`); what its start takes is measured apart, and taken off.
+Times are wall-clock times of everything after the flows are known: listing paths, building the program, and
+solving it. OR-Tools runs in a separate process (`loko.solvers`); its start is measured and subtracted.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from loko.solvers.program import Clock
 
 _SEED: Final = 1
 _SWEEP_S: Final = 20.0
-"""For each point of figures 4d to 4f and each way at most."""
+"""Time limit for each point of figures 4d to 4f and each method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A problem, and until when it should be solved."""
+    """A problem, with a goal for the time to solve it."""
 
     name: str
     scheme: SchedulingScheme
@@ -48,14 +48,14 @@ class Case:
     slots: int
     goal_s: float
     limit_s: float
-    """Solvers of the straight program get no more."""
+    """Time limit for solvers of the paper's program; 0: these are not tried."""
     paper: str
-    """What the paper says of it."""
+    """What the paper says about the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What one way found of one case."""
+    """The result of one method for one case."""
 
     case: str
     way: str
@@ -67,14 +67,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """How long a system of the duel takes for its list of requests, model of the switches included."""
+    """Time that a system of the duel takes to answer its requests, including modelling the switches."""
 
     lab: str
     system: str
     requests: int
     seconds: float
     one_more_s: float | None
-    """Of a schedule: how long until one more flow has its slot, and nobody is moved; None for others."""
+    """For schedules: time to add one flow without moving others; else None."""
 
 
 def _network(model: nx.Graph, hosts: int) -> Graph:
@@ -91,7 +91,7 @@ def _demands(graph: Graph, count: int) -> tuple[Demand, ...]:
 
 
 def cases(*, quick: bool) -> list[Case]:
-    """The goals. Quick: the small ones."""
+    """Return the cases that have goals; if `quick`, only small ones."""
     small = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
     middle = _network(nx.random_regular_graph(4, 28, seed=_SEED), 200)
     found = [
@@ -132,7 +132,7 @@ def cases(*, quick: bool) -> list[Case]:
 
 
 def growth() -> list[Case]:
-    """Figures 4d, 4e and 4f: run times by flows, slots and links; sizes as the paper says them."""
+    """Return the cases of figures 4d, 4e and 4f (times by flows, slots and links) with the paper's sizes."""
     by_flows = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
     by_slots = _network(nx.waxman_graph(10, beta=1.0, alpha=2.0, seed=_SEED), 200)
     found = [
@@ -167,7 +167,7 @@ def _sweep_case(figure: str, scheme: SchedulingScheme, graph: Graph, *, flows: i
 
 
 def _growth_row(case: Case, ours: Found, straight: Found) -> Row:
-    """Times of a flow, as the paper gives them."""
+    """Return a row with times per flow, as in the paper."""
     proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
     told = f"{ours.scheduled} flows of at most {ours.bound}"
     told += f"; HiGHS straight {1e3 * straight.seconds / case.flows:.2f} ms a flow, {proven}"
@@ -175,7 +175,7 @@ def _growth_row(case: Case, ours: Found, straight: Found) -> Row:
 
 
 def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
-    """Everything. Without OR-Tools, its solvers are left out, and the table says so."""
+    """Measure everything. Without OR-Tools, its solvers are left out, and the table says so."""
     has_or_tools = find_spec("ortools") is not None
     start_s: dict[Solver, float] = {
         solver: _start_s(solver) for solver in Solver if solver is not Solver.HIGHS and has_or_tools
@@ -258,7 +258,7 @@ def _timed(case: Case, way: str, find: Callable[[Problem, Paths | None, Clock], 
 
 
 def _start_s(solver: Solver) -> float:
-    """How long the process of a solver takes for next to nothing."""
+    """Return the time in s that a solver's process takes for a trivial program."""
     program = Program()
     program.row("one", [program.variable(1)], high=1)
     begin_ns = time.monotonic_ns()
@@ -267,7 +267,7 @@ def _start_s(solver: Solver) -> float:
 
 
 def _adding() -> Sequence[float]:
-    """How long each of 3,000 flows takes to be added, in s."""
+    """Return the time in s to add each of 3,000 flows."""
     graph = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
     standing = Standing(graph, 200, SchedulingScheme.PATH_SETS)
     taken = []
@@ -279,7 +279,7 @@ def _adding() -> Sequence[float]:
 
 
 def _answering() -> Iterator[Answering]:
-    """The systems of the duel on its labs, as they answer in `tssdn/duel`; their switches are new to them."""
+    """Yield the times of the systems of `tssdn/duel` on its labs, without cached models of switches."""
     figure = experiments()["tssdn/duel"]
     assert isinstance(figure, DuelFigure)
     for arena in figure.arenas:
@@ -301,7 +301,7 @@ def _answering() -> Iterator[Answering]:
 
 
 def _one_more_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> float:
-    """As `loko serve --schedule` decides: the last of the flows comes to a schedule of the others."""
+    """Return the time in s to add the last flow to a schedule of the others, as `loko serve` does."""
     before = schedule_of(figure, contender, lab, wanted[:-1])
     kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
     standing = LabStanding(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})

@@ -1,4 +1,4 @@
-"""Checks the papers' claims, which experiments state as data, against what was found here."""
+"""Check the papers' claims, which experiments state as data, against the results of a replay."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from evaluation.result import ClaimKind, ClaimResult, FigureResult, Series, Tabl
 from loko.document import InputError
 
 _BY_ROLE: Final[Mapping[str, ClaimKind]] = {"validation": "predicted", "calibration": "calibrated"}
-"""Kinds of claims by the roles of their facts; those of other roles are ours."""
+"""The kind of a claim by the role of its fact; claims on facts of any other role are ours."""
 _FALLING: Final[Sequence[ClaimKind]] = ("predicted", "calibrated", "ours")
-"""The kinds, that which says most for the reproduction first."""
+"""The kinds of claims in order of evidential weight: predictions say most about the reproduction."""
 
 
 def judge_beside(
     figure: Figure, result: FigureResult, together: Iterable[FigureResult], options: Options
 ) -> list[ClaimResult]:
-    """Judge a figure's result beside the others of its folder, as a replay under these options."""
+    """Judge the claims of a figure's result, with comparable results of the same folder at hand.
+
+    `options` are those of the replay; they decide whether it is smaller than the paper's.
+    """
     return judge(
         figure,
         series=result.series,
@@ -36,7 +39,7 @@ def judge_beside(
 
 
 def _same_scale(one: FigureResult, other: FigureResult) -> bool:
-    """Whether two figures can be compared: replayed in the same way and for as long."""
+    """Return whether two figures were replayed in the same mode and backend, as often and for as long."""
     ways = [
         (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
         for result in (one, other)
@@ -55,8 +58,8 @@ def judge(
 ) -> list[ClaimResult]:
     """Judge every claim of the figure: it holds, does not hold, or is not testable here.
 
-    `others` and `shorter` are those of `Evidence`. A replay that is smaller than the paper's denies only what
-    a single case denies.
+    For `others` and `shorter` see `Evidence`. A replay on a smaller scale than the paper's denies a claim
+    only if a single counterexample suffices (`Check.denied_by_one_case`).
     """
     results = []
     for claim in figure.claims:
@@ -107,10 +110,10 @@ def _judgement(claim: Claim, evidence: Evidence) -> Judgement:
 
 
 def kind_of(figure: Figure, claim: Claim, stated: Fact) -> ClaimKind:
-    """Whether a claim is predicted, calibrated, or ours: by the role of its fact, unless it is lowered.
+    """Return whether a claim is predicted, calibrated or ours: by its fact's role, or as the claim lowers it.
 
-    What the paper measured of a device alone may have gone into the profile, so it is no prediction. What it
-    does not print, but follows from it, is ours.
+    A measurement of a device alone may have gone into the profile, so agreement with it is no prediction. A
+    value that the paper does not print but that follows from it is ours.
     """
     return "ours" if figure.ours else claim.kind or _by_role(stated)
 
@@ -120,9 +123,10 @@ def _by_role(stated: Fact) -> ClaimKind:
 
 
 def check_reference(figure: Figure, claim: Claim) -> Fact:
-    """The fact behind a claim. Raises `InputError` if it cannot carry the claim.
+    """Return the fact behind a claim. Raises `InputError` if the fact cannot support the claim.
 
-    That is if it is missing, lacks the number that the check needs, or is less than the claim's kind says.
+    That is the case if the fact is missing, lacks the number that the check needs, or does not allow a kind
+    as strong as the claim states.
     """
     stated = fact(figure.paper, claim.fact)
     if claim.check.needs_number:

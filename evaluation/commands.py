@@ -32,7 +32,7 @@ from loko.lab import Backend
 
 
 class ModeName(StrEnum):
-    """Where the switches are."""
+    """Where the switches run."""
 
     VIRTUAL = "virtual"
     LIVE = "live"
@@ -164,7 +164,7 @@ def evaluate(
     refuse_unless_honoured(chosen, [name for name, is_given in given.items() if is_given])
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
-        # Meanwhile this process imports the rest, too.
+        # Start the fork server now: it imports these modules while this process imports the rest.
         prepare("evaluation.pictures", "evaluation.replay.campaign")
     from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
 
@@ -197,7 +197,7 @@ def evaluate(
 def _directory(
     mode: ModeName, out: Path | None, capacity_factor: float | None, backend: Backend | None
 ) -> Path:
-    """The folder of results, once it is sure that the mode is possible."""
+    """Create and return the folder of results. Raises `InputError` if the options do not allow the mode."""
     if mode is not ModeName.VIRTUAL:
         _check_real_time(mode, capacity_factor)
     coarse = backend not in (None, Backend.FIRMWARE)
@@ -208,7 +208,7 @@ def _directory(
 
 
 def _check_framework(mode: ModeName, framework: str, python: str | None) -> None:
-    """Raises `InputError` unless this mode has a controller process, and the framework can be started."""
+    """Raise `InputError` if a framework is chosen in virtual time, or its interpreter cannot be found."""
     if mode is ModeName.VIRTUAL:
         if framework != OS_KEN or python is not None:
             raise InputError("--framework: for --mode live and hardware only; leave it out")
@@ -220,7 +220,7 @@ def _check_framework(mode: ModeName, framework: str, python: str | None) -> None
 
 
 def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -> None:
-    """Raises `InputError` unless there is something to compute on a cluster, and a cluster."""
+    """Raise `InputError` if executor, scheduler and mode contradict each other."""
     Workers(executor=executor, scheduler=scheduler).refuse_contradiction()
     if executor is not Executor.PROCESSES and mode is not ModeName.VIRTUAL:
         raise InputError(f"--executor {executor}: for --mode virtual only; leave it out")
@@ -266,7 +266,7 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder
 
     Example: loko report results/virtual
     """
-    from evaluation.report import write_report  # noqa: PLC0415 - loads what draws: the others need it late
+    from evaluation.report import write_report  # noqa: PLC0415 - imports the drawing code, which is slow
 
     typer.echo(f"written: {write_report(directory)}")
 

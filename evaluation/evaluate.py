@@ -1,4 +1,4 @@
-"""The replay of figures: have each kind produce its own, judge, draw, write."""
+"""Replay figures: have each kind produce its results, then judge, draw and write them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _COARSE: Final = (
 def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
     """Replay the figures and write their results, records, pictures and the report to ``options.out``.
 
-    What is there already with the same parameters is not produced again. Raises `InputError` or
-    `RunError` in one line.
+    Results that exist already with the same parameters are not produced again. Raises `InputError` or
+    `RunError`, each with a message of one line.
     """
     earlier = read_results(options.out)
     found: dict[str, FigureResult] = {}
@@ -54,7 +54,7 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
 
 @contextmanager
 def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
-    """Note start, duration and machine of the figures of which anything is computed meanwhile."""
+    """Record start, duration and machine of those figures whose records change within the ``with`` block."""
     before = {figure.name: _state(figure, out) for figure in figures}
     known = read_runs(out)
     began, begun_s = this_moment(), time.monotonic()
@@ -82,7 +82,7 @@ def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
 
 
 def _state(figure: Figure, out: Path) -> tuple[int, int] | None:
-    """Of the figure's records: another one once they have been written anew; None without any."""
+    """Return a token that changes whenever the figure's records are rewritten; None if there are none."""
     try:
         found = figure_file(out, figure.name, ".parquet").stat()
     except FileNotFoundError:
@@ -97,10 +97,10 @@ def _publish(
     options: Options,
     progress: Progress,
 ) -> list[FigureResult]:
-    """Judge every figure beside the others of the folder, draw it, and write everything but the records.
+    """Judge every figure together with the others of the folder, draw it, and write all but the records.
 
-    Earlier figures of the folder whose bands are others now are drawn anew, so that bands do not depend on
-    the order in which figures are replayed.
+    Earlier figures of the folder whose bands have changed are redrawn, so that bands do not depend on the
+    order in which figures are replayed.
     """
     together = {one.name: one for one in (*earlier, *results)}
     judged = []
@@ -132,9 +132,9 @@ def _publish(
 
 
 def bands_beside(result: FigureResult, together: Iterable[FigureResult]) -> list[Band]:
-    """The bands that a result of the folder predicts of this one, and those that it predicts of others.
+    """Return the bands that results of the folder predict for this one, and those it predicts for others.
 
-    Bands are what the same version of the program predicts in virtual time, of such replays alone.
+    Bands come from, and apply to, replays in virtual time by the same version of the program only.
     """
     of_others = [band for band in result.bands if band.figure != result.name]
     if result.mode != "virtual":
@@ -150,14 +150,14 @@ def bands_beside(result: FigureResult, together: Iterable[FigureResult]) -> list
 
 
 def promised(result: FigureResult) -> list[GuaranteeResult]:
-    """The guarantees; where Open vSwitch forwards, none is promised."""
+    """Return the guarantees of a result; where Open vSwitch forwarded frames, none of them is promised."""
     if not result.switched_by_open_vswitch:
         return result.guarantees
     return [one.model_copy(update={"verdict": "not promised"}) for one in result.guarantees]
 
 
 def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[ClaimResult]:
-    """The claims as judged; where Open vSwitch forwarded, that is why one does not hold."""
+    """Return the claims; where Open vSwitch forwarded frames, give that as the reason for those that fail."""
     if not result.switched_by_open_vswitch:
         return list(claims)
     return [
@@ -167,7 +167,7 @@ def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[C
 
 
 def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:
-    """The pictures, several at a time, and the report with them."""
+    """Draw and write the pictures, several at a time, then write the report with them."""
     drawn: dict[str, pictures.Drawn] = {}
     for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
         figure = results[place].name

@@ -178,7 +178,7 @@ def serve(
 
 
 class _AdmissionOptions(NamedTuple):
-    """What only an admission scheme is told, as it was given."""
+    """Options for admission schemes only, as given on the command line; None where left out."""
 
     scheme: SchemeName | None
     allocation: str | None
@@ -192,7 +192,7 @@ class _AdmissionOptions(NamedTuple):
 
 
 class _Granted(NamedTuple):
-    """Who grants flows, and what the program has to know of it."""
+    """What grants flows, and the settings that follow from that choice."""
 
     granting: AdmissionGranting | SlotGranting
     options: dict[str, str]
@@ -242,7 +242,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
 
 
 def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, object]) -> _Granted:
-    """Raises `InputError` for any of the `others`: options that a schedule decides."""
+    """Grant slots of a schedule. Raises `InputError` if any of the `others`, which do not apply, is given."""
     for name, value in others.items():
         if value is not None:
             raise InputError(

@@ -28,7 +28,7 @@ from loko.document import InputError
 _PAGE: Final = ROOT / "docs" / "evidence.md"
 _RESULT: Final = "evidence.json"
 _COPY: Final = ROOT / "docs" / "measurements" / _RESULT
-"""What the page was made of."""
+"""Copy of the result from which the page was made."""
 _LINE_EVERY_S: Final = 30
 
 
@@ -88,7 +88,7 @@ def _count(text: str) -> int:
 
 
 def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
-    """Carry out what is missing and write the result; false if a guarantee was broken."""
+    """Carry out missing trials and write the result; return False if a guarantee was broken."""
     head: dict[str, object] = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
     begin_s = time.monotonic()
     with alone_in(out):
@@ -115,7 +115,7 @@ def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out
 
 
 def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
-    """Add the attacks to the result, and write the page; the exit status."""
+    """Add the attacks to the result, and write the page; return the exit status."""
     print("attacking full switches ...", file=sys.stderr)
     found = json.loads((out / _RESULT).read_text(encoding="utf-8"))
     found["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), workers)
@@ -130,7 +130,7 @@ def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
 
 
 class _Tell:
-    """Progress: a bar on a terminal, else a line now and then."""
+    """Shows progress: by a bar on a terminal, else by a line now and then."""
 
     def __init__(self) -> None:
         self._bar = terminal_bar()

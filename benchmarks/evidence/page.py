@@ -1,4 +1,4 @@
-"""docs/evidence.md from a campaign's JSON. No number on it is typed by hand."""
+"""Write docs/evidence.md from a campaign's JSON. No number on the page is typed by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TEMPLATE: Final = Path(__file__).parents[1] / "templates" / "evidence.md"
 
 
 def page(found: dict[str, Any]) -> str:
-    """The page of a result."""
+    """Return the text of the page for a result."""
     total, attacks = found["total"], found["attacks"]
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         packets=_count(total["packets"]),
@@ -122,7 +122,7 @@ def _too_many(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
 
 
 def _released(rows: list[dict[str, Any]]) -> str:
-    """One row for each pause: newcomers and damage under the rule, then under the one that forgets."""
+    """Return a table with a row per pause: new flows and damage with the rule, then without it."""
     pairs = zip(
         (row for row in rows if not row["forgets"]), (row for row in rows if row["forgets"]), strict=True
     )

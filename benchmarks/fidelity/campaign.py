@@ -1,4 +1,4 @@
-"""Every switch at every corner in one run. What is there already is not measured again."""
+"""Measure every switch at every corner. Existing results are reused."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ GOAL_CLOSER: Final = 20.0
 
 _QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 _CURVE: Final = 200
-"""Points of a distribution that are kept for its picture."""
+"""Number of points of a distribution that are kept for its picture."""
 _ATTEMPTS: Final = 2
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Measure what is missing in `folder`, and sum everything up. Raises `BenchmarkError`.
+    """Measure what is missing in `folder` and return a summary. Raises `BenchmarkError`.
 
-    `tell` gets a line of progress now and then.
+    `tell` is called with lines on the progress.
     """
     if os.geteuid() != 0:
         raise BenchmarkError("live switches need root; run as root, or leave the part `fidelity` out")
@@ -44,7 +44,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
     places = few_corners() if quick else corners()
     kinds = systems(build())
     machine = describe()
-    # Another effort or another machine is another comparison.
+    # Results with another effort or from another machine are not comparable.
     key = {"effort": asdict(effort), **{name: machine[name] for name in ("processor", "kernel", "cores")}}
     store = folder / "trials"
     store.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def _measured(kind: System, place: Case, effort: Effort) -> CornerResult:
     device = Device.of(load_profile(PROFILE), place)
     reason: Exception | None = None
     for _ in range(_ATTEMPTS):
-        # Sockets lie in the folder, and their paths are short.
+        # The folder will hold sockets, whose paths must be short.
         with tempfile.TemporaryDirectory(prefix="loko-", dir="/dev/shm") as folder:
             try:
                 with kind.at(place, Path(folder)) as bench:
@@ -86,7 +86,7 @@ def _measured(kind: System, place: Case, effort: Effort) -> CornerResult:
 def summary(
     trials: Sequence[CornerResult], kinds: Sequence[System], *, machine: dict[str, str], quick: bool
 ) -> dict[str, Any]:
-    """All that tables, figures and the page are made from, as plain values."""
+    """Return everything that tables, figures and the page need, as plain values."""
     by_system = {kind.name: [one for one in trials if one.system == kind.name] for kind in kinds}
     return {
         "machine": machine,
@@ -124,7 +124,7 @@ def _pooled(trials: Sequence[CornerResult]) -> dict[str, Any]:
     stalled = [error for one in trials for lone in one.lone for error in lone.stalled_errors_ns]
     sizes = np.sort(np.abs(np.array(errors, dtype=np.int64)))
     places = np.linspace(0, 1, _CURVE)
-    # Denser towards the end, where the distributions differ.
+    # More points in the tail, where the distributions differ.
     shares = np.unique(np.concatenate([places, 1 - 10.0 ** -np.linspace(1, 5, _CURVE)]))
     throughput = [abs(one.overload.error) for one in trials]
     frames = [abs(burst.passed - burst.expected) for one in trials for burst in one.bursts]
@@ -139,7 +139,7 @@ def _pooled(trials: Sequence[CornerResult]) -> dict[str, Any]:
 
 
 def _errors(errors_ns: Sequence[int]) -> dict[str, int]:
-    """Quantiles of the size of errors, in nanoseconds."""
+    """Return quantiles of the absolute errors in nanoseconds."""
     if not errors_ns:
         return {"count": 0, **dict.fromkeys(_QUANTILES, 0)}
     sizes = np.abs(np.array(errors_ns, dtype=np.int64))

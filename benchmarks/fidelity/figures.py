@@ -1,4 +1,4 @@
-"""Pictures of the comparison."""
+"""Draw the results of the comparison."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 COLOURS: Final = {"virtual": "#7f7f7f", "live": "#1f77b4", "twin": "#ff7f0e", "mininet": "#d62728"}
 _MARKERS: Final = {"virtual": "x", "live": "o", "twin": "s", "mininet": "^"}
 _FLOOR_US: Final = 1e-3
-"""A nanosecond: what is less is drawn here."""
+"""Smaller values are drawn here: a nanosecond."""
 _FLOOR_PERCENT: Final = 1e-3
 
 
 def draw(found: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw everything as SVG and PNG; gives the paths of the SVG files."""
+    """Draw all pictures as SVG and PNG; return the paths of the SVG files."""
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {
         "fidelity-processing": _processing,
@@ -37,7 +37,7 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def _processing(found: dict[str, Any]) -> Figure:
-    """Distribution of the processing time's error, from the median into the tail."""
+    """Draw the distribution of the processing time's error, from the median into the tail."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
     for name, system in found["systems"].items():
@@ -60,7 +60,7 @@ def _processing(found: dict[str, Any]) -> Figure:
 
 
 def _corners(found: dict[str, Any]) -> Figure:
-    """Median and 99 % of the processing time's error at each corner."""
+    """Draw median and 99 % quantile of the processing time's error at each corner."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     axes = figure.add_subplot()
     names = _names(found)
@@ -85,7 +85,7 @@ def _corners(found: dict[str, Any]) -> Figure:
 
 
 def _throughput_and_buffer(found: dict[str, Any]) -> Figure:
-    """Errors of throughput and of the number of frames of a burst that pass, at each corner."""
+    """Draw the errors of throughput and of the number of frames that pass in a burst, at each corner."""
     figure = Figure(figsize=(9, 8), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     names = _names(found)

@@ -1,7 +1,7 @@
-"""Pictures of results, as the paper draws them: the same result gives the same bytes.
+"""Draw results as the paper does. The same result always gives the same bytes.
 
-`canvas` is what all share; `sweep` and `table` draw results of these kinds, `chart` every other kind's, panel
-by panel.
+`canvas` has what all pictures share; `sweep` and `table` draw sweeps and tables, `chart` draws all other
+results, panel by panel.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from evaluation.result import FigureResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """All pictures of a result."""
+    """The pictures of one result."""
 
     svg: bytes
     png: bytes
     uncaptioned_svg: bytes
-    """For a page that has title and claims itself."""
+    """Without title and claims, for a page that has them itself."""
 
 
 def draw(result: FigureResult) -> Drawn:
-    """Draw a result in every way."""
+    """Draw all pictures of a result."""
     return Drawn(svg=svg(result), png=png(result), uncaptioned_svg=svg(result, captioned=False))
 
 
 def svg(result: FigureResult, *, captioned: bool = True) -> bytes:
-    """The picture as SVG, without date and with reproducible identifiers.
+    """Draw a result as SVG, without date and with reproducible identifiers.
 
-    `captioned`: with title and claims, so that it can stand alone.
+    If `captioned`, the picture has title and claims, so that it can stand alone.
     """
     return _save(result, "svg", captioned=captioned, dpi=160, metadata={"Date": None, "Creator": None})
 
 
 def png(result: FigureResult) -> bytes:
-    """The picture as PNG, 160 dots per inch."""
+    """Draw a result as PNG with 160 dots per inch."""
     return _save(result, "png", captioned=True, dpi=160, metadata={"Software": None})
 
 

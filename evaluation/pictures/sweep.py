@@ -1,4 +1,4 @@
-"""Pictures of sweeps, as the paper draws them (section 6.1)."""
+"""Draw sweeps as the paper does (section 6.1)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from evaluation.result import (
 
 _FLOOR: Final = "#000000"
 _CARETS: Final = 0.965
-"""Where carets stand below the upper edge, of its height: no delay, guarantee or loss reaches so far."""
+"""Height of carets as a fraction of the plot's: above every delay, guarantee and loss."""
 _BAND_LOOKS: Final[Mapping[str, dict[str, Any]]] = {
     LOSS_PERCENT: {"facecolor": SECOND, "alpha": 0.16},
     MEDIAN_MS: {"facecolor": "#d97706", "alpha": 0.22},
@@ -50,11 +50,11 @@ _BAND_NAMES: Final = {LOSS_PERCENT: "band of the loss", MEDIAN_MS: "band of the 
 _PLOT_INCHES: Final = 3.7
 _ROW_INCHES: Final = 0.65
 _ROWS_LEFT: Final = 0.2
-"""Of a picture of one point, whose flows are rows with texts before them."""
+"""Left end of a plot of a single point, whose flows are rows with texts on their left."""
 
 
 def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
-    """Boxes of delay beside guarantee and floor, with the loss on a second axis (section 6.1)."""
+    """Draw boxes of delays with guarantee and floor, and the loss on a second axis (section 6.1)."""
     if len(result.series[0].points) == 1:
         return _draw_one_point(result, captioned)
     legend = _legend(result)
@@ -96,7 +96,7 @@ def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
 
 
 def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
-    """What a sweep of one point has to say: a lying box for each flow, and beside it the loss in words."""
+    """Draw a sweep of a single point: a horizontal box for each flow, with its loss as text."""
     legend = _bounds_legend(result)
     width_inches = (RIGHT - _ROWS_LEFT) * WIDTH_INCHES
     head_inches = legend_inches(legend, width_inches)
@@ -183,7 +183,7 @@ def _statistics(point: PointResult) -> dict[str, Any]:
 
 
 def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
-    """Guarantee and floor, as far as there are any, with their looks."""
+    """Return guarantee and floor, where the result has them, with their line styles."""
     bounds: list[tuple[float, dict[str, Any]]] = []
     if result.guarantee_ms is not None:
         bounds.append((result.guarantee_ms, {"color": REFERENCE, "linewidth": 1.3, "zorder": 1}))
@@ -193,13 +193,13 @@ def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
 
 
 def _end_of_delays(result: FigureResult) -> float:
-    """Where the delay axis ends: beyond every delay and the guarantee."""
+    """Return the upper end of the delay axis: above every delay and the guarantee."""
     delays = [point.delay_ms.max or 0.0 for one in result.series for point in one.points]
     return 1.1 * max([*delays, result.guarantee_ms or 0.0]) or 1.0
 
 
 def _printed(result: FigureResult) -> list[Printed]:
-    """What the paper prints at values of x that were replayed."""
+    """Return the paper's values at those x that were replayed."""
     there = {point.x for point in result.series[0].points}
     return [one for one in result.printed if one.x in there]
 
@@ -209,7 +209,7 @@ def _printed_losses(marks: Sequence[Printed]) -> list[tuple[float, float]]:
 
 
 def _onsets(axes: Axes, marks: Sequence[Printed], places: Mapping[float, int]) -> None:
-    """Where the paper sees something begin: a caret at the upper edge, and a line behind the boxes."""
+    """Mark where the paper sees something begin, by a caret at the top and a line behind the boxes."""
     for one in marks:
         if one.x is None or one.value is not None:
             continue
@@ -219,7 +219,10 @@ def _onsets(axes: Axes, marks: Sequence[Printed], places: Mapping[float, int]) -
 
 
 def _printed_look(one: Printed) -> dict[str, Any]:
-    """A diamond for a number; a caret for an onset, hollow where it is that of late packets."""
+    """Return the marker of a paper's value: a diamond for a number, a caret for an onset.
+
+    The caret is hollow for an onset of late packets.
+    """
     if one.value is not None:
         return dict(PRINTED_NUMBER)
     face = "white" if one.finding.startswith("late") else PAPER
@@ -227,7 +230,7 @@ def _printed_look(one: Printed) -> dict[str, Any]:
 
 
 def _bands(result: FigureResult) -> dict[str, Band]:
-    """The bands at the values of x that were replayed, by what they are of; none at a single one."""
+    """Return the bands by finding, limited to x that were replayed; a band needs at least two of them."""
     there = {point.x for point in result.series[0].points}
     found = {}
     for finding, band in beside(result).bands.items():
@@ -241,7 +244,7 @@ def _bands(result: FigureResult) -> dict[str, Band]:
 def _band(
     axes: Axes, band: Band, places: Mapping[float, int], scale: Transform, look: dict[str, Any]
 ) -> None:
-    """Between least and most at each place, behind the boxes; `scale` is that of the band's axis."""
+    """Draw a band behind the boxes; `scale` is the transform of the band's axis."""
     at = [places[x] for x in band.x]
     axes.fill_between(at, band.least, band.most, transform=scale, linewidth=0, zorder=0.4, **look)
 
@@ -249,9 +252,9 @@ def _band(
 def _loss(
     axes: Axes, series: Sequence[Series], printed: Sequence[tuple[int, float]], band: Band | None
 ) -> None:
-    """Loss of all flows together: empty bullets where no packet was lost, filled ones where some were.
+    """Draw the loss of all flows together: hollow bullets where no packet was lost, filled ones elsewhere.
 
-    `printed`: places and losses in per cent that the paper prints.
+    `printed` has the places and values, in per cent, of losses that the paper prints.
     """
     other = axes.twinx()
     other.spines["right"].set_color(SECOND)
@@ -279,7 +282,7 @@ def _loss(
 
 
 def _loss_axis(highest: float) -> float:
-    """The end of the loss axis: the next of 1, 2, 5 times a power of ten with some air above."""
+    """Return the end of the loss axis: the next 1, 2 or 5 times a power of ten, with some room above."""
     for power in (0.0001, 0.001, 0.01, 0.1, 1, 10, 100):
         for step in (1, 2, 5):
             if 1.08 * highest <= step * power and highest > 0:
@@ -302,7 +305,7 @@ def _legend(result: FigureResult) -> list[Any]:
 
 
 def _bounds_legend(result: FigureResult) -> list[Any]:
-    """What stands for guarantee, floor and the marks of a box."""
+    """Return the legend entries of guarantee, floor and the marks of a box."""
     labels = []
     if result.guarantee_ms is not None:
         labels.append(f"guarantee {result.guarantee_ms:.2f} ms")

@@ -1,4 +1,4 @@
-"""From an admission figure's document to its rows, findings and picture."""
+"""Produce admission figures: rows, findings and picture."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from loko.service_curve import SwitchService, service_curve
 
 _RUNS_PER_TASK: Final = 125
 _USABLE_PERCENT: Final = 90.0
-"""A path is usable if less than this part of the requests for it is refused."""
+"""A path length is usable if a smaller share of its requests is refused."""
 
 Rows = Sequence[RunRow]
 
 
 def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """All runs of all schemes and path lengths. Raises `InputError`."""
+    """Carry out all runs of all schemes and path lengths. Raises `InputError`."""
     hops = figure.quick.hops if options.quick else figure.hops
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
     others = min(runs, figure.runs_of_others or runs)
@@ -81,7 +81,7 @@ def _use_findings(
     hops: Sequence[int],
     service: SwitchService,
 ) -> dict[str, float]:
-    """Of the first scheme."""
+    """Return the findings on the use of switches by the first scheme."""
     series = next(iter(by_place))[0]
     largest = max(row.largest_rate_use_percent for row in rows)
     refused_rate = sum(row.refused_for_rate for row in rows)
@@ -128,7 +128,7 @@ def _accepted_findings(
 def _table(
     figure: AdmissionFigure, by_place: Mapping[tuple[Series, int], Rows], hops: Sequence[int]
 ) -> TableResult:
-    """For each reservation and path length: flows, times as many as the first scheme's, guarantees."""
+    """Return, for each reservation and path length, flows, their ratios to the first scheme's, guarantees."""
     schemes = [*figure.schemes, *figure.further_schemes]
     guaranteed = [scheme for scheme in schemes if scheme not in CEILINGS]
     columns = ["reserved for", "hops", *schemes]
@@ -173,7 +173,7 @@ _S_TO_OPTIMISE: Final = 1.0
 
 
 def _estimate_s(figure: AdmissionFigure) -> dict[str, float]:
-    """On one core."""
+    """Estimate the time on one core."""
     seconds, hops = 2.0, len(figure.hops)
     for number, (scheme, _) in enumerate(figure.series):
         runs = figure.runs_of_others or figure.runs if number else figure.runs

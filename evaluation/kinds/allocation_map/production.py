@@ -1,4 +1,4 @@
-"""Maps of allocations: computed, not replayed."""
+"""Produce maps of allocations, which are computed, not replayed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loko.service_curve import service_curve
 from loko.split import split
 
 _KB: Final = 1024
-"""Bytes of what table 2 calls a kB."""
+"""Bytes per kB as table 2 uses the unit."""
 
 Cells = Mapping[tuple[int, int], Allocation]
 """Allocations by entries and frame size."""
@@ -32,7 +32,7 @@ _RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
 
 
 def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Allocate for every cell. Raises `InputError` if the profile gives no worst case."""
+    """Compute the allocation of every cell. Raises `InputError` if the profile gives no worst case."""
     cells = allocations(figure, figure.allocation)
     findings = _findings(cells)
     if figure.split is not None:
@@ -54,7 +54,7 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
 
 
 def allocations(figure: AllocationMap, scheme: str) -> Cells:
-    """The allocation of every cell under a scheme."""
+    """Return the allocation of every cell under a scheme."""
     profile = load_profile(figure.profile)
     if figure.as_printed:
         profile = profile.with_exact_clocks()
@@ -105,7 +105,7 @@ def _findings(cells: Cells) -> dict[str, float]:
 
 
 def _split_findings(cells: Cells, ratio: float) -> dict[str, float]:
-    """What equation 8 leaves to the flows of section 6.1, which share a cell's burst (section 6.1.1)."""
+    """Return findings on the bursts that equation 8 gives the flows of section 6.1 in each cell."""
     shares = {place: split(cell, ratio=ratio) for place, cell in cells.items()}
     found = {"infeasible_cells_of_four_flows": float(sum(not one.feasible for one in shares.values()))}
     for (entries, size), one in shares.items():
@@ -116,7 +116,7 @@ def _split_findings(cells: Cells, ratio: float) -> dict[str, float]:
 
 
 def _differences(cells: Cells, others: Cells) -> dict[str, float]:
-    """How much larger the burst and smaller the rate is than the other scheme's, at the least."""
+    """Return the least gain of burst and the least loss of rate over the other scheme."""
     both = [(cells[place], other) for place, other in others.items() if other.feasible]
     return {
         "least_gain_of_burst_bytes": min(one.max_burst_bytes - two.max_burst_bytes for one, two in both),

@@ -1,7 +1,7 @@
-"""From an attack's document to its rows, findings and picture.
+"""Produce attacks: rows, findings and picture.
 
-No points of `evaluation.replay`: what is sent next depends on what hurt before. A search is a task, and the
-runner of figures carries each pattern.
+This does not use points of `evaluation.replay`, as each pattern depends on the damage that earlier ones did.
+A search is one task; the runner of figures sends each of its patterns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Task = tuple[AttackFigure, Attacked, Effort, int]
 
 
 def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Attack every scheme. Raises `InputError` or `RunError` in one line."""
+    """Attack every scheme. Raises `InputError` or `RunError`."""
     effort = figure.quick if options.quick else figure.effort
     tasks = [(figure, one, effort, options.seed) for one in figure.schemes]
     progress.begin(len(tasks), 0, "schemes")
@@ -78,9 +78,9 @@ def _findings(key: str, done: Attack) -> Iterator[tuple[str, float]]:
 
 
 def _guarantee(figure: AttackFigure, attacked: Attacked, done: Attack) -> GuaranteeResult:
-    """Of the worst pattern of each search, and of all that the paper's generator sent.
+    """Judge the guarantee by the worst pattern of each search and all that the paper's generator sent.
 
-    A flow of the generator that was late counts as one packet: how many there were is not recorded.
+    A late flow of the generator counts as one late packet, as the number of late packets is not recorded.
     """
     worst = (done.adversary.damage, done.scattered.damage)
     return guarantee_of_packets(
@@ -156,7 +156,7 @@ _S_PER_GENERATION: Final = 0.15
 
 
 def _estimate_s(figure: AttackFigure) -> dict[str, float]:
-    """On one core: each scheme is searched twice."""
+    """Estimate the time on one core; each scheme is searched twice."""
     return {"virtual": 2 * _S_PER_GENERATION * figure.effort.generations * len(figure.schemes)}
 
 

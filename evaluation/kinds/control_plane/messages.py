@@ -28,7 +28,7 @@ _STAR: Final = "*"
 
 
 def compute_messages(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing; one box a message. Raises `InputError` or `RunError`."""
+    """Measure missing samples; draw one box per message. Raises `InputError` or `RunError`."""
     subjects = tuple(messages())
     samples, late = measured(figure, options, progress, tuple(one.key for one in subjects))
     times = times_of(samples)

@@ -1,4 +1,4 @@
-"""The replay of deployments: each system on the lab in turn, run after run."""
+"""Replay deployments: each system on the lab in turn, run after run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from evaluation.replay.point import Point, carriage, seed_of
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
 
 _KEPT_PACKETS: Final = 4_000_000
-"""About so many packets of a system at most are kept as rows; all are counted."""
+"""Approximate limit on a system's packets that are kept as rows; all packets are counted."""
 
 
 def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Deploy every system. Raises `InputError` or `RunError` in one line."""
+    """Deploy and replay every system. Raises `InputError` or `RunError`."""
     runs, seconds = figure.scale(options)
     senders = options.senders.of(figure.senders)
     systems = [
@@ -112,13 +112,13 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
 
 
 def _chosen(figure: Deployment, options: Options) -> Sequence[System]:
-    """The systems that are run; with ``--points admitted`` only Loko, if the figure has it."""
+    """Return the systems to run: with ``--points admitted`` only Loko, if the figure has it."""
     admitted = [system for system in figure.systems if isinstance(system, LokoSystem)]
     return admitted if admitted and options.points == "admitted" else figure.systems
 
 
 def _series(figure: Deployment, systems: Sequence[Deployed], tallies: Sequence[Tally]) -> list[Series]:
-    """The observed flows, a box for each system by its place. Only Loko's guarantee is ours to keep."""
+    """Return the observed flows with a box for each system. Only Loko's guarantee is ours to keep."""
     return [
         Series(
             label=ends.label,

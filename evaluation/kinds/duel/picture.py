@@ -1,4 +1,4 @@
-"""The picture of a duel: a column for each lab, the same panels in each."""
+"""The chart of a duel: one column of panels for each lab."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chart(
     findings: Mapping[str, float],
     over_guarantee: Mapping[tuple[str, str], BoxStatistics],
 ) -> Chart:
-    """Panels of findings; boxes of delays over guarantees by keys of arena and system."""
+    """Return the chart; `over_guarantee` has boxes of delays over guarantees, by keys of arena and system."""
     rows = [
         [
             _accepted(figure, arena, effort.rates_kbps, findings),

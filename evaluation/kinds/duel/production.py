@@ -1,4 +1,4 @@
-"""From a duel's document to its rows, findings, table and picture."""
+"""Produce duels: rows, findings, table and picture."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from loko.document import InputError
 from loko.lab import load_lab
 
 _HEADERS_BYTES: Final = 14 + 20 + 8 + 4
-"""Of a UDP frame, with its FCS: what is no payload."""
+"""Bytes of a UDP frame other than its payload, including the FCS."""
 
 
 class Question(NamedTuple):
-    """What a system accepts of flows of this rate."""
+    """The question of how many flows of a rate a system accepts."""
 
     figure: DuelFigure
     arena: Arena
@@ -35,14 +35,14 @@ class Question(NamedTuple):
 
 
 def answer(question: Question) -> tuple[Promised, ...]:
-    """What it accepts. Raises `InputError`."""
+    """Return the flows that the system accepts. Raises `InputError`."""
     figure, arena, contender, rate_kbps = question
     lab = load_lab(arena.lab)
     return accepted(figure, contender, lab, requests(figure, arena, lab, rate_kbps))
 
 
 def scenarios_of(figure: DuelFigure, effort: Effort) -> list[Scenario]:
-    """Everything that is done to each system."""
+    """Return the scenarios that each system goes through."""
     return [
         Scenario("none"),
         *(Scenario("rogue", times) for times in effort.rogue_times),
@@ -53,30 +53,30 @@ def scenarios_of(figure: DuelFigure, effort: Effort) -> list[Scenario]:
 
 @dataclass(frozen=True, kw_only=True)
 class Duel:
-    """All that was found."""
+    """All results of a duel."""
 
     figure: DuelFigure
     effort: Effort
     answers: Mapping[tuple[str, str, float], tuple[Promised, ...]]
-    """By keys of arena and system, and the rate of the flows."""
+    """Accepted flows by keys of arena and system and the rate of the flows in kbit/s."""
     replays: Mapping[tuple[str, str, Scenario], Carried]
-    """By keys of arena and system."""
+    """Results of replays by keys of arena and system and the scenario."""
 
     def flows(self, arena: Arena, contender: Contender, rate_kbps: float) -> int:
-        """How many flows of this rate the system accepts."""
+        """Return how many flows of this rate the system accepts."""
         return len(self.answers[arena.key, contender.key, rate_kbps])
 
     def promised(self, arena: Arena, contender: Contender) -> tuple[Promised, ...]:
-        """Those whose frames are replayed."""
+        """Return the accepted flows that are replayed."""
         return self.answers[arena.key, contender.key, self.figure.rate_kbps]
 
     def rows(self, arena: Arena, system: str, scenario: Scenario, role: str = "other") -> list[FlowRow]:
-        """What became of the flows of this role."""
+        """Return the results of the flows with this role."""
         return [row for row in self.replays[arena.key, system, scenario].rows if row.role == role]
 
 
 def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Ask every system, then replay. Raises `InputError` or `RunError` in one line."""
+    """Request the flows from every system, then replay. Raises `InputError` or `RunError`."""
     effort = figure.quick if options.quick else figure.scale
     rates = sorted({*effort.rates_kbps, figure.rate_kbps})
     fights = [(arena, contender) for arena in figure.arenas for contender in figure.contenders]
@@ -157,13 +157,13 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
 
 
 def late_or_lost_percent(rows: Sequence[FlowRow]) -> float:
-    """Of all frames of these flows, those that did not arrive within their guarantees."""
+    """Return the share of these flows' frames that did not arrive within their guarantees, in per cent."""
     frames = sum(row.frames for row in rows)
     return 100 * sum(row.lost + row.late for row in rows) / frames if frames else 0.0
 
 
 def _jitter_ms(rows: Sequence[FlowRow]) -> float:
-    """The most by which two frames of one flow differ."""
+    """Return the largest difference between the delays of two frames of one flow."""
     return max((row.max_delay_ns - row.min_delay_ns for row in rows), default=0) / 1e6
 
 
@@ -216,7 +216,10 @@ def _of_best_effort(duel: Duel, arena: Arena, system: str) -> Iterator[tuple[str
 
 
 def _guarantee(duel: Duel, arena: Arena, contender: Contender) -> GuaranteeResult:
-    """Where everybody does as promised. Our buckets allow for clocks that are off, slots do not."""
+    """Judge the guarantee where all senders conform; for our buckets, also with a drifting clock.
+
+    Our buckets allow for drift, slots do not.
+    """
     rows = duel.rows(arena, contender.key, Scenario("none"))
     flows = [row.flow for row in rows]
     if contender.ours and contender.system == "admission":
@@ -260,7 +263,7 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
 
 _S_PER_REPLAY: Final = 3.0
 _S_PER_ANSWER: Final = 2.0
-"""Both of a lab and a system, on two cores."""
+"""Times for one lab and one system, on two cores."""
 
 
 def _estimate_s(figure: DuelFigure) -> dict[str, float]:
@@ -270,4 +273,4 @@ def _estimate_s(figure: DuelFigure) -> dict[str, float]:
 
 
 KIND: Final = Kind(document=DuelFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS)
-"""In virtual time only."""
+"""Duels; in virtual time only."""

@@ -1,4 +1,4 @@
-"""Measures the integrated switch alone, and compares it with the two other elements of the pipeline."""
+"""Measure the integrated switch alone and compare it with the two other elements of the pipeline."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _FASTEST: Final = Table(
     used_entry=UsedEntry.FIRST,
     priorities=Priorities.INCREASING,
 )
-"""The case in which the CPU is fastest."""
+"""The table with which the CPU is fastest."""
 _CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)
 
 ByLength = Mapping[int, NDArray[np.int64]]
 
 
 def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing; compare. Raises `InputError` or `RunError`."""
+    """Measure missing samples and compare. Raises `InputError` or `RunError`."""
     count = figure.quick.samples if options.quick else figure.samples
     samples = measure(figure, options, progress, partial(parts, count), samples=count)
     times = is_time.times_ns(samples)
@@ -71,19 +71,22 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
 
 
 def range_ns(form: str) -> tuple[float, float] | None:
-    """Between what p_IS lies by the profile; None if it states no range. Raises `InputError`."""
+    """Return the profile's range of p_IS in ns; None if it states none. Raises `InputError`."""
     stated = load_profile(form).integrated_switch.transit_ps.range
     return None if stated is None else (stated[0] / _PS_PER_NS, stated[1] / _PS_PER_NS)
 
 
 def parts(samples: int) -> list[Part]:
-    """The integrated switch alone, and the board where its CPU is fastest."""
+    """Return the parts to measure: the integrated switch alone, and the board with its fastest table."""
     every = campaign.parts((is_time.PROCEDURE, dp_time.PROCEDURE), samples=samples)
     return [part for part in every if part.key in {is_time.ALONE, _CPU_PART}]
 
 
 def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparison]:
-    """Also for the frame of footnote 1: p_IS does not depend on the length, and p_FX is linear in it."""
+    """Compare rates by frame length, including the frame of footnote 1, whose times are extrapolated.
+
+    p_IS does not depend on the length, and p_FX is linear in it.
+    """
     longest = {size: float(one.max()) for size, one in times.items()}
     shortest = {size: float(one.min()) for size, one in p_fx.items()}
     slope, offset = np.polyfit(list(shortest), list(shortest.values()), 1)
@@ -115,7 +118,7 @@ def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -
 def _findings_of_range(
     reach: tuple[float, float] | None, shortest_bytes: int, wire: Wire
 ) -> dict[str, float]:
-    """The range, and the paper's argument at its upper end, for the shortest frame and that of footnote 1."""
+    """Return the profile's range, and the paper's ratios at its upper end for the two shortest frames."""
     if reach is None:
         return {}
     at_longest = compare(dict.fromkeys((FOOTNOTE_BYTES, shortest_bytes), reach[1]), {}, wire)
@@ -137,7 +140,7 @@ def _row(size: int, one: Comparison) -> list[str | float]:
 
 
 def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> Chart:
-    """Boxes of what was measured, and behind them between what p_IS lies by the profile."""
+    """Return boxes of the measured times, with the profile's range of p_IS behind them."""
     panel = BoxPanel(
         x=ChartAxis(label="packet size [byte]"),
         y=ChartAxis(label="processing time of the integrated switch [us]"),

@@ -1,4 +1,4 @@
-"""Measures the maximum throughput and compares it with equations 5 and 6 (section 3.4.2, figure 12b)."""
+"""Measure the maximum throughput and compare it with equations 5 and 6 (section 3.4.2, figure 12b)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from loko.scenario import Scenario
 
 _MBPS: Final = 1e6
 _RESOLVED_BPS: Final = throughput.PAPER_PRECISION_BPS / 0.06
-"""From here on the paper's resolution is below the 6 % that it claims."""
+"""Rate from which the paper's resolution is finer than the 6 % that it claims."""
 _COLUMNS: Final = [
     "match",
     "priorities",
@@ -46,23 +46,23 @@ _COLUMNS: Final = [
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One case: what was measured and what the equations say."""
+    """One case: the measured throughput, and the results of the equations."""
 
     table: Table
     frame_bytes: int
     measured_bps: float
     by_paper_bps: float
-    """Measured as precisely as the paper did."""
+    """Measured with the paper's precision."""
     equation_5_bps: float
     equation_6_bps: float
 
     def error_percent(self, computed_bps: float) -> float:
-        """How far a computed throughput is from the measured one."""
+        """Return the relative error of a computed throughput in per cent."""
         return 100 * (computed_bps / self.measured_bps - 1)
 
 
 def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing, compare it."""
+    """Measure missing samples and compare."""
     samples = figure.quick.samples if options.quick else figure.samples
     cases = figure.cases(quick=options.quick)
     found = measure(
@@ -86,7 +86,7 @@ def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> 
 
 
 def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) -> list[Part]:
-    """Processing times and maximum throughput of the tables of section 3.4.2 with so many entries."""
+    """Return the parts to measure: processing times and maximum throughput of tables of these sizes."""
     tables = [table for table in throughput.throughput_tables() if table.entries in entries]
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     times = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
@@ -107,7 +107,7 @@ def _key(table: Table, size: int) -> Key:
 
 
 def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparison]:
-    """Each case with what the equations make of its mean processing time."""
+    """Yield each case with the equations' results for its mean processing time."""
     for table in cases.tables():
         for size in cases.frame_bytes:
             p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][size].mean())

@@ -1,4 +1,4 @@
-"""Sweeps the input rate beyond the maximum (section 3.4.2, figure 12a)."""
+"""Sweep the input rate beyond the maximum throughput (section 3.4.2, figure 12a)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from loko.scenario import Scenario
 
 _MBPS: Final = 1e6
 _SAMPLES: Final = 100
-"""Lone frames for the processing time in equation 6."""
+"""Single frames that give the processing time in equation 6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Line:
 
     @property
     def beyond(self) -> NDArray[np.bool_]:
-        """Where more goes in than can come out."""
+        """Mask of the input rates clearly above the maximum."""
         return self.input_mbps > (1 + 2 * throughput.FINE_PRECISION) * self.maximum_mbps
 
     @property
     def within(self) -> NDArray[np.bool_]:
-        """Where all that goes in should come out."""
+        """Mask of the input rates clearly below the maximum, at which nothing should be lost."""
         return self.input_mbps < (1 - throughput.FINE_PRECISION) * self.maximum_mbps
 
 
@@ -75,7 +75,7 @@ def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Out
 
 
 def parts_for(tables: tuple[Table, ...], frame_bytes: int, rates_bps: tuple[int, ...]) -> list[Part]:
-    """Processing times, the maximum, and each rate of the sweep, for each of the tables."""
+    """Return the parts to measure: for each table processing times, the maximum, and each rate."""
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     times = campaign.parts((dp_time.PROCEDURE,), samples=_SAMPLES, scenario=Scenario())
     found = [part for part in times if part.key in wanted]

@@ -1,4 +1,4 @@
-"""The replay of flows by path length: all of them at a time, run after run."""
+"""Replay flows of all path lengths at the same time, run after run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODES: Final[dict[str, str]] = {
 
 
 def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Carry the admitted flows. Raises `InputError` or `RunError` in one line."""
+    """Replay the admitted flows. Raises `InputError` or `RunError`."""
     runs, seconds = figure.scale(options)
     senders = options.senders.of(figure.senders)
     admitted = admit_paths(figure, options.seed, senders)
@@ -88,7 +88,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
 
 
 def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:
-    """Largest delay over the guarantee, of packets that no stall of the host has met."""
+    """Return the largest ratio of delay to guarantee among packets that no stall of the host affected."""
     mine = (records.flow == length) & (records.received_ns != LOST)
     sent, received = records.sent_ns[mine], records.received_ns[mine]
     delays = (received - sent)[~stalled(sent, received, records.host.stalls)]
@@ -117,7 +117,7 @@ def _findings(
 
 
 def _chart(admitted: AdmittedPaths, points: list[PointResult], mode: str, how_long: str) -> Chart:
-    """The mode stands above the picture: packets of virtual time say nothing of a machine in real time."""
+    """Return the chart, titled with the mode: results of virtual time say nothing about real time."""
     seen = [point for point in points if point.delay_ms.p50 is not None]
     x = [point.x for point in seen]
     return Chart(

@@ -19,7 +19,7 @@ from loko.device import load_device
 def compute_buffers(
     figure: Predictability, measures: Buffers, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """A panel for each device and length of frames."""
+    """Produce figures 12 to 14: a panel for each device and frame length."""
     ports = measures.quick_ports if options.quick else measures.ports
     tasks = [
         Congested(
@@ -77,7 +77,7 @@ def compute_buffers(
 
 
 def _ratios(figure: Predictability, measures: Buffers, findings: dict[str, float]) -> dict[str, float]:
-    """How many times as much as the second device the first one holds."""
+    """Return the ratios of what the first device holds to what the second one does."""
     first, second = (f"{key(device)}_{measures.frame_bytes[0]}" for device in figure.devices[:2])
     return {
         f"times_{word}": findings[f"{word}_{first}_frames"] / findings[f"{word}_{second}_frames"]

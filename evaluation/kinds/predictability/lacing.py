@@ -18,13 +18,13 @@ from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 
 _QUICK_RATES: Final = 4
-"""A small run takes one of so many rates."""
+"""A replay with ``--quick`` uses each `_QUICK_RATES`-th rate only."""
 
 
 def compute_lace(
     figure: Predictability, measures: Lace, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 7."""
+    """Produce figure 7: received by sent rate."""
     packets = measures.quick_packets if options.quick else measures.packets
     rates = measures.rates.values(_QUICK_RATES if options.quick else 1)
     tasks = [
@@ -82,7 +82,7 @@ def compute_lace(
 def compute_table(
     figure: Predictability, measures: Throughputs, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Table IV."""
+    """Produce table IV: the highest rates without loss."""
     packets = measures.quick_packets if options.quick else measures.packets
     sizes = (FRAME_BYTES[0], FRAME_BYTES[-1])
     tasks = [

@@ -1,4 +1,4 @@
-"""Figures 8 to 10: what switches report of their tables, and what they forward."""
+"""Figures 8 to 10: the entries that switches report, and those by which they forward."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ENTRIES: Final = "entries"
 def compute_divergence(
     figure: Predictability, measures: Divergence, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 8: for each rate and run, what is forwarded, only reported, and ignored."""
+    """Produce figure 8: for each rate and run, the entries sent, reported and forwarded."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed + run, per_s=per_s)
@@ -119,7 +119,7 @@ def compute_divergence(
 def compute_aging(
     figure: Predictability, measures: Aging, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 9a."""
+    """Produce figure 9a: reported and forwarded entries in successive runs on one switch."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
         Filled(
@@ -186,7 +186,7 @@ def compute_aging(
 def compute_alternation(
     figure: Predictability, measures: Alternation, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 9b."""
+    """Produce figure 9b: accepted entries in runs that alternate between two actions."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed, runs=runs)
@@ -231,7 +231,7 @@ def compute_alternation(
 def compute_insertion(
     figure: Predictability, measures: Insertion, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 9c."""
+    """Produce figure 9c: entries over time, with a barrier after each."""
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed) for device in figure.devices
     ]
@@ -283,7 +283,7 @@ def compute_insertion(
 def compute_sizes(
     figure: Predictability, measures: TableSizes, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 10."""
+    """Produce figure 10: table sizes by match and action."""
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed, match=match)
         for device in figure.devices
@@ -297,7 +297,7 @@ def compute_sizes(
     panels: list[Panel] = []
     for device in figure.devices:
         cells = [[float(results[device, match][action]) for action in FIGURE_ACTIONS] for match in MATCHES]
-        # Those that match the port are as many as there are ports, whatever the table holds.
+        # Entries that match the port are limited by the number of ports, not by the table.
         sized = [
             cell
             for match, row in zip(MATCHES, cells, strict=True)

@@ -1,4 +1,4 @@
-"""Figure 5: the times of a flow of high priority, alone and beside flows of low priority."""
+"""Figure 5: processing times of a high-priority flow, alone and beside low-priority flows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARTS: Final = ("alone", *(f"beside {length} bytes" for length in LOW_BYTES))
 def compute_queueing(
     figure: Predictability, measures: PriorityQueueing, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 5, a panel for each switch that has priorities."""
+    """Produce figure 5, with a panel for each switch that has priorities."""
     bursts = measures.quick_bursts if options.quick else measures.bursts
     tasks = [Task(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
     delays = dict(zip(figure.devices, each(queueing, tasks, options, progress), strict=True))
@@ -99,7 +99,7 @@ def _panel(device: str, subject: Subject, found: Delays) -> TimePanel:
 
 
 def _rows(delays: dict[str, Delays]) -> pa.Table:
-    """A row for each frame of high priority."""
+    """Return a table with a row for each high-priority frame."""
     names = [device for device, found in delays.items() for _ in range(len(found.part))]
     every = list(delays.values())
     return pa.table(

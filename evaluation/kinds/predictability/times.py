@@ -38,9 +38,9 @@ _NAMES: Final = {
 }
 _SHORT: Final = {"increasing": "incr.", "decreasing": "decr.", "same": "same"}
 _MOST_BESIDE: Final = 40
-"""Letters of all names of places that find room where two panels are side by side."""
+"""Most characters in all names of places for which two panels fit side by side."""
 _FAST_US: Final = 3.0
-"""Switches whose times stay below have a scale of their own, as in the paper."""
+"""Switches whose times stay below this have their own scale, as in the paper."""
 
 Found = list[tuple[Timed, NDArray[np.int64] | None, Times]]
 
@@ -48,7 +48,7 @@ Found = list[tuple[Timed, NDArray[np.int64] | None, Times]]
 def compute_times(
     figure: Predictability, measures: ProcessingTimes, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figures 2a to 2f."""
+    """Produce figures 2a to 2f: processing times in hardware by one dimension."""
     packets = measures.quick_packets if options.quick else measures.packets
     tasks = [
         Timed(device=device, packets=packets, seed=options.seed, place=place, group=device, scenario=scenario)
@@ -77,7 +77,7 @@ def compute_times(
 def compute_software(
     figure: Predictability, measures: SoftwareTimes, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 3."""
+    """Produce figure 3: processing times in software."""
     packets = measures.quick_packets if options.quick else measures.packets
     rate = measures.rate_mbps
     cases = {
@@ -137,7 +137,7 @@ def compute_software(
 def compute_stacks(
     figure: Predictability, measures: TagStacks, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 15."""
+    """Produce figure 15: processing times by number of tags."""
     packets = measures.quick_packets if options.quick else measures.packets
     tasks = [
         Stacked(device=device, packets=packets, seed=options.seed, tags=tags)
@@ -182,7 +182,7 @@ def compute_stacks(
 
 
 def key(device: str) -> str:
-    """A device in the name of a finding."""
+    """Return a device's name in the form used in names of findings."""
     return device.replace("-", "_")
 
 
@@ -208,7 +208,7 @@ def _measured(tasks: list[Timed], options: Options, progress: Progress) -> Found
 
 
 def _panel(found: Found, places: list[str], x: ChartAxis, device: str) -> BoxPanel:
-    """The boxes of a switch; those of like switches have like axes."""
+    """Return the boxes of a switch; similar switches get the same axes."""
     of = [times for task, _, times in found if task.device == device]
     most_us = max((times.most_us for times in of), default=1.0)
     low, high = (1.5, _FAST_US) if most_us < _FAST_US else (3.0, max(5.5, most_us))
@@ -260,7 +260,7 @@ def _findings(figure: Predictability, found: Found, hardware: Found) -> dict[str
 
 
 def _outside(found: Found, hardware: Found) -> TableResult | None:
-    """What is not in hardware, and what became of it."""
+    """Return a table of the scenarios that are not forwarded in hardware, with what became of them."""
     there = {id(task) for task, _, _ in hardware}
     rows: list[list[str | float]] = [
         [
@@ -275,7 +275,7 @@ def _outside(found: Found, hardware: Found) -> TableResult | None:
 
 
 def _rows(found: Found) -> pa.Table:
-    """A row for each frame that came."""
+    """Return a table with a row for each received frame."""
     there = [(task, times_ns) for task, times_ns, _ in found if times_ns is not None]
     counts = [len(times_ns) for _, times_ns in there]
 

@@ -1,4 +1,4 @@
-"""Table I: the marks that the campaign gives, beside those that are printed."""
+"""Table I: the marks that the campaign yields, compared with those that the paper prints."""
 
 from __future__ import annotations
 

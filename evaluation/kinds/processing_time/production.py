@@ -1,4 +1,4 @@
-"""Measures processing times; draws them with the throughput of equation 6 (section 3.3, figures 9 and 10)."""
+"""Measure processing times and draw them with the throughput of equation 6 (section 3.3, figures 9, 10)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from evaluation.result import AxisLabel
 from loko.scenario import TABLE_1_FRAME_BYTES, Scenario
 
 FRAMES_PER_CPU_S: Final = 50_000
-"""Lone frames on emulated boards in virtual time, tables included; measured on an x86-64 VM."""
+"""Single frames measured per CPU second in virtual time, with tables installed; on an x86-64 VM."""
 _OTHERS_S: Final = 3.0
-"""Reading, drawing and writing."""
+"""Time for reading, drawing and writing."""
 _LIVE_SETUP_S: Final = 10.0
 _LIVE_FRAME_S: Final = 0.003
 _US: Final = 1000
@@ -43,7 +43,7 @@ _NAMES: Final = {
     "order": "priorities and used entry",
 }
 _NUMBERS: Final = frozenset({"entries", "frame_bytes"})
-"""What is on an axis of numbers; everything else is a category."""
+"""Dimensions that are numbers; the others are categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class Combination:
     frame_bytes: int
     times_ns: NDArray[np.int64]
     throughput_bps: float
-    """By equation 6 from the mean time."""
+    """Throughput by equation 6 for the mean time."""
     at_line_rate: bool
-    """Whether the link to the CPU and not the CPU limits it."""
+    """Whether the link to the CPU, not the CPU itself, limits the throughput."""
 
 
 def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing, aggregate it."""
+    """Measure missing samples and aggregate them."""
     count = figure.quick.samples if options.quick else figure.samples
     part = figure.chosen_part(quick=options.quick)
     make_parts = partial(parts_of, tuple(part.tables()), count)
@@ -82,14 +82,14 @@ def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tup
 
 
 def parts_of(tables: tuple[Table, ...], samples: int) -> list[Part]:
-    """The parts of the campaign that measure these tables, with frames of every length of Table 1."""
+    """Return the parts of the campaign for these tables, with all frame lengths of Table 1."""
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     all_parts = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
     return [part for part in all_parts if part.key in wanted]
 
 
 def combinations(part: Subset, samples: Samples, wire: Wire) -> Iterator[Combination]:
-    """The combinations of a part of Table 1 with their samples."""
+    """Yield the combinations of a part of Table 1 with their samples."""
     for table in part.tables():
         by_size = samples[dp_time.PROCEDURE.key(table)]
         for size in part.frame_bytes:
@@ -162,7 +162,7 @@ def _findings(
 
 
 def _numeric(figure: ProcessingTime, means: Mapping[str, float], fast: list[str]) -> dict[str, float]:
-    """Findings where the x axis is a number."""
+    """Return findings on an x axis of numbers."""
     unit = "entries" if figure.over == "entries" else "bytes"
     found = {}
     if len(means) > 2:
@@ -176,7 +176,7 @@ def _numeric(figure: ProcessingTime, means: Mapping[str, float], fast: list[str]
 
 
 def _growths(found: list[Combination]) -> dict[str, float]:
-    """Largest over smallest mean time along entries and packet size, as far as they vary."""
+    """Return the ratios of largest to smallest mean time by entries and by frame size, if these vary."""
     growths = {}
     for name in ("entries", "frame_bytes"):
         by_value: dict[int, list[float]] = {}
@@ -190,7 +190,7 @@ def _growths(found: list[Combination]) -> dict[str, float]:
 
 
 def _rows(found: list[Combination]) -> pa.Table:
-    """A row for each sample."""
+    """Return a table with a row for each sample."""
     counts = [len(one.times_ns) for one in found]
 
     def column(values: list[object]) -> pa.Array:
@@ -212,7 +212,7 @@ def _rows(found: list[Combination]) -> pa.Table:
 
 
 def estimate_s(figure: ProcessingTime) -> dict[str, float]:
-    """Estimated time in seconds by mode, if nothing is there yet."""
+    """Estimate the time in seconds by mode, if no samples are kept yet."""
     frames = sum(1 for _ in figure.of.tables()) * len(TABLE_1_FRAME_BYTES) * figure.samples
     times = {
         "virtual": _OTHERS_S + frames / (FRAMES_PER_CPU_S * len(os.sched_getaffinity(0))),

@@ -1,4 +1,4 @@
-"""Bands of the predicted figures: between what the inferred senders, the capacities and the timers give."""
+"""Bands of the predicted figures over inferred senders, capacities and timers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evaluation.result import LOSS_PERCENT, MEDIAN_MS, Band, runs_of
 
 
 def bands(figure: SendersFigure, inferred: Sequence[Prediction]) -> list[Band]:
-    """Of each predicted figure what its picture shows: loss and medians of a sweep, shares of a deployment.
+    """Return the bands of each predicted figure: loss and medians of sweeps, shares of deployments.
 
-    `inferred`: all predictions but that of the default sender.
+    `inferred` has all predictions except that of the default sender.
     """
     found: list[Band] = []
     for one in figure.predicted:
@@ -47,7 +47,7 @@ def _of_a_figure(one: Predicted, name: str, mine: Sequence[Prediction], source: 
 def _over_x(
     name: str, finding: str, values: Sequence[Mapping[float, tuple[float, float]]], covers: str
 ) -> Band | None:
-    """Over the values of x at which every prediction has one; None if there is none."""
+    """Return a band over those x at which every prediction has a value; None if there are none."""
     common = [x for x in values[0] if all(x in one for one in values)]
     if not common:
         return None
@@ -62,7 +62,7 @@ def _over_x(
 
 
 def covered(inferred: Sequence[Prediction], source: str) -> str:
-    """What these predictions vary, in words."""
+    """Describe in words what these predictions vary."""
     senders = {one.senders.model_copy(update={"shaper_latency_ns": 0}) for one in inferred}
     factors = [1.0 if one.capacity_factor is None else one.capacity_factor for one in inferred]
     latest_ns = max(one.senders.shaper_latency_ns for one in inferred)

@@ -1,4 +1,4 @@
-"""From the document to the likelihood, the region, and what it predicts."""
+"""Infer senders, and predict other figures with them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from evaluation.senders import SenderSettings
 from loko.document import InputError
 
 _DRAWN_DEVIANCE: Final = 30.0
-"""Beyond it all cells look alike."""
+"""Deviance at which the colour scale ends."""
 _WRITTEN_DEVIANCE: Final = 99.0
 _COLUMNS: Final = 3
 _ROOM_FOR_LEGEND: Final = 1.5
-"""So much higher than its highest value is an axis of losses."""
+"""Upper end of an axis of losses, relative to the highest value."""
 
 
 def compute(figure: SendersFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Infer, then predict. Raises `InputError` or `RunError` in one line."""
+    """Infer senders, then predict. Raises `InputError` or `RunError`."""
     grid = figure.quick.grid if options.quick else figure.grid
     runs, seconds = options.scale(figure.quick if options.quick else figure.effort)
     if runs < 2:
@@ -103,7 +103,10 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
 def _predictions(
     figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
 ) -> list[Prediction]:
-    """Default, best, others that span the region, the best at other capacities and with later timers."""
+    """Return predictions of the default sender, the best one, others of the region, and variants of the best.
+
+    The variants have other capacities and later timers.
+    """
     figures = figure.predicted[: figure.quick.figures] if options.quick else figure.predicted
     if not figures:
         return []
@@ -123,7 +126,7 @@ def _predictions(
 
 
 def _spanning(region: Sequence[Tried]) -> list[Tried]:
-    """Few senders of the region that reach as far as it does: its ends in each number, in each room."""
+    """Return a few senders that span the region: for each queue size its extremes in burst and load."""
     ends = []
     for room in sorted({one.senders.queue_frames for one in region}):
         here = [one for one in region if one.senders.queue_frames == room]
@@ -133,7 +136,7 @@ def _spanning(region: Sequence[Tried]) -> list[Tried]:
 
 
 def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> list[Panel]:
-    """A panel for each room: the deviance over burst and load; what is far from likely stays white."""
+    """Return a heatmap of the deviance by burst and load for each queue size; unlikely cells stay white."""
     value_of = {
         (one.senders.queue_frames, one.senders.offered_load, one.senders.burst_frames): float(value)
         for one, value in zip(cells, found, strict=False)
@@ -156,7 +159,7 @@ def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> lis
 
 
 def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
-    """Per cents: what the paper prints, what the default sender gives, and the band of the inferred ones."""
+    """Return a panel with the paper's percentages, the default sender's, and those of the inferred ones."""
     shown = [
         (fact(figure.paper, number.fact).number, reach_of(number.figure, number.finding, predictions))
         for number in figure.numbers
@@ -169,7 +172,7 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
     names = (f"{place}: {number.figure}" for place, number in enumerate(numbers, start=1))
 
     def apart(values: Sequence[float]) -> list[float | None]:
-        """Figures are no numbers: nothing joins them."""
+        """Separate values by None, so that no line joins them."""
         return [one for value in values for one in (value, None)]
 
     def doubled(values: Sequence[float]) -> list[float]:
@@ -197,7 +200,7 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
 
 
 def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
-    """Of each sweep the loss over x: the default sender, the band of all that is open, what is printed."""
+    """Return a panel for each sweep: losses of the default and inferred senders, and the paper's values."""
     if not predictions:
         return []
     default, *inferred = predictions
@@ -249,11 +252,11 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
 
 
 Reach = tuple[float, float, float, float]
-"""Of a finding: with the default sender, the best one, and the least and most of all inferred ones."""
+"""Values of a finding: default sender, best sender, least and greatest of all inferred ones."""
 
 
 def reach_of(figure: str, finding: str, predictions: Sequence[Prediction]) -> Reach | None:
-    """The reach of a finding; None if it was not found with the default or with the best sender."""
+    """Return the reach of a finding; None if the default or the best sender lacks it."""
     values = [one.findings.get(figure, {}).get(finding) for one in predictions]
     inferred = [value for value in values[1:] if value is not None]
     if not inferred or values[0] is None or values[1] is None:
@@ -298,7 +301,7 @@ def _findings(
 
 
 def claims_table(predictions: Sequence[Prediction]) -> TableResult | None:
-    """Every claim of the predicted figures: with the default sender, with the best, in the region."""
+    """Return a table of all claims of the predicted figures with the default and the inferred senders."""
     if not predictions:
         return None
     default, best, *others = predictions
@@ -359,10 +362,10 @@ def _rows(cells: Sequence[Tried], found: NDArray[np.float64]) -> pa.Table:
 
 
 _S_PER_S: Final = 0.025
-"""A second of a sender of the grid on one core; measured on an x86-64 VM."""
+"""CPU seconds per second of a sender of the grid; measured on an x86-64 VM."""
 _S_PER_PREDICTION: Final = 30.0
 _REGION: Final = 12
-"""About so many senders are left to predict with."""
+"""Approximate number of senders that predict."""
 
 
 def _parameters(_figure: SendersFigure, options: Options) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Service curves: computed, not replayed."""
+"""Produce service curves, which are computed, not replayed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loko.service_curve import SwitchService, service_curve
 
 
 def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
-    """The curve with its terms. Raises `InputError` if the profile gives no worst case."""
+    """Compute the curve with its terms. Raises `InputError` if the profile gives no worst case."""
     profile = load_profile(figure.profile)
     if figure.as_printed:
         profile = profile.with_exact_clocks()
@@ -50,7 +50,7 @@ def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tup
 
 
 def _panel(service: SwitchService, allocations: Sequence[Allocation]) -> LinePanel:
-    """Bytes that may arrive and that are served, as figure 13a draws them."""
+    """Return the arrival curves and the service curve as in figure 13a."""
     end_ns = max((one.delay_ns for one in allocations), default=2 * service.curve.latency_ns) * 1.15
     latency_ns = service.curve.latency_ns
     served = [0.0, 0.0, bytes_in(rate_bps=service.rate_bps, duration_ns=end_ns - latency_ns)]

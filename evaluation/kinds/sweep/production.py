@@ -1,4 +1,4 @@
-"""The replay of sweeps: plan, run what is not there yet, put records and results together."""
+"""Replay sweeps: plan, carry out missing runs, and combine records and results."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from loko.document import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSweep:
-    """How a sweep is run: its setting with everything that the command line may change."""
+    """A sweep's setting, with everything that the command line may change."""
 
     setting: Setting
-    """With the real boards, if there are some."""
+    """The setting, with real boards in its lab if there are any."""
     options: Options
     runs: int
     seconds: float
@@ -65,7 +65,7 @@ class ChosenSweep:
         return figure_file(self.options.out, self.sweep.name, ".parquet")
 
     def point(self, x: float) -> Point:
-        """What is sent at x. Every run of every point of every figure has a seed of its own."""
+        """Return the point at x. Every run of every point of every figure has its own seed."""
         sweep, seed = self.sweep, self.options.seed
         senders = traffic(self.setting, x, self.senders)
         return Point(
@@ -84,7 +84,10 @@ class ChosenSweep:
         )
 
     def fingerprint(self, x: float) -> dict[str, Any]:
-        """All that a point's result depends on. Equal fingerprints mean equal results in virtual time."""
+        """Return everything that a point's result depends on.
+
+        Equal fingerprints mean equal results in virtual time.
+        """
         return {
             **self.point(x).fingerprint(self.options),
             "seed": self.options.seed,
@@ -96,7 +99,7 @@ class ChosenSweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TalliedPoint:
-    """What one point gave: a box for each observed flow by its number, and the counters of the boards."""
+    """The result of one point: a box for each observed flow by its number, and counters of the boards."""
 
     points: dict[int, PointResult]
     boards: dict[str, dict[str, int]]
@@ -108,10 +111,9 @@ _POINT_RESULT = TypeAdapter(TalliedPoint)
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
-    """Replay the sweeps, points of all of them at a time, and write their records.
+    """Replay the sweeps, with the points of all of them in parallel, and write their records.
 
-    Runs that are there already with the same parameters are not run again. Raises `InputError` or
-    `RunError` in one line.
+    Runs that exist already with the same parameters are not repeated. Raises `InputError` or `RunError`.
     """
     plans = {one.name: plan_of(one, options) for one in sweeps}
     done = {name: _kept(plan) for name, plan in plans.items()}
@@ -129,7 +131,7 @@ def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> li
 
 
 def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
-    """How a sweep is run under these options. Raises `InputError`."""
+    """Combine a sweep with the options. Raises `InputError`."""
     values = sweep.x.values
     if options.quick and sweep.quick.values is not None:
         values = sweep.quick.values
@@ -148,7 +150,7 @@ def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
 
 
 def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
-    """The points in a complete figure's records, if they are all that is planned now."""
+    """Return the results kept in a figure's records if they match the plan; else empty."""
     if not plan.records.exists():
         return {}
     entries = summary(plan.records).get("points")
@@ -168,7 +170,10 @@ def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
 
 
 def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
-    """The boxes of a point. Raises `RunError` for a flow that sent nothing: it would keep every guarantee."""
+    """Return the boxes of a point.
+
+    Raises `RunError` if a flow sent nothing, because its guarantee would be kept trivially.
+    """
     tally = Tally(point.guarantees_ns)
     for records in records_of(point, plan.options):
         tally.add(records)
@@ -184,7 +189,7 @@ def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
 
 
 def _gather(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> None:
-    """Put the records of all points into the figure's one file and drop those of the runs."""
+    """Combine the records of all points in the figure's file, and delete those of the runs."""
     with replacing(plan.records) as part, RecordWriter(part) as writer:
         for x in plan.values:
             for run in range(plan.runs):
@@ -250,7 +255,7 @@ def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureRe
 
 
 def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
-    """Named numbers beside the points. A box is what all observed flows sent at one x, as in the paper."""
+    """Return findings beside the points. A box has all observed flows at one x, as in the paper."""
     found = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
     boxes = [sum(point.packets for point in box) for box in zip(*(one.points for one in series), strict=True)]
     if len(boxes) == len(setting.sweep.planned):
@@ -259,9 +264,9 @@ def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
 
 
 def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]:
-    """Loko's at the points where it holds, and what was sent at others, of which nothing is promised.
+    """Judge Loko's guarantee where it holds; list the other points separately as not promised.
 
-    Those are not all beyond admission: the paper loses packets of full-rate at m_r = 1 (I21).
+    The other points are not all beyond admission: the paper loses packets of full-rate at m_r = 1 (I21).
     """
     within, beyond = (
         {one.label: [point for point in one.points if point.guaranteed is promised] for one in series}
@@ -275,7 +280,7 @@ def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]
 
 
 def _shorter(plan: ChosenSweep) -> list[NoteResult]:
-    """A note if the replay is shorter than the paper's."""
+    """Return a note if the replay is shorter than the paper's."""
     sweep = plan.sweep
     if plan.runs * plan.seconds >= sweep.runs * sweep.seconds:
         return []
@@ -287,7 +292,7 @@ def _shorter(plan: ChosenSweep) -> list[NoteResult]:
 
 
 def packets(sweep: Sweep) -> int:
-    """Packets of all flows at the paper's scale, as far as the shapers let them pass."""
+    """Estimate the packets of all flows at the paper's scale, as limited by the shapers."""
     setting = prepare(sweep)
     bits_per_s = sum(
         flow.bucket.rate_bps * min(1.0, sweep.senders.offered_load)
@@ -298,7 +303,7 @@ def packets(sweep: Sweep) -> int:
 
 
 def estimate_s(sweep: Sweep) -> dict[str, float]:
-    """Estimated time in seconds of each mode that is there."""
+    """Estimate the time in seconds at the paper's scale, by mode."""
     live = live_s(len(sweep.x.values) * sweep.runs, sweep.seconds)
     return {"virtual": virtual_s(packets(sweep)), "live": live, "hardware": live}
 

@@ -1,4 +1,4 @@
-"""Tables: computed, not replayed."""
+"""Produce tables, which are computed, not replayed."""
 
 from __future__ import annotations
 

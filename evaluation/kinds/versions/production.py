@@ -1,4 +1,4 @@
-"""What a lab's boards guarantee in either version, and what becomes of it in virtual time."""
+"""Compare the guarantees of a lab in both versions of OpenFlow, and test them in virtual time."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from loko.scenario import OpenFlow
 from loko.split import split
 
 Found = Mapping[tuple[OpenFlow, int], Allocation]
-"""What may be used of a switch, by version and entries."""
+"""Allocation of a switch by version and number of entries."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """What became of the flows in one version."""
+    """Results of the flows in one version."""
 
     packets: int
     lost: int
@@ -73,7 +73,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
             entries=figure.entries,
             senders=senders,
             seconds=seconds,
-            # The same of both versions.
+            # The same seeds for both versions.
             seeds=[seed_of(options.seed, figure.name, run) for run in range(runs)],
             openflow=version,
             guarantees_ns=dict.fromkeys(
@@ -115,7 +115,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
 def carried_flows(
     figure: Versions, how: SenderSettings, lab: Lab, allocation: Allocation
 ) -> tuple[list[RoutedFlow], list[Sender]]:
-    """The flows of equation 8 as they are admitted, and their senders."""
+    """Return the flows of equation 8 as admitted, and their senders."""
     shares = split(allocation, ratio=figure.split)
     if not shares.feasible:
         raise InputError(f"{figure.name}: not feasible: {shares.reason}")
@@ -219,7 +219,7 @@ def _name(version: OpenFlow) -> str:
 
 
 _VIRTUAL_S_PER_S: Final = 0.05
-"""Time that a second of the two versions takes."""
+"""Computing time per second of a run."""
 
 
 KIND: Final = Kind(
