@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 _BITS: Final = 96
-"""Enough for the usual numbers; more are taken as needed."""
+"""Fractional bits at the start: enough for usual numbers. More are taken as needed."""
 _SCALE: Final = float(1 << _BITS)
 _INVERSE: Final = 1 / _SCALE
 
@@ -45,7 +45,7 @@ class ExactSum:
         return self._total / (1 << self._bits)
 
     def _multiple(self, term: float) -> int:
-        """Of the unit, which is made smaller as far as needed."""
+        """Return the term as a multiple of the unit, after making the unit as small as needed."""
         numerator, denominator = float(term).as_integer_ratio()
         shift = self._bits + 1 - denominator.bit_length()
         if shift < 0:
