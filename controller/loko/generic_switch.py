@@ -1,7 +1,7 @@
-"""The profile of a generic switch (`kind = "generic-switch"`): some time a frame, then a port's queues.
+"""The profile of a generic switch (`kind = "generic-switch"`): a time per frame, then a port's queues.
 
-The simulator carries such switches (docs/devices.md); each part is there or not. What a port's queues
-guarantee is in `loko.slices`.
+The simulator runs such switches (docs/devices.md); each of their parts is optional. `loko.slices` has what
+a port's queues guarantee.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class GenericPorts(Strict):
 
 
 class TableRule(Strict):
-    """What becomes of entries of some kinds of match and action; any without."""
+    """What becomes of entries of some kinds of match and action. An empty list means any kind."""
 
     matches: list[MatchKind] = Field(default=[])
     actions: list[ActionKind] = Field(default=[])
     path: Literal["hardware", "software", "refused"] = "hardware"
     entries: Count | None = None
-    """How many of them fill the hardware table."""
+    """How many such entries fill the hardware table."""
     loses_one_in: Count | None = None
-    """One in so many of them that are deleted takes its room along."""
+    """When such entries are deleted, one in this many does not give its room back."""
     source: Source
     note: str = ""
 
@@ -59,26 +59,26 @@ class GenericTable(Strict):
 
     entries: Count
     rules: list[TableRule] = Field(default=[])
-    """The first one that fits an entry counts."""
+    """The first rule that fits an entry applies."""
     misses_tagged: bool = False
     """Whether tagged frames match no entry."""
 
 
 class Forwarding(Strict):
-    """From a frame's last bit in, with cut-through its header's, until it is in its queue."""
+    """Time from the arrival of a frame's last bit (with cut-through, its header's) until it is queued."""
 
     latency_ns: Count
 
 
 class CutThrough(Strict):
-    """Forwarding before the whole frame is there."""
+    """Forwarding before the whole frame has arrived."""
 
     header_bytes: Count
-    """What has to be there of a frame before it is looked up."""
+    """How much of a frame must have arrived before it is looked up."""
 
 
 class Knot(Strict):
-    """The least that frames of a length take."""
+    """The shortest latency of frames of one length."""
 
     frame_bytes: Annotated[int, Field(ge=1)]
     latency_ns: Count
@@ -147,18 +147,18 @@ class Throttle(Strict):
 
     first_ns: Count
     each_ns: Count
-    """For each entry that is there, so much more."""
+    """Added for each entry that is in the table."""
 
 
 class Settling(Strict):
-    """What becomes of entries that come while the one before them settles."""
+    """What becomes of entries that come while the previous one settles."""
 
     least_ns: Count
     most_ns: Count
     lost_percent: Count
-    """Of those that come too early, so many never get to the chip."""
+    """Percentage of the entries that come too early which never reach the chip."""
     listed_percent: Count
-    """Of these, so many are reported nevertheless."""
+    """Percentage of these lost entries that are reported nevertheless."""
 
 
 class Writer(Strict):
@@ -167,14 +167,14 @@ class Writer(Strict):
     write_ns: Count
     waiting_entries: Count
     keeps_deleted: bool = False
-    """Whether entries that are deleted while they wait keep their room for ever."""
+    """Whether entries that are deleted while they wait keep their room forever."""
 
 
 class OpenFlowAgent(Strict):
     """How entries get from the agent to the chip."""
 
     barrier: Literal["agent", "chip"] = "agent"
-    """What the reply to a barrier means: the agent has worked on all, or the chip has it."""
+    """What the reply to a barrier means: the agent has processed all entries, or the chip has them."""
     throttle: Throttle | None = None
     settling: Settling | None = None
     writer: Writer | None = None
