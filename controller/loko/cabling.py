@@ -10,7 +10,7 @@ from pydantic import field_validator
 from loko.document import Strict, read
 
 Cards = Mapping[int, str]
-"""By port of a real board, the card at the other end of its cable."""
+"""The card at the other end of each cable, by port of a real board."""
 
 _LONGEST_NAME = 15
 

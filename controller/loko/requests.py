@@ -139,7 +139,7 @@ def load_documents(path: str | Path) -> tuple[RequestDocument, ...]:
 
 
 def load_flows(path: str | Path) -> tuple[Flow, ...]:
-    """Read a list as `load_requests` does, for callers that keep no deadline: one raises `InputError`."""
+    """Read a list as `load_requests` does, without deadlines. Raises `InputError` if there is one."""
     requests = load_requests(path)
     for request in requests:
         if request.deadline_ns is not None:

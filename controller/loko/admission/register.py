@@ -34,7 +34,7 @@ class PathAlone(NamedTuple):
 
 Route = TypeVar("Route", bound=OnPath)
 _KEPT: Final = 1 << 16
-"""How many switches the kept paths may have in all, in each of two generations: a ring of 31 fits."""
+"""The most switches on all kept paths, in each of two generations: enough for all paths in a ring of 31."""
 _KEPT_PER_SWITCH: Final = 64
 """The same in a large network, per switch of the lab."""
 _LEAST_SWITCHES: Final = 8

@@ -22,7 +22,7 @@ Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 STEPS: Final = 16
-"""Loads are counted in flows of the whole network divided by this number."""
+"""Loads are counted in 1/`STEPS` of a flow in the whole network."""
 _LEAST_RATE: Final = 0.01
 """Fraction of the rate that a switch keeps even if nothing is expected there."""
 _ROUNDING_BYTES: Final = 1e-7

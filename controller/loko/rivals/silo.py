@@ -151,7 +151,7 @@ class SiloAdmission(BucketAdmission):
         return self._ports[switch].capacity_ns
 
     def _bursts_bytes(self, flow: Flow, path: tuple[Hop, ...]) -> tuple[float, ...]:
-        """Return the burst at each port: it grows by r c_i at every port before (equation 12)."""
+        """Return the burst at each port: it grows by r c_i at every one, and the guarantee by c_i (12)."""
         bursts, arrival = [], flow.arrival
         for hop in path:
             bursts.append(arrival.burst_bytes)
