@@ -61,7 +61,7 @@ class GenericTable(Strict):
     rules: list[TableRule] = Field(default=[])
     """The first rule that fits an entry applies."""
     misses_tagged: bool = False
-    """Whether tagged frames match no entry."""
+    """Whether tagged frames never match an entry."""
 
 
 class Forwarding(Strict):
@@ -85,7 +85,7 @@ class Knot(Strict):
 
 
 class Busy(Strict):
-    """What is otherwise on ports that are nearly full."""
+    """How much longer frames take that arrive at a nearly full port."""
 
     load_percent: Count
     rise_ns: Count
@@ -93,7 +93,7 @@ class Busy(Strict):
 
 
 class TagPush(Strict):
-    """What pushing a tag adds, now and then."""
+    """The extra time of one in `one_in` frames that get a tag."""
 
     one_in: Count
     extra_ns: Count
@@ -143,7 +143,7 @@ class Buffer(Strict):
 
 
 class Throttle(Strict):
-    """How long the agent works on a FLOW_MOD; what comes meanwhile waits."""
+    """How long the agent works on a FLOW_MOD; messages that arrive meanwhile wait."""
 
     first_ns: Count
     each_ns: Count
@@ -198,7 +198,7 @@ class GenericSwitch(Tolerant):
     priorities: Priorities | None = None
     buffer: Buffer | None = None
     agent: OpenFlowAgent | None = None
-    """Without it entries are in the chip at once."""
+    """Without an agent, entries are in the chip at once."""
 
     @model_validator(mode="after")
     def _forwards(self) -> Self:

@@ -144,7 +144,7 @@ def _longer(again: Callable[[], Admitted | None], smaller: Ask, check: Check, re
     """Advise the deadline that would be kept now; others may have taken the room since the refusal."""
     try:
         found = again()
-    except InputError:  # such as of an id that is in use by now
+    except InputError:  # the id may be in use by now
         return Change()
     if found is None:
         return what_fits(smaller, check, refusal)
@@ -198,7 +198,7 @@ def paths(
         ]
 
     ways: OnDemand[str, list[_Way]] = OnDemand(ways_on)
-    # Beginnings of paths: their least cost, their ports, where they lead, what they cross, their hops.
+    # Beginnings of paths: least cost, ports, the node they lead to, what they cross, hops.
     waiting: list[tuple[int, tuple[int, ...], str, int, tuple[Hop, ...]]] = [
         (way.switches, (), way.node, way.mark, ()) for way in ways[source]
     ]

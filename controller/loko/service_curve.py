@@ -79,7 +79,7 @@ def _processing(profile: Profile, case: Case, search_ps: Mapping[str, int]) -> P
     length = case.frame_bytes
     actions = _ACTION_COSTS[case.action](profile.cpu.action)
     if case.openflow is OpenFlow.V1_3 and case.action in _TAGGING_ACTIONS:
-        actions = (*actions, profile.cpu.action.set_dl)  # PUSH_VLAN, and SET_FIELD behind it
+        actions = (*actions, profile.cpu.action.set_dl)  # PUSH_VLAN, and then SET_FIELD
     cpu_ps = {
         "base": profile.cpu.base_ps.value,
         "bytes of the frame": profile.cpu.per_byte_ps.value * length,
@@ -176,7 +176,7 @@ def capacity_bytes(profile: Profile, sizes: Sequence[int], rounding: Rounding = 
     smallest of these, as small frames may waste units that a large one then lacks (docs/model.md, section 3).
     """
     if max(_units(profile, size) for size in sizes) > profile.buffer.units.value:
-        return 0  # every frame passes the units, and this one finds too few
+        return 0  # every frame passes through the units, and the largest finds too few
     of_one_size = min(capacity_frames(profile, size, rounding) * size for size in sizes)
     if len(set(sizes)) == 1:
         return of_one_size

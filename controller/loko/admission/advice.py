@@ -45,7 +45,7 @@ def what_fits(ask: Ask, check: Check, refusal: Refusal) -> Change:
                 return change
         rate = _rate(flow._replace(burst_bytes=flow.frame_bytes), ask, check)
         return rate._replace(burst_bytes=flow.frame_bytes) if rate else Change()
-    except InputError:  # such as of an id that is in use by now
+    except InputError:  # the id may be in use by now
         return Change()
 
 
@@ -75,11 +75,11 @@ def _most(request: Callable[[int], Flow], between: tuple[int, int], ask: Ask, ch
     found = None
     while least <= most and isinstance(answer := ask(request(least)), Admitted):
         found, refused = least, most + 1
-        while refused - found > 1:  # on the path that granted the least
+        while refused - found > 1:  # search on the path that granted the least
             middle = (found + refused) // 2
             if isinstance(check(request(middle), answer.path), Admitted):
                 found = middle
             else:
                 refused = middle
-        least = found + 1  # which another path may have room for
+        least = found + 1  # another path may have room for more
     return found

@@ -32,7 +32,7 @@ class ExactSum:
         multiple = int(scaled) if scaled.is_integer() else self._multiple(term)  # may rescale the total
         self._total += multiple
         try:
-            # The product is exact; what is rounded, once, is the integer.
+            # The product is exact; only the conversion of the integer rounds, once.
             self.value = self._total * self._inverse if self._inverse else self._divided()
         except OverflowError:
             self.value = self._divided()
@@ -51,6 +51,6 @@ class ExactSum:
         if shift < 0:
             self._bits -= shift
             self._total <<= -shift
-            self._scale, self._inverse = math.inf, 0.0  # from now on the long way: they may be no doubles
+            self._scale, self._inverse = math.inf, 0.0  # from now on divide: they may not fit a double
             shift = 0
         return numerator << shift

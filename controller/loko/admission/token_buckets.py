@@ -241,7 +241,7 @@ class _Route(NamedTuple):
         if frame_bytes not in self.sizes:
             self._refuse_uncovered(frame_bytes)
         here_bytes = burst_bytes
-        # Bursts are added up on the way: in a full network most flows are refused before its end.
+        # Bursts are added up along the path: in a full network most flows are refused before its end.
         for switch, delay_ns in zip(switches, delays_ns):  # noqa: B905 - `strict` takes longer than a switch
             if here_bytes > switch.burst_room or rate_bps > switch.rate_room:
                 refusal = switch.refusal(flow, rate_bps, here_bytes, remedy)
@@ -419,7 +419,7 @@ class _Switch:
         self.rates.append(rate_bps)
         self.bursts.append(burst_bytes)
         self.entries += 1
-        # Rounding is covered: `certain_bytes` leaves aside more than it can come to.
+        # Rounding errors are covered: `certain_bytes` leaves out more than they can add up to.
         self.burst_room -= burst_bytes
         self.rate_room = self.rate_room - rate_bps if self.entries < self.limits.max_entries else _NO_ROOM
 

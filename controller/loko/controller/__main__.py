@@ -157,17 +157,17 @@ class Controller:
         return self._status
 
     def switch_connected(self, name: str) -> None:
-        """A switch has introduced itself."""
+        """Called when a switch has introduced itself."""
         self._tables.connected(time.monotonic_ns(), name)
         self._carry_out()
 
     def switch_replied(self, name: str, reply: Reply) -> None:
-        """A switch has answered."""
+        """Called when a switch has answered."""
         self._tables.reply(time.monotonic_ns(), name, reply)
         self._carry_out()
 
     def switch_disconnected(self, name: str) -> None:
-        """The connection of a switch is gone."""
+        """Called when the connection of a switch is gone."""
         self._tables.disconnected(name)
         self._carry_out()
 
@@ -260,7 +260,7 @@ def _bound(text: str) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, int(port)))
-        return listening  # the OpenFlow application listens, once it can serve
+        return listening  # the OpenFlow application calls listen() once it can serve
     except OSError as error:
         listening.close()
         raise InputError(

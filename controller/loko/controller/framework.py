@@ -18,7 +18,7 @@ def _part(name: str) -> Any:
 
 hub: Final = _part("lib.hub")
 if NAME == "ryu":
-    hub.patch()  # before anything imports what it replaces: Ryu's threads are green
+    hub.patch()  # before anything imports what it replaces: Ryu uses green threads
     # Ryu imports a constant that eventlet's web server no longer has; nothing here uses it.
     vars(import_module("eventlet.wsgi")).setdefault("ALREADY_HANDLED", object())
 

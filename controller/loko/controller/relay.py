@@ -64,7 +64,7 @@ class Relay(asyncio.Protocol):
                 pass_fds=descriptors,
                 env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the service, which ends it
+                start_new_session=True,  # Ctrl-C is for the service, which then ends the application
             )
         except OSError as error:
             near.close()
@@ -76,7 +76,7 @@ class Relay(asyncio.Protocol):
 
     async def _wait(self, child: asyncio.subprocess.Process) -> None:
         status = await child.wait()
-        self._is_over = True  # what it may have said at last is of connections that are gone
+        self._is_over = True  # its last messages are about connections that are gone
         if self._transport is not None:
             self._transport.abort()
         if not self._ending:
@@ -111,7 +111,7 @@ class Relay(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
-        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by name
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is not derived from it
 
     def connection_lost(self, _: Exception | None) -> None:
         """Called by asyncio. An application that cannot be reached is of no use, so it is killed."""

@@ -73,7 +73,7 @@ class Switchboard:
     # Called by the relay.
 
     def switch_connected(self, connection: int, datapath_id: int) -> None:
-        """A switch has introduced itself."""
+        """Called when a switch has introduced itself."""
         name = self._names.get(datapath_id)
         if name is None:
             _LOG.warning("refused datapath %#018x: no switch of the lab has this id", datapath_id)
@@ -85,13 +85,13 @@ class Switchboard:
         self._subscriber.switch_connected(name)
 
     def switch_said(self, connection: int, message: bytes) -> None:
-        """A message has come."""
+        """Called with each whole message of a switch."""
         name, reply = self._switch_of.get(connection), self._wire.decode(message)
         if name is not None and reply is not None:
             self._subscriber.switch_replied(name, reply)
 
     def switch_disconnected(self, connection: int) -> None:
-        """A connection is gone."""
+        """Called when a connection is gone."""
         name = self._switch_of.pop(connection, None)
         if name is not None:
             del self._connection_of[name]

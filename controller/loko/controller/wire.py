@@ -260,7 +260,7 @@ class Refused:
 _FULL: Final = "its table or its memory is full"
 _REFUSALS: Final = {
     (3, 0): _FULL,
-    (5, 1): _FULL,  # OpenFlow 1.3; 1.0 has queues there, of which nothing is asked
+    (5, 1): _FULL,  # OpenFlow 1.3; in 1.0 this is an error about queues, which are not used
     (2, 4): "it has no such output port",
 }
 """Why an ADD was refused, by type and code."""

@@ -62,9 +62,9 @@ class _Kinds:
     def __init__(self, *, jitter_grows: bool) -> None:
         self._jitter_grows = jitter_grows
         self._passages: dict[int, tuple[_Passage, ...]] = {}
-        """By frame size."""
+        """Passages by frame size."""
         self._brought: dict[tuple[float, float, int], _Brought] = {}
-        """By rate, burst and frame size of a flow."""
+        """What flows bring, by rate, burst and frame size."""
 
     def brought(self, flow: Flow, ways: Sequence[tuple[SwitchUse, int]]) -> _Brought:
         """Return what a flow brings to the switches of a path. Raises `InputError` for an unplanned size."""

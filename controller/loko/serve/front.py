@@ -189,7 +189,7 @@ class Front:
                 connection.send(_answer(_FULL[0], b"Service Unavailable", *_FULL[1:]))
             connection.close()
             return
-        place.close = connection.close  # until it has begun
+        place.close = connection.close  # until its protocol exists
         task = asyncio.get_running_loop().create_task(self._serve(connection, place))
         self._entering.add(task)
         task.add_done_callback(self._entering.discard)
@@ -200,7 +200,7 @@ class Front:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._protocol(place), connection
             )
-        except OSError:  # it has gone, or lost its place before it had begun
+        except OSError:  # it has gone, or lost its place before its protocol existed
             connection.close()
             self._clients.places.leave(place)
 

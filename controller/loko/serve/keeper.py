@@ -182,7 +182,7 @@ class FlowKeeper:
         taken, self._effects = self._effects, Effects()
         return taken
 
-    # What people ask for.
+    # Requests of clients.
 
     def request(self, now_ns: int, flow: Flow, decide: Decide) -> int:
         """Install a flow if it is granted. Return the ticket of the answer, which may follow at once."""
@@ -226,7 +226,7 @@ class FlowKeeper:
             self._review_removal(now_ns, promise)
         return self._ticket
 
-    # What switches do.
+    # Events of switches.
 
     def connected(self, now_ns: int, switch: str) -> None:
         """Note that a switch has introduced itself; an older connection of it is gone."""
@@ -271,7 +271,7 @@ class FlowKeeper:
             elif promise.state is FlowState.REMOVING:
                 self._answer_all(promise, Interrupted(flow_id, reason, Became.GOES_ON))
 
-    # Requests.
+    # How requests are carried out.
 
     def _ask_again(self, known: Promise, flow: Flow) -> None:
         if known.flow != flow:
@@ -402,7 +402,7 @@ class FlowKeeper:
         if promise.state is FlowState.REMOVING:
             self._retire(now_ns, promise)
         if promise.number not in self._removing:
-            return  # it is not being removed, or no longer
+            return  # it is not, or no longer, being removed
         flow_id = promise.flow.id
         if not promise.waiting:
             if now_ns >= promise.clear_ns:

@@ -106,7 +106,7 @@ def serve(settings: Settings) -> None:
             openflow = open_.enter_context(_listening("--listen", openflow_host, openflow_port))
         store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
         stays_loaded()
-        with contextlib.suppress(KeyboardInterrupt):  # the server says so once it has ended in good order
+        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
             uvloop.run(_Service(settings, hosts, limits).run(_keeper(settings, store), store, rest, openflow))
 
 
@@ -201,11 +201,11 @@ class _Service:
         return uvicorn.Config(
             guarded,
             log_config=None,
-            log_level="error",  # what clients do wrong is counted, and said seldom
+            log_level="error",  # errors of clients are counted, and logged seldom
             access_log=False,
             lifespan="off",
             ws="none",
-            proxy_headers=False,  # the limit goes by the address that is really there
+            proxy_headers=False,  # limits apply to the real address of the connection
             server_header=False,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=_LEAVING_S,

@@ -53,4 +53,4 @@ class Systemd:
             try:
                 connection.sendto(text.encode(), address)
             except OSError:
-                return  # nobody listens; the watchdog will notice if that should not be
+                return  # nobody listens; if somebody should, the watchdog will notice

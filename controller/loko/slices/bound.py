@@ -76,7 +76,7 @@ class _Htb:
         if _of(flow, Scheduler.HTB)[0] > self._rate * (1 + 1e-12):
             return "its flow sends more than the class is assured; raise rate_bps, or lower the flow's"
         others_ns = self._wait_ns([other for other in self._port.queues if other is not self._queue])
-        assert others_ns is not None  # less work than that of all queues, which the link bears
+        assert others_ns is not None  # less work than that of all queues, which the link can carry
         group = self._group(counted(Scheduler.HTB, flow.frame_bytes))
         needed = group + self._rate * (self._late_ns + others_ns)
         if self._queue.burst_bytes >= needed:

@@ -67,7 +67,7 @@ def _elsewhere(
             check=False,
             timeout=time_limit_s + _SPARE_S,
         )
-    except subprocess.TimeoutExpired:  # not every solver looks at its clock everywhere
+    except subprocess.TimeoutExpired:  # not every solver checks its time limit all the time
         return Answer(values=None, bound=program.ceiling, is_optimal=False)
     if done.returncode in {OUT_OF_MEMORY, _ENDED_BY_THE_KERNEL}:
         raise out_of_memory(solver, program)
