@@ -144,7 +144,7 @@ def admission_of(
     they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must know
     this: with few entries, frames follow each other faster.
 
-    Raises `InputError`.
+    Raises `InputError` for choices that do not go together, or that leave nothing to flows.
     """
     entries = scenario.entries
     if fillers is not None and not isinstance(entries, Unknown) and fillers >= entries:
