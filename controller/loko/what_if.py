@@ -1,4 +1,4 @@
-"""What would be if flows came or went: what is asked for then, and what changes for the others."""
+"""What-if questions: the requests if flows came or went, and what that changes for the others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from loko.requests import Request
 def changed(
     requests: Sequence[Request], *, added: Sequence[Request] = (), without: Sequence[str] = ()
 ) -> tuple[Request, ...]:
-    """The requests without those of these ids; then what is added, as if the others were there already.
+    """Return the requests without those of the ids `without`, followed by the `added` ones.
 
-    Raises `InputError` for an id that nothing has, and if what is added repeats an id or hosts and ports.
+    Raises `InputError` for an id that no request has, and if an added one repeats an id or hosts and ports.
     """
     ids = [request.flow.id for request in requests]
     for gone in without:
@@ -37,15 +37,15 @@ def changed(
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What differs between two plans for the flows that both were asked for."""
+    """What differs between two plans for the flows that both contain."""
 
     accepted_now: tuple[str, ...]
     refused_now: tuple[str, ...]
     guarantees_ns: dict[str, tuple[float, float]]
-    """Of each flow that is accepted in both and whose guarantee is another: before, and now."""
+    """Guarantees before and now, by flow id, of flows accepted in both whose guarantee changed."""
 
     def as_values(self) -> dict[str, object]:
-        """As plain values, for JSON."""
+        """Return the changes as plain values, for JSON."""
         return {
             "accepted_now": list(self.accepted_now),
             "refused_now": list(self.refused_now),
@@ -54,7 +54,7 @@ class Changes:
 
 
 def changes(before: Plan, now: Plan) -> Changes:
-    """What a plan changes for the flows of the one before."""
+    """Return what a plan changes for the flows of the plan before it."""
     granted_before = {one.flow.id: one.guarantee_ns for one in before.accepted}
     granted = {one.flow.id: one.guarantee_ns for one in now.accepted}
     refused_before = {one.flow.id for one in before.refused}

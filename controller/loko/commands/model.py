@@ -21,7 +21,7 @@ from loko.service_curve import Rounding
 _NS_PER_US = 1e3
 _NS_PER_MS = 1e6
 _SLICE = "slice"
-"""In the place of a profile: a sliced port is asked for."""
+"""Given instead of a profile: show a sliced port."""
 
 
 def model(

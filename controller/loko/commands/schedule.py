@@ -170,7 +170,7 @@ def schedule(
 
 
 def _refuse_beside_keep(**chosen: object) -> None:
-    """Raise `InputError` for what the kept schedule has decided already."""
+    """Raise `InputError` for options that the kept schedule has already decided."""
     for name, value in chosen.items():
         if value is not None:
             raise InputError(
@@ -188,7 +188,7 @@ def _changes(extended: Extended) -> dict[str, Any]:
 
 
 def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
-    """A schedule as plain values, for JSON; `seconds` is how long it took."""
+    """Return a schedule as plain values, for JSON; `seconds` is how long it took."""
     timing, solution = result.timing, result.solution
     return {
         "lab": result.lab.name,

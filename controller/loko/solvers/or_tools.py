@@ -17,7 +17,7 @@ Question = dict[str, Any]
 
 
 def _answer(name: str, program: Question, time_limit_s: float, start: list[int] | None) -> dict[str, Any]:
-    """By OR-Tools' wrapper of both: its own module for CP-SAT takes seconds to import."""
+    """Solve by OR-Tools' common wrapper: its own module for CP-SAT takes seconds to import."""
     linear_solver: Any = import_module("ortools.linear_solver.pywraplp")  # it has no types
     solver = linear_solver.Solver.CreateSolver(name)
     if name == _CP_SAT:
