@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
-    rust unit python oldest-ansible waits live oftest random fuzz smoke roles anywhere bench evidence endurance \
+    rust unit python oldest-ansible waits live oftest faucet-suite random fuzz smoke roles anywhere bench evidence endurance \
     topologies drawings notebooks wheel images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -91,6 +91,9 @@ test quick unit python waits live: export PYTHONHASHSEED := 0
 oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; twenty minutes); ARGS='--mode spec'
 	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)
 
+faucet-suite: clients ## Faucet's own tests with boards for switches, compared with what is recorded (as root; minutes); ARGS='--mode spec'
+	@$(WITH) python tests/clients/faucet_trial.py $(ARGS)
+
 random: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 random: export PROPTEST_RNG_SEED = $(SEED)
 random: export PYTHONHASHSEED = $(SEED)
@@ -163,6 +166,9 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/faucet.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/faucet.lock
+	@$(WITH) uv pip compile tests/clients/faucet-suite.in --custom-compile-command 'make lock' \
+	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/faucet-suite.lock
 	@for list in uv bundle ansible; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \

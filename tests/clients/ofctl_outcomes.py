@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import outcomes
 import yaml
 from outcomes import DOCUMENT, HERE, WORKS
 
@@ -49,11 +50,10 @@ def render(commands: list[Command]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def written(document: str, table: str) -> str:
-    """The document with this table."""
-    before, rest = document.split(BEGIN)
-    return before + BEGIN + "\n" + table + "\n" + END + rest.split(END)[1]
+def written(document: str) -> str:
+    """The document with the table."""
+    return outcomes.written(document, render(load()), BEGIN, END)
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(written(DOCUMENT.read_text(), render(load())))
+    DOCUMENT.write_text(written(DOCUMENT.read_text()))
