@@ -11,6 +11,9 @@ use zodiac_firmware::{Duration, Instant};
 
 /// The board's maximum segment size in bytes.
 pub const SEGMENT_BYTES: usize = 536;
+/// What a segment of a Linux controller carries at least if it is full: TCP's timestamps, which a board does not ask for,
+/// take the rest. So a write that is one segment on a board's wire may come in two.
+const LINUX_SEGMENT_BYTES: usize = SEGMENT_BYTES - 12;
 /// An unfinished message that got no further bytes for so long is handed over as it is. Only a broken controller
 /// leaves one; a board would have looked at it at once and dropped it.
 pub const PATIENCE: Duration = Duration::from_millis(250);
@@ -110,7 +113,8 @@ impl StreamCutter {
         if continued && !messages.is_empty() {
             self.remark(&mut cut, Remark::SplitMessage);
         }
-        let alone = segments.saturating_sub(fewest_segments(&messages));
+        let fewest = fewest_segments(&messages).max(bytes.len().div_ceil(LINUX_SEGMENT_BYTES));
+        let alone = segments.saturating_sub(fewest);
         let mut segment = Vec::new();
         for (number, message) in messages.into_iter().enumerate() {
             self.add_message(&mut cut, &mut segment, message);

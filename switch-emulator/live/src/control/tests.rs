@@ -129,13 +129,15 @@ fn what_was_sent_apart_is_handed_over_apart() {
     let hello = [4, 0, 0, 8, 0, 0, 0, 1];
     let features = [4, 5, 0, 8, 0, 0, 0, 2];
     let both = [hello, features].concat();
-    let writes: [&[&[u8]]; 4] = [
+    let full = hello.repeat(SEGMENT_BYTES / hello.len());
+    let writes: [&[&[u8]]; 5] = [
         &[&hello, &features],
         &[&both],
         &[&hello, &hello, &both],
+        &[&full],
         &[&both],
     ];
-    for (write, expected) in writes.iter().zip([2, 1, 3, 1]) {
+    for (write, expected) in writes.iter().zip([2, 1, 3, 1, 1]) {
         for part in *write {
             peer.write_all(part).unwrap();
         }
