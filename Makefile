@@ -95,6 +95,9 @@ test quick unit python waits live: export PYTHONHASHSEED := 0
 oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; twenty minutes); ARGS='--mode spec'
 	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)
 
+faucet-suite: clients ## Faucet's own tests with boards for switches, compared with what is recorded (as root; minutes); ARGS='--mode spec'
+	@$(WITH) python tests/clients/faucet_trial.py $(ARGS)
+
 random: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 random: export PROPTEST_RNG_SEED = $(SEED)
 random: export PYTHONHASHSEED = $(SEED)
@@ -171,6 +174,9 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/faucet.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/faucet.lock
+	@$(WITH) uv pip compile tests/clients/faucet-suite.in --custom-compile-command 'make lock' \
+	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/faucet-suite.lock
 	@for list in uv bundle ansible; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
