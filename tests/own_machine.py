@@ -34,7 +34,7 @@ ip link set lo up
 @contextmanager
 def own_machine() -> Iterator[None]:
     """Meanwhile this thread, and all that it starts, is in such a machine. Needs root."""
-    folder = Path.cwd()
+    folder, root = Path.cwd(), os.open("/", os.O_RDONLY)
     before = [os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt")]
     try:
         _call(_LIBC.unshare(_CLONE_NEWNET | _CLONE_NEWNS))
@@ -45,10 +45,12 @@ def own_machine() -> Iterator[None]:
             _call(_LIBC.unshare(_CLONE_FS))  # threads that were started meanwhile share what is mounted
             for namespace in before:
                 _call(_LIBC.setns(namespace, 0))
+            os.fchdir(root)  # which need not be that of the namespace
+            os.chroot(".")
             os.chdir(folder)
     finally:
-        for namespace in before:
-            os.close(namespace)
+        for descriptor in (root, *before):
+            os.close(descriptor)
 
 
 def _call(result: int) -> None:
