@@ -73,7 +73,7 @@ unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit tests/property $(ARGS)
 
 # More than twice as many at once as there are cores: most of these wait for programs that they have started, and those in
-# real time among them for consoles, controllers and timers. These judge no delays.
+# real time among them for consoles, controllers, labs and timers. These judge no delays, and each has labs of its own.
 python: setup clients browser ## Tests in Python, also in real time if they judge no delays; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses $$((2 * $$(nproc) + 1)) --dist worksteal \
 	    -m '(not live and not namespaces) or waits' $(ARGS)

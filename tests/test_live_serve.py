@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from live_harness import Machine, needs_root, wait_until
+from own_machine import own_machine
 from served_lab import LOKO, ServedLab, flow, made, slotted, wait_for
 
 from loko.document import LABS
 from loko.mix import load_mix
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
 
 
 MIX = str(LABS / "two-switch" / "mix.yml")
@@ -34,16 +35,17 @@ def planned(*words: str) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A lab that is up without a controller of its own."""
-    before = Machine.now()
+    """A lab that is up without a controller of its own, on a machine of its own."""
     no_flows = tmp_path_factory.mktemp("lab") / "no-flows.yml"
     no_flows.write_text("[]\n")
-    loko("lab", "up", "two-switch", "--flows", str(no_flows))
-    try:
-        yield
-    finally:
-        loko("lab", "down", "two-switch")
-    wait_until(lambda: Machine.now() == before, "nothing to be left")
+    with own_machine():
+        before = Machine.now()
+        loko("lab", "up", "two-switch", "--flows", str(no_flows), "--relaxed")
+        try:
+            yield
+        finally:
+            loko("lab", "down", "two-switch")
+        wait_until(lambda: Machine.now() == before, "nothing to be left")
 
 
 @contextmanager

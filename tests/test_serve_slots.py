@@ -172,6 +172,7 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.namespaces
+@pytest.mark.waits
 def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
     """As printed, in a network of its own, where the usual ports are free."""
     page = (ROOT / "docs" / "service.md").read_text().split("## Slots instead of admission")[1]

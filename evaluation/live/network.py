@@ -75,8 +75,7 @@ class Network:
         require("ifconfig")
         require("mnexec")
         setLogLevel("error")
-        silence_own_network()
-        run(["ip", "link", "set", "lo", "up"], what="loopback")
+        set_up_own_network()
         self._net = LabNetwork(controller=None, build=False)
         for host in lab.hosts.values():
             self._net.addHost(host.name, ip=str(host.ip), mac=host.mac)
@@ -219,7 +218,8 @@ def _ipv6_scopes() -> Sequence[str]:
     return ("all", "default") if Path("/proc/sys/net/ipv6").exists() else ()
 
 
-def silence_own_network() -> None:
-    """Have this network namespace send nothing of its own accord."""
+def set_up_own_network() -> None:
+    """Give this network namespace its loopback, and have it send nothing of its own accord."""
     for scope in _ipv6_scopes():
         (Path("/proc/sys/net/ipv6/conf") / scope / "disable_ipv6").write_text("1", encoding="ascii")
+    run(["ip", "link", "set", "lo", "up"], what="loopback")
