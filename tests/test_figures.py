@@ -188,13 +188,12 @@ def test_names_with_and_without_paper() -> None:
 @pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.figure)
 def test_pictures_are_reproducible_and_whole(sweep: Sweep) -> None:
     result = result_of(sweep)
-    first = pictures.svg(result)
-    assert first == pictures.svg(result)
-    assert b"<dc:date>" not in first
-    assert ET.fromstring(first).tag.endswith("svg")
-    png = pictures.png(result)
-    assert png == pictures.png(result)
-    assert png.startswith(b"\x89PNG")
+    both = pictures.draw(result)
+    assert both.svg == pictures.svg(result)
+    assert b"<dc:date>" not in both.svg
+    assert ET.fromstring(both.svg).tag.endswith("svg")
+    assert both.png == pictures.png(result)
+    assert both.png.startswith(b"\x89PNG")
 
 
 def test_a_figure_without_any_packet_can_be_drawn() -> None:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import matplotlib as mpl
+from matplotlib.figure import Figure
 
 from evaluation.pictures.canvas import STYLE
 from evaluation.pictures.chart import draw_chart
 from evaluation.pictures.sweep import draw_sweep
 from evaluation.pictures.table import draw_table
 from evaluation.result import FigureResult
+
+_METADATA: Final = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+"""What is not written into a picture: it would tell when it was made, and by what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,13 @@ class Drawn:
 
 def draw(result: FigureResult) -> Drawn:
     """Draw all pictures of a result."""
-    return Drawn(svg=svg(result), png=png(result), uncaptioned_svg=svg(result, captioned=False))
+    with mpl.rc_context(STYLE):
+        figure = _figure(result, captioned=True)
+        return Drawn(
+            svg=_saved(figure, "svg"),
+            png=_saved(figure, "png"),
+            uncaptioned_svg=_saved(_figure(result, captioned=False), "svg"),
+        )
 
 
 def svg(result: FigureResult, *, captioned: bool = True) -> bytes:
@@ -39,22 +49,26 @@ def svg(result: FigureResult, *, captioned: bool = True) -> bytes:
 
     If `captioned`, the picture has title and claims, so that it can stand alone.
     """
-    return _save(result, "svg", captioned=captioned, dpi=160, metadata={"Date": None, "Creator": None})
+    with mpl.rc_context(STYLE):
+        return _saved(_figure(result, captioned=captioned), "svg")
 
 
 def png(result: FigureResult) -> bytes:
     """Draw a result as PNG with 160 dots per inch."""
-    return _save(result, "png", captioned=True, dpi=160, metadata={"Software": None})
-
-
-def _save(result: FigureResult, kind: str, *, captioned: bool, **options: Any) -> bytes:
     with mpl.rc_context(STYLE):
-        if result.chart is not None:
-            figure = draw_chart(result, result.chart, captioned)
-        elif result.table is not None:
-            figure = draw_table(result, result.table, captioned)
-        else:
-            figure = draw_sweep(result, captioned)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=kind, facecolor="white", **options)
+        return _saved(_figure(result, captioned=True), "png")
+
+
+def _figure(result: FigureResult, *, captioned: bool) -> Figure:
+    if result.chart is not None:
+        return draw_chart(result, result.chart, captioned)
+    if result.table is not None:
+        return draw_table(result, result.table, captioned)
+    return draw_sweep(result, captioned)
+
+
+def _saved(figure: Figure, kind: str) -> bytes:
+    """What a figure looks like. To save it in another way before changes nothing of it."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, facecolor="white", dpi=160, metadata=_METADATA[kind])
     return buffer.getvalue()
