@@ -58,23 +58,23 @@ def measure(*, repetitions: int = 5) -> AdmissionSpeed:
     lab = load_lab("ring")
     loko = LokoAdmission(lab, allocations_of(lab, FULL_RATE, EVALUATION))
     packets = PacketAdmission(lab, EVALUATION)
-    found: dict[str, list[tuple[float, float]]] = {"loko": [], "packets": [], "peer": []}
+    measured_s: dict[str, list[tuple[float, float]]] = {"loko": [], "packets": [], "peer": []}
     with tempfile.TemporaryDirectory() as folder:
         peer = _build_peer(Path(folder))
         for _ in range(repetitions):
-            found["loko"].append(_ours(loko))
-            found["packets"].append(_ours(packets))
+            measured_s["loko"].append(_ours(loko))
+            measured_s["packets"].append(_ours(packets))
             if peer:
-                found["peer"].append(peer())
+                measured_s["peer"].append(peer())
     return AdmissionSpeed(
-        loko=_decisions(found["loko"]),
-        packets=_decisions(found["packets"]),
-        peer=_decisions(found["peer"]) if found["peer"] else None,
+        loko=_decisions(measured_s["loko"]),
+        packets=_decisions(measured_s["packets"]),
+        peer=_decisions(measured_s["peer"]) if measured_s["peer"] else None,
     )
 
 
-def _decisions(found: list[tuple[float, float]]) -> Decisions:
-    cycles, refusals = zip(*found, strict=True)
+def _decisions(decisions_s: list[tuple[float, float]]) -> Decisions:
+    cycles, refusals = zip(*decisions_s, strict=True)
     return Decisions(Spread.of(cycles), Spread.of(refusals))
 
 

@@ -61,12 +61,12 @@ def measure(*, file_bytes: int = GIGABYTE, repetitions: int = 3) -> Reading:
 
 def write(path: Path, file_bytes: int) -> int:
     """Write a capture of about `file_bytes`; return the number of its records."""
-    one = frame(FRAME_BYTES, 0) + _FCS
-    padding = -(_HEADER_BYTES + len(one)) % _WORD_BYTES
+    wire_frame = frame(FRAME_BYTES, 0) + _FCS
+    padding = -(_HEADER_BYTES + len(wire_frame)) % _WORD_BYTES
     record = struct.pack("<QBB", 0, 2, 4) + struct.pack(
-        ">HHH", _HEADER_BYTES + len(one) + padding, 0, FRAME_BYTES
+        ">HHH", _HEADER_BYTES + len(wire_frame) + padding, 0, FRAME_BYTES
     )
-    template = np.frombuffer(record + bytes(2) + one + bytes(padding), dtype=np.uint8)
+    template = np.frombuffer(record + bytes(2) + wire_frame + bytes(padding), dtype=np.uint8)
     pairs = max(file_bytes // (2 * len(template)), 1)
     number_at = _HEADER_BYTES + FRAME_BYTES - 8
     with path.open("wb") as file:

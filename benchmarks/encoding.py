@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 def encoded(figure: Figure) -> dict[str, bytes]:
     """Return a figure's files by suffix, without date and program, so that equal figures give equal bytes."""
-    found = {}
+    values = {}
     for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix[1:], facecolor="white", dpi=160, metadata=metadata)
-        found[suffix] = buffer.getvalue()
-    return found
+        values[suffix] = buffer.getvalue()
+    return values

@@ -161,8 +161,8 @@ def main(
     except BenchmarkError as error:
         print(f"endurance: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    found = {"machine": describe(), "growth_bytes": result.growth_bytes, **asdict(result)}
-    print(json.dumps(found, indent=1))
+    report = {"machine": describe(), "growth_bytes": result.growth_bytes, **asdict(result)}
+    print(json.dumps(report, indent=1))
     if result.growth_bytes > MOST_GROWTH_BYTES * max(1.0, seconds / 3600):
         print(f"endurance: memory grew by {result.growth_bytes} bytes", file=sys.stderr)
         raise typer.Exit(1)

@@ -76,14 +76,14 @@ class Growth:
 
 def measure(sizes: Sequence[int], *, tell: Callable[[str], None]) -> list[Growth]:
     """Measure every network with every scheme, each in its own process. Raises `BenchmarkError`."""
-    found = []
+    growths = []
     for kind in NetworkKind:
         for scheme in GOALS_PER_S:
             for switches in sizes:
                 tell(f"  {kind}, {switches} switches, {scheme}")
                 output = run([sys.executable, "-m", "benchmarks.growth", kind, switches, scheme]).output
-                found.append(Growth(**json.loads(output.splitlines()[-1])))
-    return found
+                growths.append(Growth(**json.loads(output.splitlines()[-1])))
+    return growths
 
 
 def network_of(kind: NetworkKind, switches: int) -> Lab:
@@ -103,17 +103,17 @@ def _random_links(switches: int) -> list[dict[str, object]]:
     free = {number: [4, 3, 2] for number in range(1, switches + 1)}
     links: list[dict[str, object]] = [{"a": f"h{number}", "b": f"s{number}:1"} for number in free]
 
-    def connect(one: int, other: int) -> None:
-        links.append({"a": f"s{one}:{free[one].pop()}", "b": f"s{other}:{free[other].pop()}"})
+    def connect(near: int, other: int) -> None:
+        links.append({"a": f"s{near}:{free[near].pop()}", "b": f"s{other}:{free[other].pop()}"})
 
     order = chance.sample(list(free), switches)
-    for one, other in pairwise(order):
-        connect(one, other)
+    for near, other in pairwise(order):
+        connect(near, other)
     left = [number for number, ports in free.items() for _ in ports]
     chance.shuffle(left)
-    for one, other in zip(left[::2], left[1::2], strict=False):
-        if one != other:
-            connect(one, other)
+    for near, other in zip(left[::2], left[1::2], strict=False):
+        if near != other:
+            connect(near, other)
     return links
 
 
@@ -206,37 +206,37 @@ def _memory_bytes(lab: Lab, choice: Choice, flows: Sequence[Flow]) -> int:
     return allocated_bytes
 
 
-def of_values(found: Sequence[Mapping[str, Any]]) -> list[Growth]:
+def of_values(rows: Sequence[Mapping[str, Any]]) -> list[Growth]:
     """Restore results from JSON values."""
-    return [Growth(**one) for one in found]
+    return [Growth(**row) for row in rows]
 
 
-def rows(found: Sequence[Growth]) -> list[Row]:
+def rows(growths: Sequence[Growth]) -> list[Row]:
     """Return rows that compare the results with the goals."""
     lines: list[Row] = []
-    for one in found:
-        where = f"{one.kind} of {one.switches:,}, {one.scheme}"
-        if one.switches == GOAL_SWITCHES:
-            goal = GOALS_PER_S[one.scheme]
+    for growth in growths:
+        where = f"{growth.kind} of {growth.switches:,}, {growth.scheme}"
+        if growth.switches == GOAL_SWITCHES:
+            goal = GOALS_PER_S[growth.scheme]
             lines += [
                 (
                     f"{where}: requests a second",
-                    f"{one.requests_per_s:,.0f}",
-                    f"goal {goal:,}: {_reached(one.requests_per_s >= goal)}; asked again"
-                    f" {one.requests_again_per_s:,.0f}, request-release cycles {one.cycles_per_s:,.0f}",
+                    f"{growth.requests_per_s:,.0f}",
+                    f"goal {goal:,}: {_reached(growth.requests_per_s >= goal)}; asked again"
+                    f" {growth.requests_again_per_s:,.0f}, request-release cycles {growth.cycles_per_s:,.0f}",
                 ),
                 (
                     f"{where}: first answer",
-                    f"{one.first_ms:.1f} ms",
-                    f"goal {GOAL_FIRST_MS} ms: {_reached(one.first_ms <= GOAL_FIRST_MS)}",
+                    f"{growth.first_ms:.1f} ms",
+                    f"goal {GOAL_FIRST_MS} ms: {_reached(growth.first_ms <= GOAL_FIRST_MS)}",
                 ),
             ]
-        if one.switches in (GOAL_SWITCHES, max(each.switches for each in found)):
+        if growth.switches in (GOAL_SWITCHES, max(each.switches for each in growths)):
             lines.append(
                 (
                     f"{where}: memory",
-                    f"{one.memory_bytes / 2**20:.0f} MiB",
-                    f"{one.memory_bytes / one.switches / 1024:.0f} KiB a switch",
+                    f"{growth.memory_bytes / 2**20:.0f} MiB",
+                    f"{growth.memory_bytes / growth.switches / 1024:.0f} KiB a switch",
                 )
             )
     return lines
@@ -246,18 +246,18 @@ def _reached(reached: bool) -> str:
     return "reached" if reached else "**missed**"
 
 
-def pictures(found: Sequence[Growth]) -> dict[str, bytes]:
+def pictures(growths: Sequence[Growth]) -> dict[str, bytes]:
     """Return the picture by file suffix, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
-        return encoded(_draw(found))
+        return encoded(_draw(growths))
 
 
-def _draw(found: Sequence[Growth]) -> Figure:
+def _draw(growths: Sequence[Growth]) -> Figure:
     figure = Figure(figsize=(9.6, 3.6))
     panels: tuple[tuple[str, Callable[[Growth], float], str], ...] = (
-        ("requests a second", lambda one: one.requests_per_s, "new pairs of hosts, up to 5 switches"),
-        ("first answer [ms]", lambda one: one.first_ms, "from the lab to the first answer"),
-        ("memory [MiB]", lambda one: one.memory_bytes / 2**20, "of admission, beside the lab"),
+        ("requests a second", lambda growth: growth.requests_per_s, "new pairs of hosts, up to 5 switches"),
+        ("first answer [ms]", lambda growth: growth.first_ms, "from the lab to the first answer"),
+        ("memory [MiB]", lambda growth: growth.memory_bytes / 2**20, "of admission, beside the lab"),
     )
     for axes, (label, value, title) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         axes.spines["right"].set_visible(False)
@@ -265,11 +265,11 @@ def _draw(found: Sequence[Growth]) -> Figure:
         axes.set_yscale("log")
         for scheme, colour in zip(GOALS_PER_S, (SECOND, EDGE), strict=True):
             for kind, style in zip(NetworkKind, ("o-", "s--"), strict=True):
-                mine = [one for one in found if one.scheme == scheme and one.kind == kind]
-                numbers = [one.switches for one in mine]
+                mine = [growth for growth in growths if growth.scheme == scheme and growth.kind == kind]
+                numbers = [growth.switches for growth in mine]
                 axes.plot(
                     numbers,
-                    [max(value(one), 0.01) for one in mine],
+                    [max(value(growth), 0.01) for growth in mine],
                     style,
                     color=colour,
                     markersize=3.5,

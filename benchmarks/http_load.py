@@ -45,12 +45,12 @@ async def _converse(port: int, conversations: Sequence[Iterator[Ask]]) -> int:
     connections = [_Connection(asks) for asks in conversations]
     try:
         async with asyncio.timeout(SILENCE_S):
-            for one in connections:
-                await loop.create_connection(lambda one=one: one, "127.0.0.1", port)  # type: ignore[misc]
-            await asyncio.gather(*(one.ended for one in connections))
+            for connection in connections:
+                await loop.create_connection(lambda connection=connection: connection, "127.0.0.1", port)  # type: ignore[misc]
+            await asyncio.gather(*(connection.ended for connection in connections))
     except TimeoutError:
         raise BenchmarkError(f"the service did not answer within {SILENCE_S:g} s") from None
-    return sum(one.answers for one in connections)
+    return sum(connection.answers for connection in connections)
 
 
 class _Connection(asyncio.Protocol):

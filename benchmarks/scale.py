@@ -141,7 +141,7 @@ def measure(
 def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: float) -> RingRun:
     lab = ring(boards)
     plan, requested = admitted(lab, hops=hops, seed=_SEED)
-    flows = [one.flow for one in plan.accepted]
+    flows = [accepted.flow for accepted in plan.accepted]
     paced = _paced(flows, seconds)
     core = max(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="loko-scale-") as name:

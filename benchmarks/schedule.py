@@ -54,7 +54,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class CaseResult:
     """The result of one method for one case."""
 
     case: str
@@ -94,7 +94,7 @@ def cases(*, quick: bool) -> list[Case]:
     """Return the cases that have goals; if `quick`, only small ones."""
     small = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
     middle = _network(nx.random_regular_graph(4, 28, seed=_SEED), 200)
-    found = [
+    listed = [
         Case(
             name="S/UR 110 flows, 24 hosts, 6 switches, 5 slots",
             scheme=SchedulingScheme.UNCONSTRAINED,
@@ -111,45 +111,45 @@ def cases(*, quick: bool) -> list[Case]:
         ("S/FR", SchedulingScheme.FIXED, "under 2 s a flow"),
     ):
         name = f"{word} 300 flows, 256 links, 50 slots"
-        found.append(
+        listed.append(
             Case(
                 name=name, scheme=scheme, graph=middle, flows=300, slots=50, goal_s=1, limit_s=60, paper=paper
             )
         )
     if quick:
-        return found
+        return listed
     large = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
     full = _network(nx.random_regular_graph(8, 200, seed=_SEED), 200)
     for word, graph, slots in (("", large, 200), (", hosts full", full, 15)):
         name = f"S/PR 3,000 flows, 1,000 links, {slots} slots{word}"
         scheme = SchedulingScheme.PATH_SETS
-        found.append(
+        listed.append(
             Case(
                 name=name, scheme=scheme, graph=graph, flows=3000, slots=slots, goal_s=60, limit_s=0, paper=""
             )
         )
-    return found
+    return listed
 
 
 def growth() -> list[Case]:
     """Return the cases of figures 4d, 4e and 4f (times by flows, slots and links) with the paper's sizes."""
     by_flows = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
     by_slots = _network(nx.waxman_graph(10, beta=1.0, alpha=2.0, seed=_SEED), 200)
-    found = [
+    curves = [
         _sweep_case("4d", scheme, by_flows, flows=flows, slots=5)
         for flows in (20, 50, 80, 110)
         for scheme in SchedulingScheme
     ]
     shortest = (SchedulingScheme.PATH_SETS, SchedulingScheme.FIXED)
-    found += [
+    curves += [
         _sweep_case("4e", scheme, by_slots, flows=300, slots=slots)
         for slots in (5, 20, 35, 50)
         for scheme in shortest
     ]
     for switches, hosts in ((6, 18), (12, 60), (20, 130), (28, 200)):  # 30, 84, 170 and 256 cables
         graph = _network(nx.random_regular_graph(4, switches, seed=_SEED), hosts)
-        found += [_sweep_case("4f", scheme, graph, flows=100, slots=50) for scheme in shortest]
-    return found
+        curves += [_sweep_case("4f", scheme, graph, flows=100, slots=50) for scheme in shortest]
+    return curves
 
 
 def _sweep_case(figure: str, scheme: SchedulingScheme, graph: Graph, *, flows: int, slots: int) -> Case:
@@ -166,7 +166,7 @@ def _sweep_case(figure: str, scheme: SchedulingScheme, graph: Graph, *, flows: i
     )
 
 
-def _growth_row(case: Case, ours: Found, straight: Found) -> Row:
+def _growth_row(case: Case, ours: CaseResult, straight: CaseResult) -> Row:
     """Return a row with times per flow, as in the paper."""
     proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
     told = f"{ours.scheduled} flows of at most {ours.bound}"
@@ -180,7 +180,7 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
     start_s: dict[Solver, float] = {
         solver: _start_s(solver) for solver in Solver if solver is not Solver.HIGHS and has_or_tools
     }
-    found: list[Found] = []
+    answers: list[CaseResult] = []
     rows: list[Row] = []
     for case in cases(quick=quick):
         tell(f"  {case.name}")
@@ -188,12 +188,12 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
         for solver in Solver:
             if case.limit_s and (solver is Solver.HIGHS or has_or_tools) and not quick:
                 mine.append(_straight(case, solver, start_s.get(solver, 0.0)))
-        found += mine
-        rows += [_row(case, one) for one in mine]
+        answers += mine
+        rows += [_row(case, answer) for answer in mine]
     for case in [] if quick else growth():
         tell(f"  {case.name}")
         sweep = [_ours(case), _straight(case, Solver.HIGHS, 0.0)]
-        found += sweep
+        answers += sweep
         rows.append(_growth_row(case, *sweep))
     if not has_or_tools:
         rows.append(("CP-SAT, CBC", "left out", "not installed: pip install '.[solvers]'"))
@@ -202,41 +202,41 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
         ("adding one of 3,000 flows, slowest", f"{1e3 * max(adding):.2f} ms", "goal 10 ms; no other is moved")
     )
     answering = list(_answering())
-    rows += [_answering_row(one) for one in answering]
+    rows += [_answering_row(reply) for reply in answering]
     return {
-        "found": [asdict(one) for one in found],
+        "found": [asdict(answer) for answer in answers],
         "adding_s": max(adding),
-        "answering": [asdict(one) for one in answering],
+        "answering": [asdict(reply) for reply in answering],
     }, rows
 
 
-def _row(case: Case, one: Found) -> Row:
+def _row(case: Case, answer: CaseResult) -> Row:
     proven = (
         "optimal"
-        if one.is_optimal
-        else f"at most {one.bound}: gap {100 * (1 - one.scheduled / one.bound):.2f} %"
+        if answer.is_optimal
+        else f"at most {answer.bound}: gap {100 * (1 - answer.scheduled / answer.bound):.2f} %"
     )
-    told = [f"{one.scheduled} flows, {proven}"]
-    if one.way == "ours":
+    told = [f"{answer.scheduled} flows, {proven}"]
+    if answer.way == "ours":
         told += [f"goal {case.goal_s:g} s", *([f"paper {case.paper}"] if case.paper else [])]
-    return f"{case.name}: {one.way}", f"{one.seconds:.2f} s", "; ".join(told)
+    return f"{case.name}: {answer.way}", f"{answer.seconds:.2f} s", "; ".join(told)
 
 
-def _ours(case: Case) -> Found:
+def _ours(case: Case) -> CaseResult:
     return _timed(
         case, "ours", lambda problem, paths, clock: pack(problem, paths, solver_named(Solver.HIGHS), clock)
     )
 
 
-def _straight(case: Case, solver: Solver, start_s: float) -> Found:
+def _straight(case: Case, solver: Solver, start_s: float) -> CaseResult:
     solve = solver_named(solver)
-    found = _timed(
+    answer = _timed(
         case, f"{solver} straight", lambda problem, paths, clock: straight_only(problem, paths, solve, clock)
     )
-    return Found(**{**asdict(found), "seconds": max(0.0, found.seconds - start_s)})
+    return CaseResult(**{**asdict(answer), "seconds": max(0.0, answer.seconds - start_s)})
 
 
-def _timed(case: Case, way: str, find: Callable[[Problem, Paths | None, Clock], Solution]) -> Found:
+def _timed(case: Case, way: str, find: Callable[[Problem, Paths | None, Clock], Solution]) -> CaseResult:
     problem = Problem(case.graph, _demands(case.graph, case.flows), case.slots)
     begin_ns = time.monotonic_ns()
     clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * (case.limit_s or case.goal_s)))
@@ -247,7 +247,7 @@ def _timed(case: Case, way: str, find: Callable[[Problem, Paths | None, Clock], 
             chance = random.Random(_SEED)
             paths = drawn(paths, [chance.random() for _ in problem.demands])
     solution = find(problem, paths, clock)
-    return Found(
+    return CaseResult(
         case=case.name,
         way=way,
         seconds=(time.monotonic_ns() - begin_ns) / 1e9,
@@ -305,16 +305,20 @@ def _one_more_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequen
     before = schedule_of(figure, contender, lab, wanted[:-1])
     kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
     standing = LabStanding(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
-    for one in before.scheduled:
-        standing.keep(one.timed, one.slot, one.path)
+    for scheduled in before.scheduled:
+        standing.keep(scheduled.timed, scheduled.slot, scheduled.path)
     last = timed_flows(wanted)[-1]
     begin_ns = time.monotonic_ns()
     standing.add(last)
     return (time.monotonic_ns() - begin_ns) / 1e9
 
 
-def _answering_row(one: Answering) -> Row:
-    told = f"{one.requests} requests in {one.seconds:.3f} s"
-    if one.one_more_s is not None:
-        told += f", all at once; one more, moving nobody: {1e3 * one.one_more_s:.2g} ms"
-    return f"{one.lab}, {one.system}: a request", f"{1e3 * one.seconds / one.requests:.2f} ms", told
+def _answering_row(answering: Answering) -> Row:
+    told = f"{answering.requests} requests in {answering.seconds:.3f} s"
+    if answering.one_more_s is not None:
+        told += f", all at once; one more, moving nobody: {1e3 * answering.one_more_s:.2g} ms"
+    return (
+        f"{answering.lab}, {answering.system}: a request",
+        f"{1e3 * answering.seconds / answering.requests:.2f} ms",
+        told,
+    )

@@ -107,12 +107,12 @@ def assumptions() -> dict[str, Count]:
     """Return the mechanism's parameters in the profile that have a range, as papers do not publish them."""
     profile = load_profile(PROFILE)
     flow_control = profile.flow_control
-    found = {name: getattr(flow_control, name) for name in type(flow_control).model_fields}
-    found["buffer_bytes"] = profile.integrated_switch.buffer_bytes
-    return {name: quantity for name, quantity in found.items() if quantity.range is not None}
+    values = {name: getattr(flow_control, name) for name in type(flow_control).model_fields}
+    values["buffer_bytes"] = profile.integrated_switch.buffer_bytes
+    return {name: quantity for name, quantity in values.items() if quantity.range is not None}
 
 
-def table(found: Sensitivity) -> str:
+def table(measured: Sensitivity) -> str:
     """Return a Markdown table of the effects; the unchanged profile comes first, and only once."""
     columns = [
         "parameter",
@@ -125,7 +125,7 @@ def table(found: Sensitivity) -> str:
         f"longest burst at {', '.join(map(str, BUFFER_FRAME_BYTES))} bytes",
     ]
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for effect in (found.default, *(effect for effect in found.effects if not effect.is_default)):
+    for effect in (measured.default, *(effect for effect in measured.effects if not effect.is_default)):
         cells = [
             f"`{effect.parameter}`" if effect.parameter else "profile",
             f"{effect.value:,}" if effect.parameter else "as it is",
@@ -145,7 +145,7 @@ def _steps(quantity: Count) -> list[int]:
     assert quantity.range is not None
     low, high = quantity.range
     ends = (low, quantity.value, high)
-    between = (_between(one, other) for one, other in itertools.pairwise(ends))
+    between = (_between(near, other) for near, other in itertools.pairwise(ends))
     return sorted({*ends, *between})
 
 

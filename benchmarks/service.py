@@ -128,22 +128,24 @@ def _wait_until_healthy(port: int, process: psutil.Popen, log: Path) -> None:
 
 def _programs(service: psutil.Process) -> dict[str, psutil.Process]:
     """Return the processes involved, by name."""
-    found = {"service": service}
+    programs = {"service": service}
     for child in service.children(recursive=True):
         words = child.cmdline()
-        found |= {name: child for module, name in _PROGRAMS.items() if module in words}
-    return {**found, "clients": psutil.Process()}
+        programs |= {name: child for module, name in _PROGRAMS.items() if module in words}
+    return {**programs, "clients": psutil.Process()}
 
 
 def _turn(
     programs: Mapping[str, psutil.Process], port: int, conversations: Sequence[Iterator[Ask]], answers: int
 ) -> _Turn:
     """Carry out all conversations in parallel; `answers` make one decision."""
-    before_s = {name: _cpu_s(one) for name, one in programs.items()}
+    before_s = {name: _cpu_s(program) for name, program in programs.items()}
     began_s = time.monotonic()
     decisions = converse(port, conversations) / answers
     took_s = time.monotonic() - began_s
-    cpu_ms = {name: 1e3 * (_cpu_s(one) - before_s[name]) / decisions for name, one in programs.items()}
+    cpu_ms = {
+        name: 1e3 * (_cpu_s(program) - before_s[name]) / decisions for name, program in programs.items()
+    }
     return _Turn(decisions / took_s, cpu_ms)
 
 

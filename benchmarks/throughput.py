@@ -67,7 +67,7 @@ def measure(*, repetitions: int) -> Throughput:
     return Throughput(
         simulator=Spread.of(ours),
         simulator13=Spread.of(newer),
-        versions=Spread.of([one / other for one, other in zip(newer, ours, strict=True)]),
+        versions=Spread.of([newer_rate / other for newer_rate, other in zip(newer, ours, strict=True)]),
         rings={boards: Spread.of(speeds) for boards, speeds in rings.items()},
         peer=Spread.of(theirs) if theirs else None,
         ratio=_ratio(ours, theirs),

@@ -106,11 +106,11 @@ def quantiles(samples: NDArray[np.unsignedinteger[Any]], fractions: Sequence[flo
     places = [fraction * (samples.size - 1) for fraction in fractions]
     below = [int(place) for place in places]
     samples.partition(sorted({min(at + step, samples.size - 1) for at in below for step in (0, 1)}))
-    found = []
+    values = []
     for place, at in zip(places, below, strict=True):
         low, high = int(samples[at]), int(samples[min(at + 1, samples.size - 1)])
-        found.append(low + (high - low) * (place - at))
-    return found
+        values.append(low + (high - low) * (place - at))
+    return values
 
 
 def box_of(values: ArrayLike, *, low: int = 1, high: int = 99, per: float = 1.0) -> BoxStatistics:

@@ -30,19 +30,19 @@ def judge_beside(
         table=result.table,
         findings=result.findings,
         others={
-            one.name: one.series
-            for one in together
-            if one.name != result.name and one.series and _same_scale(one, result)
+            other.name: other.series
+            for other in together
+            if other.name != result.name and other.series and _same_scale(other, result)
         },
         shorter=figure.shorter(options),
     )
 
 
-def _same_scale(one: FigureResult, other: FigureResult) -> bool:
+def _same_scale(near: FigureResult, other: FigureResult) -> bool:
     """Return whether two figures were replayed in the same mode and backend, as often and for as long."""
     ways = [
         (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
-        for result in (one, other)
+        for result in (near, other)
     ]
     return ways[0] == ways[1]
 
@@ -64,7 +64,7 @@ def judge(
     results = []
     for claim in figure.claims:
         stated = check_reference(figure, claim)
-        found = _judgement(
+        judgement = _judgement(
             claim,
             Evidence(
                 fact=stated,
@@ -76,10 +76,10 @@ def judge(
                 shorter=shorter,
             ),
         )
-        if isinstance(found, NotTestable):
-            here, holds, because = found.here, None, found.why
+        if isinstance(judgement, NotTestable):
+            here, holds, because = judgement.here, None, judgement.why
         else:
-            here, holds = found
+            here, holds = judgement
             because = "" if holds else claim.if_not
         results.append(
             ClaimResult(
@@ -99,13 +99,13 @@ def judge(
 
 
 def _judgement(claim: Claim, evidence: Evidence) -> Judgement:
-    found = claim.check.find(evidence)
-    if isinstance(found, NotTestable) or not evidence.shorter:
-        return found
-    here, holds = found
+    finding = claim.check.find(evidence)
+    if isinstance(finding, NotTestable) or not evidence.shorter:
+        return finding
+    here, holds = finding
     denied_for_sure = not holds and claim.check.denied_by_one_case
     if denied_for_sure or (holds and not claim.full_scale):
-        return found
+        return finding
     return NotTestable(why=f"{evidence.shorter}; the claim needs the paper's scale", here=here)
 
 

@@ -127,12 +127,12 @@ class _Commands(TyperGroup):
 def load(name: str) -> Command:
     """Import the command of that name and return it in full."""
     there = COMMANDS[name]
-    found = getattr(import_module(there.module), there.name)
-    if not isinstance(found, typer.Typer):
+    command = getattr(import_module(there.module), there.name)
+    if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False)
-        alone.command(name)(found)
-        found = alone
-    return get_command(found)
+        alone.command(name)(command)
+        command = alone
+    return get_command(command)
 
 
 app = typer.Typer(

@@ -238,26 +238,26 @@ def figures(*, as_json: JsonOption = False) -> None:
 
     Example: loko figures --json
     """
-    known = [(one, kind_named(one.kind).estimate_s(one)) for one in experiments().values()]
+    known = [(figure, kind_named(figure.kind).estimate_s(figure)) for figure in experiments().values()]
     if as_json:
         _print_json(
             [
                 {
-                    "name": one.name,
-                    "title": one.title,
-                    "paper": one.paper,
-                    "modes": one.modes,
+                    "name": figure.name,
+                    "title": figure.title,
+                    "paper": figure.paper,
+                    "modes": figure.modes,
                     "estimate_s": {mode: round(value, 1) for mode, value in times.items()},
                 }
-                for one, times in known
+                for figure, times in known
             ]
         )
         return
     modes = [mode.value for mode in ModeName]
     table = Table("figure", "title", *modes, box=None)
-    for one, times in known:
+    for figure, times in known:
         cells = (_duration(times[mode]) if mode in times else "-" for mode in modes)
-        table.add_row(one.name, one.title, *cells)
+        table.add_row(figure.name, figure.title, *cells)
     Console().print(table)
 
 
@@ -283,7 +283,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
                 "figure": result.figure,
                 "paper": result.paper,
                 "violations": result.violations,
-                "guarantees": [one.model_dump() for one in result.guarantees],
+                "guarantees": [guarantee.model_dump() for guarantee in result.guarantees],
                 "claims": [claim.model_dump() for claim in result.claims],
             }
             for result in results
@@ -304,8 +304,8 @@ def _print_result(result: FigureResult) -> None:
     host = result.provenance.host
     told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
     typer.echo(f"{result.name}: {told}")
-    for one in result.guarantees:
-        _print_guarantee(one)
+    for guarantee in result.guarantees:
+        _print_guarantee(guarantee)
     if result.switched_by_open_vswitch and result.series:
         typer.echo("  no guarantee tested: Open vSwitch forwards in place of the boards")
     if result.coarse_errors:
@@ -324,13 +324,13 @@ def _print_result(result: FigureResult) -> None:
         typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
 
 
-def _print_guarantee(one: GuaranteeResult) -> None:
-    if one.verdict == "not promised":
+def _print_guarantee(guarantee: GuaranteeResult) -> None:
+    if guarantee.verdict == "not promised":
         return
-    told = f"guarantee {one.verdict}"
-    if one.verdict == "broken":
-        told = f"{'GUARANTEE VIOLATED' if one.ours else told} by {one.broken_by} packets"
-    typer.echo(f"  {one.system}: {told}")
+    told = f"guarantee {guarantee.verdict}"
+    if guarantee.verdict == "broken":
+        told = f"{'GUARANTEE VIOLATED' if guarantee.ours else told} by {guarantee.broken_by} packets"
+    typer.echo(f"  {guarantee.system}: {told}")
 
 
 def _duration(seconds: float) -> str:

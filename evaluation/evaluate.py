@@ -41,15 +41,15 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
     `RunError`, each with a message of one line.
     """
     earlier = read_results(options.out)
-    found: dict[str, FigureResult] = {}
+    produced: dict[str, FigureResult] = {}
     for name in dict.fromkeys(figure.kind for figure in chosen):
         alike = [figure for figure in chosen if figure.kind == name]
         produce = kind_named(name).produce
-        for figures in [[one] for one in alike] if isinstance(produce, OneByOne) else [alike]:
+        for figures in [[figure] for figure in alike] if isinstance(produce, OneByOne) else [alike]:
             with _noted(figures, options.out):
                 results = produce(figures, options, progress)
-            found.update(zip((figure.name for figure in figures), results, strict=True))
-    return _publish(chosen, [found[figure.name] for figure in chosen], earlier, options, progress)
+            produced.update(zip((figure.name for figure in figures), results, strict=True))
+    return _publish(chosen, [produced[figure.name] for figure in chosen], earlier, options, progress)
 
 
 @contextmanager
@@ -84,10 +84,10 @@ def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
 def _state(figure: Figure, out: Path) -> tuple[int, int] | None:
     """Return a token that changes whenever the figure's records are rewritten; None if there are none."""
     try:
-        found = figure_file(out, figure.name, ".parquet").stat()
+        facts = figure_file(out, figure.name, ".parquet").stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return facts.st_ino, facts.st_mtime_ns
 
 
 def _publish(
@@ -102,7 +102,7 @@ def _publish(
     Earlier figures of the folder whose bands have changed are redrawn, so that bands do not depend on the
     order in which figures are replayed.
     """
-    together = {one.name: one for one in (*earlier, *results)}
+    together = {result.name: result for result in (*earlier, *results)}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
         claims = judge_beside(figure, result, together.values(), options)
@@ -121,12 +121,12 @@ def _publish(
         write_result(judged[-1], options.out)
     names = {figure.name for figure in chosen}
     drawn_anew = [
-        one.model_copy(update={"bands": bands})
-        for one in earlier
-        if one.name not in names and (bands := bands_beside(one, together.values())) != one.bands
+        result.model_copy(update={"bands": bands})
+        for result in earlier
+        if result.name not in names and (bands := bands_beside(result, together.values())) != result.bands
     ]
-    for one in drawn_anew:
-        write_result(one, options.out)
+    for result in drawn_anew:
+        write_result(result, options.out)
     _draw([*judged, *drawn_anew], options, progress)
     return judged
 
@@ -141,10 +141,10 @@ def bands_beside(result: FigureResult, together: Iterable[FigureResult]) -> list
         return of_others
     return of_others + [
         band
-        for one in together
-        if one.name != result.name
-        and (one.mode, one.provenance.commit) == (result.mode, result.provenance.commit)
-        for band in one.bands
+        for other in together
+        if other.name != result.name
+        and (other.mode, other.provenance.commit) == (result.mode, result.provenance.commit)
+        for band in other.bands
         if band.figure == result.name
     ]
 
@@ -153,7 +153,7 @@ def promised(result: FigureResult) -> list[GuaranteeResult]:
     """Return the guarantees of a result; where Open vSwitch forwarded frames, none of them is promised."""
     if not result.switched_by_open_vswitch:
         return result.guarantees
-    return [one.model_copy(update={"verdict": "not promised"}) for one in result.guarantees]
+    return [guarantee.model_copy(update={"verdict": "not promised"}) for guarantee in result.guarantees]
 
 
 def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[ClaimResult]:
@@ -161,8 +161,10 @@ def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[C
     if not result.switched_by_open_vswitch:
         return list(claims)
     return [
-        one.model_copy(update={"because": _COARSE.format(one.because).strip()}) if one.holds is False else one
-        for one in claims
+        claim.model_copy(update={"because": _COARSE.format(claim.because).strip()})
+        if claim.holds is False
+        else claim
+        for claim in claims
     ]
 
 

@@ -49,15 +49,15 @@ def facts(paper: str) -> Mapping[str, Fact]:
     """Return all facts of a paper by reference. Raises `InputError` if there is no such paper."""
     path = LABS / "papers" / f"{paper}.yml"
     document = _document(paper)
-    found: dict[str, Fact] = {}
+    facts: dict[str, Fact] = {}
     try:
         for fact in _walk(document):
-            if fact.reference in found:
+            if fact.reference in facts:
                 raise InputError(f"{path}: {fact.reference} is there twice; rename one")
-            found[fact.reference] = fact
+            facts[fact.reference] = fact
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a document of facts: {error}") from None
-    return found
+    return facts
 
 
 def order(paper: str) -> tuple[str, ...]:

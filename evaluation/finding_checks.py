@@ -245,7 +245,7 @@ class Rising(_OfSeveral):
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
         """See `_OfSeveral.compare`."""
         low, high = _texts(names, values, 0, -1)
-        broken = [names[place + 1] for place, (one, two) in enumerate(pairwise(values)) if one >= two]
+        broken = [names[place + 1] for place, (before, two) in enumerate(pairwise(values)) if before >= two]
         if broken:
             return f"{low} to {high}, not at {', '.join(broken)}", False
         return f"{low} to {high}", True

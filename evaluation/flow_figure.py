@@ -77,7 +77,7 @@ def refuse_unless_followed(figures: Sequence[Figure], choice: SenderChoice, *, r
     options = ", ".join(map(option_of, choice.chosen))
     for figure in figures:
         if not isinstance(figure, SendingFigure):
-            others = " ".join(one.figure for one in figures if isinstance(one, SendingFigure))
+            others = " ".join(figure.figure for figure in figures if isinstance(figure, SendingFigure))
             raise InputError(
                 f"{options}: {figure.name} does not send by this description; leave it out"
                 + (f" and name those that do: {others}" if others else "")

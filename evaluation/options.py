@@ -112,28 +112,28 @@ class Options:
 
 def _not_default(choices: Any) -> dict[str, Choice]:
     """Return the fields that influence results and differ from their defaults; nested ones are flattened."""
-    found: dict[str, Choice] = {}
+    differing: dict[str, Choice] = {}
     for field in fields(choices):
         value = getattr(choices, field.name)
         if field.default is MISSING or field.name in WITHOUT_INFLUENCE or value == field.default:
             continue
         if is_dataclass(value):
-            found |= _not_default(value)
+            differing |= _not_default(value)
         else:
-            found[field.name] = value if isinstance(value, Choice) else str(value)
-    return found
+            differing[field.name] = value if isinstance(value, Choice) else str(value)
+    return differing
 
 
 def arranged(chosen: Mapping[str, Choice], into: Any = Options) -> dict[str, Any]:
     """Undo the flattening of `Options.chosen`: return its values as fields of `Options`, nested again."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields(into):
         if is_dataclass(field.default):
             if part := arranged(chosen, field.default):
-                found[field.name] = part
+                values[field.name] = part
         elif field.name in chosen:
-            found[field.name] = chosen[field.name]
-    return found
+            values[field.name] = chosen[field.name]
+    return values
 
 
 def names_of_choices(of: Any = Options) -> set[str]:

@@ -88,7 +88,7 @@ class OneByOne:
 
     def __call__(self, figures: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
         """See `Kind.produce`."""
-        return [_result(one, self._outcome(one, options, progress), options) for one in figures]
+        return [_result(figure, self._outcome(figure, options, progress), options) for figure in figures]
 
     def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
         path = figure_file(options.out, figure.name, ".parquet")
@@ -116,11 +116,11 @@ class OneByOne:
 def _kept(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
     if not path.exists():
         return None
-    found = summary(path)
-    if found.get("fingerprint") != json.loads(json.dumps(fingerprint)):
+    kept = summary(path)
+    if kept.get("fingerprint") != json.loads(json.dumps(fingerprint)):
         return None
     try:
-        return Outcome.model_validate(found.get("outcome"))
+        return Outcome.model_validate(kept.get("outcome"))
     except ValidationError:
         raise InputError(f"{path}: damaged records; delete the file and run again") from None
 

@@ -39,14 +39,14 @@ def commit() -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that compute and write results."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             if package == "switch_emulator" and (its_own := _emulator_version()) is not None:
-                found[package] = its_own
-    return found
+                versions[package] = its_own
+    return versions
 
 
 def _emulator_version() -> str | None:

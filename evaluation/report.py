@@ -50,7 +50,7 @@ def render(
 
     For `drawn` see `write_report`. `made` has, by figure, its files and when and where it was made.
     """
-    results = sorted(results, key=lambda one: in_papers_order(one.paper, one.figure))
+    results = sorted(results, key=lambda result: in_papers_order(result.paper, result.figure))
     environment = Environment(
         loader=PackageLoader("evaluation"),
         autoescape=True,
@@ -70,8 +70,8 @@ def render(
         counts=counts,
         counts_of_all=counts_of_all(results),
         counted_with=partial(counted_with, results),
-        ours=[(result, one) for result, one in judged if one.ours],
-        theirs=[(result, one) for result, one in judged if not one.ours],
+        ours=[(result, claim) for result, claim in judged if claim.ours],
+        theirs=[(result, claim) for result, claim in judged if not claim.ours],
         made=made,
         nothing_made=Source(),
         fallen=[(result, claim) for result in results for claim in result.broken_claims],
@@ -106,9 +106,9 @@ def _symbols(text: str) -> Markup:
 def _title(name: str) -> str:
     """Return a figure's heading: "Figure 17a" for one of Loko's, "tssdn, Figure 4d" for another paper's."""
     *paper, figure = short_name(name).split("/")
-    if found := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
+    if match := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
         names = {"fig": "Figure", "table": "Table", "sec": "Section"}
-        figure = f"{names[found[1]]} {found[2]}"
+        figure = f"{names[match[1]]} {match[2]}"
     return ", ".join([*paper, figure])
 
 

@@ -47,11 +47,11 @@ def sources(directory: Path, results: Sequence[FigureResult]) -> dict[str, Sourc
     """Return each result's source by its full name. Raises `InputError` if `runs.jsonl` is damaged."""
     runs = read_runs(directory)
     return {
-        one.name: Source(
-            run=runs.get(one.name),
-            files=tuple(_file(path, directory) for path in files_of(directory, one.name)),
+        result.name: Source(
+            run=runs.get(result.name),
+            files=tuple(_file(path, directory) for path in files_of(directory, result.name)),
         )
-        for one in results
+        for result in results
     }
 
 
@@ -62,13 +62,13 @@ def _file(path: Path, directory: Path) -> SourceFile:
 
 def assumed(results: Sequence[FigureResult]) -> list[Assumption]:
     """Return the assumptions behind the results: each value once, with the figures that depend on it."""
-    found: dict[tuple[str, float], list[str]] = {}
+    labels: dict[tuple[str, float], list[str]] = {}
     for result in results:
         for name, value in result.provenance.assumptions.items():
-            found.setdefault((name, value), []).append(result.name)
+            labels.setdefault((name, value), []).append(result.name)
     return [
         Assumption(name=name, value=value, figures=tuple(figures))
-        for (name, value), figures in sorted(found.items())
+        for (name, value), figures in sorted(labels.items())
     ]
 
 

@@ -319,7 +319,9 @@ class FigureResult(_Stored):
     @property
     def breaks_ours(self) -> bool:
         """Whether a guarantee that this project's admission gives was broken."""
-        return self.violations > 0 or any(one.ours and one.verdict == "broken" for one in self.guarantees)
+        return self.violations > 0 or any(
+            guarantee.ours and guarantee.verdict == "broken" for guarantee in self.guarantees
+        )
 
     @property
     def broken_claims(self) -> list[ClaimResult]:
@@ -372,13 +374,17 @@ def read_results(directory: Path) -> list[FigureResult]:
 
     Raises `InputError` if one is damaged, or is not in the place that its name requires.
     """
-    found = []
+    results = []
     for path in result_files(directory, papers()):
         result = read_result(path)
         place = directory / f"{short_name(result.name)}.json"
         if path != place:
             raise InputError(f"{path}: is a result of {result.name}: move it to {place}, or delete it")
-        found.append(result)
+        results.append(result)
     return sorted(
-        found, key=lambda one: (one.table is None or one.chart is not None, in_order(one.paper, one.figure))
+        results,
+        key=lambda result: (
+            result.table is None or result.chart is not None,
+            in_order(result.paper, result.figure),
+        ),
     )

@@ -106,21 +106,25 @@ AS_DESCRIBED: Final = SenderChoice()
 
 def sentence(described: Iterable[Mapping[str, float]]) -> str:
     """Return a sentence on how hosts sent, from values of `SenderSettings.described`; empty without any."""
-    each = [SenderSettings.model_validate({**one, **_whole(one)}) for one in described]
+    each = [SenderSettings.model_validate({**settings, **_whole(settings)}) for settings in described]
     if not each:
         return ""
-    if any(one != each[0] for one in each):
+    if any(settings != each[0] for settings in each):
         return "How hosts send is not the same in all of these figures; each says how."
-    one = each[0]
-    burst = f"bursts of {one.burst_frames} frames" if one.burst_frames else "bursts that fill their bucket"
-    rate = "the rate" if one.offered_load == 1 else f"{one.offered_load:g} times the rate"
-    late = f", the shaper {one.shaper_latency_ns / 1000:g} us late" if one.shaper_latency_ns else ""
+    settings = each[0]
+    burst = (
+        f"bursts of {settings.burst_frames} frames"
+        if settings.burst_frames
+        else "bursts that fill their bucket"
+    )
+    rate = "the rate" if settings.offered_load == 1 else f"{settings.offered_load:g} times the rate"
+    late = f", the shaper {settings.shaper_latency_ns / 1000:g} us late" if settings.shaper_latency_ns else ""
     return (
         f"All hosts send {burst}, at {rate} of their shaper, with room for"
-        f" {one.queue_frames} frames before it{late}. "
+        f" {settings.queue_frames} frames before it{late}. "
         + (
             "The papers print none of this: it is assumed, and fitted to no figure."
-            if one == SenderSettings()
+            if settings == SenderSettings()
             else "The papers print none of this; it was chosen for this replay."
         )
     )

@@ -249,17 +249,17 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
                 f"--{name.replace('_', '-')}: is of admission control; the schedule decides; leave it or"
                 " --schedule out"
             )
-    found = load_served(file, lab)
-    slots = SlotGranting(lab, found, openflow=openflow)
+    served = load_served(file, lab)
+    slots = SlotGranting(lab, served, openflow=openflow)
     options = {
         "scheme": slots.scheme,
         "schedule": slots.digest,
-        "entries": str(found.table_entries),
+        "entries": str(served.table_entries),
         "frame-bytes": ",".join(map(str, slots.standing.sizes)),
-        "changes-per-s": f"{found.changes_per_s:g}",
+        "changes-per-s": f"{served.changes_per_s:g}",
         "openflow": openflow.value,
     }
-    return _Granted(slots, options, found.changes_per_s, 0)
+    return _Granted(slots, options, served.changes_per_s, 0)
 
 
 def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:

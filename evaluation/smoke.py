@@ -40,7 +40,7 @@ LEAST_ARRIVED: Final = 0.5
 
 _SENDERS: Final = SenderSettings(offered_load=0.9, queue_frames=100)
 
-WITHOUT_BOARDS: Final = tuple(one for one in Backend if one is not Backend.HARDWARE)
+WITHOUT_BOARDS: Final = tuple(backend for backend in Backend if backend is not Backend.HARDWARE)
 """Every backend that needs no hardware."""
 
 
@@ -144,7 +144,9 @@ def main(
         if os.geteuid() != 0:
             raise InputError("live runs make network namespaces, which needs root: repeat with sudo")
         tried = parts(root=True)
-        outcomes = [_outcome(one, tried, seconds) for one in combinations(backend or WITHOUT_BOARDS)]
+        outcomes = [
+            _outcome(combination, tried, seconds) for combination in combinations(backend or WITHOUT_BOARDS)
+        ]
     if False in outcomes or True not in outcomes:
         raise typer.Exit(1)
 

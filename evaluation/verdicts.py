@@ -53,8 +53,8 @@ class Count:
 
 def counts(claims: Sequence[ClaimResult]) -> dict[ClaimKind, Count]:
     """Count claims by kind; kinds without any are left out."""
-    found = {kind: Count.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
-    return {kind: count for kind, count in found.items() if count}
+    counts = {kind: Count.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def counts_of_all(results: Sequence[FigureResult]) -> dict[ClaimKind, Count]:
@@ -73,9 +73,9 @@ def counted_with(results: Sequence[FigureResult], result: FigureResult, claim: C
     if not claim.fact:
         return ""
     resting = {
-        one.name: (-sum(each.holds is False for each in alike), -len(alike), one.name)
-        for one in results
-        if one.paper == result.paper and (alike := _alike(one, claim))
+        other.name: (-sum(each.holds is False for each in alike), -len(alike), other.name)
+        for other in results
+        if other.paper == result.paper and (alike := _alike(other, claim))
     }
     chosen = min(resting, key=resting.__getitem__)
     return "" if chosen == result.name else chosen
@@ -88,6 +88,6 @@ def _alike(result: FigureResult, claim: ClaimResult) -> list[ClaimResult]:
 def guarantees(results: Sequence[FigureResult]) -> Iterator[tuple[FigureResult, GuaranteeResult]]:
     """Yield every guarantee with its figure, except those that were not promised."""
     for result in results:
-        for one in result.guarantees:
-            if one.verdict != "not promised":
-                yield result, one
+        for guarantee in result.guarantees:
+            if guarantee.verdict != "not promised":
+                yield result, guarantee

@@ -182,7 +182,9 @@ class PoweredLab:
             size=result.size,
             boards=result.boards,
             flows=result.flows,
-            events=tuple(f"{one.board}, {one.at_ns} ns after the start: {one.text}" for one in result.events),
+            events=tuple(
+                f"{event.board}, {event.at_ns} ns after the start: {event.text}" for event in result.events
+            ),
         )
 
 

@@ -220,7 +220,7 @@ def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
     assert runner.runs == 6
     result = json.loads((tmp_path / "fig18a.json").read_text())
     assert [point["x"] for point in result["series"][0]["points"]] == [0.95]
-    assert [one["verdict"] for one in result["guarantees"]] == ["kept"]
+    assert [guarantee["verdict"] for guarantee in result["guarantees"]] == ["kept"]
     other = json.loads((tmp_path / "fig17a.json").read_text())
     holds = {claim["claim"]: claim["holds"] for claim in other["claims"]}
     assert holds["no packet late at m_r = 1"] is True
@@ -243,7 +243,8 @@ def test_figures_are_compared_with_those_of_the_same_folder(loko, scripted, tmp_
 def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | None]:
     assert loko("evaluate", figure, *options).status == 0
     return {
-        one["claim"]: one["holds"] for one in json.loads((folder / f"{figure}.json").read_text())["claims"]
+        claim["claim"]: claim["holds"]
+        for claim in json.loads((folder / f"{figure}.json").read_text())["claims"]
     }
 
 
@@ -364,12 +365,12 @@ def test_the_report_is_written_anew(loko, scripted_and_drawn, tmp_path: Path) ->
 
 def test_the_list_of_figures(loko) -> None:
     listed = json.loads(loko("figures", "--json").out)
-    names = [one["name"] for one in listed]
+    names = [figure["name"] for figure in listed]
     assert names[0] == "loko/table2"
     assert {"loko/fig3a", "loko/fig14a", "loko/fig15", "loko/fig19b"} <= set(names)
-    for one in listed:
-        assert set(one) == {"name", "title", "paper", "modes", "estimate_s"}
-        assert set(one["modes"]) == set(one["estimate_s"])
+    for figure in listed:
+        assert set(figure) == {"name", "title", "paper", "modes", "estimate_s"}
+        assert set(figure["modes"]) == set(figure["estimate_s"])
     assert "loko/fig17a" in loko("figures").out
 
 

@@ -506,7 +506,7 @@ def measured_13(device: Device, key: Key) -> np.ndarray:
 @needs_emulator
 @pytest.mark.live
 def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> None:
-    description = next(one for one in messages.messages() if one.name == "DescStatsRequest")
+    description = next(message for message in messages.messages() if message.name == "DescStatsRequest")
     with open_device("zodiac-fx-live") as device:
         barrier = messages.barrier(device, samples=10, seed=1)
         long_reply = messages.with_reply(device, description, samples=5, seed=1)
@@ -527,7 +527,9 @@ def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> 
     assert len(long_reply.values) == len(search.values) == 5
     assert added == 0
     assert len(series.times_ns) + series.missing == 1597
-    assert all(0 < len(one.values) <= 5 <= len(one.values) + one.left_out for one in times.values())
+    assert all(
+        0 < len(values.values) <= 5 <= len(values.values) + values.left_out for values in times.values()
+    )
     assert again.usual_ns > 0
     assert all(0 < len(values) <= 5 for values in newer.values())
     assert last.usual_ns > 0

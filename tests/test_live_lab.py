@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.namespaces, needs_root]
 waits = pytest.mark.waits
 
 SETTING, TRAFFIC = admitted()
-FLOWS = [one.flow for one in SETTING.admitted()]
+FLOWS = [admitted.flow for admitted in SETTING.admitted()]
 
 app = typer.Typer()
 app.add_typer(lab_app, name="lab")

@@ -55,13 +55,14 @@ def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, lis
         "capacity": _capacity,
     }
     tasks = [(name, attacked) for name, rows in tables.items() for attacked in rows()]
-    found: dict[int, Row] = {}
+    rows_by_seed: dict[int, Row] = {}
     with closing(workers.each_done(_row, tasks)) as done:
         for place, row in done:
-            found[place] = row
+            rows_by_seed[place] = row
             tell(f"{tasks[place][0]}: {', '.join(f'{key} {value}' for key, value in row.items())}")
     return {
-        name: [found[place] for place, (table, _) in enumerate(tasks) if table == name] for name in tables
+        name: [rows_by_seed[place] for place, (table, _) in enumerate(tasks) if table == name]
+        for name in tables
     }
 
 
@@ -118,18 +119,18 @@ def _schemes() -> Iterator[Attacked]:
 
 def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str) -> Row:
     case = filled(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
-    found = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
+    result = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
     return {
         "lab": title,
         "scheme": scheme,
         "flows": len(case.admitted),
-        "guarantee_ms": found.guarantee_ms,
-        "adversary": found.adversary.history[-1][1],
-        "adversary_lost": found.adversary.damage.lost,
-        "random": found.scattered.history[-1][1],
-        "random_lost": found.scattered.damage.lost,
-        "generator": max(run.worst for run in found.bursts),
-        "generator_lost": max(run.lost for run in found.bursts),
+        "guarantee_ms": result.guarantee_ms,
+        "adversary": result.adversary.history[-1][1],
+        "adversary_lost": result.adversary.damage.lost,
+        "random": result.scattered.history[-1][1],
+        "random_lost": result.scattered.damage.lost,
+        "generator": max(run.worst for run in result.bursts),
+        "generator_lost": max(run.lost for run in result.bursts),
     }
 
 
@@ -275,5 +276,5 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
 
 
 def _damage(case: Case) -> Row:
-    found = adversary(case, generations=_GENERATIONS, seed=_SEED)
-    return {"worst": found.history[-1][1], "lost": found.damage.lost}
+    worst = adversary(case, generations=_GENERATIONS, seed=_SEED)
+    return {"worst": worst.history[-1][1], "lost": worst.damage.lost}

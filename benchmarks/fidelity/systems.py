@@ -106,9 +106,9 @@ def still_profile(folder: Path) -> Path:
     """Write a profile without wait for the main loop, cost of timers, and pause frames; return its path."""
     text = (PROFILES / f"{PROFILE}.toml").read_text(encoding="utf-8")
     for key, value in (("loop_ps", 1000), ("cost_ps", 0), ("pause_quanta", 0)):
-        text, found = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
-        if found != 1:
-            raise BenchmarkError(f"profile {PROFILE}: {key} stands {found} times in it, not once")
+        text, replaced = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        if replaced != 1:
+            raise BenchmarkError(f"profile {PROFILE}: {key} stands {replaced} times in it, not once")
     path = folder / "still.toml"
     path.write_text(text, encoding="utf-8")
     return path

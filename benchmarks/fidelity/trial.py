@@ -93,9 +93,9 @@ class CornerResult:
         return cls(
             **{
                 **values,
-                "lone": [Lone(**one) for one in values["lone"]],
+                "lone": [Lone(**lone) for lone in values["lone"]],
                 "overload": Overload(**values["overload"]),
-                "bursts": [Burst(**one) for one in values["bursts"]],
+                "bursts": [Burst(**burst) for burst in values["bursts"]],
             }
         )
 

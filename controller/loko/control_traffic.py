@@ -156,7 +156,7 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
     if texts == ("none",):
         return NO_MESSAGES
     known = ", ".join(message.value for message in Message)
-    found: dict[Message, MessageRate] = {}
+    rates: dict[Message, MessageRate] = {}
     for text in texts:
         parts = _SYNTAX.fullmatch(text)
         names = [message for message in Message if parts and message.value == parts[1]]
@@ -165,14 +165,14 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
                 f"control '{text}': is not KIND=PER_SECOND or KIND=PER_SECONDxBURST (kinds: {known}), or none"
                 " alone"
             )
-        if names[0] in found:
+        if names[0] in rates:
             raise InputError(f"control '{text}': {parts[1]} is there twice; add the rates up")
         try:
             per_s = float(parts[2])
         except ValueError:
             raise InputError(f"control '{text}': '{parts[2]}' is not a number") from None
-        found[names[0]] = MessageRate(per_s=per_s, burst=int(parts[3] or 1))
-    return MappingProxyType(found)
+        rates[names[0]] = MessageRate(per_s=per_s, burst=int(parts[3] or 1))
+    return MappingProxyType(rates)
 
 
 def described(traffic: ControlTraffic) -> str:
@@ -204,13 +204,13 @@ def interference(
         share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / _NS_PER_S,
         burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
     )
-    found = Interference(messages=messages, board=_board(profile, asks=not silences_keepalive(traffic)))
-    if found.share >= 1:
+    taken = Interference(messages=messages, board=_board(profile, asks=not silences_keepalive(traffic)))
+    if taken.share >= 1:
         raise InputError(
-            f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing"
+            f"control traffic: asks for {taken.share:.0%} of the CPU of {profile.name}, which leaves nothing"
             " to flows; lower its rates"
         )
-    return found
+    return taken
 
 
 def driver_traffic(changes_per_s: float) -> ControlTraffic:

@@ -246,9 +246,9 @@ class OpenFlow13Cost(Strict):
                 passes_ps=sorted((port.passes_ps for port in ports), key=lambda cost: cost.value)[which],
                 fails_ps=sorted((port.fails_ps for port in ports), key=lambda cost: cost.value)[which],
             )
-        found = getattr(self, name)
-        assert isinstance(found, FieldCost)
-        return found
+        field_cost = getattr(self, name)
+        assert isinstance(field_cost, FieldCost)
+        return field_cost
 
 
 class Cpu(Strict):

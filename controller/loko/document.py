@@ -76,7 +76,7 @@ def find(
     for candidate in (path, directory / path):
         if candidate.is_file():
             return candidate
-    names = (str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(f"*{suffix}"))
+    names = (str(file.relative_to(directory)).removesuffix(suffix) for file in directory.glob(f"*{suffix}"))
     known = sorted(name for name in names if name not in but)
     raise InputError(f"{kind} '{text}': no such name and no such file (names: {', '.join(known) or 'none'})")
 
@@ -213,13 +213,13 @@ class Problem(NamedTuple):
 
 def problems(error: ValidationError) -> list[Problem]:
     """Return everything that pydantic has found wrong."""
-    return [_problem(found) for found in error.errors(include_url=False)]
+    return [_problem(details) for details in error.errors(include_url=False)]
 
 
-def _problem(found: ErrorDetails) -> Problem:
-    location: Sequence[int | str] = found["loc"]
-    key = found.get("ctx", {}).get("key") if found["type"] == "unknown_key" else None
-    message = " ".join(found["msg"].removeprefix("Value error, ").split())
+def _problem(details: ErrorDetails) -> Problem:
+    location: Sequence[int | str] = details["loc"]
+    key = details.get("ctx", {}).get("key") if details["type"] == "unknown_key" else None
+    message = " ".join(details["msg"].removeprefix("Value error, ").split())
     return Problem([*location, key] if key else location, _name(location), message)
 
 

@@ -102,7 +102,7 @@ class FlowEntry:
     @property
     def output_port(self) -> int:
         """The port of its one output. Raises `ValueError` if it has none, or several."""
-        (port,) = (one.port for one in self.actions if isinstance(one, Output | Enqueue))
+        (port,) = (action.port for action in self.actions if isinstance(action, Output | Enqueue))
         return port
 
 
@@ -146,11 +146,11 @@ def switch_entries(
     So the search visits every entry for each frame, the worst case of section 6, whatever the flows are.
     No traffic of the lab hits a dummy. Raises `InputError` if a table would not hold its flows.
     """
-    refuse_doubles([one.flow for one in routed])
+    refuse_doubles([route.flow for route in routed])
     _refuse_reserved_addresses(lab)
     passing: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
-    for one in routed:
-        for visit, entry in path_entries(lab, one):
+    for route in routed:
+        for visit, entry in path_entries(lab, route):
             passing[visit.switch].append(entry)
     return {name: _table(lab, name, passing[name], entries) for name in lab.switches}
 

@@ -69,7 +69,7 @@ def plan(
     """
     lab = lab if isinstance(lab, Lab) else load_lab(lab)
     listed = load_requests(flows) if isinstance(flows, str | Path) else flows
-    requests = [one if isinstance(one, Request) else Request(one) for one in listed]
+    requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
     choice = choice_of(lab, SchemeName(scheme), allocation)
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]

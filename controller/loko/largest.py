@@ -132,7 +132,7 @@ class _Column(NamedTuple):
 
 def _greatest_part(column: _Column) -> float:
     """Return the largest fraction of a capacity that one of the flows takes."""
-    return max((one.amount / one.capacity for one in column.demands), default=0.0)
+    return max((demand.amount / demand.capacity for demand in column.demands), default=0.0)
 
 
 class _Search:
@@ -144,7 +144,7 @@ class _Search:
         self._lab, self._flows, self._admission = lab, flows, admission
         self._deadlines_ns = deadlines_ns
         self._in_order = self._plan(flows)
-        self._best = {one.flow.id: one.path for one in self._in_order.accepted}
+        self._best = {accepted.flow.id: accepted.path for accepted in self._in_order.accepted}
         self.in_order = len(self._best)
         self.bound = len(flows)
         self.is_by_few_paths = False
@@ -212,7 +212,7 @@ class _Search:
             for flow in column.flows:
                 if flow.id not in admission.admitted and isinstance(self._admit(flow), Refusal):
                     break
-        return {flow_id: one.path for flow_id, one in admission.admitted.items()}
+        return {flow_id: admitted.path for flow_id, admitted in admission.admitted.items()}
 
     def _write_program(self) -> None:
         rows: dict[tuple[str, str], list[tuple[int, Demand]]] = {}
@@ -226,7 +226,7 @@ class _Search:
             if len(columns) > 1:
                 self._program.row("as many as there are", range(first, len(self._columns)), high=top)
         for demands in rows.values():
-            parts = {number: int(_WHOLE * one.amount / one.capacity) for number, one in demands}
+            parts = {number: int(_WHOLE * demand.amount / demand.capacity) for number, demand in demands}
             self._program.row("capacity", parts.keys(), parts.values(), high=_WHOLE)
 
     def _each_kind(self) -> Iterator[list[_Column]]:
@@ -239,10 +239,10 @@ class _Search:
         admission.release_all()
         for flows in kinds.values():
             first = flows[0]
-            found = dict.fromkeys(self._ways[first.source, first.destination])
-            found |= dict.fromkeys(self._best[flow.id] for flow in flows if flow.id in self._best)
+            ways = dict.fromkeys(self._ways[first.source, first.destination])
+            ways |= dict.fromkeys(self._best[flow.id] for flow in flows if flow.id in self._best)
             columns = []
-            for path in found:
+            for path in ways:
                 answer = on_path(admission, path, self._deadlines_ns.get(first.id), first)
                 if isinstance(answer, Admitted):
                     columns.append(_Column(flows, path, tuple(admission.demands(answer))))
@@ -279,9 +279,9 @@ class _Search:
         """
         least: dict[tuple[Path, str, str], tuple[float, float]] = {}
         for column in chain.from_iterable(group):
-            for one in column.demands:
-                key = column.path, one.server, one.quantity
-                least[key] = min(least.get(key, (math.inf, 0.0)), (one.amount, one.capacity))
+            for demand in column.demands:
+                key = column.path, demand.server, demand.quantity
+                least[key] = min(least.get(key, (math.inf, 0.0)), (demand.amount, demand.capacity))
         most: dict[Path, int] = {}
         for (path, _, _), (amount, capacity) in least.items():
             count = math.floor(capacity / amount * (1 + _ROUNDING)) if amount else sys.maxsize
@@ -289,20 +289,20 @@ class _Search:
         return sum(most.values())
 
     def _find_ways(self, ends: tuple[str, str]) -> list[Path]:
-        found = list(islice(paths(self._lab, *ends), MOST_PATHS + 1))
-        if len(found) > MOST_PATHS:
+        ways = list(islice(paths(self._lab, *ends), MOST_PATHS + 1))
+        if len(ways) > MOST_PATHS:
             self.is_by_few_paths = True
-        return found[:MOST_PATHS]
+        return ways[:MOST_PATHS]
 
     def _proposed(self, values: Sequence[int]) -> list[tuple[Flow, int]]:
         """Return the flows of a proposal, each with the number of its column."""
         left: dict[int, Sequence[Flow]] = {}
-        found = []
+        proposed = []
         for number, column in enumerate(self._columns):
             flows = left.get(id(column.flows), column.flows)
-            found += [(flow, number) for flow in flows[: values[number]]]
+            proposed += [(flow, number) for flow in flows[: values[number]]]
             left[id(column.flows)] = flows[values[number] :]
-        return found
+        return proposed
 
     def _learn(self, proposed: Sequence[tuple[Flow, int]], clock: Clock) -> dict[str, Path]:
         """Request a proposal, and return the granted paths by flow id.
@@ -316,7 +316,7 @@ class _Search:
         for flow, number in proposed:
             answer = admission.request(flow, columns[number].path)
             (granted if isinstance(answer, Admitted) else refused).append((flow, number))
-        granted.sort(key=lambda one: _greatest_part(columns[one[1]]))
+        granted.sort(key=lambda admitted: _greatest_part(columns[admitted[1]]))
         for flow, number in refused[:_CONFLICTS_AT_ONCE]:
             needed = [number]
             for other, column in granted:

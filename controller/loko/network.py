@@ -52,7 +52,7 @@ def visits(lab: Lab, source: str, path: Sequence[Hop]) -> tuple[Visit, ...]:
     leaves = [(source, 1), *((hop.switch, hop.output_port) for hop in path)]
     of = Counter(hop.switch for hop in path)
     seen: dict[str, list[int]] = {}
-    found = []
+    visits = []
     for hop, (node, port) in zip(path, leaves, strict=False):
         end = lab.far_end(node, port)
         if end is None or end.node != hop.switch:
@@ -68,9 +68,9 @@ def visits(lab: Lab, source: str, path: Sequence[Hop]) -> tuple[Visit, ...]:
                 f"path: it leaves {hop.switch} by port {end.port}, by which it came; a switch sends no frame"
                 " back there"
             )
-        found.append(Visit(hop.switch, end.port, hop.output_port, len(before), of[hop.switch]))
+        visits.append(Visit(hop.switch, end.port, hop.output_port, len(before), of[hop.switch]))
         before.append(end.port)
-    return tuple(found)
+    return tuple(visits)
 
 
 class _HopDocument(Strict):
@@ -228,10 +228,10 @@ class ShortestPaths:
             if before != end:
                 hops.append(self._onward[before][end])
         else:
-            found = self._far_hops(near.begin, end)
-            if found is None:
+            far_hops = self._far_hops(near.begin, end)
+            if far_hops is None:
                 raise self._no_path(source, destination)
-            hops = found
+            hops = far_hops
         hops.append(last)
         return tuple(hops)
 
@@ -246,8 +246,10 @@ class ShortestPaths:
             return came[end]
         onward, neighbours = self._onward, self._backward[end]
         while near.front:
-            if known := [one for one in neighbours if one in came]:  # of the front: else `end` would be, too
-                return known[0] if len(known) == 1 else next(one for one in near.front if one in known)
+            if known := [
+                node for node in neighbours if node in came
+            ]:  # of the front: else `end` would be, too
+                return known[0] if len(known) == 1 else next(node for node in near.front if node in known)
             following = []
             for here in near.front:
                 for far in onward[here]:
@@ -316,11 +318,11 @@ class ShortestPaths:
 
     def _ways_on(self, switch: str) -> dict[str, Hop]:
         switches = self._lab.switches
-        found: dict[str, Hop] = {}
+        hops: dict[str, Hop] = {}
         for port, far in self._lab.ways(switch):
-            if far.node in switches and far.node not in found:
-                found[far.node] = Hop(switch=switch, output_port=port)
-        return found
+            if far.node in switches and far.node not in hops:
+                hops[far.node] = Hop(switch=switch, output_port=port)
+        return hops
 
     def _ways_back(self, switch: str) -> tuple[str, ...]:
         switches = self._lab.switches

@@ -162,23 +162,23 @@ class _Row(NamedTuple):
 def _each(path: str | Path, take: Callable[[RequestDocument], _Taken]) -> tuple[_Taken, ...]:
     name, text, is_csv = _text_of(path)
     rows = list(_csv_rows(name, text) if is_csv else _listed_rows(name, text))
-    found: list[tuple[_Row, RequestDocument]] = []
+    rows_taken: list[tuple[_Row, RequestDocument]] = []
     taken: list[_Taken] = []
     wrong: list[str] = []
     for row in rows:
         try:
             document = row.check(row.values)
             taken.append(take(document))
-            found.append((row, document))
+            rows_taken.append((row, document))
         except ValidationError as error:
             wrong += [_told(name, row, problem) for problem in problems(error)]
         except ValueError as error:
             wrong.append(_told(name, row, Problem((), "", str(error))))
-    for place, other in doubles([document for _, document in found]):
+    for place, other in doubles([document for _, document in rows_taken]):
         message = f"has the hosts and ports of '{other}'; change a port"
         if other is None:
             message = "this id is used twice; rename one"
-        wrong.append(_told(name, found[place][0], Problem((), "", message)))
+        wrong.append(_told(name, rows_taken[place][0], Problem((), "", message)))
     if wrong:
         raise InputError(*wrong)
     return tuple(taken)

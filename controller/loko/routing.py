@@ -72,8 +72,8 @@ def _tried(
 
 def _fastest(lab: Lab, admission: Admission, flow: Flow) -> Admitted | None:
     """Return the flow on the path with the lowest guarantee among those that have room."""
-    found, _, _ = _tried(lab, admission, flow, 0.0)
-    return found
+    fastest, _, _ = _tried(lab, admission, flow, 0.0)
+    return fastest
 
 
 def _in_time(admitted: Admitted, deadline_ns: float | None) -> bool:
@@ -143,17 +143,19 @@ def _advised(
 def _longer(again: Callable[[], Admitted | None], smaller: Ask, check: Check, refusal: Refusal) -> Change:
     """Advise the deadline that would be kept now; others may have taken the room since the refusal."""
     try:
-        found = again()
+        admitted = again()
     except InputError:  # the id may be in use by now
         return Change()
-    if found is None:
+    if admitted is None:
         return what_fits(smaller, check, refusal)
-    return Change(deadline_ns=math.ceil(found.guarantee_ns))
+    return Change(deadline_ns=math.ceil(admitted.guarantee_ns))
 
 
 def _too_slow(admitted: Admitted, deadline_ns: float, advice: Callable[[Refusal], Change]) -> Refusal:
     """Return the refusal of a flow that fits, but whose guarantee exceeds its deadline."""
-    hop, delay_ns = max(zip(admitted.path, admitted.delays_ns, strict=True), key=lambda one: one[1])
+    hop, delay_ns = max(
+        zip(admitted.path, admitted.delays_ns, strict=True), key=lambda hop_and_delay: hop_and_delay[1]
+    )
     return Refusal(
         flow=admitted.flow,
         switch=hop.switch,
@@ -202,19 +204,19 @@ def paths(
     waiting: list[tuple[int, tuple[int, ...], str, int, tuple[Hop, ...]]] = [
         (way.switches, (), way.node, way.mark, ()) for way in ways[source]
     ]
-    found = examined = 0
-    while waiting and found < MOST_PATHS and examined < 64 * MOST_PATHS:
+    yielded = examined = 0
+    while waiting and yielded < MOST_PATHS and examined < 64 * MOST_PATHS:
         _, ports, node, crossed, hops = heapq.heappop(waiting)
         examined += 1
         if node == destination:
-            found += 1
+            yielded += 1
             yield hops
             continue
         count = len(hops) + 1
         for port, far, mark, switches, hop in ways[node]:
             if not crossed & mark:
                 onward = (*hops, hop)
-                if visits > 1 and sum(one.switch == far for one in onward) >= visits:
+                if visits > 1 and sum(visited.switch == far for visited in onward) >= visits:
                     continue
                 beginning = (count + switches, (*ports, port), far, crossed | mark, onward)
                 heapq.heappush(waiting, beginning)

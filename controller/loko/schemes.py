@@ -196,13 +196,13 @@ def schemes_of(
 
 def expected_mix(lab: Lab, mix: Mix | None) -> Mix:
     """Return the mix, or else the lab's. Raises `InputError` if there is neither."""
-    found = mix or lab.mix
-    if found is None:
+    chosen = mix or lab.mix
+    if chosen is None:
         raise InputError(
             f"allocation '{OPTIMISED}': is chosen for an expected traffic mix; give --mix FILE, or `mix` in"
             f" {lab.path}"
         )
-    return found
+    return chosen
 
 
 def _targets(

@@ -51,7 +51,7 @@ def shoelace_lab(profile: str, ports: int, config: Mapping[str, Setting] | None 
                 name: {"mac": f"02:00:00:00:00:{number:02x}", "ip": f"10.0.0.{number}/24"}
                 for number, name in enumerate(HOSTS, start=1)
             },
-            "links": [{"a": one, "b": other} for one, other in cables],
+            "links": [{"a": end, "b": other} for end, other in cables],
             "control_port": 0,
         }
     )

@@ -89,10 +89,10 @@ class _Read(NamedTuple):
 def _read(written: object, units: Mapping[str, Decimal], wanted: str) -> _Read:
     if isinstance(written, int | float):
         raise ValueError(f"{written} has no unit; give {wanted}")
-    found = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
-    if found is None or found.group(2) not in units:
+    match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
+    if match is None or match.group(2) not in units:
         raise ValueError(f"'{written}' is not {wanted} (units: {', '.join(units)})")
-    number, unit = Decimal(found.group(1)), found.group(2)
+    number, unit = Decimal(match.group(1)), match.group(2)
     if number <= 0:
         raise ValueError(f"'{written}' must be more than nothing")
     return _Read(number * units[unit], unit)

@@ -27,12 +27,12 @@ def changed(
                 f"--without {gone}: no flow has this id" + (f"; did you mean '{close[0]}'?" if close else "")
             )
     kept = [request for request in requests if request.flow.id not in without]
-    found = (*kept, *added)
+    changed_list = (*kept, *added)
     try:
-        refuse_doubles([request.flow for request in found])
+        refuse_doubles([request.flow for request in changed_list])
     except InputError as error:
         raise InputError(f"--add: {error}") from None
-    return found
+    return changed_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +55,12 @@ class Changes:
 
 def changes(before: Plan, now: Plan) -> Changes:
     """Return what a plan changes for the flows of the plan before it."""
-    granted_before = {one.flow.id: one.guarantee_ns for one in before.accepted}
-    granted = {one.flow.id: one.guarantee_ns for one in now.accepted}
-    refused_before = {one.flow.id for one in before.refused}
+    granted_before = {accepted.flow.id: accepted.guarantee_ns for accepted in before.accepted}
+    granted = {accepted.flow.id: accepted.guarantee_ns for accepted in now.accepted}
+    refused_before = {request.flow.id for request in before.refused}
     return Changes(
         accepted_now=tuple(flow_id for flow_id in granted if flow_id in refused_before),
-        refused_now=tuple(one.flow.id for one in now.refused if one.flow.id in granted_before),
+        refused_now=tuple(request.flow.id for request in now.refused if request.flow.id in granted_before),
         guarantees_ns={
             flow_id: (granted_before[flow_id], guarantee_ns)
             for flow_id, guarantee_ns in granted.items()

@@ -63,7 +63,7 @@ def kind_named(name: str) -> Kind:
 def refuse_unless_honoured(figures: Sequence[Figure], chosen: Sequence[str]) -> None:
     """Raise `InputError` if a figure cannot honour a chosen option among `NOT_FOR_ALL`."""
     for name in chosen:
-        able = [one.name for one in figures if name in kind_named(one.kind).honours]
+        able = [figure.name for figure in figures if name in kind_named(figure.kind).honours]
         for figure in figures:
             if figure.name not in able:
                 raise InputError(

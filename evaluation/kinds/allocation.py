@@ -38,9 +38,9 @@ def allocation_of(
         openflow=openflow,
     )
     schemes = schemes_of(lab, scheme, scenario, traffic=control)
-    one, *others = allocations_of(lab, schemes, scenario, control).values()
-    if any(other != one for other in others):
+    allocation, *others = allocations_of(lab, schemes, scenario, control).values()
+    if any(other != allocation for other in others):
         raise InputError(
             f"{lab.path}: '{scheme}' allocates its switches differently; the figure needs equal ones"
         )
-    return one
+    return allocation

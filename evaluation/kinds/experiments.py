@@ -56,19 +56,21 @@ def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figu
     one imports the code of its kind. Raises `InputError`.
     """
     wanted = set(map(full_name, names))
-    files = {one.partition("/")[2] for one in wanted}
-    found = _by_name((path for path in labs.glob(_PLACE) if path.stem in files), labs)
-    return found if wanted and wanted <= found.keys() else experiments(labs)
+    files = {name.partition("/")[2] for name in wanted}
+    figures = _by_name((path for path in labs.glob(_PLACE) if path.stem in files), labs)
+    return figures if wanted and wanted <= figures.keys() else experiments(labs)
 
 
 def _by_name(paths: Iterable[Path], labs: Path) -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     loaded = [_unchanged(path, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(paths)]
-    for experiment in sorted(loaded, key=lambda one: (one.kind != "table", in_order(one.paper, one.figure))):
-        if experiment.name in found:
+    for experiment in sorted(
+        loaded, key=lambda figure: (figure.kind != "table", in_order(figure.paper, figure.figure))
+    ):
+        if experiment.name in figures:
             raise InputError(f"{labs}: two experiments are named {experiment.name}; rename one")
-        found[experiment.name] = experiment
-    return found
+        figures[experiment.name] = experiment
+    return figures
 
 
 @lru_cache(maxsize=1024)
@@ -80,7 +82,7 @@ def _unchanged(path: Path, _changed_ns: int, _bytes: int) -> Figure:
 def _unknown(name: str, known: Mapping[str, Figure]) -> str:
     """Return the rest of an error message on an unknown name: similar names, or where to look."""
     figure = name.partition("/")[2]
-    elsewhere = [one for one in known if one.partition("/")[2] == figure]
+    elsewhere = [experiment for experiment in known if experiment.partition("/")[2] == figure]
     near = elsewhere or get_close_matches(short_name(name), map(short_name, known), n=_HINTS)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"unknown; {hint}'loko figures' lists all {len(known)}"
@@ -92,7 +94,9 @@ def select(names: Sequence[str], known: Mapping[str, Figure], mode: str = "virtu
     Without names, returns all that can be replayed in this mode, except those `by_name_only`.
     """
     chosen: list[Figure] = []
-    unnamed = (name for name, one in known.items() if mode in one.modes and not one.by_name_only)
+    unnamed = (
+        name for name, experiment in known.items() if mode in experiment.modes and not experiment.by_name_only
+    )
     for name in names or unnamed:
         full = full_name(name)
         if full not in known:

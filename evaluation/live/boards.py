@@ -145,7 +145,7 @@ class BoardsReport:
             connected={name: value for part in parts for name, value in part.connected.items()},
             lateness_ns={key: max(part.lateness_ns.get(key, 0) for part in parts) for key in LATENESS},
             stalls=tuple(
-                sorted((stall for part in parts for stall in part.stalls), key=lambda one: one.start_ns)
+                sorted((stall for part in parts for stall in part.stalls), key=lambda stall: stall.start_ns)
             ),
             stalls_truncated=any(part.stalls_truncated for part in parts),
             interface_losses=sum(part.interface_losses for part in parts),

@@ -144,8 +144,8 @@ def lab_status(
     Example: sudo loko lab status two-switch --json
     """
     with _errors_end():
-        found = [BackgroundLab.find(_name(lab))] if lab else list(BackgroundLab.all())
-        shown = [_View.of(running) for running in found if running]
+        labs = [BackgroundLab.find(_name(lab))] if lab else list(BackgroundLab.all())
+        shown = [_View.of(running) for running in labs if running]
     if as_json:
         typer.echo(json.dumps([asdict(view) for view in shown], indent=2))
     elif not shown:
@@ -250,7 +250,7 @@ def _the_only_one() -> BackgroundLab:
     if not running:
         raise InputError("no lab is up: start one with 'loko lab up'")
     if len(running) > 1:
-        names = ", ".join(one.name for one in running)
+        names = ", ".join(lab.name for lab in running)
         raise InputError(f"several labs are up ({names}): name one before the host")
     return running[0]
 

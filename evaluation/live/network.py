@@ -107,10 +107,10 @@ class Network:
 
     def verify(self) -> None:
         """Compare every interface with the lab file. Raises `RunError` at the first difference."""
-        found = {place: self._found(place) for place in {self._place(node) for node, _ in self._interfaces}}
+        places = {place: self._found(place) for place in {self._place(node) for node, _ in self._interfaces}}
         for (node, port), name in self._interfaces.items():
             where = f"{node}: port {port} ({name})"
-            addresses_of, queues_of = found[self._place(node)]
+            addresses_of, queues_of = places[self._place(node)]
             address, queues = addresses_of[name], queues_of.get(name, [])
             refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in address["flags"] else "DOWN")
             prefix = self._prefix(node)
@@ -199,11 +199,11 @@ class Network:
         return self.inside(node) if node in self.lab.hosts else ()
 
 
-def refuse_difference(where: str, what: str, wanted: object, found: object) -> None:
+def refuse_difference(where: str, what: str, wanted: object, actual: object) -> None:
     """Raise `RunError` if the kernel has something else than what was asked of it."""
-    if wanted != found:
+    if wanted != actual:
         raise RunError(
-            f"{where}: {what} should be {wanted} but is {found}: Mininet or this kernel did not obey"
+            f"{where}: {what} should be {wanted} but is {actual}: Mininet or this kernel did not obey"
         )
 
 

@@ -54,8 +54,8 @@ class LiveRunner:
         `framework`: the controller's, of the interpreter `framework_python`, by default this one.
         """
         self._lab = lab
-        self._flows = tuple(one if isinstance(one, Flow) else one.flow for one in flows)
-        self._paths = {one.flow.id: one.path for one in flows if not isinstance(one, Flow)}
+        self._flows = tuple(flow if isinstance(flow, Flow) else flow.flow for flow in flows)
+        self._paths = {flow.flow.id: flow.path for flow in flows if not isinstance(flow, Flow)}
         self._allocation = allocation
         self._entries = entries
         self._seed = seed

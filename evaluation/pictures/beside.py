@@ -32,8 +32,8 @@ NOTHING_BESIDE: Final = Beside()
 def beside(result: FigureResult) -> Beside:
     """Collect what is to be shown beside a result."""
     return Beside(
-        printed={one.finding: one for one in result.printed},
-        bands={one.finding: one for one in result.bands if one.figure == result.name},
+        printed={printed.finding: printed for printed in result.printed},
+        bands={band.finding: band for band in result.bands if band.figure == result.name},
     )
 
 

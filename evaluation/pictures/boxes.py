@@ -96,7 +96,7 @@ def _scales(axes: Axes, panel: BoxPanel, highest: float) -> None:
     axes.set_xlim(-margin, len(panel.places) - 1 + margin)
     axes.set_xlabel(panel.x.label)
     if not panel.y.log:
-        limits = [one.value for one in panel.references if one.axis == "y"]
+        limits = [reference.value for reference in panel.references if reference.axis == "y"]
         limits += [span.high for span in panel.spans]
         axes.set_ylim(0, _AIR * max([highest, *limits]) or 1)
     set_axis(axes, panel.y, "y")

@@ -104,9 +104,9 @@ class _Drawing:
         label.set_position(tuple(to_pixels.inverted().transform(begin + distance * way)))
 
 
-def _clear(one: Text, other: Text, pads: float, way: _Vector) -> float:
+def _clear(near: Text, other: Text, pads: float, way: _Vector) -> float:
     """Return the distance in a direction at which another text's box does not touch this one's, in pixels."""
-    extents = [text.get_window_extent() for text in (one, other)]
+    extents = [text.get_window_extent() for text in (near, other)]
     across = sum(float(extent.width) for extent in extents) / 2 + pads
     along = sum(float(extent.height) for extent in extents) / 2 + pads
     sides = zip((across, along), way, strict=True)

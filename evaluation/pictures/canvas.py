@@ -173,10 +173,10 @@ def box_statistics(
 def _texts(claim: ClaimResult) -> _Texts:
     kind = "" if claim.kind == "predicted" else f" [{claim.kind}]"
     texts = (symbols(claim.claim) + kind, f"paper: {claim.paper}", f"here: {claim.here}")
-    one, two, three = (
+    first, two, three = (
         textwrap.wrap(text, width) for text, width in zip(texts, _TEXT_CHARACTERS, strict=True)
     )
-    return one, two, three
+    return first, two, three
 
 
 def _claim_inches(texts: _Texts) -> float:

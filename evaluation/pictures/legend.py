@@ -61,8 +61,8 @@ def _named(entries: Sequence[Any]) -> list[Any]:
 def _layout(entries: Sequence[Any], width_inches: float) -> tuple[list[str], int]:
     """Return the labels, with lines broken where one is too long, and the number of columns."""
     room = 72 * width_inches
-    one = room - _POINTS * _HANDLE - _AROUND_POINTS
-    labels = [_broken(entry.get_label(), one) for entry in _named(entries)]
+    width_points = room - _POINTS * _HANDLE - _AROUND_POINTS
+    labels = [_broken(entry.get_label(), width_points) for entry in _named(entries)]
     for columns in range(len(labels), 0, -1):
         if _points(labels, columns) <= room:
             return labels, columns

@@ -90,7 +90,7 @@ def _draw_curve(axes: Axes, curve: Curve, look: dict[str, Any]) -> None:
 def _curve_look(panel: LinePanel, number: int) -> dict[str, Any]:
     """Return the style of a curve: colour and, to tell curves apart in grey, markers, else dashes."""
     curve = panel.curves[number]
-    plain = not any(one.marker or one.dashed for one in panel.curves)
+    plain = not any(curve.marker or curve.dashed for curve in panel.curves)
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linewidth": 1.2,
@@ -214,10 +214,10 @@ def draw_histogram(axes: Axes, panel: HistogramPanel, others: Beside = NOTHING_B
 
     `others` has the paper's values and predicted bands of the panel's shares.
     """
-    for number, one in enumerate(panel.histograms):
+    for number, histogram in enumerate(panel.histograms):
         colour = COLOURS[number % len(COLOURS)]
-        axes.stairs(one.counts, panel.edges, color=colour, fill=True, alpha=0.45)
-        axes.stairs(one.counts, panel.edges, color=colour, linewidth=1.0)
+        axes.stairs(histogram.counts, panel.edges, color=colour, fill=True, alpha=0.45)
+        axes.stairs(histogram.counts, panel.edges, color=colour, linewidth=1.0)
     set_axis(axes, panel.x, "x")
     set_axis(axes, panel.y, "y")
     references(axes, panel.references)
@@ -257,9 +257,9 @@ def histogram_legend(panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> 
             facecolor=COLOURS[number % len(COLOURS)],
             alpha=0.45,
             edgecolor=COLOURS[number % len(COLOURS)],
-            label=one.label,
+            label=histogram.label,
         )
-        for number, one in enumerate(panel.histograms)
+        for number, histogram in enumerate(panel.histograms)
     ]
     if panel.apart is not None:
         entries.append(Patch(label=f"{panel.apart.label} ({panel.apart.told})", **_APART_LOOK))
@@ -269,14 +269,14 @@ def histogram_legend(panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> 
 def _share_entries(panel: HistogramPanel, others: Beside) -> list[Line2D]:
     """Return an entry for each share with a paper's value or a band; only that of `apart` is marked."""
     entries = []
-    for place, one in enumerate(panel.shares):
-        told = others.told(one.finding, one.told)
+    for place, share in enumerate(panel.shares):
+        told = others.told(share.finding, share.told)
         if told is None:
             continue
         apart = place == 0 and panel.apart is not None
-        printed = one.finding in others.printed and others.printed[one.finding].value is not None
+        printed = share.finding in others.printed and others.printed[share.finding].value is not None
         look: dict[str, Any] = {"linestyle": "none"}
         if apart:
             look = PRINTED_NUMBER if printed else _BAND_LOOK
-        entries.append(Line2D([], [], label=f"{one.name}: {told}", **look))
+        entries.append(Line2D([], [], label=f"{share.name}: {told}", **look))
     return entries

@@ -109,7 +109,7 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
         head_inches=head_inches + 0.22,
     )
     axes = figure.add_axes((_ROWS_LEFT, bottom, RIGHT - _ROWS_LEFT, height))
-    flows = enumerate(one.points[0] for one in result.series)
+    flows = enumerate(line.points[0] for line in result.series)
     known = [(row, point) for row, point in flows if point.delay_ms.p50 is not None]
     if known:
         box_statistics(
@@ -124,7 +124,7 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
         axes.axvline(value, **look)
     axes.set_xlim(0, _end_of_delays(result))
     axes.set_xlabel("end-to-end delay [ms]")
-    axes.set_yticks(range(len(result.series)), [_told(one) for one in result.series], fontsize=8)
+    axes.set_yticks(range(len(result.series)), [_told(line) for line in result.series], fontsize=8)
     axes.set_ylim(len(result.series) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["right"].set_visible(False)
@@ -140,10 +140,10 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
     return figure
 
 
-def _told(one: Series) -> str:
-    (point,) = one.points
+def _told(line: Series) -> str:
+    (point,) = line.points
     loss = f"{point.lost} of {point.packets} lost" if point.lost else f"none of {point.packets} lost"
-    return f"{one.label.replace('->', ' → ')}\n{loss}"
+    return f"{line.label.replace('->', ' → ')}\n{loss}"
 
 
 def _tell_runs(figure: Figure, result: FigureResult) -> None:
@@ -154,10 +154,10 @@ def _tell_runs(figure: Figure, result: FigureResult) -> None:
 
 def _boxes(axes: Axes, series: Sequence[Series]) -> None:
     width = 0.7 / len(series)
-    for number, one in enumerate(series):
+    for number, line in enumerate(series):
         shift = (number - (len(series) - 1) / 2) * (width + 0.04)
         received = [
-            (place, point) for place, point in enumerate(one.points) if point.delay_ms.p50 is not None
+            (place, point) for place, point in enumerate(line.points) if point.delay_ms.p50 is not None
         ]
         if not received:
             continue
@@ -194,51 +194,51 @@ def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
 
 def _end_of_delays(result: FigureResult) -> float:
     """Return the upper end of the delay axis: above every delay and the guarantee."""
-    delays = [point.delay_ms.max or 0.0 for one in result.series for point in one.points]
+    delays = [point.delay_ms.max or 0.0 for line in result.series for point in line.points]
     return 1.1 * max([*delays, result.guarantee_ms or 0.0]) or 1.0
 
 
 def _printed(result: FigureResult) -> list[Printed]:
     """Return the paper's values at those x that were replayed."""
     there = {point.x for point in result.series[0].points}
-    return [one for one in result.printed if one.x in there]
+    return [printed for printed in result.printed if printed.x in there]
 
 
 def _printed_losses(marks: Sequence[Printed]) -> list[tuple[float, float]]:
-    return [(one.x, one.value) for one in marks if one.x is not None and one.value is not None]
+    return [(mark.x, mark.value) for mark in marks if mark.x is not None and mark.value is not None]
 
 
 def _onsets(axes: Axes, marks: Sequence[Printed], places: Mapping[float, int]) -> None:
     """Mark where the paper sees something begin, by a caret at the top and a line behind the boxes."""
-    for one in marks:
-        if one.x is None or one.value is not None:
+    for mark in marks:
+        if mark.x is None or mark.value is not None:
             continue
-        look = _printed_look(one)
-        axes.axvline(places[one.x], color=PAPER, linewidth=0.8, linestyle=":", zorder=0.5)
-        axes.plot([places[one.x]], [_CARETS], transform=axes.get_xaxis_transform(), **look)
+        look = _printed_look(mark)
+        axes.axvline(places[mark.x], color=PAPER, linewidth=0.8, linestyle=":", zorder=0.5)
+        axes.plot([places[mark.x]], [_CARETS], transform=axes.get_xaxis_transform(), **look)
 
 
-def _printed_look(one: Printed) -> dict[str, Any]:
+def _printed_look(printed: Printed) -> dict[str, Any]:
     """Return the marker of a paper's value: a diamond for a number, a caret for an onset.
 
     The caret is hollow for an onset of late packets.
     """
-    if one.value is not None:
+    if printed.value is not None:
         return dict(PRINTED_NUMBER)
-    face = "white" if one.finding.startswith("late") else PAPER
+    face = "white" if printed.finding.startswith("late") else PAPER
     return {**PRINTED_NUMBER, "marker": "v", "markerfacecolor": face}
 
 
 def _bands(result: FigureResult) -> dict[str, Band]:
     """Return the bands by finding, limited to x that were replayed; a band needs at least two of them."""
     there = {point.x for point in result.series[0].points}
-    found = {}
+    bands = {}
     for finding, band in beside(result).bands.items():
         kept = [number for number, x in enumerate(band.x) if x in there]
         if len(kept) > 1:
             values = {name: [getattr(band, name)[at] for at in kept] for name in ("x", "least", "most")}
-            found[finding] = band.model_copy(update=values)
-    return found
+            bands[finding] = band.model_copy(update=values)
+    return bands
 
 
 def _band(
@@ -259,7 +259,7 @@ def _loss(
     other = axes.twinx()
     other.spines["right"].set_color(SECOND)
     places, shares, lost = [], [], []
-    for place, points in enumerate(zip(*(one.points for one in series), strict=True)):
+    for place, points in enumerate(zip(*(line.points for line in series), strict=True)):
         packets = sum(point.packets for point in points)
         lost.append(sum(point.lost for point in points))
         places.append(place)
@@ -292,15 +292,16 @@ def _loss_axis(highest: float) -> float:
 
 def _legend(result: FigureResult) -> list[Any]:
     entries: list[Any] = [
-        Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=one.label.replace("->", " → "))
-        for number, one in enumerate(result.series)
+        Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=line.label.replace("->", " → "))
+        for number, line in enumerate(result.series)
     ]
     entries += _bounds_legend(result)
     entries.append(_bullet("no loss", "white"))
     entries.append(_bullet("loss", SECOND))
     entries += [Patch(label=_BAND_NAMES[finding], **_BAND_LOOKS[finding]) for finding in _bands(result)]
     return entries + [
-        Line2D([], [], label=f"paper: {one.text}", **_printed_look(one)) for one in _printed(result)
+        Line2D([], [], label=f"paper: {printed.text}", **_printed_look(printed))
+        for printed in _printed(result)
     ]
 
 

@@ -134,13 +134,13 @@ class Tally:
 
 def _missing(point: Point, options: Options) -> list[Run]:
     """Return the runs that are not kept with the same parameters. Raises `InputError` for damaged files."""
-    found = []
+    missing = []
     same = json.loads(json.dumps(point.fingerprint(options)))
     for number, seed in enumerate(point.seeds):
         path = run_file(options.out, point.figure, point.x, number)
         fingerprint = {**same, "seed": seed}
         if not path.exists() or summary(path).get("fingerprint") != fingerprint:
-            found.append(
+            missing.append(
                 Run(
                     point=point,
                     number=number,
@@ -148,7 +148,7 @@ def _missing(point: Point, options: Options) -> list[Run]:
                     fingerprint=fingerprint,
                 )
             )
-    return found
+    return missing
 
 
 def _carried(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:

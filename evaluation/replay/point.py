@@ -61,7 +61,7 @@ class Point:
             **carriage(self, options),
             "profiles": {name: switch.profile.name for name, switch in self.lab.switches.items()},
             "commit": commit(),
-            "admitted": [[one.flow.id, [hop.switch for hop in one.path]] for one in self.routed],
+            "admitted": [[route.flow.id, [hop.switch for hop in route.path]] for route in self.routed],
             "scheme": self.scheme,
             "entries": self.entries,
             "traffic": [flow.described() for flow in self.senders],

@@ -19,9 +19,9 @@ def computed(
 
     Raises `InputError`, and whatever the function raises.
     """
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     with closing(options.workers.each_done(function, tasks)) as done:
         for place, result in done:
-            found[place] = result
+            results[place] = result
             tell(tasks[place])
-    return [found[place] for place in range(len(tasks))]
+    return [results[place] for place in range(len(tasks))]

@@ -72,14 +72,14 @@ def _burst(flow: Flow, ask: Ask, check: Check) -> Change:
 def _most(request: Callable[[int], Flow], between: tuple[int, int], ask: Ask, check: Check) -> int | None:
     """Return the largest value that is granted, assuming that more is never easier to grant than less."""
     least, most = between
-    found = None
+    granted = None
     while least <= most and isinstance(answer := ask(request(least)), Admitted):
-        found, refused = least, most + 1
-        while refused - found > 1:  # search on the path that granted the least
-            middle = (found + refused) // 2
+        granted, refused = least, most + 1
+        while refused - granted > 1:  # search on the path that granted the least
+            middle = (granted + refused) // 2
             if isinstance(check(request(middle), answer.path), Admitted):
-                found = middle
+                granted = middle
             else:
                 refused = middle
-        least = found + 1  # another path may have room for more
-    return found
+        least = granted + 1  # another path may have room for more
+    return granted

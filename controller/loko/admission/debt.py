@@ -96,10 +96,10 @@ class Debt(Generic[Kept]):
         counts, and a debt of `paid` or less no longer matters.
         """
         while self._leaving and self._leaving[0].until_ns <= now_ns:
-            one = heapq.heappop(self._leaving)
-            self._fall(one.until_ns, spare())
-            self.amount = max(self.amount, 0.0) + one.burst
-            forget(one.kept)
+            leaver = heapq.heappop(self._leaving)
+            self._fall(leaver.until_ns, spare())
+            self.amount = max(self.amount, 0.0) + leaver.burst
+            forget(leaver.kept)
         self._fall(now_ns, spare())
         if self.amount <= paid():
             self.amount = NONE
@@ -126,10 +126,10 @@ class Debt(Generic[Kept]):
         It is not before all released flows have ceased to count.
         """
         amount, at_ns = self.amount, self._since_ns
-        for one in sorted(self._leaving):
-            paid = max(spare, 0.0) * (1 - _HASTE) * (one.until_ns - at_ns)
-            amount, at_ns = max(amount - paid, 0.0) + one.burst, one.until_ns
-            spare += one.share
+        for leaver in sorted(self._leaving):
+            paid = max(spare, 0.0) * (1 - _HASTE) * (leaver.until_ns - at_ns)
+            amount, at_ns = max(amount - paid, 0.0) + leaver.burst, leaver.until_ns
+            spare += leaver.share
         if amount <= enough:
             return at_ns
         return at_ns + (amount - enough) / (spare * (1 - _HASTE)) if spare > 0 else math.inf

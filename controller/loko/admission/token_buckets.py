@@ -219,7 +219,9 @@ class LokoAdmission:
         every, limits = self._switches, self._limits_of_all
         switches = tuple([every[hop.switch] for hop in path])
         if len(set(switches)) < len(switches):
-            return _RevisitingRoute(path, switches, tuple([one.limits.delay_ns for one in switches]), ())
+            return _RevisitingRoute(
+                path, switches, tuple([switch.limits.delay_ns for switch in switches]), ()
+            )
         if limits is None:
             return _Route(path, switches, tuple([switch.limits.delay_ns for switch in switches]), ())
         return _new(_Route, (path, switches, limits.delays_ns[len(path)], limits.sizes))
@@ -296,16 +298,18 @@ class _RevisitingRoute(_Route):
 
     def _visits(self, flow: Flow) -> dict[_Switch, list[float]]:
         """Return the flow's bursts at its visits to each switch."""
-        found: dict[_Switch, list[float]] = {}
+        bursts_of: dict[_Switch, list[float]] = {}
         bursts = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
         for switch, burst_bytes in zip(self.switches, bursts, strict=True):
-            found.setdefault(switch, []).append(burst_bytes)
-        return found
+            bursts_of.setdefault(switch, []).append(burst_bytes)
+        return bursts_of
 
 
 def _single_visits(allocations: Mapping[str, Allocation]) -> str:
     """Return why no path may visit a switch twice; empty if the tables are made for it."""
-    scenarios = {id(one.service.scenario): one.service.scenario for one in allocations.values()}
+    scenarios = {
+        id(allocation.service.scenario): allocation.service.scenario for allocation in allocations.values()
+    }
     if all(scenario.compares_ports for scenario in scenarios.values()):
         return ""
     return "entries that tell the visits apart compare ports, which is not planned for; take another path"
@@ -452,7 +456,7 @@ class _Switch:
 
     def fits_ns(self, rate_bps: float, burst_bytes: float, visits: int = 1) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [one.kept for one in self.debt.leaving]
+        leaving = [leaver.kept for leaver in self.debt.leaving]
         limits = self.limits
         left_bps = limits.max_rate_bps - math.fsum([*self.rates, *(-rate for rate, _ in leaving), rate_bps])
         enough = limits.max_burst_bytes - math.fsum(

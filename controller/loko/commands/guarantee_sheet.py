@@ -100,7 +100,7 @@ def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) 
         lab=result.lab,
         scheme=result.scheme,
         fit=result.fit,
-        lines=[_line(result, one) for one in result.accepted],
+        lines=[_line(result, accepted) for accepted in result.accepted],
         refused=result.refused,
         deadlines=bool(result.deadlines_ns),
         terms=terms,

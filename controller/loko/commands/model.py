@@ -67,7 +67,7 @@ def model(
     with wrong_input_ends():
         if profile == _SLICE:
             told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
-            print_slices(file, as_json=as_json, others=any(one is not None for one in told))
+            print_slices(file, as_json=as_json, others=any(option is not None for option in told))
             return
         if file is not None:
             raise InputError(f"model: '{file}' is one word too many; only 'slice' takes a file")

@@ -203,7 +203,7 @@ def plan(
         typer.echo(as_csv(plans), nl=False)
     elif not quiet:
         _print(answers, asked)
-    if any(one.refused for one in plans):
+    if any(plan.refused for plan in plans):
         raise typer.Exit(1)
 
 
@@ -293,14 +293,14 @@ class _Asked:
             if choice.scheme in _RESERVING
             else "nothing: the scheme knows no control traffic"
         )
-        found = self._found(choice, self.requests)
-        result = found.plan if isinstance(found, Largest) else found
+        answer = self._found(choice, self.requests)
+        result = answer.plan if isinstance(answer, Largest) else answer
         return _Answer(
             plan=result,
             choice=choice,
             reserved=reserved,
             openflow=self.openflow,
-            largest=found if isinstance(found, Largest) else None,
+            largest=answer if isinstance(answer, Largest) else None,
             changes=self._changes(choice, result),
             per_flow=None
             if self.forwarding is Forwarding.PER_FLOW

@@ -105,7 +105,9 @@ def print_comparison(console: Console, flow_ids: Sequence[str], results: Sequenc
         table.add_column("deadline ms", justify="right", no_wrap=True)
     for result in results:
         table.add_column(result.scheme, justify="right", no_wrap=True)
-    guarantees_ns = [{one.flow.id: one.guarantee_ns for one in result.accepted} for result in results]
+    guarantees_ns = [
+        {accepted.flow.id: accepted.guarantee_ns for accepted in result.accepted} for result in results
+    ]
     for flow_id in flow_ids:
         row = [flow_id]
         if first.deadlines_ns:

@@ -36,7 +36,6 @@ from loko.controller.wire import (
     Barrier,
     BarrierReply,
     DeleteStrict,
-    Entry,
     FlowStats,
     Listed,
     Refused,
@@ -44,6 +43,7 @@ from loko.controller.wire import (
     Request,
     TableCount,
     TableStats,
+    WireEntry,
 )
 from loko.lab import Switch
 from loko.scenario import OpenFlow
@@ -79,7 +79,7 @@ class Phase(Enum):
 
 
 _Op = Add | DeleteStrict
-_Change = tuple[type[_Op], Entry]
+_Change = tuple[type[_Op], WireEntry]
 
 
 class Driver:
@@ -115,8 +115,8 @@ class Driver:
         self._pace_ns = pace_ns
         self._batch = manners.batch if batch is None else min(batch, manners.batch)
         self._fixed = fixed
-        self._wanted: dict[int, Entry] = {}
-        self._leaving: dict[int, Entry] = {}
+        self._wanted: dict[int, WireEntry] = {}
+        self._leaving: dict[int, WireEntry] = {}
         self._notices: list[Notice] = []
         self._xid = 0
         self._forget()
@@ -130,7 +130,7 @@ class Driver:
         self._processed: list[_Op] = []  # after the previous barrier: refusals may still be on their way
         self._refusals: dict[int, Refused] = {}
         self._forced: deque[list[_Change]] = deque()  # to do before all else; each list within one segment
-        self._listed: list[Entry] = []
+        self._listed: list[WireEntry] = []
         self._awaited = 0
         self._asked_ns = self._heard_ns = 0
         self._paced_ns = -self._pace_ns
@@ -165,7 +165,7 @@ class Driver:
         """Return whether an entry is in the table."""
         return cookie in self._actual
 
-    def want(self, entry: Entry) -> None:
+    def want(self, entry: WireEntry) -> None:
         """Keep an entry in the table from now on. Its cookie identifies it."""
         self._leaving.pop(entry.cookie, None)
         self._rejected.pop(entry.cookie, None)
@@ -173,7 +173,7 @@ class Driver:
         fit = (SEGMENT_BYTES - BARRIER_BYTES) // entry.flow_mod_bytes
         self._batch = min(self._batch, max(fit, _LEAST_BATCH))
 
-    def unwant(self, entry: Entry) -> None:
+    def unwant(self, entry: WireEntry) -> None:
         """Keep an entry out of the table from now on. The notice `Removed` tells when it is gone."""
         self._wanted.pop(entry.cookie, None)
         self._rejected.pop(entry.cookie, None)
@@ -400,7 +400,7 @@ class Driver:
         what = "vanished (quirk 47)" if self._manners.vanished_leak else "were refused (quirk 123)"
         self._fail(f"its memory may run out: so many entries {what}")
 
-    def _take_listing(self, now_ns: int, listed: list[Entry]) -> None:
+    def _take_listing(self, now_ns: int, listed: list[WireEntry]) -> None:
         if self.phase is Phase.CHECKING:
             self._check(now_ns, listed)
             return
@@ -429,7 +429,7 @@ class Driver:
         self._checked = self._checked or bool(self._actual)
         self._keep(0)
 
-    def _check(self, now_ns: int, listed: list[Entry]) -> None:
+    def _check(self, now_ns: int, listed: list[WireEntry]) -> None:
         """Compare what the first entries do with what they should do: slots are never cleared (quirk 55)."""
         self.phase = Phase.KEEPING
         harmed = []
@@ -480,7 +480,7 @@ class Driver:
         return self._xid
 
 
-def _same(wanted: Entry, listed: Entry) -> bool:
+def _same(wanted: WireEntry, listed: WireEntry) -> bool:
     return wanted.fields == listed.fields
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from loko.controller import wire, wire13
-from loko.controller.wire import Entry, Reply, Request
+from loko.controller.wire import Reply, Request, WireEntry
 from loko.entries import FlowEntry
 from loko.scenario import OpenFlow
 
@@ -15,7 +15,7 @@ from loko.scenario import OpenFlow
 class Wire(Protocol):
     """Converts values to bytes and back: the modules `wire` and `wire13`."""
 
-    def entry_of(self, flow: FlowEntry, *, cookie: int) -> Entry:
+    def entry_of(self, flow: FlowEntry, *, cookie: int) -> WireEntry:
         """Return a planned entry as the switch gets it."""
 
     def segment(self, requests: Iterable[Request]) -> bytes:

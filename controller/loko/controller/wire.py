@@ -67,7 +67,7 @@ _COUNTED: Final = struct.Struct("!B3x32sIIIQQ")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class WireEntry:
     """An entry of a flow table in the switch's own terms."""
 
     cookie: int
@@ -89,27 +89,27 @@ class Entry:
     def _set_fields(self) -> dict[str, tuple[int | bytes, int]]:
         """Return by name the value of each field that is not open, and how many of its last bits are."""
         wildcards, *values = _MATCH.unpack(self.match)
-        found = {}
+        fields = {}
         for name, value in zip(_IN_MATCH, values, strict=True):
             open_bits = (wildcards & _WILDCARDS[name]) >> _PREFIXES.get(name, 0)
             if open_bits == 0 or (name in _PREFIXES and open_bits < _WHOLE_ADDRESS):
-                found[name] = (value, open_bits)
+                fields[name] = (value, open_bits)
         # A VLAN priority without a VLAN means nothing, nor does a type of service without IP. A type of
         # service of 0 counts as open: switches list it differently, and no entry of this project uses it.
-        if "dl_vlan" not in found:
-            found.pop("dl_vlan_pcp", None)
-        if "dl_type" not in found or found.get("nw_tos", (0, 0))[0] == 0:
-            found.pop("nw_tos", None)
-        return found
+        if "dl_vlan" not in fields:
+            fields.pop("dl_vlan_pcp", None)
+        if "dl_type" not in fields or fields.get("nw_tos", (0, 0))[0] == 0:
+            fields.pop("nw_tos", None)
+        return fields
 
     def __str__(self) -> str:
         said = [_field_text(name, *field) for name, field in self._set_fields().items()]
         return f"{' '.join(said) or 'every frame'} cookie {self.cookie:#x}"
 
 
-def entry_of(flow: FlowEntry, *, cookie: int) -> Entry:
+def entry_of(flow: FlowEntry, *, cookie: int) -> WireEntry:
     """Return a planned entry as the switch gets it. Raises `InputError` for what OpenFlow 1.0 cannot say."""
-    return Entry(
+    return WireEntry(
         cookie=cookie,
         priority=flow.priority,
         match=_match_of(flow.match),
@@ -154,7 +154,7 @@ class Add:
     """Append an entry without timeouts. There is no reply unless it is refused."""
 
     xid: int
-    entry: Entry
+    entry: WireEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class DeleteStrict:
     """Remove the entry with exactly this match and, on the board, this cookie. There is no reply."""
 
     xid: int
-    entry: Entry
+    entry: WireEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class Listed:
     """Entries, in the order of the table."""
 
     xid: int
-    entries: tuple[Entry, ...]
+    entries: tuple[WireEntry, ...]
     more: bool
     """Whether another message with the same xid follows."""
 
@@ -293,17 +293,17 @@ def _decode(message: bytes) -> Reply | None:
     return None
 
 
-def _listed(message: bytes) -> Iterable[Entry]:
+def _listed(message: bytes) -> Iterable[WireEntry]:
     at = 12
     while at < len(message):
         length, _, match, _, _, priority, _, _, cookie, _, _ = _LISTED.unpack_from(message, at)
         if length < _LISTED.size:
             raise struct.error(f"an entry of {length} bytes")
-        yield Entry(cookie, priority, match, message[at + _LISTED.size : at + length])
+        yield WireEntry(cookie, priority, match, message[at + _LISTED.size : at + length])
         at += length
 
 
-def _flow_mod(xid: int, entry: Entry, command: int, actions: bytes) -> bytes:
+def _flow_mod(xid: int, entry: WireEntry, command: int, actions: bytes) -> bytes:
     body = _FLOW_MOD_BODY.pack(entry.cookie, command, 0, 0, entry.priority, _NO_BUFFER, _ANY_PORT, 0)
     return _message(_FLOW_MOD, xid, entry.match + body + actions)
 

@@ -17,7 +17,6 @@ from loko.controller.wire import (
     Barrier,
     BarrierReply,
     DeleteStrict,
-    Entry,
     FlowStats,
     Listed,
     Refused,
@@ -25,6 +24,7 @@ from loko.controller.wire import (
     Request,
     TableCount,
     TableStats,
+    WireEntry,
     one_segment,
 )
 from loko.entries import (
@@ -116,7 +116,7 @@ _SEND_ALL: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Entry13(Entry):
+class Entry13(WireEntry):
     """An entry of a flow table. `match` are its OXMs, `actions` its instructions."""
 
     table: int = 0
@@ -250,7 +250,9 @@ def _listed(body: bytes) -> Iterator[Entry13]:
         at += length
 
 
-def _flow_mod(xid: int, entry: Entry, command: int, *, cookie_mask: int, instructions: bytes = b"") -> bytes:
+def _flow_mod(
+    xid: int, entry: WireEntry, command: int, *, cookie_mask: int, instructions: bytes = b""
+) -> bytes:
     table = entry.table if isinstance(entry, Entry13) else 0
     body = _FLOW_MOD_BODY.pack(
         *(entry.cookie, cookie_mask, table, command, 0, 0, entry.priority, _ANY, _ANY, _ANY, 0)

@@ -154,11 +154,11 @@ class Network:
 
     def late(self, delays_ns: Vector) -> Flags:
         """Return which streams have a guarantee longer than their deadline."""
-        found = np.zeros(len(self.streams), dtype=np.bool_)
+        late = np.zeros(len(self.streams), dtype=np.bool_)
         for number in self._pressing.tolist():
             guarantee_ns = delays_ns[self.path(number)].sum()
-            found[number] = guarantee_ns > self._deadlines_ns[number]
-        return found
+            late[number] = guarantee_ns > self._deadlines_ns[number]
+        return late
 
     def path(self, stream: int) -> NDArray[np.intp]:
         """Return the switches of a stream, by number."""
@@ -208,9 +208,9 @@ def _raise(network: Network, fixed: Load, unit: Load, used: Flags) -> tuple[int,
         blocked = blocked_at(high)
     while high - low > 1:
         middle = (low + high) // 2
-        found = blocked_at(middle)
-        if found.any():
-            high, blocked = middle, found
+        blocked_here = blocked_at(middle)
+        if blocked_here.any():
+            high, blocked = middle, blocked_here
         else:
             low = middle
     return low, blocked

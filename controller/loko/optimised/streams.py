@@ -49,7 +49,7 @@ def streams_of(lab: Lab, mix: Mix) -> tuple[Stream, ...]:
     """
     total = math.fsum(kind.weight for kind in mix.kinds)
     paths = _Paths(lab)
-    found = [
+    streams = [
         Stream(
             kind=kind,
             source=source,
@@ -60,7 +60,7 @@ def streams_of(lab: Lab, mix: Mix) -> tuple[Stream, ...]:
         for kind in mix.kinds
         for source, destination, part in _ends(paths, kind)
     ]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(streams, key=_order))
 
 
 def expected_requests(streams: Sequence[Stream], count: int, sample: int = 0) -> list[tuple[Flow, int]]:
@@ -69,7 +69,7 @@ def expected_requests(streams: Sequence[Stream], count: int, sample: int = 0) ->
     `sample` selects one of many samples; each is the same on every machine.
     """
     reached = list(accumulate(stream.weight for stream in streams))
-    found = []
+    requests = []
     for number in range(count):
         place = _draw(sample * _WORD // 1_000_003 + number) * reached[-1]
         chosen = _first_above(reached, place)
@@ -84,8 +84,8 @@ def expected_requests(streams: Sequence[Stream], count: int, sample: int = 0) ->
             burst_bytes=stream.kind.burst_bytes,
             frame_bytes=stream.kind.frame_bytes,
         )
-        found.append((flow, chosen))
-    return found
+        requests.append((flow, chosen))
+    return requests
 
 
 def _order(stream: Stream) -> tuple[str, str, str, float]:
@@ -132,13 +132,13 @@ class _Paths:
                 f"mix: flows between any of {hosts} hosts are more streams than the {_MOST_PAIRS} that can be"
                 " weighed; say with `between` which hosts they go between"
             )
-        found: dict[int, list[tuple[str, str]]] = {}
+        pairs: dict[int, list[tuple[str, str]]] = {}
         for source in self._lab.hosts:
             for destination in self._lab.hosts:
                 if source != destination:
                     hops = len(self.between(source, destination)) - 1
-                    found.setdefault(hops, []).append((source, destination))
-        return found
+                    pairs.setdefault(hops, []).append((source, destination))
+        return pairs
 
 
 def _ends(paths: _Paths, kind: FlowKind) -> Iterator[tuple[str, str, float]]:

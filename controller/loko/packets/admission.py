@@ -36,7 +36,9 @@ _new: Final = tuple.__new__
 
 def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
     """Return each switch's delay bound in ns under the paper's full-rate allocation: 1.86 ms in section 6."""
-    return {name: one.delay_ns for name, one in allocations_of(lab, FULL_RATE, scenario).items()}
+    return {
+        name: allocation.delay_ns for name, allocation in allocations_of(lab, FULL_RATE, scenario).items()
+    }
 
 
 class _Passage(NamedTuple):
@@ -93,8 +95,11 @@ class _Kinds:
             loads.append((staircase, share, burst_ns))
         return _Brought(
             tuple(loads),
-            tuple(burst_bytes + bytes_in(rate_bps=rate_bps, duration_ns=one.jitter_ns) for one in passages),
-            tuple(one.delay_ns for one in passages),
+            tuple(
+                burst_bytes + bytes_in(rate_bps=rate_bps, duration_ns=passage.jitter_ns)
+                for passage in passages
+            ),
+            tuple(passage.delay_ns for passage in passages),
         )
 
     def passages(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> tuple[_Passage, ...]:

@@ -196,7 +196,7 @@ class JointAdmission(PacketAdmission):
         if not place:
             return np.full(len(_GRID.right_ns), _UNBOUNDED)
         before = self._stages[flow_id][place - 1][0]
-        return self._departures(before, {one: at - 1 for one, at in flows.items()})
+        return self._departures(before, {flow: at - 1 for flow, at in flows.items()})
 
     def _departures(self, switch: SwitchUse, group: Mapping[str, int]) -> Curve:
         """Return the most frames of a group that leave a switch in an interval."""
@@ -222,8 +222,8 @@ class JointAdmission(PacketAdmission):
                 own_later += np.minimum(self._frames(mine, later_ns=later_ns), bound)
                 theirs = theirs + self._frames(mine)
             everything += np.minimum(theirs, limit)
-        stairs = [self._stages[one][place][1].staircase for one, place in self._passing[name].items()]
-        in_group = [self._stages[one][place][1].staircase for one, place in group.items()]
+        stairs = [self._stages[flow][place][1].staircase for flow, place in self._passing[name].items()]
+        in_group = [self._stages[flow][place][1].staircase for flow, place in group.items()]
         return _output(
             own=own,
             own_later=own_later,
@@ -234,9 +234,9 @@ class JointAdmission(PacketAdmission):
             interrupted_ns=server.first_work_ns() + math.ceil(server.interruption.share * switch.work_ns),
             share=server.interruption.share,
             most_delay_ns=most_delay_ns,
-            at_once=sum(one.first for one in stairs),
-            frames_per_ns=sum(one.frames_per_ns for one in stairs),
-            own_per_ns=sum(one.frames_per_ns for one in in_group),
+            at_once=sum(staircase.first for staircase in stairs),
+            frames_per_ns=sum(staircase.frames_per_ns for staircase in stairs),
+            own_per_ns=sum(staircase.frames_per_ns for staircase in in_group),
         )
 
     @staticmethod
@@ -269,7 +269,7 @@ def _output(
     starts, before = _STARTS, np.concatenate(([0], _STARTS[:-1]))
     spare_ns = spread_ns + interrupted_ns + np.ceil(share * starts * _CELL_NS).astype(np.int64)
     reach_ns = spare_ns + (everything[starts] - 1) * service_ns
-    found = np.zeros(_CELLS, dtype=np.int64)
+    output = np.zeros(_CELLS, dtype=np.int64)
     windows = np.lib.stride_tricks.sliding_window_view(own, _CELLS)
     delay_cells = -(-most_delay_ns // _CELL_NS)
     for delay in range(delay_cells + 1):
@@ -279,10 +279,10 @@ def _output(
             break
         gone = np.maximum(0, -((spare_ns - since_ns) // service_ns) - others[starts])[possible]
         left = windows[starts[possible] + delay] - gone[:, None]
-        np.maximum(found, np.minimum(own_later[place + delay], left.max(axis=0)), out=found)
+        np.maximum(output, np.minimum(own_later[place + delay], left.max(axis=0)), out=output)
     # Busy periods that began even earlier: the longer they are, the less is left (the rates leave room).
     line = at_once + (spread_ns + interrupted_ns) / service_ns + 1
     line -= int(starts[-1]) * _CELL_NS * ((1 - share) / service_ns - frames_per_ns)
     long_ago = np.floor(line + own_per_ns * place * _CELL_NS).astype(np.int64)
-    np.maximum(found, np.minimum(own_later[place + delay_cells], long_ago), out=found)
-    return np.concatenate((found, np.full(len(own) - _CELLS, _UNBOUNDED)))
+    np.maximum(output, np.minimum(own_later[place + delay_cells], long_ago), out=output)
+    return np.concatenate((output, np.full(len(own) - _CELLS, _UNBOUNDED)))

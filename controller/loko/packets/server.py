@@ -157,8 +157,8 @@ def frame_server(
         fewest = case.entries if least_entries is None else min(least_entries, case.entries)
         cases[case.frame_bytes].append(processing(profile, case))
         cases[case.frame_bytes].append(shortest_processing(profile, replace(case, entries=fewest)))
-    least_pause_ns = _least_pause_ns(profile, [case for found in cases.values() for case in found])
-    times = {size: _times(profile, size, found) for size, found in cases.items()}
+    least_pause_ns = _least_pause_ns(profile, [case for times in cases.values() for case in times])
+    times = {size: _times(profile, size, times_of) for size, times_of in cases.items()}
     stretch = profile.tolerance.stretch
     slowest_link_ns = math.ceil(stretch * max(_inner_ns(profile, size) + _gap_ns(profile) for size in times))
     fastest_ns = math.floor(least_pause_ns / stretch) + min(each.least_work_ns for each in times.values())

@@ -190,7 +190,7 @@ class SwitchUse:
 
     def fits_ns(self, flow: Flow, load: Load) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [one.kept for one in self._debt.leaving]
+        leaving = [leaver.kept for leaver in self._debt.leaving]
         for other in leaving:
             self._forget(other)
         refusal = self._refusal(flow, load)

@@ -69,7 +69,7 @@ class SharedBucket:
 
     def fits_ns(self, rate_bps: float, burst_bytes: float) -> float:
         """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
-        leaving = [one.kept for one in self._debt.leaving]
+        leaving = [leaver.kept for leaver in self._debt.leaving]
         left_bps = self.rate_bps - math.fsum([self._rate.value, rate_bps, *(-rate for rate, _ in leaving)])
         enough = self.burst_bytes - math.fsum(
             [self._burst.value, burst_bytes, *(-burst for _, burst in leaving)]

@@ -144,7 +144,7 @@ def _responses(
     }
     for status, (model, text) in good.items():
         shapes[status] = {"description": text} | ({} if model is None else {"model": model})
-    return dict(sorted(shapes.items(), key=lambda one: int(one[0])))
+    return dict(sorted(shapes.items(), key=lambda status_and_shape: int(status_and_shape[0])))
 
 
 _BAD_REQUEST: Final[dict[int, str]] = {

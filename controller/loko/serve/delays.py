@@ -39,13 +39,13 @@ def encode_observations(observations: Iterable[Observation]) -> bytes:
     """Encode observations as the service reads them: one line each, or several for many delays."""
     lines = []
     most = _LINE_BYTES // 12
-    for one in observations:
-        for first in range(0, max(len(one.delays_ns), 1), most):
+    for event in observations:
+        for first in range(0, max(len(event.delays_ns), 1), most):
             part = Observation(
-                flow=one.flow,
-                sent=0 if first else one.sent,
-                lost=0 if first else one.lost,
-                delays_ns=one.delays_ns[first : first + most],
+                flow=event.flow,
+                sent=0 if first else event.sent,
+                lost=0 if first else event.lost,
+                delays_ns=event.delays_ns[first : first + most],
             )
             lines.append(json.dumps(asdict(part), separators=(",", ":")).encode() + b"\n")
     return b"".join(lines)
@@ -71,17 +71,17 @@ class _FlowDelays:
     max_ns: int | None = None
     recent_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
 
-    def add(self, one: Observation) -> None:
-        self.sent += one.sent
-        self.lost += one.lost
-        if not one.delays_ns:
+    def add(self, event: Observation) -> None:
+        self.sent += event.sent
+        self.lost += event.lost
+        if not event.delays_ns:
             return
-        self.received += len(one.delays_ns)
-        self.late += sum(delay > self.guarantee_ns for delay in one.delays_ns)
-        least, most = min(one.delays_ns), max(one.delays_ns)
+        self.received += len(event.delays_ns)
+        self.late += sum(delay > self.guarantee_ns for delay in event.delays_ns)
+        least, most = min(event.delays_ns), max(event.delays_ns)
         self.min_ns = least if self.min_ns is None else min(self.min_ns, least)
         self.max_ns = most if self.max_ns is None else max(self.max_ns, most)
-        self.recent_ns.extend(one.delays_ns)
+        self.recent_ns.extend(event.delays_ns)
 
     def values(self) -> dict[str, Any]:
         ordered = sorted(self.recent_ns)

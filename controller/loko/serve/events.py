@@ -46,10 +46,10 @@ class EventFeed:
         with self._operation.watching() as news:
             while True:
                 heard = await _heard(news)
-                if any(isinstance(one, Over) for one in heard):
+                if any(isinstance(observation, Over) for observation in heard):
                     self._end()
                     return
-                notes = [one for one in heard if isinstance(one, Happening)]
+                notes = [observation for observation in heard if isinstance(observation, Happening)]
                 text = b"".join(map(_note, notes))
                 if notes or not heard:  # now and then also to show that it lives
                     text += self._state()
@@ -88,8 +88,10 @@ async def _heard(news: asyncio.Queue[News]) -> list[News]:
     return heard
 
 
-def _note(one: Happening) -> bytes:
-    return _event("note", {"kind": one.kind, "name": one.name, "text": one.text, "warning": one.warning})
+def _note(event: Happening) -> bytes:
+    return _event(
+        "note", {"kind": event.kind, "name": event.name, "text": event.text, "warning": event.warning}
+    )
 
 
 def _event(name: str, values: object) -> bytes:

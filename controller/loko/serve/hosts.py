@@ -28,10 +28,10 @@ class KnownHosts:
 
     def know(self, host: bytes, reached: str) -> bool:
         """Return whether a `Host` names this service, on a connection that reached the address `reached`."""
-        found = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
-        if found is None:
+        match = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
+        if match is None:
             return False
-        name = _canonical(found["host"])
+        name = _canonical(match["host"])
         return name in self._names or _is_loopback(name) or name == _canonical(reached)
 
 

@@ -17,7 +17,7 @@ from loko.admission import Refusal, Share
 from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.versions import WIRES
-from loko.controller.wire import Entry, Reply
+from loko.controller.wire import Reply, WireEntry
 from loko.document import InputError
 from loko.entries import FlowEntry, path_entries
 from loko.flow import DoubleFlowError, Flow
@@ -63,13 +63,13 @@ class Promise:
     grant: Grant
     state: FlowState
     since_ns: int
-    entries: Sequence[tuple[str, Entry]]
+    entries: Sequence[tuple[str, WireEntry]]
     """The flow's entries, visit by visit: each switch with the entry there."""
     unconfirmed: set[tuple[str, int]]
     """The entries, by switch and cookie, that a switch has yet to confirm as installed or removed."""
     has_sent: bool = False
     """Whether its host was told of the flow, so that frames of it may be on their way."""
-    staying: list[tuple[str, Entry]] = field(default_factory=list)
+    staying: list[tuple[str, WireEntry]] = field(default_factory=list)
     """If the flow is being removed: entries that must stay for now, for frames on their way."""
     clear_ns: int = 0
     """If the flow is being removed: when no frame is on its way any more, if none was sent since then."""
@@ -147,7 +147,7 @@ class FlowKeeper:
         self._now_ns = now_ns
         self._grace_ns = grace_ns
         self._ticket = 0
-        self._last_number = max([last_number, *(one.number for one in stored)])
+        self._last_number = max([last_number, *(flow.number for flow in stored)])
         self._effects = Effects()
         self._was_ready = dict.fromkeys(drivers, False)
         self._fillers = [
@@ -158,8 +158,8 @@ class FlowKeeper:
             for entry in self._fillers:
                 driver.want(entry)
         granting.advance(now_ns)
-        for one in stored:
-            self._take_up(one)
+        for stored_flow in stored:
+            self._take_up(stored_flow)
         try:
             granting.restore(debts, now_ns=now_ns)
         except (KeyError, ValueError):
@@ -371,8 +371,8 @@ class FlowKeeper:
         else:
             self._unwant(promise, promise.entries)
 
-    def _unwant(self, promise: Promise, entries: Sequence[tuple[str, Entry]]) -> None:
-        promise.staying = [one for one in promise.staying if one not in entries]
+    def _unwant(self, promise: Promise, entries: Sequence[tuple[str, WireEntry]]) -> None:
+        promise.staying = [entry for entry in promise.staying if entry not in entries]
         for switch, entry in entries:
             self.drivers[switch].unwant(entry)
 
@@ -561,7 +561,7 @@ class FlowKeeper:
         self._promises[promise.flow.id] = promise
         self._by_number[promise.number] = promise
 
-    def _entries(self, number: int, grant: Grant) -> list[tuple[str, Entry]]:
+    def _entries(self, number: int, grant: Grant) -> list[tuple[str, WireEntry]]:
         """Return a flow's entries, each with its own cookie, which identifies it at its switch."""
         return [
             (visit.switch, self._entry_of(entry, cookie=OWN_MARK << 48 | visit.number << _VISIT | number))

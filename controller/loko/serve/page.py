@@ -38,11 +38,11 @@ _DOCS_HEADERS: Final = {**_HEADERS, "Content-Security-Policy": _POLICY.format(im
 def add_pages(app: FastAPI) -> None:
     """Serve the page at `/`, the REST interface at `/docs`, and their parts below `/page/`, from memory."""
     viewer = resources.files("fastapi_swagger.resources")
-    found = [*sorted(_FOLDER.iterdir()), *(viewer / name for name in _VIEWER)]
+    page_files = [*sorted(_FOLDER.iterdir()), *(viewer / name for name in _VIEWER)]
     files = {
-        one.name: (one.read_bytes(), _TYPES[Path(one.name).suffix])
-        for one in found
-        if Path(one.name).suffix in _TYPES
+        file.name: (file.read_bytes(), _TYPES[Path(file.name).suffix])
+        for file in page_files
+        if Path(file.name).suffix in _TYPES
     }
     tags = {name: f'"{hashlib.sha256(data).hexdigest()[:16]}"' for name, (data, _) in files.items()}
 

@@ -62,8 +62,8 @@ class PlainRoutes:
         if methods := self._fixed.get(path):
             return methods, {}
         for pattern, candidates in self._open.values():
-            if found := pattern.match(path):
-                return candidates, found.groupdict()
+            if match := pattern.match(path):
+                return candidates, match.groupdict()
         return None, {}
 
 

@@ -118,7 +118,7 @@ class Store:
         known = self._database.execute("SELECT value FROM circumstances WHERE name = ?", (_BEGUN,)).fetchone()
         if known == (name,):
             return False
-        writes = [Insert(one) for one in flows_after(self.last_number())]
+        writes = [Insert(flow) for flow in flows_after(self.last_number())]
         try:
             self._transact(writes, begun=name)
         except StoreError as error:
@@ -132,8 +132,8 @@ class Store:
     def _transact(self, writes: Iterable[Write], *, begun: str | None = None) -> None:
         try:
             self._database.execute("BEGIN IMMEDIATE")
-            for one in writes:
-                self._write(one)
+            for write in writes:
+                self._write(write)
             if begun is not None:
                 self._database.execute("INSERT OR REPLACE INTO circumstances VALUES (?, ?)", (_BEGUN, begun))
             self._database.execute("COMMIT")

@@ -43,9 +43,9 @@ def _answer(name: str, program: Question, time_limit_s: float, start: list[int] 
     status = solver.Solve(parameters)
     if status == solver.INFEASIBLE:
         return {"values": None, "bound": -math.inf, "is_optimal": False}
-    found = status in (solver.OPTIMAL, solver.FEASIBLE)
+    has_answer = status in (solver.OPTIMAL, solver.FEASIBLE)
     return {
-        "values": [round(variable.solution_value()) for variable in variables] if found else None,
+        "values": [round(variable.solution_value()) for variable in variables] if has_answer else None,
         "bound": objective.BestBound(),
         "is_optimal": status == solver.OPTIMAL,
     }

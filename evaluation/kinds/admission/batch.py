@@ -192,7 +192,7 @@ def _row(batch: RunBatch, run: int, lab: Lab, admission: Admission, refused: Cou
         bottleneck_rate_percent=100 * rates[bottleneck],
         refused_for_rate=refused["rate"],
         refused_for_burst=refused.total() - refused["rate"],
-        guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
+        guarantee_ns=max((flow.guarantee_ns for flow in admitted.values()), default=0.0),
         rate_uses_percent=tuple(100 * rate for rate in rates) if batch.each_switch else (),
     )
 

@@ -109,9 +109,9 @@ class LinearProgram:
             flow = Flow(f"f{number}", source, destination, 1024 + number, 1024, _SLOW_BPS, float(size), size)
             if not isinstance(self._admission.request(flow), Admitted):
                 break
-        found = len(self._admission.admitted)
+        entered = len(self._admission.admitted)
         self._admission.release_all()
-        return found
+        return entered
 
     def _usage(self) -> Usage:
         return self._admission.usage(next(iter(self._place)))
@@ -120,10 +120,10 @@ class LinearProgram:
         """Return two hosts at the same switch."""
         hosts = list(self._lab.hosts)
         return next(
-            (one, other)
-            for one in hosts
+            (near, other)
+            for near in hosts
             for other in hosts
-            if one != other and len(shortest_path(self._lab, one, other)) == 1
+            if near != other and len(shortest_path(self._lab, near, other)) == 1
         )
 
     def _path(self, flow: Flow) -> list[int]:

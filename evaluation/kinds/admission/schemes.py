@@ -29,9 +29,13 @@ def empty_admission(series: Series, lab: Lab, scenario: Scenario, mix: Mix, buff
     if series.scheme == SAME_DELAY:
         allocations = allocations_of(larger, FULL_RATE, scenario, traffic)
         smaller = allocations_of(lab, FULL_RATE, scenario, traffic)
-        delays_ns = {switch: one.delay_ns for switch, one in smaller.items()}
+        delays_ns = {switch: allocation.delay_ns for switch, allocation in smaller.items()}
         return LokoAdmission(
-            larger, {switch: replace(one, delay_ns=delays_ns[switch]) for switch, one in allocations.items()}
+            larger,
+            {
+                switch: replace(allocation, delay_ns=delays_ns[switch])
+                for switch, allocation in allocations.items()
+            },
         )
     if series.scheme == NO_JITTER:
         return no_jitter_growth(larger, scenario, reservation)

@@ -99,7 +99,7 @@ def _jobs(
         expected = spikes_ns + place * spacing_ns / len(_JOBS)
         expected = expected[expected < series.at_ns[-1]]
         excess = [float(series.near(at).max()) - series.usual_ns for at in expected if len(series.near(at))]
-        seen = sum(1 for one in excess if one > _LATE_NS)
+        seen = sum(1 for late_ns in excess if late_ns > _LATE_NS)
         largest_us = max(excess, default=0.0) / US
         findings[f"{job}_excess_us"] = largest_us
         charged_us = getattr(costs, f"{job}_ps").value / 1e6
@@ -122,12 +122,12 @@ def _chart(unmodified: Series, modified: Series) -> Chart:
             clouds=[
                 Cloud(
                     label="",
-                    x=np.round(one.at_ns / 1e9, 4).tolist(),
-                    y=np.round(one.times_ns / US, 1).tolist(),
+                    x=np.round(line.at_ns / 1e9, 4).tolist(),
+                    y=np.round(line.times_ns / US, 1).tolist(),
                 )
             ],
         )
-        for title, one in (
+        for title, line in (
             ("unmodified firmware", unmodified),
             ("without the jobs of OFCHECKS()", modified),
         )
@@ -137,11 +137,11 @@ def _chart(unmodified: Series, modified: Series) -> Chart:
 
 
 def _rows(series: dict[Key, Series]) -> pa.Table:
-    names = [key.name for key, one in series.items() for _ in range(len(one.at_ns))]
+    names = [key.name for key, line in series.items() for _ in range(len(line.at_ns))]
     return pa.table(
         {
             "what": pa.array(names).dictionary_encode(),
-            "at_ns": np.concatenate([one.at_ns for one in series.values()]),
-            "time_ns": np.concatenate([one.times_ns for one in series.values()]),
+            "at_ns": np.concatenate([line.at_ns for line in series.values()]),
+            "time_ns": np.concatenate([line.times_ns for line in series.values()]),
         }
     )

@@ -32,8 +32,8 @@ def estimate_s(figure: ControlPlane) -> dict[str, float]:
         subjects = list(
             {"messages": messages, "flow-add": flow_adds, "flow-search": flow_searches}[figure.what]()
         )
-        virtual = sum(_virtual_s(one, figure.samples) for one in subjects)
-        live = sum(_live_s(one, figure.samples) for one in subjects)
+        virtual = sum(_virtual_s(subject, figure.samples) for subject in subjects)
+        live = sum(_live_s(subject, figure.samples) for subject in subjects)
     times = {"virtual": _OTHERS_S + virtual, "live": _OTHERS_S + live}
     return {mode: times[mode] for mode in figure.modes if mode in times}
 

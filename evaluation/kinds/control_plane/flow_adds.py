@@ -16,7 +16,7 @@ from evaluation.result import AxisLabel
 
 def compute_adds(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
-    samples, late = measured(figure, options, progress, tuple(one.key for one in flow_adds()))
+    samples, late = measured(figure, options, progress, tuple(procedure.key for procedure in flow_adds()))
     times = times_of(samples)
     means = {
         actions: [float(times[PROCEDURE.key("Add", entries, actions)].mean()) / US for entries in ENTRIES]

@@ -45,7 +45,7 @@ Mean = Callable[[Command, Hit, int], float]
 
 def compute_searches(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
-    searches = tuple(one.key for one in flow_searches())
+    searches = tuple(procedure.key for procedure in flow_searches())
     samples, late = measured(figure, options, progress, (*searches, ENTRIES_ADDED))
     times = times_of(samples)
     mean = _means(times)
@@ -82,7 +82,7 @@ def _means(times: Times) -> Mean:
 def _findings(mean: Mean) -> dict[str, float]:
     lines = [[mean(command, hit, entries) for entries in ENTRIES] for command in _COMMANDS for hit in _HITS]
     numbers = list(map(float, ENTRIES))
-    found = {
+    findings = {
         "linearity_min": min(linearity(numbers, line)[1] for line in lines),
         "largest_ms": max(map(max, lines)) / 1000,
         "delete_over_largest_modify": mean("delete", "all", ENTRIES[-1])
@@ -99,7 +99,7 @@ def _findings(mean: Mean) -> dict[str, float]:
             for entries in ENTRIES
         ),
     }
-    return found | _of_one_kind("", mean, ("", "-strict"), ENTRIES)
+    return findings | _of_one_kind("", mean, ("", "-strict"), ENTRIES)
 
 
 def _of_one_kind(prefix: str, mean: Mean, kinds: tuple[str, ...], sizes: tuple[int, ...]) -> dict[str, float]:

@@ -32,8 +32,8 @@ def measured(
 ) -> tuple[Samples, int]:
     """Return samples of these parts, and how many were left out. Raises `InputError` or `RunError`."""
     samples = figure.count(quick=options.quick)
-    found = measure(figure, options, progress, partial(parts_of, keys, samples), samples=samples)
-    return found, left_out(figure, options, keys, samples=samples)
+    taken = measure(figure, options, progress, partial(parts_of, keys, samples), samples=samples)
+    return taken, left_out(figure, options, keys, samples=samples)
 
 
 def times_of(samples: Samples) -> Times:
@@ -43,11 +43,11 @@ def times_of(samples: Samples) -> Times:
 
 def rows_of(times: Times) -> pa.Table:
     """Return a table with a row for each sample."""
-    names = [key.name for key, one in times.items() for _ in range(len(one))]
+    names = [key.name for key, values in times.items() for _ in range(len(values))]
     return pa.table(
         {
             "what": pa.array(names).dictionary_encode(),
-            "sample": np.concatenate([np.arange(len(one), dtype=np.int32) for one in times.values()]),
+            "sample": np.concatenate([np.arange(len(values), dtype=np.int32) for values in times.values()]),
             "time_ns": np.concatenate(list(times.values())),
         }
     )

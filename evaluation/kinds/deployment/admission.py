@@ -88,12 +88,12 @@ def _queues_ns(admission: Admission, flows: Sequence[Admitted]) -> dict[str, flo
 
 
 def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
-    found = []
+    flows = []
     for number, ends in enumerate(figure.flows):
         bucket = _bucket(figure, system, lab, ends.share)
         if bucket.rate_bps == 0:
             continue  # N = 0: flow 1 has no share
-        found.append(
+        flows.append(
             flow_of(
                 number,
                 ends.source,
@@ -103,7 +103,7 @@ def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
                 frame_bytes=figure.frame_bytes,
             )
         )
-    return found
+    return flows
 
 
 def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBucket:

@@ -126,13 +126,13 @@ class Distribution:
         )
 
 
-def panels(found: Mapping[System, Distribution]) -> list[Panel]:
+def panels(distributions: Mapping[System, Distribution]) -> list[Panel]:
     """Return a panel for each system's distribution, all with the same axes."""
-    reaches = [one.reach for one in found.values()]
+    reaches = [distribution.reach for distribution in distributions.values()]
     reach = (min(low for low, _ in reaches), max(high for _, high in reaches))
-    highest = max(one.highest_percent for one in found.values())
+    highest = max(distribution.highest_percent for distribution in distributions.values())
     high_percent = next((end for end in _PERCENT_ENDS if end >= highest), 100)
     return [
-        one.panel(system.key, system.label if len(found) > 1 else "", reach, high_percent)
-        for system, one in found.items()
+        distribution.panel(system.key, system.label if len(distributions) > 1 else "", reach, high_percent)
+        for system, distribution in distributions.items()
     ]

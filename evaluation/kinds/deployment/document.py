@@ -108,21 +108,21 @@ class Deployment(FlowFigure):
         A claim on a share gives its printed value. The claim's fact may be another share of the same system,
         which is then marked as well: figure 3a prints 7.6 % late, and the claim is that none is in time.
         """
-        found: dict[str, Printed] = {}
+        printed_by_name: dict[str, Printed] = {}
         for claim in [] if self.ours else self.claims:
             stated = fact(self.paper, claim.fact)
             finding = getattr(claim.check, "finding", "")
-            system = next((one for one in self.systems if finding in map(one.share, SHARES)), None)
+            system = next((system for system in self.systems if finding in map(system.share, SHARES)), None)
             if system is None or stated.recomputed:
                 continue
             of_fact = _share_of(stated)
             if of_fact is not None and system.share(of_fact) != finding:
-                found[system.share(of_fact)] = _number(system.share(of_fact), stated.number, stated)
+                printed_by_name[system.share(of_fact)] = _number(system.share(of_fact), stated.number, stated)
             if isinstance(claim.check, Near | AtMost):
-                found[finding] = _number(finding, claim.check.expected(stated), stated)
+                printed_by_name[finding] = _number(finding, claim.check.expected(stated), stated)
             else:
-                found[finding] = Printed(finding=finding, text=claim.paper, fact=stated.reference)
-        return list(found.values())
+                printed_by_name[finding] = Printed(finding=finding, text=claim.paper, fact=stated.reference)
+        return list(printed_by_name.values())
 
 
 def _share_of(stated: Fact) -> str | None:

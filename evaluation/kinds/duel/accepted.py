@@ -101,8 +101,8 @@ def _admitted(
     scenario = scenario_of(wanted, entries=figure.entries)
     admission = admission_named(contender.scheme, lab, scenario, control=HEARTBEAT)
     return tuple(
-        Promised(flow=one.flow, path=one.path, guarantee_ns=one.guarantee_ns)
-        for one in plan(lab, wanted, admission).accepted
+        Promised(flow=admitted.flow, path=admitted.path, guarantee_ns=admitted.guarantee_ns)
+        for admitted in plan(lab, wanted, admission).accepted
     )
 
 
@@ -132,10 +132,10 @@ def _period_ns(flow: Flow) -> float:
     return flow.frame_bytes * 8e9 / flow.rate_bps
 
 
-def _promised(one: ScheduledFlow) -> Promised:
+def _promised(scheduled: ScheduledFlow) -> Promised:
     return Promised(
-        flow=one.routed.flow,
-        path=one.path,
-        guarantee_ns=one.bound_ns,
-        turn=Turn(offset_ns=one.offset_ns, every_ns=one.every_ns),
+        flow=scheduled.routed.flow,
+        path=scheduled.path,
+        guarantee_ns=scheduled.bound_ns,
+        turn=Turn(offset_ns=scheduled.offset_ns, every_ns=scheduled.every_ns),
     )

@@ -119,8 +119,8 @@ class DuelFigure(Figure):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         for what, names in (
-            ("contenders", [one.key for one in self.contenders]),
-            ("arenas", [one.key for one in self.arenas]),
+            ("contenders", [contender.key for contender in self.contenders]),
+            ("arenas", [arena.key for arena in self.arenas]),
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}: two of them have the same label")

@@ -82,15 +82,18 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
     fights = [(arena, contender) for arena in figure.arenas for contender in figure.contenders]
     questions = [Question(figure, arena, contender, rate) for arena, contender in fights for rate in rates]
     scenarios = scenarios_of(figure, effort)
-    alone = [one for one in scenarios if one.deed == "best-effort"]
+    alone = [scenario for scenario in scenarios if scenario.deed == "best-effort"]
     steps = len(questions) + len(fights) * len(scenarios) + len(figure.arenas) * len(alone)
     progress.begin(steps, 0, "steps")
     asked = computed(
-        answer, questions, options, lambda one: progress.advance(f"{figure.figure}: asking {one[2].label}")
+        answer,
+        questions,
+        options,
+        lambda question: progress.advance(f"{figure.figure}: asking {question[2].label}"),
     )
     answers = {
-        (one.arena.key, one.contender.key, one.rate_kbps): promised
-        for one, promised in zip(questions, asked, strict=True)
+        (question.arena.key, question.contender.key, question.rate_kbps): promised
+        for question, promised in zip(questions, asked, strict=True)
     }
     tasks: list[Replay] = []
     for arena in figure.arenas:
@@ -116,15 +119,15 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             for scenario in (scenarios if promised else alone)
         ]
     carried = computed(
-        carry_out, tasks, options, lambda one: progress.advance(f"{figure.figure}: {one.system}")
+        carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task.system}")
     )
     duel = Duel(
         figure=figure,
         effort=effort,
         answers=answers,
         replays={
-            (task.arena.key, task.system, task.scenario): found
-            for task, found in zip(tasks, carried, strict=True)
+            (task.arena.key, task.system, task.scenario): replay
+            for task, replay in zip(tasks, carried, strict=True)
         },
     )
     findings = dict(_findings(duel))
@@ -134,9 +137,9 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             effort,
             findings,
             {
-                (arena, system): found.over_guarantee
-                for (arena, system, scenario), found in duel.replays.items()
-                if scenario.deed == "none" and found.over_guarantee is not None
+                (arena, system): replay.over_guarantee
+                for (arena, system, scenario), replay in duel.replays.items()
+                if scenario.deed == "none" and replay.over_guarantee is not None
             },
         ),
         findings=findings,
@@ -152,7 +155,7 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
         },
         seconds=effort.seconds,
     )
-    rows = [row for found in carried for row in found.rows]
+    rows = [row for replay in carried for row in replay.rows]
     return outcome, pa.table(dict(zip(FlowRow._fields, zip(*rows, strict=True), strict=True)))
 
 
@@ -188,8 +191,8 @@ def _of_system(duel: Duel, arena: Arena, contender: Contender) -> Iterator[tuple
     yield from (
         (f"flows_at_{rate:g}_kbps", float(duel.flows(arena, contender, rate))) for rate in effort.rates_kbps
     )
-    yield "guarantee_ms", max(one.guarantee_ns for one in promised) / 1e6
-    yield "unaware_ms", max(one.unaware_ns(guard_ns) for one in promised) / 1e6
+    yield "guarantee_ms", max(flow.guarantee_ns for flow in promised) / 1e6
+    yield "unaware_ms", max(flow.unaware_ns(guard_ns) for flow in promised) / 1e6
     yield "worst_ms", max(row.max_delay_ns for row in kept) / 1e6
     yield "jitter_ms", _jitter_ms(kept)
     in_time = sum(row.frames - row.lost - row.late for row in kept)
@@ -254,10 +257,12 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
     }
     rows: list[list[str | float]] = []
     for arena in duel.figure.arenas:
-        systems = {one.key: one.label for one in duel.figure.contenders} | {ALONE: "best effort alone"}
+        systems = {contender.key: contender.label for contender in duel.figure.contenders} | {
+            ALONE: "best effort alone"
+        }
         for key, label in systems.items():
             values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
-            rows.append([arena.label, label, *("" if one is None else round(one, 3) for one in values)])
+            rows.append([arena.label, label, *("" if value is None else round(value, 3) for value in values)])
     return TableResult(columns=["lab", "system", *columns], rows=rows)
 
 

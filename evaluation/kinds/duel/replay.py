@@ -133,25 +133,25 @@ def _sent(replay: Replay, chance: np.random.Generator) -> list[Sender]:
     """
     figure, promised, (deed, size) = replay.figure, replay.promised, replay.scenario
     duration_ns, guard_ns = round(replay.seconds * 1e9), round(figure.guard_us * 1e3)
-    found = []
-    for number, one in enumerate(promised):
+    sources = []
+    for number, flow in enumerate(promised):
         fast = 1.0
         sends: Sends
-        if deed == "drift" and one.flow.source == promised[0].flow.source:
+        if deed == "drift" and flow.flow.source == promised[0].flow.source:
             fast += size / 1e6
         if deed == "rogue" and number == 0:
-            sends = _bursts(one.flow, size * one.flow.rate_bps)
-        elif one.turn is None:
-            sends = _bursts(one.flow, fast * one.flow.rate_bps)
+            sends = _bursts(flow.flow, size * flow.flow.rate_bps)
+        elif flow.turn is None:
+            sends = _bursts(flow.flow, fast * flow.flow.rate_bps)
         else:
-            turn = one.turn
+            turn = flow.turn
             slots = TimeTriggered(
                 offset_ns=turn.every_ns + turn.offset_ns, period_ns=turn.every_ns, clock_rate=fast
             )
             count = slots.instants_ns(duration_ns).size
             sends = replace(slots, off_ns=guard_ns * chance.choice([-1, 0, 1], count))
-        found.append(Sender.of(number, one.flow, sends))
-    return found
+        sources.append(Sender.of(number, flow.flow, sends))
+    return sources
 
 
 def _bursts(flow: Flow, rate_bps: float, *, is_shaped: bool = True) -> RandomBursts:
@@ -167,7 +167,7 @@ def _bursts(flow: Flow, rate_bps: float, *, is_shaped: bool = True) -> RandomBur
 def _judged(replay: Replay, stray: Flow, records: RunRecords) -> Carried:
     rows: list[FlowRow] = []
     ratios: list[NDArray[np.float64]] = []
-    every = [(number, one.flow, one.guarantee_ns) for number, one in enumerate(replay.promised)]
+    every = [(number, flow.flow, flow.guarantee_ns) for number, flow in enumerate(replay.promised)]
     if replay.scenario.deed == "best-effort":
         every.append((replay.arena.requests, stray, 0.0))
     for number, flow, guarantee_ns in every:

@@ -64,7 +64,7 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
         profile=figure.chosen(options).form,
         table=TableResult(
             columns=["frame_bytes", "switch_mbps", "twice_link_mbps", "fastest_cpu_mbps"],
-            rows=[_row(size, one) for size, one in compared.items()],
+            rows=[_row(size, comparison) for size, comparison in compared.items()],
         ),
     )
     return outcome, _rows(times)
@@ -87,8 +87,8 @@ def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparis
 
     p_IS does not depend on the length, and p_FX is linear in it.
     """
-    longest = {size: float(one.max()) for size, one in times.items()}
-    shortest = {size: float(one.min()) for size, one in p_fx.items()}
+    longest = {size: float(samples.max()) for size, samples in times.items()}
+    shortest = {size: float(samples.min()) for size, samples in p_fx.items()}
     slope, offset = np.polyfit(list(shortest), list(shortest.values()), 1)
     longest = {FOOTNOTE_BYTES: max(longest.values()), **longest}
     shortest[FOOTNOTE_BYTES] = float(slope * FOOTNOTE_BYTES + offset)
@@ -96,17 +96,21 @@ def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparis
 
 
 def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -> dict[str, float]:
-    means = [float(one.mean()) for one in times.values()]
+    means = [float(samples.mean()) for samples in times.values()]
     every = np.concatenate(list(times.values()))
-    of_ethernet = {size: one for size, one in compared.items() if size != FOOTNOTE_BYTES}
+    of_ethernet = {size: comparison for size, comparison in compared.items() if size != FOOTNOTE_BYTES}
     footnote = compared[FOOTNOTE_BYTES]
     return {
         "p_is_mean_us": float(every.mean()) / _US,
         "p_is_max_us": float(every.max()) / _US,
         "p_is_spread_us": float(every.std()) / _US,
         "change_over_sizes_percent": 100 * (max(means) - min(means)) / float(np.mean(means)),
-        "switch_over_twice_link_min": min(_over_twice_link(one) for one in of_ethernet.values()),
-        "sizes_with_switch_as_bottleneck": float(sum(one.is_bottleneck for one in of_ethernet.values())),
+        "switch_over_twice_link_min": min(
+            _over_twice_link(comparison) for comparison in of_ethernet.values()
+        ),
+        "sizes_with_switch_as_bottleneck": float(
+            sum(comparison.is_bottleneck for comparison in of_ethernet.values())
+        ),
         "footnote_switch_over_twice_link": _over_twice_link(footnote),
         "footnote_cpu_over_link": (footnote.cpu_bps or 0.0) / footnote.inner_link_bps,
         "footnote_switch_is_bottleneck": float(footnote.is_bottleneck),
@@ -130,13 +134,13 @@ def _findings_of_range(
     }
 
 
-def _over_twice_link(one: Comparison) -> float:
-    return one.switch_bps / (2 * one.inner_link_bps)
+def _over_twice_link(comparison: Comparison) -> float:
+    return comparison.switch_bps / (2 * comparison.inner_link_bps)
 
 
-def _row(size: int, one: Comparison) -> list[str | float]:
-    cpu_mbps = (one.cpu_bps or 0.0) / _MBPS
-    return [float(size), one.switch_bps / _MBPS, 2 * one.inner_link_bps / _MBPS, cpu_mbps]
+def _row(size: int, comparison: Comparison) -> list[str | float]:
+    cpu_mbps = (comparison.cpu_bps or 0.0) / _MBPS
+    return [float(size), comparison.switch_bps / _MBPS, 2 * comparison.inner_link_bps / _MBPS, cpu_mbps]
 
 
 def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> Chart:
@@ -145,7 +149,7 @@ def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> 
         x=ChartAxis(label="packet size [byte]"),
         y=ChartAxis(label="processing time of the integrated switch [us]"),
         places=[str(size) for size in times],
-        groups=[BoxGroup(label="", boxes=[box_us(one) for one in times.values()])],
+        groups=[BoxGroup(label="", boxes=[box_us(samples) for samples in times.values()])],
         whiskers=WHISKERS,
         spans=[] if reach is None else [_span(reach[0] / _US, reach[1] / _US)],
     )
@@ -159,8 +163,8 @@ def _span(low_us: float, high_us: float) -> Span:
 def _rows(times: ByLength) -> pa.Table:
     return pa.table(
         {
-            "frame_bytes": np.repeat(list(times), [len(one) for one in times.values()]),
-            "sample": np.concatenate([np.arange(len(one), dtype=np.int32) for one in times.values()]),
+            "frame_bytes": np.repeat(list(times), [len(samples) for samples in times.values()]),
+            "sample": np.concatenate([np.arange(len(samples), dtype=np.int32) for samples in times.values()]),
             "p_is_ns": np.concatenate(list(times.values())),
         }
     )

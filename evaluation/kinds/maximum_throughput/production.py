@@ -65,18 +65,21 @@ def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> 
     """Measure missing samples and compare."""
     samples = figure.quick.samples if options.quick else figure.samples
     cases = figure.cases(quick=options.quick)
-    found = measure(
+    measured = measure(
         figure,
         options,
         progress,
         partial(parts_for, tuple(cases.entries), tuple(cases.frame_bytes), samples),
         samples=samples,
     )
-    compared = list(comparisons(cases, found, figure.wire(options)))
-    table = TableResult(columns=_COLUMNS, rows=[_row(one) for one in compared])
+    compared = list(comparisons(cases, measured, figure.wire(options)))
+    table = TableResult(columns=_COLUMNS, rows=[_row(comparison) for comparison in compared])
     outcome = Outcome(
         chart=_chart(compared, samples),
-        findings={**_findings(compared), LEFT_OUT: left_out(figure, options, found.keys(), samples=samples)},
+        findings={
+            **_findings(compared),
+            LEFT_OUT: left_out(figure, options, measured.keys(), samples=samples),
+        },
         x=AxisLabel(name="measured throughput", unit="Mbit/s"),
         table=table,
         profile=figure.chosen(options).form,
@@ -96,8 +99,8 @@ def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) ->
 
 def _maximum(table: Table, size: int) -> Part:
     def measure_one(device: Device, _: int) -> Combinations:
-        found = throughput.finer_maximum(device, table, size)
-        return {size: counts(found.bps, found.by_paper_bps)}
+        maximum = throughput.finer_maximum(device, table, size)
+        return {size: counts(maximum.bps, maximum.by_paper_bps)}
 
     return Part(_key(table, size), measure_one)
 
@@ -123,13 +126,21 @@ def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparis
 
 
 def _chart(compared: list[Comparison], samples: int) -> Chart:
-    measured = [one.measured_bps / _MBPS for one in compared]
+    measured = [comparison.measured_bps / _MBPS for comparison in compared]
     of_values = ScatterPanel(
         x=ChartAxis(label="measured throughput [Mbit/s]", log=True),
         y=ChartAxis(label="computed throughput [Mbit/s]", log=True),
         clouds=[
-            Cloud(label="equation 5", x=measured, y=[one.equation_5_bps / _MBPS for one in compared]),
-            Cloud(label="equation 6", x=measured, y=[one.equation_6_bps / _MBPS for one in compared]),
+            Cloud(
+                label="equation 5",
+                x=measured,
+                y=[comparison.equation_5_bps / _MBPS for comparison in compared],
+            ),
+            Cloud(
+                label="equation 6",
+                x=measured,
+                y=[comparison.equation_6_bps / _MBPS for comparison in compared],
+            ),
         ],
         diagonal=True,
     )
@@ -140,12 +151,12 @@ def _chart(compared: list[Comparison], samples: int) -> Chart:
             Cloud(
                 label="measured to within 0.5 %",
                 x=measured,
-                y=[one.error_percent(one.equation_6_bps) for one in compared],
+                y=[comparison.error_percent(comparison.equation_6_bps) for comparison in compared],
             ),
             Cloud(
                 label="measured in steps of 650 kbit/s, as the paper",
                 x=measured,
-                y=[_paper_error(one) for one in compared],
+                y=[_paper_error(comparison) for comparison in compared],
             ),
         ],
         references=[Reference(label="paper: below 6 %", value=value) for value in (6, -6)],
@@ -154,18 +165,20 @@ def _chart(compared: list[Comparison], samples: int) -> Chart:
     return Chart(panels=[of_values, of_errors], columns=2, caption=caption)
 
 
-def _paper_error(one: Comparison) -> float:
-    return 100 * (one.equation_6_bps / one.by_paper_bps - 1)
+def _paper_error(comparison: Comparison) -> float:
+    return 100 * (comparison.equation_6_bps / comparison.by_paper_bps - 1)
 
 
 def _findings(compared: list[Comparison]) -> dict[str, float]:
-    errors_6 = [abs(one.error_percent(one.equation_6_bps)) for one in compared]
-    errors_5 = [one.error_percent(one.equation_5_bps) for one in compared]
-    by_paper = [abs(_paper_error(one)) for one in compared]
+    errors_6 = [abs(comparison.error_percent(comparison.equation_6_bps)) for comparison in compared]
+    errors_5 = [comparison.error_percent(comparison.equation_5_bps) for comparison in compared]
+    by_paper = [abs(_paper_error(comparison)) for comparison in compared]
     resolved = [
-        error for error, one in zip(by_paper, compared, strict=True) if one.measured_bps >= _RESOLVED_BPS
+        error
+        for error, comparison in zip(by_paper, compared, strict=True)
+        if comparison.measured_bps >= _RESOLVED_BPS
     ]
-    rising = np.argsort([one.measured_bps for one in compared], kind="stable")
+    rising = np.argsort([comparison.measured_bps for comparison in compared], kind="stable")
     ordered = [errors_5[place] for place in rising]
     third = max(len(ordered) // 3, 1)
     return {
@@ -179,23 +192,28 @@ def _findings(compared: list[Comparison]) -> dict[str, float]:
         "equation_5_too_low_by_max_percent": -min(errors_5),
         "equation_5_too_low_at_low_throughput_percent": -float(np.mean(ordered[:third])),
         "equation_5_too_low_at_high_throughput_percent": -float(np.mean(ordered[-third:])),
-        "measured_min_mbps": min(one.measured_bps for one in compared) / _MBPS,
-        "measured_max_mbps": max(one.measured_bps for one in compared) / _MBPS,
+        "measured_min_mbps": min(comparison.measured_bps for comparison in compared) / _MBPS,
+        "measured_max_mbps": max(comparison.measured_bps for comparison in compared) / _MBPS,
     }
 
 
-def _row(one: Comparison) -> list[str | float]:
-    table = one.table
-    rates = (one.measured_bps, one.by_paper_bps, one.equation_5_bps, one.equation_6_bps)
+def _row(comparison: Comparison) -> list[str | float]:
+    table = comparison.table
+    rates = (
+        comparison.measured_bps,
+        comparison.by_paper_bps,
+        comparison.equation_5_bps,
+        comparison.equation_6_bps,
+    )
     return [
         str(table.match.value),
         str(table.priorities.value),
         str(table.used_entry.value),
         table.entries,
-        one.frame_bytes,
+        comparison.frame_bytes,
         *(round(rate / _MBPS, 6) for rate in rates),
-        round(one.error_percent(one.equation_5_bps), 4),
-        round(one.error_percent(one.equation_6_bps), 4),
+        round(comparison.error_percent(comparison.equation_5_bps), 4),
+        round(comparison.error_percent(comparison.equation_6_bps), 4),
     ]
 
 

@@ -32,11 +32,11 @@ class AdmittedPaths:
     @property
     def hops(self) -> tuple[int, ...]:
         """Number of links between switches on the path of each flow."""
-        return tuple(len(one.path) - 1 for one in self.flows)
+        return tuple(len(flow.path) - 1 for flow in self.flows)
 
     def guarantee_ns(self, hops: int) -> float:
         """Return the largest guarantee of the flows with this number of hops."""
-        return max(one.guarantee_ns for one in self.flows if len(one.path) - 1 == hops)
+        return max(flow.guarantee_ns for flow in self.flows if len(flow.path) - 1 == hops)
 
 
 def admit_paths(figure: Paths, seed: int, how: SenderSettings | None = None) -> AdmittedPaths:

@@ -74,7 +74,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         findings=_findings(admitted, points, worst),
         x=AxisLabel(name="links between switches", unit=""),
         series=series,
-        guarantees=[guarantee(figure.scheme, {one.label: one.points for one in series}, ours=True)],
+        guarantees=[guarantee(figure.scheme, {line.label: line.points for line in series}, ours=True)],
         profile=profile,
         assumptions=senders.described(),
         runs=runs,
@@ -98,7 +98,7 @@ def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:
 def _findings(
     admitted: AdmittedPaths, points: list[PointResult], worst: dict[int, float]
 ) -> dict[str, float]:
-    found = {
+    findings = {
         "requested_flows": float(admitted.requested),
         "admitted_flows": float(len(admitted.flows)),
         "sent_packets": float(sum(point.packets for point in points)),
@@ -109,11 +109,11 @@ def _findings(
         "worst_percent": 100 * max(worst.values()),
     }
     for point, (length, ratio) in zip(points, worst.items(), strict=True):
-        found[f"guarantee_h{length}_ms"] = admitted.guarantee_ns(length) / 1e6
-        found[f"worst_h{length}_percent"] = 100 * ratio
+        findings[f"guarantee_h{length}_ms"] = admitted.guarantee_ns(length) / 1e6
+        findings[f"worst_h{length}_percent"] = 100 * ratio
         if point.delay_ms.max is not None:
-            found[f"greatest_delay_h{length}_ms"] = point.delay_ms.max
-    return found
+            findings[f"greatest_delay_h{length}_ms"] = point.delay_ms.max
+    return findings
 
 
 def _chart(admitted: AdmittedPaths, points: list[PointResult], mode: str, how_long: str) -> Chart:
@@ -158,8 +158,8 @@ def _estimate_s(figure: Paths) -> dict[str, float]:
     switches = len(load_lab(figure.lab).switches)
     live = live_s(figure.runs, figure.seconds, setup_s=5 + switches * _SETUP_S_PER_SWITCH)
     virtual = 1 + switches * figure.runs * figure.seconds * _VIRTUAL_S_PER_S
-    found = {"virtual": virtual, "live": live, "hardware": live}
-    return {mode: found[mode] for mode in figure.modes if mode in found}
+    seconds = {"virtual": virtual, "live": live, "hardware": live}
+    return {mode: seconds[mode] for mode in figure.modes if mode in seconds}
 
 
 KIND: Final = Kind(

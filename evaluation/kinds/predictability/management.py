@@ -60,7 +60,7 @@ def compute_divergence(
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
-        of = {task: one for task, one in results.items() if task.device == device}
+        of = {task: result for task, result in results.items() if task.device == device}
         name = key(device)
         for task, (fill, _) in of.items():
             findings[f"forwarded_{name}_{task.per_s}_per_s_entries"] = fill.forwarded
@@ -196,10 +196,10 @@ def compute_alternation(
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     rows: list[dict[str, str | int]] = []
-    for device, found in results.items():
+    for device, alternation in results.items():
         curves = []
-        for first, (action, counts) in enumerate(found.items()):
-            numbers = [1 + first + len(found) * place for place in range(len(counts))]
+        for first, (action, counts) in enumerate(alternation.items()):
+            numbers = [1 + first + len(alternation) * place for place in range(len(counts))]
             curves.append(
                 Curve(
                     label=f"five-tuple/{action}",
@@ -238,13 +238,13 @@ def compute_insertion(
     results = dict(zip(figure.devices, each(paced, tasks, options, progress), strict=True))
     findings: dict[str, float] = {}
     panels: list[Panel] = []
-    for device, found in results.items():
-        minutes = [at_s / _MIN for at_s in found.at_s]
+    for device, insertion in results.items():
+        minutes = [at_s / _MIN for at_s in insertion.at_s]
         for count in (500, 1000, 2000):
-            if count <= found.entries[-1]:
-                needed = float(np.interp(count, found.entries, minutes))
+            if count <= insertion.entries[-1]:
+                needed = float(np.interp(count, insertion.entries, minutes))
                 findings[f"for_{count}_{key(device)}_min"] = needed
-        findings[f"accepted_{key(device)}_entries"] = found.fill.forwarded
+        findings[f"accepted_{key(device)}_entries"] = insertion.fill.forwarded
         panels.append(
             LinePanel(
                 title=load_device(device).title,
@@ -254,14 +254,16 @@ def compute_insertion(
                     Curve(
                         label="entries",
                         x=minutes,
-                        y=[float(count) for count in found.entries],
+                        y=[float(count) for count in insertion.entries],
                         marker=False,
                     )
                 ],
             )
         )
     pairs = [
-        (device, *pair) for device, one in results.items() for pair in zip(one.at_s, one.entries, strict=True)
+        (device, *pair)
+        for device, insertion in results.items()
+        for pair in zip(insertion.at_s, insertion.entries, strict=True)
     ]
     rows = pa.table(
         {
@@ -290,8 +292,8 @@ def compute_sizes(
         for match in MATCHES
     ]
     results = {
-        (task.device, task.match): one
-        for task, one in zip(tasks, each(table_sizes, tasks, options, progress), strict=True)
+        (task.device, task.match): size
+        for task, size in zip(tasks, each(table_sizes, tasks, options, progress), strict=True)
     }
     findings: dict[str, float] = {}
     panels: list[Panel] = []

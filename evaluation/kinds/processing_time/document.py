@@ -40,10 +40,10 @@ class Subset(Strict):
 
     entries: Sequence[int] = TABLE_1_ENTRIES
     frame_bytes: Sequence[int] = TABLE_1_FRAME_BYTES
-    match: Sequence[MatchName] = tuple(one.value for one in TABLE_1_MATCHES)
-    action: Sequence[ActionName] = tuple(one.value for one in Action)
-    priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(one.value for one in Priorities)
-    used_entry: Sequence[Literal["first", "last"]] = tuple(one.value for one in UsedEntry)
+    match: Sequence[MatchName] = tuple(match.value for match in TABLE_1_MATCHES)
+    action: Sequence[ActionName] = tuple(action.value for action in Action)
+    priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(order.value for order in Priorities)
+    used_entry: Sequence[Literal["first", "last"]] = tuple(entry.value for entry in UsedEntry)
 
     @model_validator(mode="after")
     def _of_table_1(self) -> Subset:

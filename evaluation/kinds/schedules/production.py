@@ -48,7 +48,7 @@ def compute(figure: SchedulesFigure, options: Options, progress: Progress) -> tu
         carry_out,
         scenarios,
         options,
-        lambda one: progress.advance(f"{figure.figure}: {one.flows} flows"),
+        lambda scenario: progress.advance(f"{figure.figure}: {scenario.flows} flows"),
     )
     columns = pa.table(dict(zip(ScenarioRow._fields, zip(*rows, strict=True), strict=True)))
     outcome = Outcome(
@@ -65,7 +65,7 @@ def _qualities(rows: Sequence[ScenarioRow], scheme: str) -> list[float]:
 
 
 def _findings(rows: Sequence[ScenarioRow]) -> dict[str, float]:
-    found = {
+    findings = {
         "scenarios": float(len(rows)),
         "quality_ur_mean_percent": 100.0,
         "s_ur_optimal_percent": 100 * float(np.mean([row.s_ur == row.s_ur_bound for row in rows])),
@@ -73,13 +73,13 @@ def _findings(rows: Sequence[ScenarioRow]) -> dict[str, float]:
     }
     for scheme in _SCHEMES:
         quality = np.array(_qualities(rows, scheme))
-        found |= {
+        findings |= {
             f"quality_{scheme}_mean_percent": float(quality.mean()),
             f"quality_{scheme}_least_percent": float(quality.min()),
             f"scenarios_{scheme}_at_100_percent": 100 * float((quality >= 100).mean()),
             f"scenarios_{scheme}_from_98_percent": 100 * float((quality >= 98).mean()),
         }
-    return found
+    return findings
 
 
 def _chart(rows: Sequence[ScenarioRow]) -> Chart:

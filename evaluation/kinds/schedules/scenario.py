@@ -62,7 +62,9 @@ def carry_out(scenario: Scenario) -> ScenarioRow:
     s_fr = pack(problem, fixed, solve, _NEVER, is_thorough=False)
     s_pr = pack(problem, shortest, solve, _NEVER, start=s_fr.allotments, is_thorough=False)
     s_ur = pack(problem, None, solve, _NEVER, start=s_pr.allotments, is_thorough=False)
-    counts = (number for one in (s_ur, s_pr, s_fr) for number in (len(one.allotments), one.bound))
+    counts = (
+        number for solution in (s_ur, s_pr, s_fr) for number in (len(solution.allotments), solution.bound)
+    )
     cables = len(graph.links) // 2
     topology = scenario.topology
     return ScenarioRow(topology.model, topology.seed, cables, scenario.flows, scenario.slots, *counts)

@@ -105,7 +105,7 @@ class SendersFigure(Figure):
 
     @model_validator(mode="after")
     def _never_fitted_to_what_is_predicted(self) -> Self:
-        known = {one.figure for one in self.predicted}
+        known = {figure.figure for figure in self.predicted}
         if self.inferred_from.figure in known:
             raise ValueError(f"predicted: {self.inferred_from.figure} is what the senders are inferred from")
         for number in self.numbers:

@@ -49,11 +49,11 @@ class GridCell:
 
 def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
     """Return the deployment and its system with this admission scheme. Raises `InputError`."""
-    found = experiments_named([figure]).get(figure)
-    if isinstance(found, Deployment):
-        for system in found.systems:
+    source = experiments_named([figure]).get(figure)
+    if isinstance(source, Deployment):
+        for system in source.systems:
             if system.scheme == scheme:
-                return found, system
+                return source, system
     raise InputError(f"{figure}: is no deployment with a system of the scheme '{scheme}'; mend inferred_from")
 
 
@@ -80,9 +80,9 @@ def carry_out(trial: GridCell) -> list[list[int]]:
     counts = []
     with virtual_runner(point, trial.capacity_factor) as runner:
         for run in range(trial.runs):
-            one = Distribution(deployed.guarantee_ns, deployed.shown)
-            one.add(once(point, run, runner))
-            counts.append([one.packets, one.lost, one.late])
+            distribution = Distribution(deployed.guarantee_ns, deployed.shown)
+            distribution.add(once(point, run, runner))
+            counts.append([distribution.packets, distribution.lost, distribution.late])
     return counts
 
 

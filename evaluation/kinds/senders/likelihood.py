@@ -63,5 +63,5 @@ def log_likelihood(tried: Tried, printed: PrintedShares) -> float:
 
 def deviances(tried: list[Tried], printed: PrintedShares) -> NDArray[np.float64]:
     """Return for each sender by how much its -2 log likelihood exceeds the smallest."""
-    values = np.array([-2 * log_likelihood(one, printed) for one in tried])
+    values = np.array([-2 * log_likelihood(cell, printed) for cell in tried])
     return np.asarray(values - values.min())

@@ -53,27 +53,29 @@ def predict(
 
     A capacity factor applies to the Zodiac FX; with one, figures of other switches are left out.
     """
-    known = experiments_named([f"{paper}/{one.figure}" for one in figures])
+    known = experiments_named([f"{paper}/{figure.figure}" for figure in figures])
     name = hashlib.sha256(f"{senders.model_dump_json()} {capacity_factor}".encode()).hexdigest()[:12]
     out = options.out / FOLDER / name
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, FigureResult] = {}
     chosen: dict[str, Options] = {}
-    for one in figures:
-        figure = known[f"{paper}/{one.figure}"]
+    for predicted in figures:
+        figure = known[f"{paper}/{predicted.figure}"]
         if capacity_factor is not None and not _has_capacity(figure):
             continue
-        chosen[one.figure] = replace(
+        chosen[predicted.figure] = replace(
             options,
             out=out,
             quick=False,
-            runs=one.runs,
-            seconds=one.seconds,
+            runs=predicted.runs,
+            seconds=predicted.seconds,
             senders=SenderChoice(**senders.model_dump()),
             capacity_factor=capacity_factor,
         )
-        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen[one.figure], Silent())
-    sweeps = {name: one for name, one in results.items() if isinstance(known[one.name], Sweep)}
+        (results[predicted.figure],) = kind_named(figure.kind).produce(
+            [figure], chosen[predicted.figure], Silent()
+        )
+    sweeps = {name: result for name, result in results.items() if isinstance(known[result.name], Sweep)}
     return Prediction(
         senders=senders,
         capacity_factor=capacity_factor,
@@ -96,7 +98,7 @@ def _has_capacity(figure: Figure) -> bool:
     if not isinstance(figure, LabFigure):
         return False
     switches = load_lab(figure.lab).switches.values()
-    return all(isinstance(load_device(one.profile.name), Profile) for one in switches)
+    return all(isinstance(load_device(switch.profile.name), Profile) for switch in switches)
 
 
 def losses_of(result: FigureResult) -> dict[float, float]:
@@ -121,6 +123,6 @@ def over_x_of(result: FigureResult) -> OverX:
 def onsets_of(result: FigureResult) -> dict[str, float]:
     """Return findings on a sweep: the loss at each x, and the smallest x with lost or late packets."""
     measured = PointsByX(result.series)
-    found = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
+    losses = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
     onsets = {"loss_starts": measured.lost_from, "late_starts": measured.late_from}
-    return found | {name: x for name, x in onsets.items() if x is not None}
+    return losses | {name: x for name, x in onsets.items() if x is not None}

@@ -138,18 +138,18 @@ def difference(queue: HtbQueue, shown: str) -> str | None:
     line = next((line for line in shown.splitlines() if line.startswith(f"class htb {_CLASS} ")), None)
     if line is None:
         return "the class is not there"
-    found = {name: float(number) * _UNITS[unit] for name, number, unit in _VALUES.findall(line)}
+    values = {name: float(number) * _UNITS[unit] for name, number, unit in _VALUES.findall(line)}
     for name, expected, rate_bps in (
         ("burst", queue.burst_bytes, queue.rate_bps),
         ("cburst", queue.ceiling_burst_bytes, queue.ceiling_bps),
     ):
         # tc stores a bucket as whole microseconds at its rate, and rounds once more when it shows it.
         rounding = 2 + rate_bps / 8 / _US_PER_S + expected * _SHOWN
-        if abs(found.get(name, 0.0) - expected) > rounding:
-            return f"{name} is {found.get(name, 0.0):.0f} bytes instead of {expected}"
+        if abs(values.get(name, 0.0) - expected) > rounding:
+            return f"{name} is {values.get(name, 0.0):.0f} bytes instead of {expected}"
     for name, expected in (("rate", queue.rate_bps), ("ceil", queue.ceiling_bps)):
-        if abs(found.get(name, 0.0) - expected) > expected * _SHOWN:
-            return f"{name} is {found.get(name, 0.0):.0f} bit/s instead of {expected}"
+        if abs(values.get(name, 0.0) - expected) > expected * _SHOWN:
+            return f"{name} is {values.get(name, 0.0):.0f} bit/s instead of {expected}"
     return None
 
 

@@ -40,11 +40,11 @@ def compute(figure: Slices, options: Options, progress: Progress) -> tuple[Outco
     repetitions = figure.quick.repetitions if options.quick else figure.repetitions
     progress.begin(1, 0, "runs")
     if isinstance(figure.sends, Messages):
-        found = _messages(figure, figure.sends, repetitions, options)
+        messages = _messages(figure, figure.sends, repetitions, options)
     else:
-        found = _bursts(figure, figure.sends, repetitions, options)
+        messages = _bursts(figure, figure.sends, repetitions, options)
     progress.advance(figure.name)
-    return found
+    return messages
 
 
 class _Sendings:
@@ -107,7 +107,7 @@ class _Sendings:
 
         Other bursts were torn apart, or sent too early, because the host was kept from running.
         """
-        return [one for one, even in zip(self.each, self._even, strict=True) if even]
+        return [sending for sending, even in zip(self.each, self._even, strict=True) if even]
 
     def _is_even(self, place: int) -> bool:
         sent_ns = self.each[place].sent_ns
@@ -142,7 +142,9 @@ def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -
     if stairs:
         latency_us = {
             length: [
-                (one.received_ns.max() - one.sent_ns[0]) / _US for one in whole if len(one.sent_ns) == length
+                (burst.received_ns.max() - burst.sent_ns[0]) / _US
+                for burst in whole
+                if len(burst.sent_ns) == length
             ]
             for length in sends.lengths
         }
@@ -164,7 +166,7 @@ def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -
 
 def _complete_groups(bursts: list[Sent], gap_ns: float) -> list[int]:
     """Return the lengths of all groups except each burst's last, which its end may have cut off."""
-    return [length for one in bursts for length in group_lengths(one.received_ns, gap_ns)[:-1]]
+    return [length for burst in bursts for length in group_lengths(burst.received_ns, gap_ns)[:-1]]
 
 
 def _group_findings(groups: Mapping[int, list[int]]) -> dict[str, float]:
@@ -182,15 +184,15 @@ def _group_findings(groups: Mapping[int, list[int]]) -> dict[str, float]:
 
 def _first_and_later(bursts: list[Sent], gap_ns: float) -> dict[str, float]:
     """Return the median lengths of bursts' first groups and of later ones, without each burst's last."""
-    groups = [group_lengths(one.received_ns, gap_ns)[:-1] for one in bursts]
+    groups = [group_lengths(burst.received_ns, gap_ns)[:-1] for burst in bursts]
     first = [lengths[0] for lengths in groups if lengths]
     later = [length for lengths in groups for length in lengths[1:]]
-    found = {}
+    findings = {}
     if first:
-        found["first_group_packets"] = float(np.median(first))
+        findings["first_group_packets"] = float(np.median(first))
     if later:
-        found["later_group_packets"] = float(np.median(later))
-    return found
+        findings["later_group_packets"] = float(np.median(later))
+    return findings
 
 
 def _stair_findings(latency_us: Mapping[int, list[float]], slot_ns: float) -> dict[str, float]:
@@ -198,13 +200,13 @@ def _stair_findings(latency_us: Mapping[int, list[float]], slot_ns: float) -> di
         return {}
     medians = np.array([np.median(values) for values in latency_us.values()])
     steps = step_lengths(medians * _US, slot_ns)
-    found = {"steps": float(len(steps))}
+    findings = {"steps": float(len(steps))}
     if steps:
-        found["step_packets"] = float(np.median(steps))
-        found["shortest_step_packets"] = float(min(steps))
-        found["longest_step_packets"] = float(max(steps))
-        found["rise_within_step_percent"] = _rise_within_step_percent(medians, steps)
-    return found
+        findings["step_packets"] = float(np.median(steps))
+        findings["shortest_step_packets"] = float(min(steps))
+        findings["longest_step_packets"] = float(max(steps))
+        findings["rise_within_step_percent"] = _rise_within_step_percent(medians, steps)
+    return findings
 
 
 def _rise_within_step_percent(latency_us: NDArray[np.float64], steps: list[int]) -> float:
@@ -242,7 +244,9 @@ def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
 def _segments(bursts: list[Sent], lengths: list[int]) -> LinePanel:
     curves = []
     for length in lengths:
-        latencies = [(one.received_ns - one.sent_ns) / _US for one in bursts if len(one.sent_ns) == length]
+        latencies = [
+            (burst.received_ns - burst.sent_ns) / _US for burst in bursts if len(burst.sent_ns) == length
+        ]
         if latencies:
             medians = np.median(np.stack(latencies), axis=0)
             curves.append(
@@ -296,7 +300,9 @@ def _messages(
 def _arrival_us(case: Case, part: str, sendings: list[Sent]) -> float:
     """Return the median time from the first packet until all messages that hold the part have arrived."""
     holds = np.array([part in message.holds for message in case.messages])[case.order()]
-    return float(np.median([(one.received_ns[holds].max() - one.sent_ns[0]) / _US for one in sendings]))
+    return float(
+        np.median([(sending.received_ns[holds].max() - sending.sent_ns[0]) / _US for sending in sendings])
+    )
 
 
 def _assumptions(figure: Slices) -> dict[str, float]:

@@ -29,8 +29,8 @@ class PointsByX:
 
     def __init__(self, series: Sequence[Series]) -> None:
         self.by_x: dict[float, list[PointResult]] = {}
-        for one in series:
-            for point in one.points:
+        for line in series:
+            for point in line.points:
                 self.by_x.setdefault(point.x, []).append(point)
 
     def at(self, values: Sequence[float]) -> list[PointResult] | None:
@@ -66,8 +66,8 @@ class PointsByX:
 
     def delay_ms(self, x: float, statistic: str) -> float | None:
         """Return the largest of the flows' statistics at x; None if no packet arrived."""
-        found = [getattr(point.delay_ms, statistic) for point in self.by_x[x]]
-        return max((value for value in found if value is not None), default=None)
+        delays_ms = [getattr(point.delay_ms, statistic) for point in self.by_x[x]]
+        return max((value for value in delays_ms if value is not None), default=None)
 
 
 class _Nothing(Check):
@@ -439,9 +439,9 @@ class DelayRises(Check):
         missing = [x for x in wanted if x not in measured.by_x]
         if missing:
             return _not_at(missing)
-        found = [measured.delay_ms(x, self.statistic) for x in wanted]
-        values = [value for value in found if value is not None]
-        if len(values) < len(found):
+        delays_ms = [measured.delay_ms(x, self.statistic) for x in wanted]
+        values = [value for value in delays_ms if value is not None]
+        if len(values) < len(delays_ms):
             return NOTHING_MEASURED
         rises = (
             all(after >= before * (1 - self.slack) for before, after in pairwise(values))

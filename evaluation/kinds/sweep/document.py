@@ -89,13 +89,13 @@ class Sweep(FlowFigure):
 
     def printed(self) -> list[Printed]:
         """See `Figure.printed`. A fact of several claims is marked once, as in the first."""
-        found: dict[str, Printed] = {}
+        printed: dict[str, Printed] = {}
         for claim in [] if self.ours else self.claims:
             stated = fact(self.paper, claim.fact)
             mark = claim.check.printed(stated, claim.paper)
             if mark is not None and not stated.recomputed:
-                found.setdefault(claim.fact, mark)
-        return list(found.values())
+                printed.setdefault(claim.fact, mark)
+        return list(printed.values())
 
     def multipliers(self, x: float) -> tuple[float, float]:
         """Return rate and burst multiplier (m_r, m_b) at x."""

@@ -79,7 +79,7 @@ class ChosenSweep:
             senders=senders,
             seconds=self.seconds,
             seeds=[seed_of(seed, sweep.name, repr(x), run) for run in range(self.runs)],
-            guarantees_ns={one.flow: self.setting.guarantee_ns for one in senders if one.observed},
+            guarantees_ns={sender.flow: self.setting.guarantee_ns for sender in senders if sender.observed},
             echoes_per_s=sweep.echoes_per_s(x),
         )
 
@@ -115,19 +115,19 @@ def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> li
 
     Runs that exist already with the same parameters are not repeated. Raises `InputError` or `RunError`.
     """
-    plans = {one.name: plan_of(one, options) for one in sweeps}
+    plans = {sweep.name: plan_of(sweep, options) for sweep in sweeps}
     done = {name: _kept(plan) for name, plan in plans.items()}
     points = [plan.point(x) for name, plan in plans.items() if not done[name] for x in plan.values]
 
     def on_point(point: Point) -> None:
-        plan, found = plans[point.figure], done[point.figure]
-        found[point.x] = _judged(plan, point)
-        if len(found) == len(plan.values):
+        plan, tallied = plans[point.figure], done[point.figure]
+        tallied[point.x] = _judged(plan, point)
+        if len(tallied) == len(plan.values):
             progress.writing(point.figure)
-            _gather(plan, found)
+            _gather(plan, tallied)
 
     replay(points, options, progress, on_point)
-    return [_result(plans[one.name], done[one.name]) for one in sweeps]
+    return [_result(plans[sweep.name], done[sweep.name]) for sweep in sweeps]
 
 
 def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
@@ -156,17 +156,17 @@ def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
     entries = summary(plan.records).get("points")
     if not isinstance(entries, list) or len(entries) != len(plan.values):
         return {}
-    found: dict[float, TalliedPoint] = {}
+    points: dict[float, TalliedPoint] = {}
     for x, entry in zip(plan.values, entries, strict=True):
         if not isinstance(entry, dict):
             return {}
         if entry.get("fingerprint") != json.loads(json.dumps(plan.fingerprint(x))):
             return {}
         try:
-            found[x] = _POINT_RESULT.validate_python(entry.get("result"))
+            points[x] = _POINT_RESULT.validate_python(entry.get("result"))
         except ValidationError:
             raise InputError(f"{plan.records}: damaged records; delete the file and run again") from None
-    return found
+    return points
 
 
 def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
@@ -179,8 +179,8 @@ def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
         tally.add(records)
     guaranteed = point.x in plan.sweep.guaranteed
     points = {flow: box.point(point.x, guaranteed=guaranteed) for flow, box in tally.boxes.items()}
-    for flow, one in points.items():
-        if one.packets == 0:
+    for flow, of_flow in points.items():
+        if of_flow.packets == 0:
             raise RunError(
                 f"{point.label}: {plan.sweep.flows[flow].label} sent nothing in"
                 f" {runs_of(plan.runs, plan.seconds)}; lengthen them with --seconds"
@@ -256,11 +256,16 @@ def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureRe
 
 def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
     """Return findings beside the points. A box has all observed flows at one x, as in the paper."""
-    found = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
-    boxes = [sum(point.packets for point in box) for box in zip(*(one.points for one in series), strict=True)]
+    findings = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
+    boxes = [
+        sum(point.packets for point in box) for box in zip(*(line.points for line in series), strict=True)
+    ]
     if len(boxes) == len(setting.sweep.planned):
-        found["smallest_box_packets"], found["largest_box_packets"] = float(min(boxes)), float(max(boxes))
-    return found
+        findings["smallest_box_packets"], findings["largest_box_packets"] = (
+            float(min(boxes)),
+            float(max(boxes)),
+        )
+    return findings
 
 
 def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]:
@@ -269,14 +274,14 @@ def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]
     The other points are not all beyond admission: the paper loses packets of full-rate at m_r = 1 (I21).
     """
     within, beyond = (
-        {one.label: [point for point in one.points if point.guaranteed is promised] for one in series}
+        {line.label: [point for point in line.points if point.guaranteed is promised] for line in series}
         for promised in (True, False)
     )
-    found = [guarantee(f"Loko, {sweep.allocation}", within, ours=True)]
+    guarantees = [guarantee(f"Loko, {sweep.allocation}", within, ours=True)]
     if any(beyond.values()):
         system = f"Loko, {sweep.allocation}, outside its guarantee"
-        found.append(guarantee(system, beyond, ours=True, promised=False))
-    return found
+        guarantees.append(guarantee(system, beyond, ours=True, promised=False))
+    return guarantees
 
 
 def _shorter(plan: ChosenSweep) -> list[NoteResult]:

@@ -92,7 +92,7 @@ def senders(
     sweep = setting.sweep
     rate_multiplier, burst_multiplier = multipliers
     how = sweep.senders if how is None else how
-    found = []
+    senders = []
     for number, flow in enumerate(sweep.flows):
         bucket = setting.shares.first if flow.share == 1 else setting.shares.second
         if bucket.rate_bps == 0:
@@ -108,5 +108,5 @@ def senders(
                 frame_bytes=sweep.frame_bytes,
             ),
         )
-        found.append(replace(conforming, observed=flow.label in sweep.observed))
-    return tuple(found)
+        senders.append(replace(conforming, observed=flow.label in sweep.observed))
+    return tuple(senders)

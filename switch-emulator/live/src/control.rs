@@ -98,14 +98,14 @@ impl ControlPort {
 
 /// All boards' connections.
 #[derive(Debug)]
-pub struct Control {
+pub struct ControllerLinks {
     clock: Clock,
     links: Vec<Link>,
     waker: Waker,
     log: mpsc::Sender<Line>,
 }
 
-impl Control {
+impl ControllerLinks {
     /// Connections to these controllers, one a board, and the data thread's ends of them.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ impl Bench {
         let (sender, lines) = mpsc::channel();
         let controllers = [listener.local_addr().unwrap()];
         let (control, mut ports) =
-            Control::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
+            ControllerLinks::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (waker, flag) = (control.waker(), Arc::clone(&stop));
         let thread = Some(thread::spawn(move || control.run(&flag)));
@@ -114,7 +114,7 @@ fn what_was_sent_apart_is_handed_over_apart() {
     let controllers = [listener.local_addr().unwrap()];
     let (log, _lines) = mpsc::channel();
     let (mut control, mut ports) =
-        Control::new(Clock::start(), &controllers, &News::default(), log).unwrap();
+        ControllerLinks::new(Clock::start(), &controllers, &News::default(), log).unwrap();
     let (mut port, mut buffer) = (ports.remove(0), vec![0; READ_BYTES]);
     port.command(Command::Connect(1, None)).unwrap();
     control.turn(&mut buffer).unwrap();
