@@ -73,7 +73,7 @@ unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit tests/property $(ARGS)
 
 # More than twice as many at once as there are cores: most of these wait for programs that they have started, and those in
-# real time among them for consoles, controllers and timers. These judge no delays.
+# real time among them for consoles, controllers, labs and timers. These judge no delays, and each has labs of its own.
 python: setup clients browser ## Tests in Python, also in real time if they judge no delays; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses $$((2 * $$(nproc) + 1)) --dist worksteal \
 	    -m '(not live and not namespaces) or waits' $(ARGS)
@@ -94,6 +94,9 @@ test quick unit python waits live: export PYTHONHASHSEED := 0
 
 oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; twenty minutes); ARGS='--mode spec'
 	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)
+
+faucet-suite: clients ## Faucet's own tests with boards for switches, compared with what is recorded (as root; minutes); ARGS='--mode spec'
+	@$(WITH) python tests/clients/faucet_trial.py $(ARGS)
 
 random: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 random: export PROPTEST_RNG_SEED = $(SEED)
@@ -171,6 +174,9 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/faucet.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/faucet.lock
+	@$(WITH) uv pip compile tests/clients/faucet-suite.in --custom-compile-command 'make lock' \
+	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/faucet-suite.lock
 	@for list in uv bundle ansible; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \

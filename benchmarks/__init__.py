@@ -1,1 +1,1 @@
-"""What the testbed costs and how exact it is, measured on this machine: ``make bench``."""
+"""Measure the testbed's speed, memory and accuracy on this machine: ``make bench``."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, show a table, write ``results/benchmarks/benchmarks.{json,md}``.
+"""``python -m benchmarks``: measure, print a table, and write ``results/benchmarks/benchmarks.{json,md}``.
 
 ``sensitivity`` writes ``overload.{svg,png}`` and ``sensitivity.md`` beside them (docs/overload.md).
 """
@@ -40,7 +40,7 @@ from benchmarks.measure import BenchmarkError, Row, Spread
 
 
 class Benchmark(StrEnum):
-    """What can be measured."""
+    """The benchmarks that can be run."""
 
     THROUGHPUT = "throughput"
     REPLAY = "replay"
@@ -96,7 +96,7 @@ def main(
     measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
     measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"machine": describe()}
+    result: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
     failed = False
     for part in parts or list(Benchmark):
@@ -107,11 +107,11 @@ def main(
             print(f"bench: {part}: {error}", file=sys.stderr)
             failed = True
             continue
-        found[part.value] = values
+        result[part.value] = values
         rows += more
     console.print(_table(rows))
-    (out / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (out / "benchmarks.md").write_text(_markdown(found["machine"], rows), encoding="utf-8")
+    (out / "benchmarks.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (out / "benchmarks.md").write_text(_markdown(result["machine"], rows), encoding="utf-8")
     console.print(f"written: {out}/benchmarks.json, {out}/benchmarks.md")
     if failed:
         raise typer.Exit(1)
@@ -172,115 +172,119 @@ def _table_1() -> tuple[dict[str, Any], list[Row]]:
 def _determinism(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
     folder = out / "determinism"
     measured = determinism.measure(folder, quick=quick, tell=tell)
-    found = {"machine": describe(), "switches": determinism.values(measured)}
-    (folder / "determinism.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return found, determinism.rows(measured)
+    report = {"machine": describe(), "switches": determinism.values(measured)}
+    (folder / "determinism.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return report, determinism.rows(measured)
 
 
 def _captures(*, quick: bool) -> tuple[dict[str, Any], list[Row]]:
-    found = captures.measure(file_bytes=captures.GIGABYTE // (10 if quick else 1))
-    speed, mib = found.megabytes_per_second, 2**20
+    result = captures.measure(file_bytes=captures.GIGABYTE // (10 if quick else 1))
+    speed, mib = result.megabytes_per_second, 2**20
     rows = [
         (
-            f"captures: ERF of {found.file_bytes / 1e9:.2f} GB, {found.frames / 1e6:.1f} million frames",
+            f"captures: ERF of {result.file_bytes / 1e9:.2f} GB, {result.frames / 1e6:.1f} million frames",
             f"{speed.median:.1f} MB/s",
             f"{speed.low:.1f} .. {speed.high:.1f}",
         ),
         (
             "captures: peak memory",
-            f"{found.peak_memory_bytes / mib:.0f} MiB",
-            f"{found.small_file_memory_bytes / mib:.0f} MiB for a hundredth of the file",
+            f"{result.peak_memory_bytes / mib:.0f} MiB",
+            f"{result.small_file_memory_bytes / mib:.0f} MiB for a hundredth of the file",
         ),
     ]
-    return asdict(found), rows
+    return asdict(result), rows
 
 
 def _live() -> tuple[dict[str, Any], list[Row]]:
-    found = live_accuracy.measure()
+    rates = live_accuracy.measure()
     rows = []
-    for one in found:
-        rows.append((f"live, {one.rate_pps} packets/s: departure error", *_error(one.error_ns)))
+    for rate in rates:
+        rows.append((f"live, {rate.rate_pps} packets/s: departure error", *_error(rate.error_ns)))
         rows.append(
             (
-                f"live, {one.rate_pps} packets/s: within {one.stalls} stalls of the host",
-                *_error(one.error_in_stalls_ns),
+                f"live, {rate.rate_pps} packets/s: within {rate.stalls} stalls of the host",
+                *_error(rate.error_in_stalls_ns),
             )
         )
-    return {str(one.rate_pps): asdict(one) for one in found}, rows
+    return {str(rate.rate_pps): asdict(rate) for rate in rates}, rows
 
 
 def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[Row]]:
-    found = sensitivity.measure(lambda step: console.print(f"  {step}"))
-    for suffix, picture in overload_picture.pictures(found.default.curves).items():
+    sensitivity_found = sensitivity.measure(lambda step: console.print(f"  {step}"))
+    for suffix, picture in overload_picture.pictures(sensitivity_found.default.curves).items():
         (out / f"overload{suffix}").write_bytes(picture)
-    (out / "sensitivity.md").write_text(sensitivity.table(found), encoding="utf-8")
+    (out / "sensitivity.md").write_text(sensitivity.table(sensitivity_found), encoding="utf-8")
     rows = [
         (
             f"overload, {curve.entries} entries: slope beyond {curve.maximum_mbps:.2f} Mbit/s",
             f"{curve.slope:.3f}",
             f"R² = {curve.determination:.4f}",
         )
-        for curve in found.default.curves
+        for curve in sensitivity_found.default.curves
     ]
-    return asdict(found), rows
+    return asdict(sensitivity_found), rows
 
 
 def _fidelity(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
-    found = campaign.run(folder, quick=quick, tell=tell)
-    (folder / "fidelity.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return found, page.fidelity_rows(found)
+    accuracy = campaign.run(folder, quick=quick, tell=tell)
+    (folder / "fidelity.json").write_text(json.dumps(accuracy, indent=1) + "\n", encoding="utf-8")
+    return accuracy, page.fidelity_rows(accuracy)
 
 
 def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
     boards = (3, scale.GOAL_BOARDS) if quick else scale.BOARDS
-    found = {"machine": describe(), **asdict(scale.measure(boards, tell=tell))}
+    report = {"machine": describe(), **asdict(scale.measure(boards, tell=tell))}
     (out / "scale").mkdir(parents=True, exist_ok=True)
-    (out / "scale" / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return found, page.scale_rows(found)
+    (out / "scale" / "scale.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return report, page.scale_rows(report)
 
 
 def _closure(
     folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[Row]]:
     switches = closure.measure(folder, quick=quick, live=live, store=store, tell=tell)
-    found = {"machine": describe(), "switches": switches}
-    (folder / "closure.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return found, closure.rows(switches)
+    report = {"machine": describe(), "switches": switches}
+    (folder / "closure.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return report, closure.rows(switches)
 
 
 def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
-    found = service.measure(repetitions=repetitions)
+    measured = service.measure(repetitions=repetitions)
     rows = []
-    for what, speed in (("refusals", found.refusals), ("accept-install-remove cycles", found.cycles)):
+    for what, speed in (("refusals", measured.refusals), ("accept-install-remove cycles", measured.cycles)):
         rows.append((f"REST: {what} a second", *_plain(speed.per_s)))
         each = ", ".join(f"{name} {cpu_ms:.2f}" for name, cpu_ms in speed.cpu_ms.items())
         rows.append(("its CPU time", f"{sum(speed.cpu_ms.values()):.2f} ms", each))
-    return asdict(found), rows
+    return asdict(measured), rows
 
 
 def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
-    found = admission.measure(repetitions=repetitions)
+    measured = admission.measure(repetitions=repetitions)
     rows = []
-    peers = {"Loko": found.loko, "packet-granular": found.packets, "authors' library (Java)": found.peer}
-    for name, one in peers.items():
-        if one is None:
+    peers = {
+        "Loko": measured.loko,
+        "packet-granular": measured.packets,
+        "authors' library (Java)": measured.peer,
+    }
+    for name, peer in peers.items():
+        if peer is None:
             rows.append((name, "left out", "needs mvn and a JDK"))
             continue
-        for what, rate in (("request-release cycles", one.cycles_per_s), ("refusals", one.refusals_per_s)):
+        for what, rate in (("request-release cycles", peer.cycles_per_s), ("refusals", peer.refusals_per_s)):
             rows.append((f"{name}: {what} a second", *_plain(rate)))
-    if found.peer:
-        ratio = found.loko.cycles_per_s.median / found.peer.cycles_per_s.median
+    if measured.peer:
+        ratio = measured.loko.cycles_per_s.median / measured.peer.cycles_per_s.median
         rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
-    return asdict(found), rows
+    return asdict(measured), rows
 
 
 def _growth(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
     sizes = (31, growth.GOAL_SWITCHES) if quick else growth.SIZES
     measured = growth.measure(sizes, tell=tell)
-    found = {"machine": describe(), "networks": [asdict(one) for one in measured]}
+    report = {"machine": describe(), "networks": [asdict(network) for network in measured]}
     (out / "growth").mkdir(parents=True, exist_ok=True)
-    (out / "growth" / "growth.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return found, growth.rows(measured)
+    (out / "growth" / "growth.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return report, growth.rows(measured)
 
 
 def _plain(rate: Spread) -> tuple[str, str]:

@@ -1,10 +1,10 @@
-"""Admission decisions a second through the library's ordinary interface, on a ring of 31 switches.
+"""Measure admission decisions per second through the library's public interface, on a ring of 31 switches.
 
-*Cycles* request a flow that fits and release it again, a second apart on the clock that is passed in, so that
-what was released is charged and paid off each time; each counts as one decision. *Refusals* ask for what
-does not fit. Beside it the authors' library (Maven group ``de.tum.ei.lkn.eces``, multi-hop model of DetServ)
-with the same allocation of every queue, in turns. It searches a path for every request; ours keeps the path
-between two hosts once it was asked for.
+*Cycles* request a flow that fits and release it again, one second apart on the clock passed in, so that the
+released flow's charge is paid off each time; a cycle counts as one decision. *Refusals* request flows that do
+not fit. The authors' library (Maven group ``de.tum.ei.lkn.eces``, multi-hop model of DetServ) is measured in
+turns with ours, with the same allocation of every queue. It searches a path for every request; ours caches
+the path between two hosts.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from loko.scenario import EVALUATION
 
 SWITCHES: Final = 31
 ON_A_PATH: Final = 6
-"""Switches that each flow crosses; in the peer's terms, links."""
+"""Switches that each flow crosses (links, in the peer's terms)."""
 _SECONDS: Final = 2.0
 _CLOCK: Final = count(0, 1_000_000_000)
-"""The admission's: what a cycle has released no longer matters to the next."""
+"""The clock passed to admission, in ns; a released flow no longer affects the next cycle."""
 _PEER: Final = ROOT / "benchmarks" / "eces-peer"
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Decisions a second of one scheme."""
+    """Decisions per second of one scheme."""
 
     cycles_per_s: Spread
     refusals_per_s: Spread
@@ -46,7 +46,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionSpeed:
-    """What was measured; the peer is None where Maven or a JDK is missing."""
+    """The result; `peer` is None where Maven or a JDK is missing."""
 
     loko: Decisions
     packets: Decisions
@@ -54,27 +54,27 @@ class AdmissionSpeed:
 
 
 def measure(*, repetitions: int = 5) -> AdmissionSpeed:
-    """Measure in turns. Raises `BenchmarkError` if the peer does not build or answers otherwise."""
+    """Measure all in turns. Raises `BenchmarkError` if the peer does not build or an answer is wrong."""
     lab = load_lab("ring")
     loko = LokoAdmission(lab, allocations_of(lab, FULL_RATE, EVALUATION))
     packets = PacketAdmission(lab, EVALUATION)
-    found: dict[str, list[tuple[float, float]]] = {"loko": [], "packets": [], "peer": []}
+    measured_s: dict[str, list[tuple[float, float]]] = {"loko": [], "packets": [], "peer": []}
     with tempfile.TemporaryDirectory() as folder:
         peer = _build_peer(Path(folder))
         for _ in range(repetitions):
-            found["loko"].append(_ours(loko))
-            found["packets"].append(_ours(packets))
+            measured_s["loko"].append(_ours(loko))
+            measured_s["packets"].append(_ours(packets))
             if peer:
-                found["peer"].append(peer())
+                measured_s["peer"].append(peer())
     return AdmissionSpeed(
-        loko=_decisions(found["loko"]),
-        packets=_decisions(found["packets"]),
-        peer=_decisions(found["peer"]) if found["peer"] else None,
+        loko=_decisions(measured_s["loko"]),
+        packets=_decisions(measured_s["packets"]),
+        peer=_decisions(measured_s["peer"]) if measured_s["peer"] else None,
     )
 
 
-def _decisions(found: list[tuple[float, float]]) -> Decisions:
-    cycles, refusals = zip(*found, strict=True)
+def _decisions(decisions_s: list[tuple[float, float]]) -> Decisions:
+    cycles, refusals = zip(*decisions_s, strict=True)
     return Decisions(Spread.of(cycles), Spread.of(refusals))
 
 

@@ -1,7 +1,7 @@
-"""How fast `loko bench analyse` reads captures, and in how much memory: a file of a gigabyte, made for it.
+"""Measure speed and memory of `loko bench analyse`, with a generated capture of a gigabyte.
 
-``python -m benchmarks.captures`` prints JSON. The file is ERF, both taps in one, as a DAG card writes it:
-lone frames that pass a switch in 207 us.
+``python -m benchmarks.captures`` prints JSON. The file has the format ERF with both taps in one file, as a
+DAG card writes it; it holds single frames that pass a switch in 207 us.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _AT_ONCE: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One file, analysed several times."""
+    """The result of analysing a file several times."""
 
     file_bytes: int
     frames: int
     megabytes_per_second: Spread
     peak_memory_bytes: int
     small_file_memory_bytes: int
-    """The same of a file of a hundredth of the length."""
+    """Peak memory for a file of a hundredth of the length."""
 
 
 def measure(*, file_bytes: int = GIGABYTE, repetitions: int = 3) -> Reading:
-    """Make a file and analyse it. Raises `BenchmarkError`."""
+    """Generate a file and analyse it. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         large, small = Path(folder) / "large.erf", Path(folder) / "small.erf"
         frames = write(large, file_bytes)
@@ -60,13 +60,13 @@ def measure(*, file_bytes: int = GIGABYTE, repetitions: int = 3) -> Reading:
 
 
 def write(path: Path, file_bytes: int) -> int:
-    """Write a file of about so many bytes; the number of records in it."""
-    one = frame(FRAME_BYTES, 0) + _FCS
-    padding = -(_HEADER_BYTES + len(one)) % _WORD_BYTES
+    """Write a capture of about `file_bytes`; return the number of its records."""
+    wire_frame = frame(FRAME_BYTES, 0) + _FCS
+    padding = -(_HEADER_BYTES + len(wire_frame)) % _WORD_BYTES
     record = struct.pack("<QBB", 0, 2, 4) + struct.pack(
-        ">HHH", _HEADER_BYTES + len(one) + padding, 0, FRAME_BYTES
+        ">HHH", _HEADER_BYTES + len(wire_frame) + padding, 0, FRAME_BYTES
     )
-    template = np.frombuffer(record + bytes(2) + one + bytes(padding), dtype=np.uint8)
+    template = np.frombuffer(record + bytes(2) + wire_frame + bytes(padding), dtype=np.uint8)
     pairs = max(file_bytes // (2 * len(template)), 1)
     number_at = _HEADER_BYTES + FRAME_BYTES - 8
     with path.open("wb") as file:

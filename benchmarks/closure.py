@@ -1,4 +1,4 @@
-"""Step 1 tested on itself: what is found of a switch, measured as a black box, beside its profile."""
+"""Test step 1 on itself: measure a switch as a black box, and compare the result with its profile."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ Found = dict[str, Any]
 def measure(
     folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
 ) -> dict[str, Found]:
-    """Compare the board, switches that nobody has seen, and if wanted the board in real time.
+    """Compare for the board, for randomly perturbed switches, and if `live` for the board in real time.
 
-    `store` is a folder of `loko bench all --out` in real time: its samples are evaluated as well. Raises
+    `store` is a folder of `loko bench all --out` in real time, whose samples are evaluated as well. Raises
     `BenchmarkError`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        found = {"board": _virtual(folder, FORM, _EVERY_QUICK if quick else 1, tell)}
+        switches = {"board": _virtual(folder, FORM, _EVERY_QUICK if quick else 1, tell)}
         for seed in _UNSEEN[: 1 if quick else None]:
             path = folder / f"unseen-{seed}.toml"
             path.write_text(profile_text(perturbed(form_of(FORM), seed)), encoding="utf-8")
             every = _EVERY_QUICK if quick else _EVERY
-            found[f"unseen-{seed}"] = _virtual(folder, str(path), every, tell)
+            switches[f"unseen-{seed}"] = _virtual(folder, str(path), every, tell)
         if store is not None:
-            found[store.name] = _of_store(folder, store)
+            switches[store.name] = _of_store(folder, store)
         if live:
-            found["live"] = _measured(
+            switches["live"] = _measured(
                 folder,
                 choose(str(LIVE)).opened(_SEED),
                 name="live",
@@ -81,7 +81,7 @@ def measure(
             )
     except (InputError, RunError) as error:
         raise BenchmarkError(str(error)) from error
-    return found
+    return switches
 
 
 def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None]) -> Found:
@@ -127,7 +127,7 @@ def _measured(
 
 
 def _of_store(folder: Path, campaign: Path) -> Found:
-    """A campaign that `loko bench all` has measured, live or not, against the board's profile."""
+    """Compare a campaign that `loko bench all` has measured with the board's profile."""
     path = campaign / "samples.sqlite"
     if not path.is_file():
         raise BenchmarkError(f"{path}: no samples; measure them with loko bench all --out {campaign}")
@@ -144,38 +144,42 @@ def _of_store(folder: Path, campaign: Path) -> Found:
 
 
 def _compared(path: Path, profile: MeasuredProfile, true: str, tolerance: float) -> Found:
-    """`path` is of this switch alone: a profile that was read once is not read again."""
+    """Write the profile to `path` and compare it with the true one.
+
+    `path` must be unique to the switch, as profiles are cached by path.
+    """
     path.write_text(profile.text, encoding="utf-8")
-    found = closure(form_of(str(path)), form_of(true))
+    comparison = closure(form_of(str(path)), form_of(true))
     return {
         "tolerance": tolerance,
-        "rows": [asdict(row) for row in found.rows],
-        "outside": [row.name for row in found.outside(tolerance)],
-        "kept": dict(found.kept),
+        "rows": [asdict(row) for row in comparison.rows],
+        "outside": [row.name for row in comparison.outside(tolerance)],
+        "kept": dict(comparison.kept),
         "model": model_errors(load_profile(path), load_profile(true)),
     }
 
 
-def rows(found: dict[str, Found]) -> list[Row]:
-    """The worst of each switch in a line."""
+def rows(switches: dict[str, Found]) -> list[Row]:
+    """Return a row with the worst value for each switch."""
     lines: list[Row] = []
-    for name, one in found.items():
-        compared = [Compared(**row) for row in one["rows"]]
+    for name, switch in switches.items():
+        compared = [Compared(**row) for row in switch["rows"]]
         (largest,) = worst(compared, 1)
-        within = len(compared) - len(one["outside"])
+        within = len(compared) - len(switch["outside"])
         lines.append(
             (
-                f"closure, {name}: numbers found within {one['tolerance']:.0%}",
+                f"closure, {name}: numbers found within {switch['tolerance']:.0%}",
                 f"{within} of {len(compared)}",
-                f"worst {largest.error:+.2%}, {largest.name};{_outside(compared, one['tolerance'])} Table 2"
-                f" within {max(map(abs, one['model'].values())):.2%}; {one['left_out']} samples left out",
+                f"worst {largest.error:+.2%}, {largest.name};{_outside(compared, switch['tolerance'])}"
+                f" Table 2 within {max(map(abs, switch['model'].values())):.2%};"
+                f" {switch['left_out']} samples left out",
             )
         )
     return lines
 
 
 def _outside(compared: list[Compared], tolerance: float) -> str:
-    """How far the times among the others are off."""
+    """Describe the largest error among the times outside the tolerance."""
     off_ns = [
         abs(row.found - row.true) / _PS_PER_NS
         for row in compared
@@ -184,21 +188,23 @@ def _outside(compared: list[Compared], tolerance: float) -> str:
     return f" of the others {len(off_ns)} are times, off by at most {max(off_ns):,.0f} ns;" if off_ns else ""
 
 
-def page_table(found: dict[str, Found]) -> str:
-    """Parameter, true, found, error: the board in full, of the other switches the errors."""
-    board, *others = found.values()
-    errors = [{_first(row): row["error"] for row in one["rows"]} for one in others]
-    head = ["parameter", "true", "found", "error", *(f"error, {name}" for name in list(found)[1:])]
+def page_table(switches: dict[str, Found]) -> str:
+    """Return a Markdown table of all values of the board, and of the errors of the other switches."""
+    board, *others = switches.values()
+    errors = [{_first(row): row["error"] for row in switch["rows"]} for switch in others]
+    head = ["parameter", "true", "found", "error", *(f"error, {name}" for name in list(switches)[1:])]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for row in board["rows"]:
         cells = [f"`{row['name']}`", _plain(row["true"]), _plain(row["found"]), f"{row['error']:+.2%}"]
-        cells += [f"{one[_first(row)]:+.2%}" if _first(row) in one else "" for one in errors]
+        cells += [
+            f"{errors_of[_first(row)]:+.2%}" if _first(row) in errors_of else "" for errors_of in errors
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def _first(row: dict[str, Any]) -> str:
-    """The number of a row; what it is compared in a sum with depends on what else was found."""
+    """Return the first parameter of a row's name, which may be a sum whose other terms vary."""
     return str(row["name"]).split(" + ", 1)[0]
 
 
@@ -206,11 +212,11 @@ def _plain(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.6f}"
 
 
-def kept_table(found: dict[str, Found]) -> str:
-    """What is not found, and why."""
-    kept: dict[str, str] = next(iter(found.values()))["kept"]
+def kept_table(switches: dict[str, Found]) -> str:
+    """Return a Markdown table of the parameters that are not determined, with the reasons."""
+    kept: dict[str, str] = next(iter(switches.values()))["kept"]
     lines = ["| parameter | why it is not found |", "|---|---|"]
     for why in dict.fromkeys(kept.values()):
-        names = ", ".join(f"`{name}`" for name, one in kept.items() if one == why)
+        names = ", ".join(f"`{name}`" for name, reason in kept.items() if reason == why)
         lines.append(f"| {names} | {why} |")
     return "\n".join(lines)

@@ -1,7 +1,7 @@
-"""What Loko presumes of a switch, measured live of two: the emulated board, and Open vSwitch.
+"""Measure Loko's preconditions on a switch live, for the emulated board and for Open vSwitch.
 
-``python -m benchmarks determinism`` measures both as ``loko bench preconditions`` does, and draws the
-distribution of the processing time of each case side by side.
+``python -m benchmarks determinism`` measures both like ``loko bench preconditions``, and draws the
+distributions of their processing times side by side.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _PICTURE_INCHES: Final = (7.6, 3.6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSwitch:
-    """A switch and what was found."""
+    """The results for a switch."""
 
     title: str
     preconditions: tuple[Precondition, ...]
     boxes_us: Mapping[str, dict[str, Any]]
-    """Processing times of frames of `SIZE` bytes as matplotlib's boxes, by the entries of the table."""
+    """Processing times of frames of `SIZE` bytes by number of entries, as boxes for matplotlib."""
 
 
 def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, MeasuredSwitch]:
-    """Measure both switches; what is measured already is not measured again. Raises `BenchmarkError`."""
-    found = {}
+    """Measure both switches; samples that exist already are reused. Raises `BenchmarkError`."""
+    switches = {}
     for name, title in SWITCHES.items():
         tell(f"  {title}")
         inventory = load_inventory(BENCHES / f"{name}.yml")
@@ -61,8 +61,8 @@ def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[s
             store, wire = measured_store(inventory, own, samples=QUICK_SAMPLES if quick else SAMPLES)
         except (InputError, RunError) as error:
             raise BenchmarkError(str(error)) from None
-        found[name] = _evaluated(title, store, wire)
-    return found
+        switches[name] = _evaluated(title, store, wire)
+    return switches
 
 
 def _evaluated(title: str, path: Path, wire: Wire) -> MeasuredSwitch:
@@ -75,53 +75,53 @@ def _evaluated(title: str, path: Path, wire: Wire) -> MeasuredSwitch:
     return MeasuredSwitch(title=title, preconditions=tuple(preconditions(samples, wire)), boxes_us=boxes)
 
 
-def rows(found: Mapping[str, MeasuredSwitch]) -> list[Row]:
-    """Each precondition of each switch."""
+def rows(switches: Mapping[str, MeasuredSwitch]) -> list[Row]:
+    """Return a row for each precondition of each switch."""
     said = {True: "holds", False: "fails", None: "unknown"}
     return [
-        (f"{one.title}: {each.name}", said[each.holds], each.measured)
-        for one in found.values()
-        for each in one.preconditions
+        (f"{switch.title}: {each.name}", said[each.holds], each.measured)
+        for switch in switches.values()
+        for each in switch.preconditions
     ]
 
 
-def values(found: Mapping[str, MeasuredSwitch]) -> dict[str, Any]:
-    """For JSON."""
-    return {name: asdict(one) for name, one in found.items()}
+def values(switches: Mapping[str, MeasuredSwitch]) -> dict[str, Any]:
+    """Convert results to plain values for JSON."""
+    return {name: asdict(switch) for name, switch in switches.items()}
 
 
-def of_values(found: Mapping[str, Any]) -> dict[str, MeasuredSwitch]:
-    """Back from JSON."""
+def of_values(switches: Mapping[str, Any]) -> dict[str, MeasuredSwitch]:
+    """Restore results from `values`."""
     return {
         name: MeasuredSwitch(
-            title=one["title"],
-            preconditions=tuple(Precondition(**each) for each in one["preconditions"]),
-            boxes_us=one["boxes_us"],
+            title=switch["title"],
+            preconditions=tuple(Precondition(**each) for each in switch["preconditions"]),
+            boxes_us=switch["boxes_us"],
         )
-        for name, one in found.items()
+        for name, switch in switches.items()
     }
 
 
-def pictures(found: Mapping[str, MeasuredSwitch]) -> dict[str, bytes]:
-    """The picture by the suffix of its file, without date and with reproducible identifiers."""
+def pictures(switches: Mapping[str, MeasuredSwitch]) -> dict[str, bytes]:
+    """Return the picture by file suffix, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
-        return encoded(_draw(found))
+        return encoded(_draw(switches))
 
 
-def _draw(found: Mapping[str, MeasuredSwitch]) -> Figure:
+def _draw(switches: Mapping[str, MeasuredSwitch]) -> Figure:
     figure = Figure(figsize=_PICTURE_INCHES)
-    axes = figure.subplots(1, len(found), sharey=True)
-    for each, colour, one in zip(axes, BOXES, found.values(), strict=True):
+    axes = figure.subplots(1, len(switches), sharey=True)
+    for each, colour, switch in zip(axes, BOXES, switches.values(), strict=True):
         each.spines["right"].set_visible(False)
         each.set_yscale("log")
-        boxes = list(one.boxes_us.values())
+        boxes = list(switch.boxes_us.values())
         box_statistics(each, boxes, list(range(len(boxes))), widths=0.6, facecolor=colour)
         medians = np.array([box["med"] for box in boxes])
         each.plot(range(len(boxes)), SPREAD * medians, "_", color=REFERENCE, markersize=12)
-        each.set_xticks(range(len(boxes)), list(one.boxes_us))
+        each.set_xticks(range(len(boxes)), list(switch.boxes_us))
         each.set_xlabel("entries in the table")
         worst = max(box["whishi"] / box["med"] for box in boxes)
-        each.set_title(f"{one.title}\np99.9 up to {worst:.2f} times the median", loc="left", fontsize=9)
+        each.set_title(f"{switch.title}\np99.9 up to {worst:.2f} times the median", loc="left", fontsize=9)
     axes[0].set_ylabel(f"processing time, {SIZE} bytes [us]")
     legend = [
         Patch(facecolor="white", edgecolor=EDGE, label="whiskers 0.1 % and 99.9 %, × least and largest"),

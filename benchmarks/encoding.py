@@ -1,4 +1,4 @@
-"""A drawn figure as the files of the documentation."""
+"""Encode figures as files for the documentation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 
 def encoded(figure: Figure) -> dict[str, bytes]:
-    """By the suffix of its file, without date and program, so that the same figure gives the same bytes."""
-    found = {}
+    """Return a figure's files by suffix, without date and program, so that equal figures give equal bytes."""
+    values = {}
     for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix[1:], facecolor="white", dpi=160, metadata=metadata)
-        found[suffix] = buffer.getvalue()
-    return found
+        values[suffix] = buffer.getvalue()
+    return values

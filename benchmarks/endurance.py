@@ -1,7 +1,8 @@
-"""Whether the live emulator's memory grows: frames, messages and sessions for an hour, or as long as asked.
+"""Test whether the live emulator's memory grows under frames, messages and sessions, by default for an hour.
 
 ``make endurance`` (``python -m benchmarks.endurance``) prints JSON; exit status 1 if memory grew.
-One board between two veths in a network namespace of its own, with ordinary scheduling: it disturbs no lab.
+One board runs between two veths in a network namespace of its own, with ordinary scheduling, so that it
+disturbs no lab.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from benchmarks.one_board import (
 
 SAMPLE_S = 10
 WARM_UP_SHARE = 12
-"""A twelfth of the time, five minutes of an hour, may pass until everything has happened once."""
+"""The warm-up, in which everything happens once, is one of this many parts of the run (5 min of an hour)."""
 MOST_GROWTH_BYTES = 1 << 20
-"""What the C library's allocator may keep more in an hour. Two bytes leaked a frame make 1.4 MB."""
+"""Growth allowed per hour, for the C library's allocator. A leak of two bytes per frame makes 1.4 MB."""
 STATISTICS = 16
 ALL_FLOWS = bytes.fromhex("003fffff") + bytes(36) + b"\xff\x00\xff\xff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endurance:
-    """What a run gave."""
+    """The result of a run."""
 
     seconds: int
     rate_pps: int
@@ -51,19 +52,19 @@ class Endurance:
     received: int
     sessions: int
     warm_bytes: int
-    """Resident memory after the warm-up, and at the end: medians of a twelfth of the samples."""
+    """Resident memory after the warm-up; `end_bytes` at the end. Medians of a twelfth of the samples."""
     end_bytes: int
     peak_bytes: int
     samples_bytes: list[int]
 
     @property
     def growth_bytes(self) -> int:
-        """How much more was resident at the end than after the warm-up."""
+        """Growth of resident memory from the end of the warm-up to the end."""
         return self.end_bytes - self.warm_bytes
 
 
 def measure(seconds: int = 3600, rate_pps: int = 200) -> Endurance:
-    """Run a board for so long. Raises `BenchmarkError` without root."""
+    """Run a board for this many seconds. Raises `BenchmarkError` without root."""
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root")
     program = build()
@@ -98,7 +99,7 @@ def measure(seconds: int = 3600, rate_pps: int = 200) -> Endurance:
 
 
 class _Run:
-    """A board, who sends to it, and who controls it."""
+    """A board with its sender, receiver and controller."""
 
     def __init__(
         self, emulator: Emulator, controller: Controller, sender: Tap, receiver: Tap, rate_pps: int
@@ -111,7 +112,10 @@ class _Run:
         self.samples_bytes: list[int] = []
 
     def one_second(self, second: int) -> None:
-        """Frames, of which the first misses, and a barrier; now and then statistics, entries, a session."""
+        """Send a second's frames, the first of which matches no entry, and a barrier.
+
+        Now and then request statistics, change entries, or begin a new session.
+        """
         if second % 60 == 0:
             self._new_session()
         for number in range(self._rate_pps):
@@ -142,7 +146,7 @@ class _Run:
 
 
 def resident_bytes(process: int) -> int:
-    """Resident memory of a process."""
+    """Return the resident memory of a process."""
     pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -157,8 +161,8 @@ def main(
     except BenchmarkError as error:
         print(f"endurance: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    found = {"machine": describe(), "growth_bytes": result.growth_bytes, **asdict(result)}
-    print(json.dumps(found, indent=1))
+    report = {"machine": describe(), "growth_bytes": result.growth_bytes, **asdict(result)}
+    print(json.dumps(report, indent=1))
     if result.growth_bytes > MOST_GROWTH_BYTES * max(1.0, seconds / 3600):
         print(f"endurance: memory grew by {result.growth_bytes} bytes", file=sys.stderr)
         raise typer.Exit(1)

@@ -1,6 +1,6 @@
-"""How admission grows with the network: rings both ways round, and random networks of boards with four ports.
+"""Measure how admission scales with the network: bidirectional rings, and random networks of 4-port boards.
 
-Flows go over up to five switches, between random hosts. ``python -m benchmarks.growth KIND SWITCHES SCHEME``
+Flows cross up to five switches between random hosts. ``python -m benchmarks.growth KIND SWITCHES SCHEME``
 measures one network in a process of its own and prints JSON.
 """
 
@@ -38,13 +38,13 @@ GOAL_FIRST_MS: Final = 50
 ON_A_PATH: Final = 5
 """Most switches that a flow crosses."""
 REQUESTS_PER_SWITCH: Final = 8
-"""No host of a ring has more others so near."""
+"""Requests from each host; a host of a ring has no more others within `ON_A_PATH` switches."""
 _ROUNDS: Final = 3
 _SEED: Final = 1
 
 
 class NetworkKind(StrEnum):
-    """The networks. Every switch has one host."""
+    """Kinds of networks. Every switch has one host."""
 
     RING = "ring"
     RANDOM = "random"
@@ -52,41 +52,42 @@ class NetworkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """What was measured of a network with one scheme. Times are of the CPU."""
+    """The result for a network with one scheme. Times are CPU time."""
 
     kind: str
     scheme: str
     switches: int
     load_ms: float
-    """Making the lab of its values, as of a file that has been read."""
+    """Time to create the lab from its values, as if read from a file."""
     first_ms: float
-    """From the lab to the first answer."""
+    """Time from the lab to the first answer."""
     requests_per_s: float
-    """In an empty network, one after another, between hosts that were not asked for before."""
+    """Requests one after another in an initially empty network, between pairs of hosts not requested
+    before."""
     requests_again_per_s: float
-    """The same requests, after all were given back."""
+    """The same requests again after all flows were released."""
     cycles_per_s: float
-    """Requests of flows that fit, each given back at once."""
+    """Requests of flows that fit, each cancelled at once."""
     accepted: int
     requests: int
     memory_bytes: int
-    """Allocated after all requests, beside the lab and the flows themselves."""
+    """Memory allocated after all requests, without the lab and the flows themselves."""
 
 
 def measure(sizes: Sequence[int], *, tell: Callable[[str], None]) -> list[Growth]:
-    """Every network with every scheme, each in a process of its own. Raises `BenchmarkError`."""
-    found = []
+    """Measure every network with every scheme, each in its own process. Raises `BenchmarkError`."""
+    growths = []
     for kind in NetworkKind:
         for scheme in GOALS_PER_S:
             for switches in sizes:
                 tell(f"  {kind}, {switches} switches, {scheme}")
                 output = run([sys.executable, "-m", "benchmarks.growth", kind, switches, scheme]).output
-                found.append(Growth(**json.loads(output.splitlines()[-1])))
-    return found
+                growths.append(Growth(**json.loads(output.splitlines()[-1])))
+    return growths
 
 
 def network_of(kind: NetworkKind, switches: int) -> Lab:
-    """A network of that kind; the random ones are the same everywhere."""
+    """Create a network of that kind; random ones are the same on every machine."""
     if kind is NetworkKind.RING:
         return ring_lab(Ring(switches=switches, one_way=False))
     boards = Ring(switches=switches, hosts_per_switch=2).written_out()["switches"]
@@ -97,27 +98,27 @@ def network_of(kind: NetworkKind, switches: int) -> Lab:
 
 
 def _random_links(switches: int) -> list[dict[str, object]]:
-    """The host at port 1; by 2 to 4 a chain through all switches in random order, then what is free."""
+    """Return links: hosts at ports 1; at ports 2 to 4 a random chain of all switches, then random pairs."""
     chance = random.Random(_SEED)
     free = {number: [4, 3, 2] for number in range(1, switches + 1)}
     links: list[dict[str, object]] = [{"a": f"h{number}", "b": f"s{number}:1"} for number in free]
 
-    def connect(one: int, other: int) -> None:
-        links.append({"a": f"s{one}:{free[one].pop()}", "b": f"s{other}:{free[other].pop()}"})
+    def connect(near: int, other: int) -> None:
+        links.append({"a": f"s{near}:{free[near].pop()}", "b": f"s{other}:{free[other].pop()}"})
 
     order = chance.sample(list(free), switches)
-    for one, other in pairwise(order):
-        connect(one, other)
+    for near, other in pairwise(order):
+        connect(near, other)
     left = [number for number, ports in free.items() for _ in ports]
     chance.shuffle(left)
-    for one, other in zip(left[::2], left[1::2], strict=False):
-        if one != other:
-            connect(one, other)
+    for near, other in zip(left[::2], left[1::2], strict=False):
+        if near != other:
+            connect(near, other)
     return links
 
 
 def _flows(lab: Lab) -> list[Flow]:
-    """In random order: from every host to others that are at most so many switches away, each once."""
+    """Return flows in random order, from every host to others within `ON_A_PATH` switches."""
     chance = random.Random(_SEED)
     asked = []
     for source in lab.hosts:
@@ -141,7 +142,7 @@ def _near(lab: Lab, source: str) -> list[str]:
 
 
 def _measured(kind: NetworkKind, switches: int, scheme: str) -> Growth:
-    network_of(kind, 31)  # what is imported and read once
+    network_of(kind, 31)  # warm up: imports and cached files
     begin = time.process_time()
     lab = network_of(kind, switches)
     load_ms = _ms_since(begin)
@@ -177,7 +178,7 @@ def _measured(kind: NetworkKind, switches: int, scheme: str) -> Growth:
 
 
 def _requested(control: Admission, flows: Sequence[Flow]) -> tuple[int, float]:
-    """How many fit, and how long it took."""
+    """Request all flows; return how many fit, and the CPU time in s."""
     begin = time.process_time()
     for flow in flows:
         control.request(flow)
@@ -205,37 +206,37 @@ def _memory_bytes(lab: Lab, choice: Choice, flows: Sequence[Flow]) -> int:
     return allocated_bytes
 
 
-def of_values(found: Sequence[Mapping[str, Any]]) -> list[Growth]:
-    """Back from JSON."""
-    return [Growth(**one) for one in found]
+def of_values(rows: Sequence[Mapping[str, Any]]) -> list[Growth]:
+    """Restore results from JSON values."""
+    return [Growth(**row) for row in rows]
 
 
-def rows(found: Sequence[Growth]) -> list[Row]:
-    """The goals, and what was measured."""
+def rows(growths: Sequence[Growth]) -> list[Row]:
+    """Return rows that compare the results with the goals."""
     lines: list[Row] = []
-    for one in found:
-        where = f"{one.kind} of {one.switches:,}, {one.scheme}"
-        if one.switches == GOAL_SWITCHES:
-            goal = GOALS_PER_S[one.scheme]
+    for growth in growths:
+        where = f"{growth.kind} of {growth.switches:,}, {growth.scheme}"
+        if growth.switches == GOAL_SWITCHES:
+            goal = GOALS_PER_S[growth.scheme]
             lines += [
                 (
                     f"{where}: requests a second",
-                    f"{one.requests_per_s:,.0f}",
-                    f"goal {goal:,}: {_reached(one.requests_per_s >= goal)}; asked again"
-                    f" {one.requests_again_per_s:,.0f}, request-release cycles {one.cycles_per_s:,.0f}",
+                    f"{growth.requests_per_s:,.0f}",
+                    f"goal {goal:,}: {_reached(growth.requests_per_s >= goal)}; asked again"
+                    f" {growth.requests_again_per_s:,.0f}, request-release cycles {growth.cycles_per_s:,.0f}",
                 ),
                 (
                     f"{where}: first answer",
-                    f"{one.first_ms:.1f} ms",
-                    f"goal {GOAL_FIRST_MS} ms: {_reached(one.first_ms <= GOAL_FIRST_MS)}",
+                    f"{growth.first_ms:.1f} ms",
+                    f"goal {GOAL_FIRST_MS} ms: {_reached(growth.first_ms <= GOAL_FIRST_MS)}",
                 ),
             ]
-        if one.switches in (GOAL_SWITCHES, max(each.switches for each in found)):
+        if growth.switches in (GOAL_SWITCHES, max(each.switches for each in growths)):
             lines.append(
                 (
                     f"{where}: memory",
-                    f"{one.memory_bytes / 2**20:.0f} MiB",
-                    f"{one.memory_bytes / one.switches / 1024:.0f} KiB a switch",
+                    f"{growth.memory_bytes / 2**20:.0f} MiB",
+                    f"{growth.memory_bytes / growth.switches / 1024:.0f} KiB a switch",
                 )
             )
     return lines
@@ -245,18 +246,18 @@ def _reached(reached: bool) -> str:
     return "reached" if reached else "**missed**"
 
 
-def pictures(found: Sequence[Growth]) -> dict[str, bytes]:
-    """The picture by the suffix of its file, without date and with reproducible identifiers."""
+def pictures(growths: Sequence[Growth]) -> dict[str, bytes]:
+    """Return the picture by file suffix, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
-        return encoded(_draw(found))
+        return encoded(_draw(growths))
 
 
-def _draw(found: Sequence[Growth]) -> Figure:
+def _draw(growths: Sequence[Growth]) -> Figure:
     figure = Figure(figsize=(9.6, 3.6))
     panels: tuple[tuple[str, Callable[[Growth], float], str], ...] = (
-        ("requests a second", lambda one: one.requests_per_s, "new pairs of hosts, up to 5 switches"),
-        ("first answer [ms]", lambda one: one.first_ms, "from the lab to the first answer"),
-        ("memory [MiB]", lambda one: one.memory_bytes / 2**20, "of admission, beside the lab"),
+        ("requests a second", lambda growth: growth.requests_per_s, "new pairs of hosts, up to 5 switches"),
+        ("first answer [ms]", lambda growth: growth.first_ms, "from the lab to the first answer"),
+        ("memory [MiB]", lambda growth: growth.memory_bytes / 2**20, "of admission, beside the lab"),
     )
     for axes, (label, value, title) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         axes.spines["right"].set_visible(False)
@@ -264,11 +265,11 @@ def _draw(found: Sequence[Growth]) -> Figure:
         axes.set_yscale("log")
         for scheme, colour in zip(GOALS_PER_S, (SECOND, EDGE), strict=True):
             for kind, style in zip(NetworkKind, ("o-", "s--"), strict=True):
-                mine = [one for one in found if one.scheme == scheme and one.kind == kind]
-                numbers = [one.switches for one in mine]
+                mine = [growth for growth in growths if growth.scheme == scheme and growth.kind == kind]
+                numbers = [growth.switches for growth in mine]
                 axes.plot(
                     numbers,
-                    [max(value(one), 0.01) for one in mine],
+                    [max(value(growth), 0.01) for growth in mine],
                     style,
                     color=colour,
                     markersize=3.5,

@@ -1,7 +1,7 @@
-"""A load of HTTP requests that costs little itself, as it shares the cores with what it measures.
+"""A generator of HTTP requests that uses little CPU time, as it shares the cores with the service.
 
-One event loop holds all connections and keeps them alive. Each asks one thing after the other over a socket
-of its own; every answer is parsed as HTTP, and its status must be the one that is expected.
+One event loop keeps all connections alive. Each sends one request after the other over its own socket; every
+answer is parsed as HTTP, and its status must be the expected one.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import uvloop
 from benchmarks.measure import BenchmarkError
 
 SILENCE_S: Final = 60.0
-"""Longest time for a whole load beyond which a service is given up."""
+"""Timeout of a whole load."""
 
 
 class Ask(NamedTuple):
-    """A request, and the status that its answer must have."""
+    """A request and the expected status of its answer."""
 
     request: bytes
     status: int
 
 
 def request(method: str, path: str, body: bytes = b"") -> bytes:
-    """The bytes of a request; its body is JSON, if it has one."""
+    """Encode a request; its body, if any, is JSON."""
     kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
     return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{kind}\r\n".encode() + body
 
 
 def converse(port: int, conversations: Sequence[Iterator[Ask]]) -> int:
-    """Carry out all conversations at once, each on its own connection to its end; the number of answers.
+    """Carry out all conversations in parallel, each on its own connection; return the number of answers.
 
-    Raises `BenchmarkError` if an answer has another status than it must, or none comes.
+    Raises `BenchmarkError` if an answer has an unexpected status or is missing.
     """
     return uvloop.run(_converse(port, conversations))
 
@@ -45,16 +45,16 @@ async def _converse(port: int, conversations: Sequence[Iterator[Ask]]) -> int:
     connections = [_Connection(asks) for asks in conversations]
     try:
         async with asyncio.timeout(SILENCE_S):
-            for one in connections:
-                await loop.create_connection(lambda one=one: one, "127.0.0.1", port)  # type: ignore[misc]
-            await asyncio.gather(*(one.ended for one in connections))
+            for connection in connections:
+                await loop.create_connection(lambda connection=connection: connection, "127.0.0.1", port)  # type: ignore[misc]
+            await asyncio.gather(*(connection.ended for connection in connections))
     except TimeoutError:
         raise BenchmarkError(f"the service did not answer within {SILENCE_S:g} s") from None
-    return sum(one.answers for one in connections)
+    return sum(connection.answers for connection in connections)
 
 
 class _Connection(asyncio.Protocol):
-    """Asks as long as there is something to ask, then closes."""
+    """Sends its requests one after the other, then closes."""
 
     def __init__(self, asks: Iterator[Ask]) -> None:
         self._asks = asks
@@ -65,7 +65,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by name
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
         self._ask_next()
 
     def data_received(self, data: bytes) -> None:

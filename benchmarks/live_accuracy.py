@@ -1,8 +1,8 @@
-"""How exactly the live emulator keeps its departure instants.
+"""Measure how exactly the live emulator keeps its departure times.
 
 ``python -m benchmarks.live_accuracy`` prints JSON. A paced sender's frames pass one board between two veths.
-The emulator writes down when each frame should leave; the kernel's stamp at the receiving veth tells when it
-did. A frame that a stall of the emulator delayed says something about this machine: those are counted apart.
+The emulator records when each frame should leave; the kernel's timestamp at the receiving veth tells when it
+did. Frames delayed by a stall of the emulator tell about this machine only, so they are counted separately.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Errors:
 
     @classmethod
     def of(cls, errors_ns: Sequence[int]) -> Errors:
-        """Quantiles of some errors; all zero without any."""
+        """Compute the quantiles of errors; all are 0 without any errors."""
         if not errors_ns:
             return cls(count=0, p50=0, p99=0, p999=0, max=0)
         p50, p99, p999 = (int(value) for value in np.quantile(errors_ns, [0.5, 0.99, 0.999]))
@@ -57,15 +57,15 @@ class Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """What one rate gave."""
+    """The result for one rate."""
 
     rate_pps: int
     sent: int
     received: int
     dropped_by_board: int
-    """Its buffer was full, because this machine handed it frames in bursts."""
+    """Frames dropped because the buffer was full, as this machine delivered frames in bursts."""
     error_ns: Errors
-    """Of frames that no stall delayed."""
+    """Errors of frames that no stall delayed."""
     error_in_stalls_ns: Errors
     stalls: int
     worst_stall_ns: int
@@ -74,7 +74,7 @@ class Accuracy:
 
 
 def measure(rates_pps: Sequence[int] = RATES_PPS, seconds: float = SECONDS) -> list[Accuracy]:
-    """Measure each rate for so many seconds. Raises `BenchmarkError` without root."""
+    """Measure each rate for `seconds`. Raises `BenchmarkError` without root."""
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root, or leave the part `live` out")
     program = build()
@@ -127,7 +127,7 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
 
 
 def errors(trace: Path, observed: dict[int, int]) -> tuple[list[int], list[int]]:
-    """Errors outside and inside stalls, joined by the frames' numbers."""
+    """Return errors in ns outside and inside stalls, matching trace and observations by frame number."""
     outside: list[int] = []
     inside: list[int] = []
     for number, departure in read_trace(trace).items():

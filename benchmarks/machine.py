@@ -1,4 +1,4 @@
-"""The machine that the numbers belong to."""
+"""Describe the machine on which benchmarks ran."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psutil
 
 
 def describe() -> dict[str, str]:
-    """Processor, cores, memory, system, date: in words, for the record."""
+    """Return processor, cores, memory, system and date as texts."""
     return {
         "processor": _processor(),
         "cores": f"{len(os.sched_getaffinity(0))} cores",

@@ -1,4 +1,4 @@
-"""Running a program and measuring what it used."""
+"""Run a program and measure its use of resources."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from statistics import median
 import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
-"""The repository."""
+"""Folder of the repository."""
 
 LOKO = Path(sys.prefix) / "bin" / "loko"
-"""The command line of the environment that runs this."""
+"""The program `loko` of this Python environment."""
 
 Row = tuple[str, str, str]
-"""What was measured, its value, and in which range or how."""
+"""What was measured, its value, and its range or a remark."""
 
 _SAMPLING_S = 0.1
 
 
 class BenchmarkError(Exception):
-    """A benchmark could not be carried out. One line: what, and how to mend it."""
+    """A benchmark could not be carried out. The message is one line: what failed, and how to mend it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a program and its children used."""
+    """Resources used by a program and its children."""
 
     output: str
     wall_s: float
@@ -52,15 +52,15 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Median and range of at least one value."""
+        """Return median and range of at least one value."""
         return cls(median(values), min(values), max(values))
 
 
 def run(command: Sequence[str | Path | int], *, cpus: int | None = None) -> Usage:
-    """Run a program to its end, on the first `cpus` cores if given.
+    """Run a program to completion, on the first `cpus` cores if given.
 
-    Raises `BenchmarkError` with the end of its error output if it fails with a status above 1 (a status of 1
-    tells of a claim that does not hold, which is a result).
+    Raises `BenchmarkError` with the end of its output if it fails with a status other than 0 or 1 (status 1
+    means that a claim does not hold, which is a result).
     """
     words = [str(word) for word in command]
     if cpus:

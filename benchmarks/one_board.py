@@ -1,7 +1,7 @@
-"""Boards between veths in a network namespace of their own, controllers and taps.
+"""Live boards between veths in a network namespace of their own, with controllers and taps.
 
-For benchmarks and tests. The namespace belongs to a process that the kernel kills when this one ends, however
-it ends; with it everything in the namespace is gone.
+For benchmarks and tests. The namespace belongs to a process that the kernel kills when this process ends,
+however it ends; everything in the namespace goes with it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from evaluation.live.network_namespace import inside, namespace_of
 ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"
 BUILD = Path(sys.prefix).parent
-"""Where set-up has put what it made: the repository, or what LOKO_BUILD was."""
+"""Folder of the files that set-up made: the repository, or LOKO_BUILD."""
 PATIENCE_S = 30.0
 SEQUENCE_OFFSET = 42
-"""Place of the number in a frame of `udp_frame`: the first bytes of the UDP payload."""
+"""Offset of the number in a frame of `udp_frame`: the start of the UDP payload."""
 
 _ETH_P_ALL = 3
 _SO_TIMESTAMPNS = 35
@@ -44,15 +44,15 @@ BARRIER_REQUEST, BARRIER_REPLY, FLOW_MOD = 18, 19, 14
 
 
 def build() -> Path:
-    """Build the program if it is not up to date, and give its path."""
-    # All packages: of some, cargo would give their libraries other features than for the tests.
+    """Build the program if it is not up to date; return its path."""
+    # Build all packages: for some only, cargo would choose other features of libraries than for the tests.
     command = ["cargo", "build", "--quiet", "--release", "--workspace", "--bins", "--examples"]
     subprocess.run(command, cwd=WORKSPACE, check=True)
     return built() / "zodiac-fx"
 
 
 def built() -> Path:
-    """The folder to which cargo writes programs."""
+    """Return the folder to which cargo writes programs."""
     return Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target")) / "release"
 
 
@@ -75,16 +75,16 @@ class Namespace:
         subprocess.run(self.command("ip", "-batch", "-"), input="".join(lines), text=True, check=True)
 
     def command(self, *command: str) -> list[str]:
-        """The command line that runs a command inside."""
+        """Return the command line that runs a command inside the namespace."""
         return ["nsenter", f"--net={self.path}", *command]
 
     def run(self, *command: str) -> None:
-        """Run a command inside."""
+        """Run a command inside the namespace."""
         subprocess.run(self.command(*command), check=True)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Sockets that this thread makes meanwhile belong to the namespace."""
+        """Enter the namespace: sockets that this thread creates meanwhile belong to it."""
         with inside(self.path):
             yield
 
@@ -99,7 +99,7 @@ class Namespace:
 
 
 def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition holds. Raises `TimeoutError`, which names `what` is missing."""
     deadline = time.monotonic() + patience_s
     while not condition():
         if time.monotonic() > deadline:
@@ -109,7 +109,7 @@ def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIE
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A frame at a tap."""
+    """A frame seen at a tap."""
 
     stamp_ns: int
     outgoing: bool
@@ -117,11 +117,11 @@ class Seen:
 
 
 class Tap:
-    """Sends on an interface and sees, with kernel stamps, what leaves and arrives there."""
+    """Sends on an interface, and sees with kernel timestamps what leaves and arrives there."""
 
     def __init__(self, namespace: Namespace, interface: str) -> None:
         with namespace.entered():
-            # A packet socket does not see what it sends itself; protocol 0 receives nothing.
+            # Two sockets, as a packet socket does not see its own frames; protocol 0 receives nothing.
             self._sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
             self._receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -136,7 +136,7 @@ class Tap:
         self._sender.send(frame)
 
     def seen(self, *, outgoing: bool, count: int, patience_s: float = 2.0) -> list[Seen]:
-        """Frames of one direction: waits until there are `count` or patience ends."""
+        """Return the frames of one direction; waits for `count` of them, at most `patience_s`."""
         frames: list[Seen] = []
         deadline = time.monotonic() + patience_s
         while len(frames) < count:
@@ -148,7 +148,7 @@ class Tap:
         return frames
 
     def waiting(self, *, outgoing: bool) -> list[Seen]:
-        """Frames of one direction that are here already."""
+        """Return the frames of one direction that have arrived already."""
         frames: list[Seen] = []
         with suppress(BlockingIOError):
             while True:
@@ -163,7 +163,7 @@ class Tap:
         return Seen(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
 
     def close(self) -> None:
-        """Take it away."""
+        """Close the sockets."""
         self._sender.close()
         self._receiver.close()
 
@@ -177,12 +177,12 @@ class Tap:
 
 
 def message(kind: int, xid: int, body: bytes = b"") -> bytes:
-    """An OpenFlow 1.0 message."""
+    """Encode an OpenFlow 1.0 message."""
     return struct.pack("!BBHI", 1, kind, 8 + len(body), xid) + body
 
 
 def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100, actions: int = 1) -> bytes:
-    """FLOW_MOD ADD for IPv4 UDP, all of it or one complete five-tuple of `udp_frame` (section 5.3.3)."""
+    """Encode FLOW_MOD ADD for all IPv4 UDP, or for one five-tuple of `udp_frame` (section 5.3.3)."""
     wildcards = 0x003F_FFFF & ~(1 << 4) & ~(1 << 5)
     addresses, ports = (0, 0), (0, 0)
     if udp_port is not None:
@@ -198,7 +198,10 @@ def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100, a
 def udp_frame(
     sequence: int, *, frame_bytes: int = 306, udp_port: int = 5000, source: int = 1, destination: int = 2
 ) -> bytes:
-    """A UDP frame, `frame_bytes` with FCS, between hosts of 10.0.0.0/24; its payload begins with a number."""
+    """Build a UDP frame without FCS between hosts of 10.0.0.0/24; its payload begins with `sequence`.
+
+    `frame_bytes` is its length with FCS.
+    """
     total = frame_bytes - 4 - 14
     ethernet = bytes([2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source]) + b"\x08\x00"
     addresses = (0x0A00_0000 + source, 0x0A00_0000 + destination)
@@ -209,13 +212,13 @@ def udp_frame(
 
 
 def sequence_of(frame: bytes) -> int:
-    """The number that `udp_frame` wrote."""
+    """Return the number that `udp_frame` wrote."""
     return int(struct.unpack_from("!I", frame, SEQUENCE_OFFSET)[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacedFlow:
-    """Frames at exact instants, the first `first_ns` after the beginning."""
+    """Frames at exact times, the first `first_ns` after the start."""
 
     interface: str
     frame: bytes
@@ -223,7 +226,7 @@ class PacedFlow:
     interval_ns: int
     """Mean interval; 0: back to back."""
     spread_ns: int = 0
-    """Width of the range of intervals: some spread, or the frames keep step with the machine's own clock."""
+    """Width of the range of intervals; without spread, frames may stay in step with the machine's clock."""
     first_ns: int = 0
 
 
@@ -236,7 +239,7 @@ def send_paced(
     elsewhere: int,
     first_number: int = 0,
 ) -> None:
-    """Send flows, their frames numbered together, on a core that is not the emulator's (`elsewhere`)."""
+    """Send flows with consecutively numbered frames, on cores other than `elsewhere`, the emulator's."""
     lines = [
         f"{flow.interface} {flow.count} {flow.first_ns} {flow.interval_ns} {flow.spread_ns} "
         f"{flow.frame.hex()}\n"
@@ -252,14 +255,14 @@ def send_paced(
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """What the emulator's trace says of a frame."""
+    """A frame's departure in the emulator's trace."""
 
     intended_ns: int
     in_stall: bool
 
 
 def read_trace(path: Path) -> dict[int, Departure]:
-    """The departures of a trace by the frames' numbers."""
+    """Read the departures of a trace by the frames' numbers."""
     with path.open(newline="", encoding="ascii") as lines:
         return {
             int(row["sequence"]): Departure(int(row["intended_ns"]), row["in_stall"] == "1")
@@ -268,7 +271,7 @@ def read_trace(path: Path) -> dict[int, Departure]:
 
 
 class Controller:
-    """One switch's controller: a listening socket and at most one session."""
+    """The controller of one switch: a listening socket and at most one session."""
 
     def __init__(self, namespace: Namespace, port: int = 0, address: str = "127.0.0.1") -> None:
         with namespace.entered():
@@ -282,7 +285,7 @@ class Controller:
         self._buffer = b""
 
     def accept(self) -> tuple[int, int]:
-        """Take the switch's connection; gives version and type of its first message."""
+        """Accept the switch's connection; return version and type of its first message."""
         self.session, _ = self.listener.accept()
         self.session.settimeout(PATIENCE_S)
         self.session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -291,19 +294,19 @@ class Controller:
         return first[0], first[1]
 
     def handshake(self) -> bytes:
-        """Take the connection, agree on OpenFlow 1.0 and ask for features; gives the FEATURES_REPLY."""
+        """Accept the connection, agree on OpenFlow 1.0, request features; return the FEATURES_REPLY."""
         self.accept()
         self.send(message(HELLO, 1))
         self.send(message(FEATURES_REQUEST, 2))
         return self.expect(FEATURES_REPLY)
 
     def send(self, data: bytes) -> None:
-        """Send bytes at once."""
+        """Send bytes."""
         assert self.session is not None
         self.session.sendall(data)
 
     def receive(self) -> bytes:
-        """The next message."""
+        """Return the next message. Raises `EOFError` if the switch closes the connection."""
         assert self.session is not None
         while len(self._buffer) < 8 or len(self._buffer) < struct.unpack_from("!H", self._buffer, 2)[0]:
             data = self.session.recv(4096)
@@ -315,7 +318,7 @@ class Controller:
         return data
 
     def expect(self, kind: int) -> bytes:
-        """The next message of a type; echo requests that come meanwhile are answered."""
+        """Return the next message of a type, answering echo requests meanwhile. Raises `TimeoutError`."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             data = self.receive()
@@ -326,7 +329,7 @@ class Controller:
         raise TimeoutError(f"no message of type {kind} within {PATIENCE_S} s")
 
     def barrier(self) -> None:
-        """Wait until the switch has done everything so far."""
+        """Wait until the switch has processed all earlier messages."""
         self.send(message(BARRIER_REQUEST, 3))
         self.expect(BARRIER_REPLY)
 
@@ -356,7 +359,7 @@ def board_table(
     profile: str = "zodiac-fx",
     settings: str,
 ) -> str:
-    """A board of the configuration file: its controller's address, and the interface of each of its ports."""
+    """Return a board's section of the configuration file, with its controller and the ports' interfaces."""
     wiring = "".join(f'{number} = "{interface}"\n' for number, interface in ports.items())
     return (
         f'[[board]]\nname = "{name}"\nprofile = "{profile}"\n'
@@ -366,11 +369,11 @@ def board_table(
 
 
 UNHURRIED: Final = 'scheduling = "other"\nrest_us = 1000\n'
-"""For boards whose delays nobody judges: they take a tenth of the processor that they take otherwise."""
+"""Settings for boards whose delays do not matter: they use a tenth of the CPU time."""
 
 
 class Boards:
-    """A running `zodiac-fx` with these boards."""
+    """A running `zodiac-fx` process with these boards."""
 
     def __init__(
         self,
@@ -397,18 +400,18 @@ class Boards:
             raise RuntimeError(f"zodiac-fx did not start: {self.log()}")
 
     def log(self) -> str:
-        """What it has written to standard error so far."""
+        """Return what the process has written to standard error so far."""
         return self.log_path.read_text()
 
     def ask_for_report(self) -> dict[str, Any]:
-        """Have a report written while it runs."""
+        """Have the running process write a report, and return it."""
         self.report_path.unlink(missing_ok=True)
         self.process.send_signal(signal.SIGUSR1)
         wait_for(self.report_path.exists, "report")
         return self._report()
 
     def end(self) -> dict[str, Any]:
-        """End it cleanly; gives its report."""
+        """End the process cleanly; return its report."""
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(PATIENCE_S)
         if status != 0:
@@ -432,7 +435,7 @@ class Boards:
 
 
 class Emulator(Boards):
-    """A running `zodiac-fx` with one board, s1."""
+    """A running `zodiac-fx` process with one board, s1."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Fig. 12a of the paper beside ours: output over input, and the line through what lies beyond the maximum."""
+"""Draw our figure 12a: output by input rate, with a line through the points beyond the maximum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAPER: Final = (
 
 
 def pictures(curves: Sequence[Curve]) -> dict[str, bytes]:
-    """The picture by the suffix of its file, without date and with reproducible identifiers."""
+    """Return the picture by file suffix, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
         figure = _draw(curves)
         return {

@@ -1,7 +1,8 @@
-"""``python -m benchmarks.page``: the pages of the documentation that show benchmarks, from their JSON.
+"""``python -m benchmarks.page``: make the documentation's pages on benchmarks from their JSON.
 
-No number on them is typed by hand: `docs/fidelity.md`, `docs/scale.md` and `docs/closure.md` with their
-pictures come from `fidelity/fidelity.json` and so on in the folder of results, and keep a copy of them.
+No number on them is typed by hand: `docs/fidelity.md`, `docs/scale.md`, `docs/closure.md` and so on, with
+their pictures, come from `fidelity/fidelity.json` and so on in the folder of results, which are copied to
+docs.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def main(
         source = results / name / f"{name}.json"
         if not source.is_file():
             continue
-        found = json.loads(source.read_text(encoding="utf-8"))
-        (docs / f"{name}.md").write_text(page(found, docs / "images"), encoding="utf-8")
+        measured = json.loads(source.read_text(encoding="utf-8"))
+        (docs / f"{name}.md").write_text(page(measured, docs / "images"), encoding="utf-8")
         (docs / "measurements").mkdir(exist_ok=True)
         shutil.copyfile(source, docs / "measurements" / f"{name}.json")
         print(f"made: {docs / name}.md")
@@ -57,10 +58,10 @@ def main(
         raise typer.Exit(2)
 
 
-def fidelity_rows(found: dict[str, Any]) -> list[Row]:
-    """Error of the processing time, throughput and buffer of every kind of switch, over all corners."""
+def fidelity_rows(results: dict[str, Any]) -> list[Row]:
+    """Return rows with the errors of processing time, throughput and buffer of each kind of switch."""
     rows: list[Row] = []
-    for system in found["systems"].values():
+    for system in results["systems"].values():
         pooled, title = system["all"], system["title"]
         rows += [
             (
@@ -87,32 +88,32 @@ def fidelity_rows(found: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def scale_rows(found: dict[str, Any]) -> list[Row]:
-    """Departure error, losses and memory of every ring, and how far it goes."""
+def scale_rows(results: dict[str, Any]) -> list[Row]:
+    """Return rows with the departure error of each ring, the largest ring within the goal, and memory."""
     rows = [
         (
             f"ring of {run['boards']} boards, links: {run['links']}",
             f"p99 {_time(run['error_ns']['p99'])}",
             f"p50 {_time(run['error_ns']['p50'])}, {run['boards_pps'] / 1e3:.1f} k frames/s through boards",
         )
-        for run in found["rings"]
+        for run in results["rings"]
     ]
     rows.append(
-        ("boards on one core within 20 us at p99", f"at least {found['most_boards']}", "internal links")
+        ("boards on one core within 20 us at p99", f"at least {results['most_boards']}", "internal links")
     )
-    rows.append(("memory of one more board", f"{found['board_bytes'] / _MIB:.2f} MiB", "after traffic"))
+    rows.append(("memory of one more board", f"{results['board_bytes'] / _MIB:.2f} MiB", "after traffic"))
     return rows
 
 
-def _fidelity_page(found: dict[str, Any], images: Path) -> str:
-    figures.draw(found, images)
-    systems = found["systems"]
+def _fidelity_page(results: dict[str, Any], images: Path) -> str:
+    figures.draw(results, images)
+    systems = results["systems"]
     corners = systems["live"]["corners"]
     values = {
-        "machine": _machine(found["machine"]),
-        "quick": "\nThis was a quick run with few corners.\n" if found["quick"] else "",
+        "machine": _machine(results["machine"]),
+        "quick": "\nThis was a quick run with few corners.\n" if results["quick"] else "",
         "corners": len(corners),
-        "verdicts": _verdicts(found),
+        "verdicts": _verdicts(results),
         "systems": _table(
             ("switch", "p50", "p99", "p99.9", "max", "frames", "within stalls"),
             [
@@ -165,8 +166,8 @@ def _fidelity_page(found: dict[str, Any], images: Path) -> str:
     return Template((_TEMPLATES / "fidelity.md").read_text(encoding="utf-8")).substitute(values)
 
 
-def _verdicts(found: dict[str, Any]) -> str:
-    goals, systems = found["goals"], found["systems"]
+def _verdicts(results: dict[str, Any]) -> str:
+    goals, systems = results["goals"], results["systems"]
     virtual, live, twin, mininet = (systems[name]["all"] for name in ("virtual", "live", "twin", "mininet"))
     rows = [
         (
@@ -212,10 +213,10 @@ def _verdicts(found: dict[str, Any]) -> str:
     return _table(("goal", "measured", ""), rows)
 
 
-def _closure_page(found: dict[str, Any], _: Path) -> str:
-    switches = found["switches"]
+def _closure_page(results: dict[str, Any], _: Path) -> str:
+    switches = results["switches"]
     values = {
-        "machine": _machine(found["machine"]),
+        "machine": _machine(results["machine"]),
         "verdicts": _table(("measured", "value", ""), closure.rows(switches)),
         "numbers": closure.page_table(switches),
         "kept": closure.kept_table(switches),
@@ -223,23 +224,23 @@ def _closure_page(found: dict[str, Any], _: Path) -> str:
     return Template((_TEMPLATES / "closure.md").read_text(encoding="utf-8")).substitute(values)
 
 
-def _determinism_page(found: dict[str, Any], images: Path) -> str:
-    switches = determinism.of_values(found["switches"])
+def _determinism_page(results: dict[str, Any], images: Path) -> str:
+    switches = determinism.of_values(results["switches"])
     for suffix, picture in determinism.pictures(switches).items():
         (images / f"determinism{suffix}").write_bytes(picture)
     values = {
-        "machine": _machine(found["machine"]),
+        "machine": _machine(results["machine"]),
         "verdicts": _table(("presumed", "", "measured"), determinism.rows(switches)),
     }
     return Template((_TEMPLATES / "determinism.md").read_text(encoding="utf-8")).substitute(values)
 
 
-def _growth_page(found: dict[str, Any], images: Path) -> str:
-    networks = growth.of_values(found["networks"])
+def _growth_page(results: dict[str, Any], images: Path) -> str:
+    networks = growth.of_values(results["networks"])
     for suffix, picture in growth.pictures(networks).items():
         (images / f"growth{suffix}").write_bytes(picture)
     values = {
-        "machine": _machine(found["machine"]),
+        "machine": _machine(results["machine"]),
         "verdicts": _table(("at the size of a plant", "measured", ""), growth.rows(networks)),
         "networks": growth_table(networks),
     }
@@ -247,7 +248,7 @@ def _growth_page(found: dict[str, Any], images: Path) -> str:
 
 
 def growth_table(networks: Sequence[growth.Growth]) -> str:
-    """Everything that was measured of the growth of admission."""
+    """Return a table of all results on the growth of admission."""
     return _table(
         (
             *("network", "switches", "scheme", "lab made", "first answer", "requests/s", "asked again"),
@@ -255,26 +256,26 @@ def growth_table(networks: Sequence[growth.Growth]) -> str:
         ),
         [
             (
-                one.kind,
-                f"{one.switches:,}",
-                one.scheme,
-                f"{one.load_ms:.0f} ms",
-                f"{one.first_ms:.1f} ms",
-                *(f"{per_s:,.0f}" for per_s in (one.requests_per_s, one.requests_again_per_s)),
-                f"{one.cycles_per_s:,.0f}",
-                f"{one.accepted:,} of {one.requests:,}",
-                f"{one.memory_bytes / _MIB:.1f} MiB",
+                network.kind,
+                f"{network.switches:,}",
+                network.scheme,
+                f"{network.load_ms:.0f} ms",
+                f"{network.first_ms:.1f} ms",
+                *(f"{per_s:,.0f}" for per_s in (network.requests_per_s, network.requests_again_per_s)),
+                f"{network.cycles_per_s:,.0f}",
+                f"{network.accepted:,} of {network.requests:,}",
+                f"{network.memory_bytes / _MIB:.1f} MiB",
             )
-            for one in networks
+            for network in networks
         ],
     )
 
 
-def _scale_page(found: dict[str, Any], _: Path) -> str:
-    rings = found["rings"]
+def _scale_page(results: dict[str, Any], _: Path) -> str:
+    rings = results["rings"]
     paper = [run for run in rings if run["boards"] == GOAL_BOARDS]
     values = {
-        "machine": _machine(found["machine"]),
+        "machine": _machine(results["machine"]),
         "verdicts": _table(
             ("goal", "measured", ""),
             [
@@ -289,12 +290,12 @@ def _scale_page(found: dict[str, Any], _: Path) -> str:
                 ),
                 (
                     "under 1 MiB a board",
-                    f"{found['board_bytes'] / _MIB:.2f} MiB",
-                    _reached(found["board_bytes"] < GOAL_BOARD_BYTES),
+                    f"{results['board_bytes'] / _MIB:.2f} MiB",
+                    _reached(results["board_bytes"] < GOAL_BOARD_BYTES),
                 ),
             ],
         ),
-        "most": found["most_boards"],
+        "most": results["most_boards"],
         "rings": _table(
             (
                 *("boards", "links", "flows", "frames/s sent", "frames/s through boards"),
@@ -331,7 +332,7 @@ def _reached(reached: bool) -> str:
 
 
 def _time(nanoseconds: float) -> str:
-    """Nanoseconds, as people read them."""
+    """Format a time in nanoseconds with a suitable unit."""
     if nanoseconds < 100:
         return f"{nanoseconds:.0f} ns"
     if nanoseconds < 1e6:

@@ -1,4 +1,4 @@
-"""The virtual replay of every figure at the paper's scale: how long, and how much memory."""
+"""Measure time and memory of the virtual replay of all figures at the paper's scale."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from benchmarks.measure import LOKO, run
 
 CORES = 2
-"""The replay is limited to this many, so that its time means the same everywhere."""
+"""Cores that the replay may use, so that its time compares between machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """One replay from nothing."""
+    """Resources used by one replay from scratch."""
 
     wall_s: float
     cpu_s: float
@@ -21,7 +21,7 @@ class Replay:
 
 
 def measure() -> Replay:
-    """Replay everything once into a folder that is thrown away. Raises `BenchmarkError`."""
+    """Replay everything once into a temporary folder. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
         usage = run([LOKO, "evaluate", "--mode", "virtual", "--out", folder], cpus=CORES)
     return Replay(wall_s=usage.wall_s, cpu_s=usage.cpu_s, peak_memory_bytes=usage.peak_memory_bytes)

@@ -1,4 +1,4 @@
-"""A ring of boards with a host each, and the flows that Loko admits to it (section 6.2, figure 20)."""
+"""A ring of boards with one host each, and the flows that Loko admits there (section 6.2, figure 20)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PAPER_BOARDS: Final = 31
 PAPER_REQUESTS: Final = 100
 RATES_BPS: Final = (750_000, 1_000_000)
 BURST_BYTES: Final = 306
-"""One frame: whoever keeps to it sends at even intervals."""
+"""One frame, so that conforming senders send at even intervals."""
 
 HOST_PORT, NEXT_PORT, PREVIOUS_PORT = 1, 2, 3
 
 
 def ring(boards: int) -> Lab:
-    """A ring of at least three boards, h1 at s1 and so on; flows go round both ways."""
+    """Return a bidirectional ring of at least three boards, with h1 at s1 and so on."""
     return ring_lab(Ring(switches=boards, one_way=False))
 
 
 def ring_links(boards: int) -> list[tuple[Endpoint, Endpoint]]:
-    """The links between the boards."""
+    """Return the links between the boards."""
     return [
         (
             Endpoint(node=f"s{number}", port=NEXT_PORT),
@@ -39,9 +39,10 @@ def ring_links(boards: int) -> list[tuple[Endpoint, Endpoint]]:
 
 
 def admitted(lab: Lab, *, hops: int, seed: int) -> tuple[Plan, int]:
-    """What Loko admits of the paper's requests, in the paper's number a board, and how many these were.
+    """Request flows as in the paper, with its number per board; return the plan and the number of requests.
 
-    Each goes from a random host to the one `hops` boards further on; full rate, D = 1.86 ms.
+    Each flow goes from a random host to the one `hops` boards further; the allocation is full-rate, D = 1.86
+    ms.
     """
     boards = len(lab.hosts)
     chance = random.Random(seed)

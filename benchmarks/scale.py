@@ -1,7 +1,7 @@
-"""How many boards one process carries live on one core, and what a board takes of its memory.
+"""Measure how many live boards one process can run on one core, and the memory of a board.
 
 ``python -m benchmarks.scale`` prints JSON. Rings of boards carry what Loko admits to them (section 6.2);
-one pinned thread runs all boards, senders and everything else have the other cores.
+one pinned thread runs all boards, while senders and everything else use the other cores.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ GOAL_P99_NS: Final = 20_000
 GOAL_BOARD_BYTES: Final = 1 << 20
 
 HOPS: Final = 2
-"""Links between the boards that a flow passes: three boards."""
+"""Links between boards on a flow's path, which crosses three boards."""
 BOARDS: Final = (3, 15, 31, 47, 63, 95, 127)
 SECONDS: Final = 5.0
 _DRAIN_S: Final = 0.1
-"""Longer than a frame needs to pass all of its boards."""
+"""Longer than a frame needs to cross all of its boards."""
 _SEED: Final = 1
 
 
 class Links(StrEnum):
-    """How the boards of the ring are joined."""
+    """How the boards of a ring are connected."""
 
     INTERNAL = "internal"
     """Inside the process, exactly timed."""
     VETH = "veth"
-    """By pairs of interfaces, as if the other board were another machine."""
+    """By pairs of interfaces, as if boards were on different machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RingRun:
-    """What a ring of so many boards gave."""
+    """The result for one ring."""
 
     boards: int
     links: Links
@@ -75,35 +75,35 @@ class RingRun:
     requested_flows: int
     admitted_flows: int
     sent_pps: float
-    """Frames a second that all senders sent together."""
+    """Frames per second of all senders together."""
     boards_pps: float
-    """Frames a second that all boards received together."""
+    """Frames per second received by all boards together."""
     sent: int
     received: int
     dropped_by_boards: int
-    """Their buffers were full, which Loko excludes: this machine handed them frames in bursts."""
+    """Frames dropped at full buffers, which Loko excludes: this machine delivered frames in bursts."""
     error_ns: Errors
-    """Departure towards a host, stamped there by the kernel, minus the intended one; without stalls."""
+    """Departures towards hosts, as stamped there by the kernel, minus intended ones; outside stalls."""
     error_in_stalls_ns: Errors
     stalls: int
     worst_stall_ns: int
     loop_p99_ns: int
     memory_at_rest_bytes: int
-    """Proportional set size of the process, all of it locked in memory, when every board has its table."""
+    """Proportional set size of the process, which is locked in memory, once every board has its table."""
     memory_bytes: int
-    """The same after the traffic."""
+    """Proportional set size after the traffic."""
     scheduling: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How far one process on one core goes."""
+    """The results for all rings."""
 
     rings: tuple[RingRun, ...]
     most_boards: int
-    """The largest ring with internal links that kept p99 within the goal; 0: none."""
+    """Largest ring with internal links whose p99 was within the goal; 0 if there is none."""
     board_bytes: int
-    """What one more board takes, from the smallest and the largest ring, after traffic."""
+    """Memory of one more board after traffic, from the smallest and the largest ring."""
 
 
 def measure(
@@ -113,9 +113,9 @@ def measure(
     seconds: float = SECONDS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Scale:
-    """Measure rings, each larger, until one exceeds the goal; then the paper's with veths between the boards.
+    """Measure ever larger rings until one misses the goal, then the paper's ring connected by veths.
 
-    `tell` gets a line of progress now and then. Raises `BenchmarkError` without root.
+    `tell` is called with lines on the progress. Raises `BenchmarkError` without root.
     """
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root, or leave the part `scale` out")
@@ -141,7 +141,7 @@ def measure(
 def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: float) -> RingRun:
     lab = ring(boards)
     plan, requested = admitted(lab, hops=hops, seed=_SEED)
-    flows = [one.flow for one in plan.accepted]
+    flows = [accepted.flow for accepted in plan.accepted]
     paced = _paced(flows, seconds)
     core = max(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="loko-scale-") as name:
@@ -190,7 +190,7 @@ def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: floa
 def _running(
     program: Path, folder: Path, lab: Lab, flows: Sequence[Flow], *, links: Links, process: str
 ) -> Iterator[tuple[Namespace, Boards, list[Tap]]]:
-    """The ring with the controllers' tables in all boards, and a tap at each host."""
+    """Run a ring whose boards have the controller's tables, with a tap at each host."""
     pairs = [(f"h{number}", f"s{number}-eth{HOST_PORT}") for number in range(1, len(lab.hosts) + 1)]
     between = ring_links(len(lab.switches))
     if links is Links.VETH:
@@ -226,14 +226,14 @@ def _interface(end: Endpoint) -> str:
 
 
 def _install(controller: Controller, entries: Sequence[FlowEntry]) -> None:
-    """Give a board its table, an entry at a time, as the board reads them."""
+    """Install a board's table one entry at a time, as the board reads one message per segment."""
     for number, entry in enumerate(entries, 10):
         controller.send(add_entry(entry, number))
         controller.barrier()
 
 
 def _paced(flows: Sequence[Flow], seconds: float) -> list[PacedFlow]:
-    """The flows' senders: even intervals, which is all that bursts of one frame allow, at random phases."""
+    """Return senders with random phases and the even intervals that bursts of one frame imply."""
     chance = random.Random(_SEED)
     paced = []
     for flow in flows:

@@ -1,7 +1,7 @@
-"""Time-slot scheduling (TSSDN): ours beside HiGHS, CP-SAT and CBC on the paper's programs, all in one run.
+"""Measure time-slot scheduling (TSSDN): our method, and HiGHS, CP-SAT and CBC on the paper's programs.
 
-Times are of the wall and count everything from the flows on: listing paths, building the program, solving it.
-OR-Tools runs in a process of its own (`loko.solvers`); what its start takes is measured apart, and taken off.
+Times are wall-clock times of everything after the flows are known: listing paths, building the program, and
+solving it. OR-Tools runs in a separate process (`loko.solvers`); its start is measured and subtracted.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from loko.solvers import Program, Solver, solver_named
 
 _SEED: Final = 1
 _GROWTH: Final = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
-"""Their documents say what is scheduled, and for how long at most."""
+"""The figures whose documents say what is scheduled, and for how long at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A problem, and until when it should be solved."""
+    """A problem, with a goal for the time to solve it."""
 
     name: str
     scheme: SchedulingScheme
@@ -48,14 +48,14 @@ class Case:
     slots: int
     goal_s: float
     limit_s: float
-    """Solvers of the straight program get no more."""
+    """Time limit for solvers of the paper's program; 0: these are not tried."""
     paper: str
-    """What the paper says of it."""
+    """What the paper says about the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What one way found of one case."""
+class CaseResult:
+    """The result of one method for one case."""
 
     case: str
     way: str
@@ -67,14 +67,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """How long a system of the duel takes for its list of requests, model of the switches included."""
+    """Time that a system of the duel takes to answer its requests, including modelling the switches."""
 
     lab: str
     system: str
     requests: int
     seconds: float
     one_more_s: float | None
-    """Of a schedule: how long until one more flow has its slot, and nobody is moved; None for others."""
+    """For schedules: time to add one flow without moving others; else None."""
 
 
 def _network(model: nx.Graph, hosts: int) -> Graph:
@@ -86,10 +86,10 @@ def _network(model: nx.Graph, hosts: int) -> Graph:
 
 
 def cases(*, quick: bool) -> list[Case]:
-    """The goals. Quick: the small ones."""
+    """Return the cases that have goals; if `quick`, only small ones."""
     small = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
     middle = _network(nx.random_regular_graph(4, 28, seed=_SEED), 200)
-    found = [
+    listed = [
         Case(
             name="S/UR 110 flows, 24 hosts, 6 switches, 5 slots",
             scheme=SchedulingScheme.UNCONSTRAINED,
@@ -106,28 +106,28 @@ def cases(*, quick: bool) -> list[Case]:
         ("S/FR", SchedulingScheme.FIXED, "under 2 s a flow"),
     ):
         name = f"{word} 300 flows, 256 links, 50 slots"
-        found.append(
+        listed.append(
             Case(
                 name=name, scheme=scheme, graph=middle, flows=300, slots=50, goal_s=1, limit_s=60, paper=paper
             )
         )
     if quick:
-        return found
+        return listed
     large = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
     full = _network(nx.random_regular_graph(8, 200, seed=_SEED), 200)
     for word, graph, slots in (("", large, 200), (", hosts full", full, 15)):
         name = f"S/PR 3,000 flows, 1,000 links, {slots} slots{word}"
         scheme = SchedulingScheme.PATH_SETS
-        found.append(
+        listed.append(
             Case(
                 name=name, scheme=scheme, graph=graph, flows=3000, slots=slots, goal_s=60, limit_s=0, paper=""
             )
         )
-    return found
+    return listed
 
 
-def growth(tell: Callable[[str], None]) -> Iterator[tuple[Found, Found, Row]]:
-    """Figures 4d, 4e and 4f: each of their points once, ours and the straight program."""
+def growth(tell: Callable[[str], None]) -> Iterator[tuple[CaseResult, CaseResult, Row]]:
+    """Measure each point of figures 4d, 4e and 4f once, with our method and the straight program."""
     known = experiments_named(_GROWTH)
     solve = solver_named(Solver.HIGHS)
     for name in _GROWTH:
@@ -140,9 +140,9 @@ def growth(tell: Callable[[str], None]) -> Iterator[tuple[Found, Found, Row]]:
             )
             tell(f"  {case}")
             mine, paper = (
-                _found(
+                _result(
                     case,
-                    way,
+                    way if way == "ours" else f"{Solver.HIGHS} {way}",
                     timed(find, point.problem, point.scheme, solve, limit_s=figure.limit_s, seed=_SEED),
                 )
                 for way, find in WAYS.items()
@@ -150,8 +150,8 @@ def growth(tell: Callable[[str], None]) -> Iterator[tuple[Found, Found, Row]]:
             yield mine, paper, _growth_row(case, len(point.problem.demands), mine, paper)
 
 
-def _growth_row(case: str, flows: int, ours: Found, straight: Found) -> Row:
-    """Times of a flow, as the paper gives them."""
+def _growth_row(case: str, flows: int, ours: CaseResult, straight: CaseResult) -> Row:
+    """Return a row with times per flow, as in the paper."""
     proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
     told = f"{ours.scheduled} flows of at most {ours.bound}"
     told += f"; HiGHS straight {1e3 * straight.seconds / flows:.2f} ms a flow, {proven}"
@@ -159,12 +159,12 @@ def _growth_row(case: str, flows: int, ours: Found, straight: Found) -> Row:
 
 
 def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
-    """Everything. Without OR-Tools, its solvers are left out, and the table says so."""
+    """Measure everything. Without OR-Tools, its solvers are left out, and the table says so."""
     has_or_tools = find_spec("ortools") is not None
     start_s: dict[Solver, float] = {
         solver: _start_s(solver) for solver in Solver if solver is not Solver.HIGHS and has_or_tools
     }
-    found: list[Found] = []
+    answers: list[CaseResult] = []
     rows: list[Row] = []
     for case in cases(quick=quick):
         tell(f"  {case.name}")
@@ -172,10 +172,10 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
         for solver in Solver:
             if case.limit_s and (solver is Solver.HIGHS or has_or_tools) and not quick:
                 mine.append(_straight(case, solver, start_s.get(solver, 0.0)))
-        found += mine
-        rows += [_row(case, one) for one in mine]
+        answers += mine
+        rows += [_row(case, answer) for answer in mine]
     for ours_here, straight_here, row in [] if quick else growth(tell):
-        found += [ours_here, straight_here]
+        answers += [ours_here, straight_here]
         rows.append(row)
     if not has_or_tools:
         rows.append(("CP-SAT, CBC", "left out", "not installed: pip install '.[solvers]'"))
@@ -184,44 +184,44 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
         ("adding one of 3,000 flows, slowest", f"{1e3 * max(adding):.2f} ms", "goal 10 ms; no other is moved")
     )
     answering = list(_answering())
-    rows += [_answering_row(one) for one in answering]
+    rows += [_answering_row(reply) for reply in answering]
     return {
-        "found": [asdict(one) for one in found],
+        "found": [asdict(answer) for answer in answers],
         "adding_s": max(adding),
-        "answering": [asdict(one) for one in answering],
+        "answering": [asdict(reply) for reply in answering],
     }, rows
 
 
-def _row(case: Case, one: Found) -> Row:
+def _row(case: Case, answer: CaseResult) -> Row:
     proven = (
         "optimal"
-        if one.is_optimal
-        else f"at most {one.bound}: gap {100 * (1 - one.scheduled / one.bound):.2f} %"
+        if answer.is_optimal
+        else f"at most {answer.bound}: gap {100 * (1 - answer.scheduled / answer.bound):.2f} %"
     )
-    told = [f"{one.scheduled} flows, {proven}"]
-    if one.way == "ours":
+    told = [f"{answer.scheduled} flows, {proven}"]
+    if answer.way == "ours":
         told += [f"goal {case.goal_s:g} s", *([f"paper {case.paper}"] if case.paper else [])]
-    return f"{case.name}: {one.way}", f"{one.seconds:.2f} s", "; ".join(told)
+    return f"{case.name}: {answer.way}", f"{answer.seconds:.2f} s", "; ".join(told)
 
 
-def _ours(case: Case) -> Found:
+def _ours(case: Case) -> CaseResult:
     return _timed(case, "ours", ours, Solver.HIGHS)
 
 
-def _straight(case: Case, solver: Solver, start_s: float) -> Found:
+def _straight(case: Case, solver: Solver, start_s: float) -> CaseResult:
     found = _timed(case, f"{solver} straight", straight, solver)
     return replace(found, seconds=max(0.0, found.seconds - start_s))
 
 
-def _timed(case: Case, way: str, find: Find, solver: Solver) -> Found:
+def _timed(case: Case, way: str, find: Find, solver: Solver) -> CaseResult:
     problem = Problem(case.graph, demands(case.graph, case.flows, seed=_SEED), case.slots)
     limit_s = case.limit_s or case.goal_s
     timing = timed(find, problem, case.scheme, solver_named(solver), limit_s=limit_s, seed=_SEED)
-    return _found(case.name, way, timing)
+    return _result(case.name, way, timing)
 
 
-def _found(case: str, way: str, timing: Timing) -> Found:
-    return Found(
+def _result(case: str, way: str, timing: Timing) -> CaseResult:
+    return CaseResult(
         case=case,
         way=way,
         seconds=timing.seconds,
@@ -232,7 +232,7 @@ def _found(case: str, way: str, timing: Timing) -> Found:
 
 
 def _start_s(solver: Solver) -> float:
-    """How long the process of a solver takes for next to nothing."""
+    """Return the time in s that a solver's process takes for a trivial program."""
     program = Program()
     program.row("one", [program.variable(1)], high=1)
     begin_ns = time.monotonic_ns()
@@ -241,7 +241,7 @@ def _start_s(solver: Solver) -> float:
 
 
 def _adding() -> Sequence[float]:
-    """How long each of 3,000 flows takes to be added, in s."""
+    """Return the time in s to add each of 3,000 flows."""
     graph = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
     standing = Standing(graph, 200, SchedulingScheme.PATH_SETS)
     taken = []
@@ -253,7 +253,7 @@ def _adding() -> Sequence[float]:
 
 
 def _answering() -> Iterator[Answering]:
-    """The systems of the duel on its labs, as they answer in `tssdn/duel`; their switches are new to them."""
+    """Yield the times of the systems of `tssdn/duel` on its labs, without cached models of switches."""
     figure = experiments()["tssdn/duel"]
     assert isinstance(figure, DuelFigure)
     for arena in figure.arenas:
@@ -275,20 +275,24 @@ def _answering() -> Iterator[Answering]:
 
 
 def _one_more_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> float:
-    """As `loko serve --schedule` decides: the last of the flows comes to a schedule of the others."""
+    """Return the time in s to add the last flow to a schedule of the others, as `loko serve` does."""
     before = schedule_of(figure, contender, lab, wanted[:-1])
     kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
     standing = LabStanding(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
-    for one in before.scheduled:
-        standing.keep(one.timed, one.slot, one.path)
+    for scheduled in before.scheduled:
+        standing.keep(scheduled.timed, scheduled.slot, scheduled.path)
     last = timed_flows(wanted)[-1]
     begin_ns = time.monotonic_ns()
     standing.add(last)
     return (time.monotonic_ns() - begin_ns) / 1e9
 
 
-def _answering_row(one: Answering) -> Row:
-    told = f"{one.requests} requests in {one.seconds:.3f} s"
-    if one.one_more_s is not None:
-        told += f", all at once; one more, moving nobody: {1e3 * one.one_more_s:.2g} ms"
-    return f"{one.lab}, {one.system}: a request", f"{1e3 * one.seconds / one.requests:.2f} ms", told
+def _answering_row(answering: Answering) -> Row:
+    told = f"{answering.requests} requests in {answering.seconds:.3f} s"
+    if answering.one_more_s is not None:
+        told += f", all at once; one more, moving nobody: {1e3 * answering.one_more_s:.2g} ms"
+    return (
+        f"{answering.lab}, {answering.system}: a request",
+        f"{1e3 * answering.seconds / answering.requests:.2f} ms",
+        told,
+    )

@@ -1,4 +1,4 @@
-"""Overload: fig. 12a of the paper in virtual time, and how far it depends on what no paper publishes."""
+"""Reproduce overload (fig. 12a) in virtual time, and its sensitivity to unpublished parameters."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from loko.quantity import Count
 PROFILE: Final = "zodiac-fx"
 ENTRIES: Final = (17, 33)
 FRAME_BYTES: Final = 64
-"""Fig. 12a: five-tuple entries in decreasing priority, the first one used."""
+"""Frame size of fig. 12a, which has five-tuple entries in decreasing priority, the first one used."""
 LARGEST_INPUT_MBPS: Final = 40.0
 BUFFER_FRAME_BYTES: Final = (64, 306, 1516)
-"""Frames of section 3.5 whose buffer capacity is printed: 25, 9 and 3."""
+"""Frame sizes of section 3.5 whose buffer capacity is printed: 25, 9 and 3 frames."""
 
 _SWEEP_MBPS: Final = 0.5
 _PRECISION_MBPS: Final = 0.01
-"""Of the search for the maximum; the paper's was 0.65 (section 3.4.2)."""
+"""Precision of the search for the maximum; the paper's was 0.65 (section 3.4.2)."""
 _LINE_RATE_MBPS: Final = 100.0
 _OVERHEAD_BYTES: Final = 20  # preamble and gap
 _FCS_BYTES: Final = 4
@@ -50,7 +50,7 @@ _UDP: Final = (5000, 6000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Output over input of one table, and the line through what lies beyond the maximum."""
+    """Output by input rate with one table, and the line through the points beyond the maximum."""
 
     entries: int
     maximum_mbps: float
@@ -58,7 +58,7 @@ class Curve:
     input_mbps: list[float]
     output_mbps: list[float]
     slope: float
-    """Output lost for each unit of input beyond the maximum; negative."""
+    """Change of the output per unit of input beyond the maximum; negative."""
     intercept_mbps: float
     determination: float
     """R squared of the line: 1 means that all points lie on it."""
@@ -66,7 +66,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one value of one parameter does; all others have their default."""
+    """The effect of one value of one parameter; all others have their defaults."""
 
     parameter: str
     value: int
@@ -77,19 +77,19 @@ class Effect:
     """Share of the observed packets lost at m_r = 11."""
     largest_delay_of_fig17a_ms: float
     longest_burst: tuple[int, ...]
-    """Packets that an idle switch takes at line rate without loss (section 3.5), by `BUFFER_FRAME_BYTES`."""
+    """Longest bursts at line rate without loss at an idle switch (section 3.5), by `BUFFER_FRAME_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The figure with the profile as it is, and the effect of each number that is only assumed."""
+    """The figure with the unchanged profile, and the effect of each assumed number."""
 
     default: Effect
     effects: list[Effect]
 
 
 def measure(progress: Callable[[str], None] = lambda _: None) -> Sensitivity:
-    """Sweep the input of fig. 12a, then vary each assumption. `progress` gets what comes next."""
+    """Sweep the input of fig. 12a, then vary each assumption. `progress` is called before each step."""
     progress("as the profile says")
     default = _effect("", 0, is_default=True)
     effects = []
@@ -104,16 +104,16 @@ def measure(progress: Callable[[str], None] = lambda _: None) -> Sensitivity:
 
 
 def assumptions() -> dict[str, Count]:
-    """What the mechanism takes from the profile and the papers do not publish, with its range."""
+    """Return the mechanism's parameters in the profile that have a range, as papers do not publish them."""
     profile = load_profile(PROFILE)
     flow_control = profile.flow_control
-    found = {name: getattr(flow_control, name) for name in type(flow_control).model_fields}
-    found["buffer_bytes"] = profile.integrated_switch.buffer_bytes
-    return {name: quantity for name, quantity in found.items() if quantity.range is not None}
+    values = {name: getattr(flow_control, name) for name in type(flow_control).model_fields}
+    values["buffer_bytes"] = profile.integrated_switch.buffer_bytes
+    return {name: quantity for name, quantity in values.items() if quantity.range is not None}
 
 
-def table(found: Sensitivity) -> str:
-    """The effects as a table in Markdown, without repeating that of the profile as it is, the first line."""
+def table(measured: Sensitivity) -> str:
+    """Return a Markdown table of the effects; the unchanged profile comes first, and only once."""
     columns = [
         "parameter",
         "value",
@@ -125,7 +125,7 @@ def table(found: Sensitivity) -> str:
         f"longest burst at {', '.join(map(str, BUFFER_FRAME_BYTES))} bytes",
     ]
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for effect in (found.default, *(effect for effect in found.effects if not effect.is_default)):
+    for effect in (measured.default, *(effect for effect in measured.effects if not effect.is_default)):
         cells = [
             f"`{effect.parameter}`" if effect.parameter else "profile",
             f"{effect.value:,}" if effect.parameter else "as it is",
@@ -141,11 +141,11 @@ def table(found: Sensitivity) -> str:
 
 
 def _steps(quantity: Count) -> list[int]:
-    """Both ends of the range, the default, and one value between each two."""
+    """Return both ends of the range, the default, and a value between each two."""
     assert quantity.range is not None
     low, high = quantity.range
     ends = (low, quantity.value, high)
-    between = (_between(one, other) for one, other in itertools.pairwise(ends))
+    between = (_between(near, other) for near, other in itertools.pairwise(ends))
     return sorted({*ends, *between})
 
 
@@ -170,7 +170,7 @@ def _effect(parameter: str, value: int, *, is_default: bool) -> Effect:
 
 @contextmanager
 def _profile(values: dict[str, int]) -> Iterator[str]:
-    """Path of a profile with these values."""
+    """Write a temporary profile with these values; yield its path."""
     with tempfile.TemporaryDirectory(prefix="loko-sensitivity-") as folder:
         path = Path(folder) / f"{PROFILE}.toml"
         path.write_text(profile_text(PROFILE, **values), encoding="utf-8")
@@ -178,7 +178,7 @@ def _profile(values: dict[str, int]) -> Iterator[str]:
 
 
 def curve(profile: str, entries: int) -> Curve:
-    """Fig. 12a for one table: the maximum by bisection, then the output over evenly spaced inputs."""
+    """Measure fig. 12a for one table: the maximum by bisection, then outputs at evenly spaced inputs."""
 
     def output(input_mbps: float) -> tuple[float, float]:
         return _steady(profile, entries, input_mbps)
@@ -202,7 +202,7 @@ def curve(profile: str, entries: int) -> Curve:
 
 
 def _maximum(passes: Callable[[float], bool]) -> float:
-    """Largest input that passes, by bisection, as in section 3.4.2."""
+    """Find the largest input in Mbit/s that passes, by bisection as in section 3.4.2."""
     low, high = 0.0, LARGEST_INPUT_MBPS
     while high - low > _PRECISION_MBPS:
         middle = (low + high) / 2
@@ -211,7 +211,7 @@ def _maximum(passes: Callable[[float], bool]) -> float:
 
 
 def _steady(profile: str, entries: int, input_mbps: float) -> tuple[float, float]:
-    """Evenly spaced frames into one switch: what went in and what came out, in Mbit/s."""
+    """Send evenly spaced frames through one switch; return input and output rate in Mbit/s."""
     network = _one_switch(profile, _decreasing_first(entries))
     _add_source(network, FRAME_BYTES, input_mbps, observed=False)
     result = network.run(duration_ns=round(_STEADY_S * 1e9), drain_ns=_DRAIN_NS)
@@ -221,7 +221,7 @@ def _steady(profile: str, entries: int, input_mbps: float) -> tuple[float, float
 
 
 def longest_burst(profile: str, frame_bytes: int) -> int:
-    """Packets of the longest burst at line rate that an idle switch forwards whole (section 3.5)."""
+    """Return the length in packets of the longest burst at line rate without loss (section 3.5)."""
     spacing_ns = (frame_bytes + _OVERHEAD_BYTES) * 8e3 / _LINE_RATE_MBPS
     longest = 0
     for packets in itertools.count(1):
@@ -236,7 +236,7 @@ def longest_burst(profile: str, frame_bytes: int) -> int:
 
 
 def _fig17a(profile: str) -> tuple[float, float]:
-    """Loss and largest delay in ms of fig. 17a's observed packets at m_r = 11."""
+    """Return loss and largest delay in ms of fig. 17a's observed packets at m_r = 11."""
     sweep = experiments()["loko/fig17a"]
     assert isinstance(sweep, Sweep)
     setting = prepare(sweep)
@@ -258,7 +258,7 @@ def _fig17a(profile: str) -> tuple[float, float]:
 
 
 def _one_switch(profile: str, entries: Sequence[FlowEntry]) -> Network:
-    """H1 at port 1 of a switch, H2 at port 2 (fig. 11a)."""
+    """Return a network with H1 at port 1 of a switch and H2 at port 2 (fig. 11a)."""
     network = Network(seed=1)
     network.add_board("s1", profile=profile, config={"ofchecks": False})
     for port, host in enumerate(("H1", "H2"), start=1):
@@ -288,7 +288,7 @@ def _entry(place: int, *, priority: int, used: bool) -> FlowEntry:
 
 
 def _add_source(network: Network, frame_bytes: int, rate_mbps: float, *, observed: bool) -> None:
-    """H1 sends frames to H2, one after the other at this rate; the generator always has one ready."""
+    """Let H1 send frames to H2 at this rate; its generator always has a frame ready."""
     network.add_source(
         "H1",
         flow=0,

@@ -1,9 +1,10 @@
-"""Decisions of `loko serve` a second, over REST, on many connections.
+"""Measure decisions per second of `loko serve` over REST, on many connections.
 
-Two emulated boards whose control plane costs nothing stand behind it, so what is measured is the service:
-HTTP, admission, disk, OpenFlow framework and driver. *Refusals* ask for what does not fit. *Cycles* ask for
-a flow, wait until both switches have confirmed it, and delete it, until both have confirmed that. The boards
-and the clients share the machine's cores with the service; what each takes is measured as well.
+The service controls two emulated boards whose control plane costs no time, so this measures the service
+itself: HTTP, admission, disk, OpenFlow framework and driver. *Refusals* request flows that do not fit.
+*Cycles* request a flow, wait until both switches have confirmed it, delete it, and wait for confirmation
+again. Boards and clients share the machine's cores with the service; the CPU time of each is measured as
+well.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from benchmarks.measure import BenchmarkError, Spread
 
 LAB: Final = "two-switch"
 CONNECTIONS: Final = 16
-"""As many flows at a time as the switches' bursts allow."""
+"""Number of parallel connections: as many flows as the switches' bursts allow."""
 PATIENCE_S: Final = 60.0
 _PROGRAMS: Final = {"loko.controller.shim": "OpenFlow application", "evaluation.emulation": "boards"}
-"""What the service runs beside itself, by the module in its command line."""
+"""Further processes of the service, by the module in their command lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How quickly decisions come, and what one costs."""
+    """The rate of decisions, and the cost of one."""
 
     per_s: Spread
     cpu_ms: Mapping[str, float]
-    """Time of a processor, user and system, by program; medians of the turns."""
+    """CPU time per decision, user and system, by program; medians over the turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpeed:
-    """What one run has found."""
+    """The result of a run."""
 
     refusals: Speed
     cycles: Speed
@@ -126,23 +127,25 @@ def _wait_until_healthy(port: int, process: psutil.Popen, log: Path) -> None:
 
 
 def _programs(service: psutil.Process) -> dict[str, psutil.Process]:
-    """The processes that take part."""
-    found = {"service": service}
+    """Return the processes involved, by name."""
+    programs = {"service": service}
     for child in service.children(recursive=True):
         words = child.cmdline()
-        found |= {name: child for module, name in _PROGRAMS.items() if module in words}
-    return {**found, "clients": psutil.Process()}
+        programs |= {name: child for module, name in _PROGRAMS.items() if module in words}
+    return {**programs, "clients": psutil.Process()}
 
 
 def _turn(
     programs: Mapping[str, psutil.Process], port: int, conversations: Sequence[Iterator[Ask]], answers: int
 ) -> _Turn:
-    """All conversations at once, with so many answers for each decision."""
-    before_s = {name: _cpu_s(one) for name, one in programs.items()}
+    """Carry out all conversations in parallel; `answers` make one decision."""
+    before_s = {name: _cpu_s(program) for name, program in programs.items()}
     began_s = time.monotonic()
     decisions = converse(port, conversations) / answers
     took_s = time.monotonic() - began_s
-    cpu_ms = {name: 1e3 * (_cpu_s(one) - before_s[name]) / decisions for name, one in programs.items()}
+    cpu_ms = {
+        name: 1e3 * (_cpu_s(program) - before_s[name]) / decisions for name, program in programs.items()
+    }
     return _Turn(decisions / took_s, cpu_ms)
 
 
@@ -163,7 +166,7 @@ def _cycles(place: int, seconds: float) -> Iterator[Ask]:
 
 
 def _counted(seconds: float) -> Iterator[int]:
-    """Numbers from 0 until the time is over."""
+    """Yield numbers from 0 until the time is over."""
     end_s = time.monotonic() + seconds
     return itertools.takewhile(lambda _: time.monotonic() < end_s, itertools.count())
 

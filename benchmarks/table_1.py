@@ -1,4 +1,4 @@
-"""All of Table 1 in virtual time: 12,096 combinations with 100 frames each, from nothing."""
+"""Measure all of Table 1 in virtual time from scratch: 12,096 combinations with 100 frames each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GOAL_S: Final = 60
 
 
 def measure() -> Usage:
-    """Measure every combination once, into a folder that is thrown away. Raises `BenchmarkError`."""
+    """Measure every combination once into a temporary folder. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
         return run(
             [LOKO, "bench", "dp-time", "--device", "zodiac-fx", "--samples", "100", "--out", folder],

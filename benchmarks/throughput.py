@@ -1,7 +1,7 @@
-"""Packets a CPU second: our simulator, in OpenFlow 1.0 and 1.3, and ns-3 carry four flows, turn by turn.
+"""Measure packets per CPU second of our simulator, in OpenFlow 1.0 and 1.3, and of ns-3, in turns.
 
-ns-3 twice: as its users write such a network, and by hand on its bare event loop. Rings of boards tell
-whether large networks are as quick as small ones.
+All carry the same four flows. ns-3 is measured twice: with a network as its users write it, and with one
+written by hand on its bare event loop. Rings of boards tell whether large networks are as fast as small ones.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from benchmarks.measure import ROOT, BenchmarkError, Spread, run
 from benchmarks.one_board import built
 
 SIMULATED_S = 100
-"""Length of a turn in virtual time: seconds of CPU time, so that starting a program counts for nothing."""
+"""Length of a turn in virtual time. It takes seconds of CPU time, so that starting a program is
+negligible."""
 
 RING_SECONDS = {100: 10, 1_000: 1, 4_096: 1}
-"""Boards of each ring, and its length of a turn in virtual time."""
+"""By number of boards of a ring, the length of a turn in virtual time."""
 
 _PEERS = ROOT / "benchmarks" / "ns3-peer"
 _NS3_MODULES = ("core", "internet", "network", "point-to-point", "traffic-control")
@@ -27,25 +28,25 @@ _NS3_MODULES = ("core", "internet", "network", "point-to-point", "traffic-contro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """Packets delivered a CPU second; `peer` and `ratio` are None where ns-3 is not installed."""
+    """Packets delivered per CPU second; values of the peers are None where ns-3 is not installed."""
 
     simulator: Spread
     simulator13: Spread
-    """With boards in sessions of OpenFlow 1.3."""
+    """Our simulator with OpenFlow 1.3 sessions."""
     versions: Spread
-    """1.3 : 1.0."""
+    """Ratio of OpenFlow 1.3 to 1.0."""
     rings: dict[int, Spread]
-    """By the number of boards; only what the event loop takes counts, without building the ring."""
+    """By number of boards; counts the time of the event loop only, not of building the ring."""
     peer: Spread | None
     ratio: Spread | None
     by_hand: Spread | None
-    """ns-3's event loop without anything else of it."""
+    """The network written by hand on ns-3's event loop."""
     by_hand_ratio: Spread | None
     peer_name: str
 
 
 def measure(*, repetitions: int) -> Throughput:
-    """Run all turn by turn, so that a slow minute of the machine hits all. Raises `BenchmarkError`."""
+    """Measure all in turns, so that slow periods of the machine affect all. Raises `BenchmarkError`."""
     simulator = _build_simulator()
     with tempfile.TemporaryDirectory() as folder:
         peer = _build_peer(Path(folder), "two_switch")
@@ -66,7 +67,7 @@ def measure(*, repetitions: int) -> Throughput:
     return Throughput(
         simulator=Spread.of(ours),
         simulator13=Spread.of(newer),
-        versions=Spread.of([one / other for one, other in zip(newer, ours, strict=True)]),
+        versions=Spread.of([newer_rate / other for newer_rate, other in zip(newer, ours, strict=True)]),
         rings={boards: Spread.of(speeds) for boards, speeds in rings.items()},
         peer=Spread.of(theirs) if theirs else None,
         ratio=_ratio(ours, theirs),
@@ -81,21 +82,21 @@ def _ratio(ours: list[float], theirs: list[float]) -> Spread | None:
 
 
 def _simulated(program: Path, openflow: str) -> float:
-    """Packets a CPU second of our simulator, over all the loads that its example carries."""
+    """Return packets per CPU second of our simulator, over all loads of its example."""
     usage = run([program, SIMULATED_S, openflow])
     loads = json.loads(usage.output)
     return float(sum(load["received"] * load["repetitions"] for load in loads)) / usage.cpu_s
 
 
 def _ring_simulated(program: Path, boards: int) -> float:
-    """The same of a ring, without what building it takes."""
+    """Return packets per CPU second in a ring, without the time to build it."""
     usage = run([program, RING_SECONDS[boards], "1.0", boards])
     (load,) = json.loads(usage.output)
     return float(load["packets_per_cpu_second"])
 
 
 def _peer_simulated(program: Path) -> float:
-    """Packets a CPU second of ns-3."""
+    """Return packets per CPU second of ns-3."""
     usage = run([program, f"--seconds={SIMULATED_S}"])
     return float(json.loads(usage.output)["packets"]) / usage.cpu_s
 
@@ -111,7 +112,7 @@ def _build_simulator() -> Path:
 
 
 def _build_peer(folder: Path, name: str) -> Path | None:
-    """The peer of this name, compiled, or None where ns-3 or a compiler for it is missing."""
+    """Compile the peer of this name; None where ns-3 or a compiler is missing."""
     if not Path("/usr/include/ns3").is_dir() or shutil.which("g++") is None:
         return None
     program = folder / name

@@ -1,4 +1,4 @@
-"""From records to a figure's boxes: exact counts and quantiles, run by run, no Python work per packet."""
+"""Turn packet records into a figure's boxes: exact counts and quantiles, with no Python loop over packets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 _QUANTILES = {"min": 0.0, "p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "max": 1.0}
 
 _LONGEST_NS: Final = 3_600 * 1_000_000_000
-"""A longer delay is none: an hour. A coarse emulator on a busy machine may well need seconds."""
+"""Longest plausible delay (one hour); `Box.add` refuses longer ones.
+
+It is generous because a coarse emulator on a busy machine may well need seconds.
+"""
 
 
 class Box:
-    """Gathers one flow's packets at one x over all runs. Keeps only the delays, as a rule four bytes each."""
+    """Accumulates one flow's packets at one x over all runs. Keeps only the delays, usually 4 bytes each."""
 
     def __init__(self, *, flow: int, guarantee_ns: float) -> None:
         self._flow = flow
@@ -31,7 +34,7 @@ class Box:
         self._explained = 0
 
     def add(self, records: RunRecords) -> None:
-        """Take in the packets of one run. Raises `RunError` if a delay is not possible."""
+        """Add the packets of one run. Raises `RunError` if a delay is negative or implausibly long."""
         mine = records.flow == self._flow
         sent, received = records.sent_ns[mine], records.received_ns[mine]
         arrived = received != LOST
@@ -54,7 +57,7 @@ class Box:
             self._explained += under_stall(late_from, late_to, records.host.stalls)
 
     def point(self, x: float, *, guaranteed: bool) -> PointResult:
-        """The box over all runs so far."""
+        """Return the box over all runs added so far."""
         return PointResult(
             x=x,
             packets=self._packets,
@@ -68,14 +71,14 @@ class Box:
 
 
 def under_stall(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], stalls: Sequence[Stall]) -> int:
-    """How many of the intervals [begin, end] share an instant with one of the stalls."""
+    """Count the intervals [begin, end] that overlap a stall."""
     return int(np.count_nonzero(stalled(begin_ns, end_ns, stalls)))
 
 
 def stalled(
     begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], stalls: Sequence[Stall]
 ) -> NDArray[np.bool_]:
-    """Which of the intervals [begin, end] share an instant with one of the stalls."""
+    """Return a mask of the intervals [begin, end] that overlap a stall."""
     if not stalls:
         return np.zeros(begin_ns.shape, dtype=np.bool_)
     ordered = sorted(stalls, key=lambda stall: stall.start_ns)
@@ -88,7 +91,10 @@ def stalled(
 
 
 def delays_ms(delays_ns: NDArray[np.unsignedinteger[Any]]) -> Delays:
-    """Exact quantiles, interpolated linearly between order statistics as numpy's default does."""
+    """Return exact quantiles in ms of delays in ns, interpolated linearly as numpy does by default.
+
+    Reorders `delays_ns`.
+    """
     if not delays_ns.size:
         return Delays(**dict.fromkeys(_QUANTILES, None))
     values = quantiles(delays_ns, list(_QUANTILES.values()))
@@ -96,19 +102,22 @@ def delays_ms(delays_ns: NDArray[np.unsignedinteger[Any]]) -> Delays:
 
 
 def quantiles(samples: NDArray[np.unsignedinteger[Any]], fractions: Sequence[float]) -> list[float]:
-    """Quantiles of unsorted samples; partitions them in place, so that no copy is made."""
+    """Return quantiles of unsorted samples. Reorders `samples` in place to avoid a copy."""
     places = [fraction * (samples.size - 1) for fraction in fractions]
     below = [int(place) for place in places]
     samples.partition(sorted({min(at + step, samples.size - 1) for at in below for step in (0, 1)}))
-    found = []
+    values = []
     for place, at in zip(places, below, strict=True):
         low, high = int(samples[at]), int(samples[min(at + 1, samples.size - 1)])
-        found.append(low + (high - low) * (place - at))
-    return found
+        values.append(low + (high - low) * (place - at))
+    return values
 
 
 def box_of(values: ArrayLike, *, low: int = 1, high: int = 99, per: float = 1.0) -> BoxStatistics:
-    """The box of at least one value, each divided by `per`; whiskers end at the percentiles `low`, `high`."""
+    """Return the box of at least one value; whiskers end at the percentiles `low` and `high`.
+
+    All values are divided by `per`.
+    """
     every = np.asarray(values)
     whisker_low, q1, median, q3, whisker_high = np.percentile(every, (low, 25, 50, 75, high)) / per
     return BoxStatistics(
@@ -124,7 +133,7 @@ def box_of(values: ArrayLike, *, low: int = 1, high: int = 99, per: float = 1.0)
 
 
 def host_of(report: HostReport) -> HostResult:
-    """How well the machine kept time in one run, as results have it."""
+    """Convert a run's report on how well the machine kept time to the form that results store."""
     return HostResult(
         stalls=len(report.stalls),
         worst_stall_us=report.worst_stall_ns / 1000,

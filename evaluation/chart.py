@@ -1,7 +1,7 @@
-"""Pictures as data: what is drawn of a figure that is neither a sweep nor a table.
+"""Charts as data: the pictures of figures that are neither sweeps nor tables.
 
-A chart has panels; `evaluation.pictures` draws them. All values are finished: whatever is computed of the raw
-rows (quantiles, means, errors) is computed before.
+A chart consists of panels, which `evaluation.pictures` draws. Charts hold final values: quantiles, means and
+errors are computed from the raw rows before a chart is made.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ class _Element(BaseModel):
 
 
 class ChartAxis(_Element):
-    """An axis: its name with the unit, such as ``processing time [us]``, and what it shows."""
+    """An axis: its name with the unit, such as ``processing time [us]``, its scale and its limits."""
 
     label: str
     log: bool = False
     low: float | None = None
-    """Where it begins. Default: as the values want it; 0 for boxes."""
+    """Lower limit. Default: chosen to fit the values; 0 for boxes."""
     high: float | None = None
     linear_to: float | None = None
-    """Linear from 0 up to this size on both sides, beyond it logarithmic: where a few values are far out."""
+    """Makes the scale linear up to this magnitude, logarithmic beyond: for values with a few far outliers."""
 
 
 class Reference(_Element):
-    """A straight line that something is compared with, along the other axis.
+    """A straight reference line at a value of one axis, parallel to the other.
 
-    Those of one label look alike.
+    Lines with the same label look alike.
     """
 
     label: str
     value: float
     axis: Literal["x", "y"] = "y"
-    """The axis on which `value` is: with ``y`` the line is horizontal."""
+    """The axis of `value`: with ``y`` the line is horizontal."""
 
 
 class Span(_Element):
-    """A range of the vertical axis, over the whole width: of a value that is the same at all places."""
+    """A shaded range of the vertical axis over the whole width, for a value that is the same everywhere."""
 
     label: str
     low: float
@@ -48,7 +48,7 @@ class Span(_Element):
 
 
 class BoxStatistics(_Element):
-    """One box. The ends of its whiskers are quantiles that the group names."""
+    """The numbers of one box. `BoxPanel.whiskers` says which quantiles its whiskers end at."""
 
     whisker_low: float
     q1: float
@@ -61,25 +61,25 @@ class BoxStatistics(_Element):
 
 
 class BoxGroup(_Element):
-    """The boxes of one colour, one for each place; None where there is none."""
+    """The boxes of one colour: one for each place, or None where a place has no box."""
 
     label: str
     boxes: list[BoxStatistics | None]
 
 
 class PlacedLine(_Element):
-    """Values at the places of boxes, on the second axis."""
+    """A line or points on the second axis, with one value for each place of the boxes."""
 
     label: str
     y: list[float | None]
     dashed: bool = False
-    """The end of a range and not its middle."""
+    """Whether the values are an end of a range rather than its middle."""
     joined: bool = True
-    """By a line: where the places are numbers. Between categories there is nothing to be read off."""
+    """Whether a line joins the values. False for categories, between which a line would mean nothing."""
 
 
 class BoxPanel(_Element):
-    """Boxes at named places side by side, with lines on a second axis if wanted."""
+    """Boxes side by side at named places, optionally with lines on a second axis."""
 
     kind: Literal["boxes"] = "boxes"
     title: str = ""
@@ -88,7 +88,7 @@ class BoxPanel(_Element):
     places: list[str]
     groups: list[BoxGroup] = Field(min_length=1)
     whiskers: str
-    """What the whiskers reach to, such as ``5 % and 95 %``."""
+    """The quantiles at which the whiskers end, such as ``5 % and 95 %``."""
     references: list[Reference] = []
     spans: list[Span] = []
     second: ChartAxis | None = None
@@ -96,22 +96,22 @@ class BoxPanel(_Element):
 
 
 class Curve(_Element):
-    """A line through points; where `y` is None it is broken."""
+    """A line through points; it has a gap where `y` is None."""
 
     label: str
     x: list[float]
     y: list[float | None]
     low: list[float] | None = None
-    """Lower ends of error bars, with `high` their upper ends."""
+    """Lower ends of the error bars; `high` has the upper ends."""
     high: list[float] | None = None
     marker: bool = True
     dashed: bool = False
     steps: bool = False
-    """Drawn as stairs, such as a distribution function."""
+    """Whether the curve is drawn as steps, such as a distribution function."""
 
 
 class LinePanel(_Element):
-    """Lines over a number. Also cumulative distributions, with `steps`."""
+    """Curves over a numeric axis, including cumulative distributions (`Curve.steps`)."""
 
     kind: Literal["lines"] = "lines"
     title: str = ""
@@ -130,7 +130,7 @@ class Cloud(_Element):
 
 
 class ScatterPanel(_Element):
-    """Points of two numbers each."""
+    """Clouds of points in the plane."""
 
     kind: Literal["scatter"] = "scatter"
     title: str = ""
@@ -143,7 +143,7 @@ class ScatterPanel(_Element):
 
 
 class HeatPanel(_Element):
-    """A number over two others as colour; what is None (not feasible) stays white."""
+    """A grid of cells coloured by their values; cells that are None (not feasible) stay white."""
 
     kind: Literal["heatmap"] = "heatmap"
     title: str = ""
@@ -154,14 +154,14 @@ class HeatPanel(_Element):
     x_values: list[float]
     y_values: list[float]
     x_names: list[str] = []
-    """In place of the values, where these are not numbers."""
+    """Names of the columns, for use in place of `x_values` where these are not numbers."""
     y_names: list[str] = []
     cells: list[list[float | None]]
-    """A row for each of `y_values`, in it a cell for each of `x_values`."""
+    """One row for each of `y_values`, with one cell for each of `x_values`."""
 
 
 class TimePanel(_Element):
-    """Samples over time, each a dot: for many more than lines could show."""
+    """Samples over time, each drawn as a dot: for more samples than lines could show."""
 
     kind: Literal["time"] = "time"
     title: str = ""
@@ -172,7 +172,7 @@ class TimePanel(_Element):
 
 
 class Histogram(_Element):
-    """Counts of one colour between the panel's edges."""
+    """The counts of one colour, one for each bin between the panel's edges."""
 
     label: str
     counts: list[float]
@@ -184,21 +184,21 @@ class Apart(_Element):
     label: str
     count: float
     told: str
-    """The count in words, with its unit."""
+    """The count as text, with its unit."""
 
 
 class Share(_Element):
-    """A share of what a histogram counts; what the paper prints of it is told beside it."""
+    """A share of what a histogram counts, shown beside the paper's value where the paper prints one."""
 
     name: str
     finding: str
-    """The finding of the figure that has it in per cent."""
+    """Name of the figure's finding that holds this share in per cent."""
     told: str
-    """In words, with its unit."""
+    """The share as text, with its unit."""
 
 
 class HistogramPanel(_Element):
-    """Counts between edges, which the histograms share."""
+    """One or more histograms over the same bins."""
 
     kind: Literal["histogram"] = "histogram"
     title: str = ""
@@ -207,9 +207,9 @@ class HistogramPanel(_Element):
     edges: list[float] = Field(min_length=2)
     histograms: list[Histogram] = Field(min_length=1)
     apart: Apart | None = None
-    """Drawn beyond the end of the axis, as it has no place on it."""
+    """A column drawn beyond the end of the axis."""
     shares: list[Share] = []
-    """Those that a paper may print something of; the first is what stands apart."""
+    """Shares for which a paper may print a value; the first is that of `apart`."""
     references: list[Reference] = []
 
 
@@ -220,9 +220,9 @@ Panel = Annotated[
 
 
 class Chart(_Element):
-    """The panels of a picture, row by row."""
+    """The panels of a picture, filled in row by row."""
 
     panels: list[Panel] = Field(min_length=1)
     columns: int = Field(default=1, ge=1)
     caption: str = ""
-    """How much was measured, such as ``100 packets a combination``: a line in the lower corner."""
+    """How much was measured, such as ``100 packets a combination``; shown in the lower corner."""

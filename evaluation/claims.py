@@ -1,4 +1,4 @@
-"""Checks the papers' claims, which experiments state as data, against what was found here."""
+"""Check the papers' claims, which experiments state as data, against the results of a replay."""
 
 from __future__ import annotations
 
@@ -12,34 +12,37 @@ from evaluation.result import ClaimKind, ClaimResult, FigureResult, Series, Tabl
 from loko.document import InputError
 
 _BY_ROLE: Final[Mapping[str, ClaimKind]] = {"validation": "predicted", "calibration": "calibrated"}
-"""Kinds of claims by the roles of their facts; those of other roles are ours."""
+"""The kind of a claim by the role of its fact; claims on facts of any other role are ours."""
 _FALLING: Final[Sequence[ClaimKind]] = ("predicted", "calibrated", "ours")
-"""The kinds, that which says most for the reproduction first."""
+"""The kinds of claims in order of evidential weight: predictions say most about the reproduction."""
 
 
 def judge_beside(
     figure: Figure, result: FigureResult, together: Iterable[FigureResult], options: Options
 ) -> list[ClaimResult]:
-    """Judge a figure's result beside the others of its folder, as a replay under these options."""
+    """Judge the claims of a figure's result, with comparable results of the same folder at hand.
+
+    `options` are those of the replay; they decide whether it is smaller than the paper's.
+    """
     return judge(
         figure,
         series=result.series,
         table=result.table,
         findings=result.findings,
         others={
-            one.name: one.series
-            for one in together
-            if one.name != result.name and one.series and _same_scale(one, result)
+            other.name: other.series
+            for other in together
+            if other.name != result.name and other.series and _same_scale(other, result)
         },
         shorter=figure.shorter(options),
     )
 
 
-def _same_scale(one: FigureResult, other: FigureResult) -> bool:
-    """Whether two figures can be compared: replayed in the same way and for as long."""
+def _same_scale(near: FigureResult, other: FigureResult) -> bool:
+    """Return whether two figures were replayed in the same mode and backend, as often and for as long."""
     ways = [
         (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
-        for result in (one, other)
+        for result in (near, other)
     ]
     return ways[0] == ways[1]
 
@@ -55,13 +58,13 @@ def judge(
 ) -> list[ClaimResult]:
     """Judge every claim of the figure: it holds, does not hold, or is not testable here.
 
-    `others` and `shorter` are those of `Evidence`. A replay that is smaller than the paper's denies only what
-    a single case denies.
+    For `others` and `shorter` see `Evidence`. A replay on a smaller scale than the paper's denies a claim
+    only if a single counterexample suffices (`Check.denied_by_one_case`).
     """
     results = []
     for claim in figure.claims:
         stated = check_reference(figure, claim)
-        found = _judgement(
+        judgement = _judgement(
             claim,
             Evidence(
                 fact=stated,
@@ -73,10 +76,10 @@ def judge(
                 shorter=shorter,
             ),
         )
-        if isinstance(found, NotTestable):
-            here, holds, because = found.here, None, found.why
+        if isinstance(judgement, NotTestable):
+            here, holds, because = judgement.here, None, judgement.why
         else:
-            here, holds = found
+            here, holds = judgement
             because = "" if holds else claim.if_not
         results.append(
             ClaimResult(
@@ -96,21 +99,21 @@ def judge(
 
 
 def _judgement(claim: Claim, evidence: Evidence) -> Judgement:
-    found = claim.check.find(evidence)
-    if isinstance(found, NotTestable) or not evidence.shorter:
-        return found
-    here, holds = found
+    finding = claim.check.find(evidence)
+    if isinstance(finding, NotTestable) or not evidence.shorter:
+        return finding
+    here, holds = finding
     denied_for_sure = not holds and claim.check.denied_by_one_case
     if denied_for_sure or (holds and not claim.full_scale):
-        return found
+        return finding
     return NotTestable(why=f"{evidence.shorter}; the claim needs the paper's scale", here=here)
 
 
 def kind_of(figure: Figure, claim: Claim, stated: Fact) -> ClaimKind:
-    """Whether a claim is predicted, calibrated, or ours: by the role of its fact, unless it is lowered.
+    """Return whether a claim is predicted, calibrated or ours: by its fact's role, or as the claim lowers it.
 
-    What the paper measured of a device alone may have gone into the profile, so it is no prediction. What it
-    does not print, but follows from it, is ours.
+    A measurement of a device alone may have gone into the profile, so agreement with it is no prediction. A
+    value that the paper does not print but that follows from it is ours.
     """
     return "ours" if figure.ours else claim.kind or _by_role(stated)
 
@@ -120,9 +123,10 @@ def _by_role(stated: Fact) -> ClaimKind:
 
 
 def check_reference(figure: Figure, claim: Claim) -> Fact:
-    """The fact behind a claim. Raises `InputError` if it cannot carry the claim.
+    """Return the fact behind a claim. Raises `InputError` if the fact cannot support the claim.
 
-    That is if it is missing, lacks the number that the check needs, or is less than the claim's kind says.
+    That is the case if the fact is missing, lacks the number that the check needs, or does not allow a kind
+    as strong as the claim states.
     """
     stated = fact(figure.paper, claim.fact)
     if claim.check.needs_number:

@@ -1,4 +1,4 @@
-"""The program `loko`: its commands, each loaded when it is called, and how it ends."""
+"""The program `loko`: its commands, each imported only when it is called, and its exit status."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _PYTHONS_WARNING: Final = warnings.showwarning
 
 
 class Elsewhere(NamedTuple):
-    """A command, or a group of commands, in a module that takes its time to load."""
+    """Where to find a command, or a group of commands, whose module is slow to import."""
 
     module: str
     name: str
     told: str
-    """What `loko --help` says of it: how its own help begins."""
+    """Its line in `loko --help`, which is also the first line of its own help."""
 
 
 COMMANDS: Final[Mapping[str, Elsewhere]] = {
@@ -110,7 +110,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
 
 
 class _Commands(TyperGroup):
-    """The commands by name. Until one is called, it can only be told of."""
+    """Looks up commands by name. One that has not been called yet has only its name and its help line."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -118,21 +118,21 @@ class _Commands(TyperGroup):
             self.add_command(TyperCommand(name=name, help=there.told), name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Load the command that is called."""
+        """Import the command that is called, then resolve it as usual."""
         if args[0] in COMMANDS:
             self.add_command(load(args[0]), args[0])
         return super().resolve_command(ctx, args)
 
 
 def load(name: str) -> Command:
-    """The command of that name, whole."""
+    """Import the command of that name and return it in full."""
     there = COMMANDS[name]
-    found = getattr(import_module(there.module), there.name)
-    if not isinstance(found, typer.Typer):
+    command = getattr(import_module(there.module), there.name)
+    if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False)
-        alone.command(name)(found)
-        found = alone
-    return get_command(found)
+        alone.command(name)(command)
+        command = alone
+    return get_command(command)
 
 
 app = typer.Typer(
@@ -149,7 +149,7 @@ app = typer.Typer(
 def _tell_versions(is_asked: bool) -> None:
     if not is_asked:
         return
-    from evaluation.provenance import versions  # noqa: PLC0415 - only who asks for it waits for that
+    from evaluation.provenance import versions  # noqa: PLC0415 - slow to import, so only where needed
 
     typer.echo(_this_program())
     for package, version in versions().items():
@@ -159,7 +159,7 @@ def _tell_versions(is_asked: bool) -> None:
 
 
 def _this_program() -> str:
-    """Its version and commit, for what commands write that leaves this machine."""
+    """Return this program's version and commit, for files that commands write for use elsewhere."""
     from evaluation.provenance import commit, versions  # noqa: PLC0415 - as above
 
     return f"loko {versions().get(_PACKAGE, 'unknown')} ({commit()})"
@@ -204,7 +204,7 @@ def _warn(message: Warning | str, category: type[Warning], *others: Any, **named
 
 
 def _command_of(error: TyperException) -> str:
-    """The command whose help tells more."""
+    """Return the command whose help explains the error."""
     context = getattr(error, "ctx", None)
     return "loko" if context is None else str(context.command_path)
 

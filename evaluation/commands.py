@@ -32,7 +32,7 @@ from loko.lab import Backend
 
 
 class ModeName(StrEnum):
-    """Where the switches are."""
+    """Where the switches run."""
 
     VIRTUAL = "virtual"
     LIVE = "live"
@@ -164,7 +164,7 @@ def evaluate(
     refuse_unless_honoured(chosen, [name for name, is_given in given.items() if is_given])
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
-        # Meanwhile this process imports the rest, too.
+        # Start the fork server now: it imports these modules while this process imports the rest.
         prepare("evaluation.pictures", "evaluation.replay.campaign")
     from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
 
@@ -202,7 +202,7 @@ def _directory(
     *,
     needs_root: bool,
 ) -> Path:
-    """The folder of results, once it is sure that the mode is possible."""
+    """Create and return the folder of results. Raises `InputError` if the options do not allow the mode."""
     if mode is not ModeName.VIRTUAL:
         _check_real_time(mode, capacity_factor, needs_root=needs_root)
     coarse = backend not in (None, Backend.FIRMWARE)
@@ -213,7 +213,7 @@ def _directory(
 
 
 def _check_framework(mode: ModeName, framework: str, python: str | None) -> None:
-    """Raises `InputError` unless this mode has a controller process, and the framework can be started."""
+    """Raise `InputError` if a framework is chosen in virtual time, or its interpreter cannot be found."""
     if mode is ModeName.VIRTUAL:
         if framework != OS_KEN or python is not None:
             raise InputError("--framework: for --mode live and hardware only; leave it out")
@@ -225,7 +225,7 @@ def _check_framework(mode: ModeName, framework: str, python: str | None) -> None
 
 
 def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -> None:
-    """Raises `InputError` unless there is something to compute on a cluster, and a cluster."""
+    """Raise `InputError` if executor, scheduler and mode contradict each other."""
     Workers(executor=executor, scheduler=scheduler).refuse_contradiction()
     if executor is not Executor.PROCESSES and mode is not ModeName.VIRTUAL:
         raise InputError(f"--executor {executor}: for --mode virtual only; leave it out")
@@ -243,26 +243,26 @@ def figures(*, as_json: JsonOption = False) -> None:
 
     Example: loko figures --json
     """
-    known = [(one, kind_named(one.kind).estimate_s(one)) for one in experiments().values()]
+    known = [(figure, kind_named(figure.kind).estimate_s(figure)) for figure in experiments().values()]
     if as_json:
         _print_json(
             [
                 {
-                    "name": one.name,
-                    "title": one.title,
-                    "paper": one.paper,
-                    "modes": one.modes,
+                    "name": figure.name,
+                    "title": figure.title,
+                    "paper": figure.paper,
+                    "modes": figure.modes,
                     "estimate_s": {mode: round(value, 1) for mode, value in times.items()},
                 }
-                for one, times in known
+                for figure, times in known
             ]
         )
         return
     modes = [mode.value for mode in ModeName]
     table = Table("figure", "title", *modes, box=None)
-    for one, times in known:
+    for figure, times in known:
         cells = (_duration(times[mode]) if mode in times else "-" for mode in modes)
-        table.add_row(one.name, one.title, *cells)
+        table.add_row(figure.name, figure.title, *cells)
     Console().print(table)
 
 
@@ -271,7 +271,7 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder
 
     Example: loko report results/virtual
     """
-    from evaluation.report import write_report  # noqa: PLC0415 - loads what draws: the others need it late
+    from evaluation.report import write_report  # noqa: PLC0415 - imports the drawing code, which is slow
 
     typer.echo(f"written: {write_report(directory)}")
 
@@ -288,7 +288,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
                 "figure": result.figure,
                 "paper": result.paper,
                 "violations": result.violations,
-                "guarantees": [one.model_dump() for one in result.guarantees],
+                "guarantees": [guarantee.model_dump() for guarantee in result.guarantees],
                 "claims": [claim.model_dump() for claim in result.claims],
             }
             for result in results
@@ -309,8 +309,8 @@ def _print_result(result: FigureResult) -> None:
     host = result.provenance.host
     told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
     typer.echo(f"{result.name}: {told}")
-    for one in result.guarantees:
-        _print_guarantee(one)
+    for guarantee in result.guarantees:
+        _print_guarantee(guarantee)
     if result.switched_by_open_vswitch and result.series:
         typer.echo("  no guarantee tested: Open vSwitch forwards in place of the boards")
     if result.coarse_errors:
@@ -329,13 +329,13 @@ def _print_result(result: FigureResult) -> None:
         typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
 
 
-def _print_guarantee(one: GuaranteeResult) -> None:
-    if one.verdict == "not promised":
+def _print_guarantee(guarantee: GuaranteeResult) -> None:
+    if guarantee.verdict == "not promised":
         return
-    told = f"guarantee {one.verdict}"
-    if one.verdict == "broken":
-        told = f"{'GUARANTEE VIOLATED' if one.ours else told} by {one.broken_by} packets"
-    typer.echo(f"  {one.system}: {told}")
+    told = f"guarantee {guarantee.verdict}"
+    if guarantee.verdict == "broken":
+        told = f"{'GUARANTEE VIOLATED' if guarantee.ours else told} by {guarantee.broken_by} packets"
+    typer.echo(f"  {guarantee.system}: {told}")
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The replay of figures: have each kind produce its own, judge, draw, write."""
+"""Replay figures: have each kind produce its results, then judge, draw and write them."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ _COARSE: Final = (
 def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
     """Replay the figures and write their results, records, pictures and the report to ``options.out``.
 
-    What is there already with the same parameters is not produced again. Raises `InputError` or
-    `RunError` in one line.
+    Results that exist already with the same parameters are not produced again. Raises `InputError` or
+    `RunError`, each with a message of one line.
     """
     earlier = read_results(options.out)
-    found: dict[str, FigureResult] = {}
+    produced: dict[str, FigureResult] = {}
     for name in dict.fromkeys(figure.kind for figure in chosen):
         alike = [figure for figure in chosen if figure.kind == name]
         produce = kind_named(name).produce
-        for figures in [[one] for one in alike] if isinstance(produce, OneByOne) else [alike]:
+        for figures in [[figure] for figure in alike] if isinstance(produce, OneByOne) else [alike]:
             with _noted(figures, options.out):
                 results = produce(figures, options, progress)
-            found.update(zip((figure.name for figure in figures), results, strict=True))
-    return _publish(chosen, [found[figure.name] for figure in chosen], earlier, options, progress)
+            produced.update(zip((figure.name for figure in figures), results, strict=True))
+    return _publish(chosen, [produced[figure.name] for figure in chosen], earlier, options, progress)
 
 
 @contextmanager
 def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
-    """Note start, duration and machine of the figures of which anything is computed meanwhile."""
+    """Record start, duration and machine of those figures whose records change within the ``with`` block."""
     before = {figure.name: _state(figure, out) for figure in figures}
     known = read_runs(out)
     began, begun_s = this_moment(), time.monotonic()
@@ -82,12 +82,12 @@ def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
 
 
 def _state(figure: Figure, out: Path) -> tuple[int, int] | None:
-    """Of the figure's records: another one once they have been written anew; None without any."""
+    """Return a token that changes whenever the figure's records are rewritten; None if there are none."""
     try:
-        found = figure_file(out, figure.name, ".parquet").stat()
+        facts = figure_file(out, figure.name, ".parquet").stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return facts.st_ino, facts.st_mtime_ns
 
 
 def _publish(
@@ -97,12 +97,12 @@ def _publish(
     options: Options,
     progress: Progress,
 ) -> list[FigureResult]:
-    """Judge every figure beside the others of the folder, draw it, and write everything but the records.
+    """Judge every figure together with the others of the folder, draw it, and write all but the records.
 
-    Earlier figures of the folder whose bands are others now are drawn anew, so that bands do not depend on
-    the order in which figures are replayed.
+    Earlier figures of the folder whose bands have changed are redrawn, so that bands do not depend on the
+    order in which figures are replayed.
     """
-    together = {one.name: one for one in (*earlier, *results)}
+    together = {result.name: result for result in (*earlier, *results)}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
         claims = judge_beside(figure, result, together.values(), options)
@@ -121,53 +121,55 @@ def _publish(
         write_result(judged[-1], options.out)
     names = {figure.name for figure in chosen}
     drawn_anew = [
-        one.model_copy(update={"bands": bands})
-        for one in earlier
-        if one.name not in names and (bands := bands_beside(one, together.values())) != one.bands
+        result.model_copy(update={"bands": bands})
+        for result in earlier
+        if result.name not in names and (bands := bands_beside(result, together.values())) != result.bands
     ]
-    for one in drawn_anew:
-        write_result(one, options.out)
+    for result in drawn_anew:
+        write_result(result, options.out)
     _draw([*judged, *drawn_anew], options, progress)
     return judged
 
 
 def bands_beside(result: FigureResult, together: Iterable[FigureResult]) -> list[Band]:
-    """The bands that a result of the folder predicts of this one, and those that it predicts of others.
+    """Return the bands that results of the folder predict for this one, and those it predicts for others.
 
-    Bands are what the same version of the program predicts in virtual time, of such replays alone.
+    Bands come from, and apply to, replays in virtual time by the same version of the program only.
     """
     of_others = [band for band in result.bands if band.figure != result.name]
     if result.mode != "virtual":
         return of_others
     return of_others + [
         band
-        for one in together
-        if one.name != result.name
-        and (one.mode, one.provenance.commit) == (result.mode, result.provenance.commit)
-        for band in one.bands
+        for other in together
+        if other.name != result.name
+        and (other.mode, other.provenance.commit) == (result.mode, result.provenance.commit)
+        for band in other.bands
         if band.figure == result.name
     ]
 
 
 def promised(result: FigureResult) -> list[GuaranteeResult]:
-    """The guarantees; where Open vSwitch forwards, none is promised."""
+    """Return the guarantees of a result; where Open vSwitch forwarded frames, none of them is promised."""
     if not result.switched_by_open_vswitch:
         return result.guarantees
-    return [one.model_copy(update={"verdict": "not promised"}) for one in result.guarantees]
+    return [guarantee.model_copy(update={"verdict": "not promised"}) for guarantee in result.guarantees]
 
 
 def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[ClaimResult]:
-    """The claims as judged; where Open vSwitch forwarded, that is why one does not hold."""
+    """Return the claims; where Open vSwitch forwarded frames, give that as the reason for those that fail."""
     if not result.switched_by_open_vswitch:
         return list(claims)
     return [
-        one.model_copy(update={"because": _COARSE.format(one.because).strip()}) if one.holds is False else one
-        for one in claims
+        claim.model_copy(update={"because": _COARSE.format(claim.because).strip()})
+        if claim.holds is False
+        else claim
+        for claim in claims
     ]
 
 
 def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:
-    """The pictures, several at a time, and the report with them."""
+    """Draw and write the pictures, several at a time, then write the report with them."""
     drawn: dict[str, pictures.Drawn] = {}
     for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
         figure = results[place].name

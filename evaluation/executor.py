@@ -1,6 +1,6 @@
-"""Where independent tasks are computed: processes of this machine, or the workers of a Dask cluster.
+"""Compute independent tasks in processes of this machine or on the workers of a Dask cluster.
 
-A task's result depends on the task alone, so where it is computed, and in which order, changes no byte.
+A task's result depends on the task alone, so place and order of the computation change no byte of it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from loko.document import InputError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 MOST_IN_VAIN: Final = 3
-"""So often processes are killed, or a cluster is lost, one time after the other before any task is done."""
+"""Give up once the pool was lost this many times in a row without any task having been finished."""
 _AHEAD: Final = 4
-"""Tasks that each process of this machine has been given."""
+"""Tasks submitted ahead for each process of this machine."""
 _AHEAD_ON_A_CLUSTER: Final = 1_000
-"""Tasks that all workers of a cluster have been given together."""
+"""Tasks submitted ahead for all workers of a cluster together."""
 _ANSWER_TIMEOUT: Final = "10s"
 
 
 class Executor(StrEnum):
-    """What computes the tasks."""
+    """Kinds of executors."""
 
     PROCESSES = "processes"
     DASK = "dask"
@@ -42,22 +42,22 @@ class Executor(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """Where tasks are computed, as somebody has chosen."""
+    """The choice of where tasks are computed."""
 
     jobs: int = 1
-    """Processes of this machine."""
+    """Number of processes on this machine."""
     executor: Executor = Executor.PROCESSES
     scheduler: str | None = None
-    """Address of the Dask cluster, if that is the executor."""
+    """Address of the Dask scheduler, if that is the executor."""
 
     def each_done(
         self, function: Callable[[Task], Result], tasks: Iterable[Task]
     ) -> Generator[tuple[int, Result]]:
-        """As `each_done`, there."""
+        """Call `each_done` with this choice."""
         return each_done(function, tasks, executor=self.executor, scheduler=self.scheduler, jobs=self.jobs)
 
     def refuse_contradiction(self) -> None:
-        """Raise `InputError` for a scheduler of which nothing is asked."""
+        """Raise `InputError` if a scheduler is named but the executor does not use it."""
         if self.executor is Executor.PROCESSES and self.scheduler is not None:
             raise InputError("--scheduler: for --executor dask only; leave it out")
 
@@ -65,7 +65,7 @@ class Workers:
 def prepare(*modules: str) -> None:
     """Start the server that forks this machine's processes, if it does not run yet.
 
-    It imports the modules, and what this program began with, while this process goes on.
+    The server imports these modules and the main module in the background, while this process goes on.
     """
     get_context("forkserver").set_forkserver_preload(["__main__", *modules])
     forkserver.ensure_running()
@@ -79,13 +79,13 @@ def each_done(
     scheduler: str | None = None,
     jobs: int = 1,
 ) -> Generator[tuple[int, Result]]:
-    """Apply a function of a module to each task; gives (place of the task, result) as they are done.
+    """Apply a module-level function to each task; yield (index of the task, result) as tasks finish.
 
-    `jobs` processes of this machine, or the Dask cluster at `scheduler` (``tcp://HOST:PORT``), whose workers
-    need the same version of this project. Tasks are drawn as they are needed, so they may be without end:
-    whoever closes the generator ends it. What was being computed is computed again if its process is killed,
-    or if the connection with the cluster is lost. Raises `InputError` if there is no such cluster, or if that
-    happens again and again.
+    Computes in `jobs` processes of this machine, or on the Dask cluster at `scheduler` (``tcp://HOST:PORT``),
+    whose workers need the same version of this project. Tasks are taken lazily, so `tasks` may be infinite;
+    close the generator to stop. If a process is killed, or the connection to the cluster is lost, unfinished
+    tasks are computed again. Raises `InputError` if there is no such cluster, or if that happens
+    `MOST_IN_VAIN` times in a row without progress.
     """
     if executor is Executor.DASK:
         yield from _by_dask(function, tasks, scheduler)
@@ -96,13 +96,13 @@ def each_done(
 
 
 class _Pool(Protocol):
-    """What computes tasks. When it is lost, all that it was given is lost with it."""
+    """Computes tasks. If a pool is lost, so are all tasks that were submitted to it and have not finished."""
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Any:
-        """Have a task computed; gives its future."""
+        """Submit a task and return its future."""
 
     def completed(self) -> Iterable[Any]:
-        """The futures as they are done, also of what is submitted meanwhile, until none is left."""
+        """Yield futures as they finish, including those submitted meanwhile, until none is left."""
 
 
 def _in_pools(
@@ -114,9 +114,9 @@ def _in_pools(
     losses: tuple[type[Exception], ...],
     lost: str,
 ) -> Generator[tuple[int, Result]]:
-    """As `each_done`: `ahead` tasks are given to a pool, and what is left of one that is lost to the next.
+    """Do the work of `each_done`: keep `ahead` tasks in a pool; if it is lost, go on with a new one.
 
-    The errors `losses` tell that it is. `lost` is said if that happens again and again.
+    The exceptions `losses` mean that a pool was lost. `lost` is the message if that keeps happening.
     """
     coming = enumerate(tasks)
     left = dict(islice(coming, ahead))
@@ -126,7 +126,7 @@ def _in_pools(
             try:
                 places = {pool.submit(function, task): place for place, task in left.items()}
                 for future in pool.completed():
-                    # Once its result is here, nobody need keep it.
+                    # Drop our reference, so that the future can be freed once its result is here.
                     place = places.pop(future)
                     result = future.result()
                     del left[place]
@@ -142,7 +142,7 @@ def _in_pools(
 
 
 class _Processes:
-    """Of this machine."""
+    """A pool of processes on this machine."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
@@ -151,7 +151,7 @@ class _Processes:
     @classmethod
     @contextmanager
     def opened(cls, jobs: int) -> Iterator[Self]:
-        """So many of them."""
+        """Open a pool of `jobs` processes; shut it down at the end."""
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
         try:
             yield cls(pool)
@@ -159,13 +159,13 @@ class _Processes:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
-        """As `_Pool.submit`."""
+        """See `_Pool.submit`."""
         future = self._pool.submit(function, task)
         self._waiting.add(future)
         return future
 
     def completed(self) -> Iterator[Future[Any]]:
-        """As `_Pool.completed`."""
+        """See `_Pool.completed`."""
         while self._waiting:
             done, self._waiting = wait(self._waiting, return_when=FIRST_COMPLETED)
             yield from done
@@ -174,23 +174,23 @@ class _Processes:
 def _by_processes(
     function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
 ) -> Generator[tuple[int, Result]]:
-    # Not forked from here: the progress bar has a thread.
+    # Not forked from this process: it has a thread, that of the progress bar.
     prepare(function.__module__)
     yield from _in_pools(
         function,
         tasks,
         ahead=_AHEAD * jobs,
         opened=partial(_Processes.opened, jobs),
-        losses=(BrokenProcessPool,),  # the others of the pool go with the one that was killed
+        losses=(BrokenProcessPool,),  # if one process is killed, the whole pool is broken
         lost=f"--jobs {jobs}: processes were killed {MOST_IN_VAIN} times before any had finished, perhaps"
         " for lack of memory; choose fewer",
     )
 
 
 def _serve() -> None:
-    """Begin a worker. Ctrl-C reaches every process of the terminal: the one that was started ends the others.
+    """Initialise a worker: ignore Ctrl-C, which reaches all processes; the parent handles it.
 
-    A worker whose starter was killed would wait for its next task for ever.
+    A thread ends the worker with its parent; else it would wait for its next task forever.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     starter = parent_process()
@@ -204,7 +204,7 @@ def _end_with(starter: Any) -> None:
 
 
 class _Cluster:
-    """The workers of a Dask scheduler, which forgets what a client has given it when that is gone."""
+    """The workers of a Dask scheduler. The scheduler drops a client's tasks when the client is gone."""
 
     def __init__(self, distributed: Any, client: Any) -> None:
         self._client = client
@@ -213,7 +213,7 @@ class _Cluster:
     @classmethod
     @contextmanager
     def opened(cls, distributed: Any, scheduler: str) -> Iterator[Self]:
-        """A session with it. Raises `InputError` if nobody answers."""
+        """Open a session with the scheduler. Raises `InputError` if none answers at that address."""
         try:
             client = distributed.Client(scheduler, timeout=_ANSWER_TIMEOUT)
         except (OSError, ValueError) as error:
@@ -221,18 +221,18 @@ class _Cluster:
         try:
             yield cls(distributed, client)
         finally:
-            with suppress(Exception):  # one that was lost may fail at a connection that it has begun anew
+            with suppress(Exception):  # a lost session may fail to close while it tries to reconnect
                 client.close()
-            client.status = "closed"  # else it would try again when it is forgotten
+            client.status = "closed"  # else it would try to close again when it is garbage-collected
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Any:
-        """As `_Pool.submit`."""
+        """See `_Pool.submit`."""
         future = self._client.submit(function, task, pure=False)
         self._completed.add(future)
         return future
 
     def completed(self) -> Iterable[Any]:
-        """As `_Pool.completed`."""
+        """See `_Pool.completed`."""
         completed: Iterable[Any] = self._completed
         return completed
 
@@ -243,7 +243,7 @@ def _by_dask(
     if scheduler is None:
         raise InputError("--executor dask: needs --scheduler ADDRESS, such as tcp://10.0.0.1:8786")
     try:
-        # Only who computes on a cluster needs it. It has no types.
+        # Imported here because only runs on a cluster need it; Any because it has no type hints.
         distributed: Any = import_module("distributed")
     except ImportError:
         raise InputError(

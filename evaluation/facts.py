@@ -1,4 +1,4 @@
-"""What the papers print, as data with the place where it stands: `labs/papers/PAPER.yml`."""
+"""What the papers state, as data with its place in the paper: `labs/papers/PAPER.yml`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loko.document import LABS, InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One thing that a paper states."""
+    """One statement of a paper."""
 
     reference: str
     """``ID``, ``EXPERIMENT/OUTCOME`` or ``TABLE/ROW/COLUMN``."""
@@ -26,18 +26,18 @@ class Fact:
     value: Any = None
     unit: str = ""
     recomputed: bool = False
-    """Computed from what the paper prints, not printed itself."""
+    """Whether the value is computed from what the paper prints rather than printed itself."""
 
     @property
     def number(self) -> float:
-        """The value, if it is a number. Raises `InputError` otherwise."""
+        """The value as a number. Raises `InputError` if it is not numeric."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise InputError(f"fact {self.reference}: has no numeric value; choose a check without a number")
         return float(self.value)
 
 
 def papers() -> tuple[str, ...]:
-    """The papers that there are facts of: `labs/papers/PAPER.yml`."""
+    """Return the names of all papers that have a file of facts, `labs/papers/PAPER.yml`."""
     return tuple(sorted(path.stem for path in (LABS / "papers").glob("*.yml")))
 
 
@@ -46,22 +46,22 @@ _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 @cache
 def facts(paper: str) -> Mapping[str, Fact]:
-    """All facts of a paper by reference. Raises `InputError` if there is no such paper."""
+    """Return all facts of a paper by reference. Raises `InputError` if there is no such paper."""
     path = LABS / "papers" / f"{paper}.yml"
     document = _document(paper)
-    found: dict[str, Fact] = {}
+    facts: dict[str, Fact] = {}
     try:
         for fact in _walk(document):
-            if fact.reference in found:
+            if fact.reference in facts:
                 raise InputError(f"{path}: {fact.reference} is there twice; rename one")
-            found[fact.reference] = fact
+            facts[fact.reference] = fact
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a document of facts: {error}") from None
-    return found
+    return facts
 
 
 def order(paper: str) -> tuple[str, ...]:
-    """The figures of a paper in the order in which it has them; none if its document does not tell."""
+    """Return a paper's figures in the order of the paper; empty if its document does not state it."""
     return tuple(_document(paper).get("order", ()))
 
 
@@ -69,7 +69,7 @@ def order(paper: str) -> tuple[str, ...]:
 def _document(paper: str) -> Mapping[str, Any]:
     path = LABS / "papers" / f"{paper}.yml"
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe one
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe loader
     except (OSError, yaml.YAMLError) as error:
         raise InputError(f"paper '{paper}': {path} cannot be read: {error}") from None
     if not isinstance(document, dict):
@@ -78,7 +78,7 @@ def _document(paper: str) -> Mapping[str, Any]:
 
 
 def fact(paper: str, reference: str) -> Fact:
-    """The fact with this reference. Raises `InputError` if the paper's document has none."""
+    """Return the fact with this reference. Raises `InputError` if the paper has none."""
     known = facts(paper)
     if reference not in known:
         raise InputError(f"{LABS / 'papers' / f'{paper}.yml'}: there is no fact '{reference}'")

@@ -1,4 +1,4 @@
-"""What every figure and table of a paper has, of whatever kind: its document, its claims, its notes."""
+"""What all kinds of figures and tables have in common: document, claims and notes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from loko.lab import Lab, load_lab
 Mode = Literal["virtual", "live", "hardware"]
 FixedScheme = Literal["full-rate", "fifth-rate"]
 AllocationName = Annotated[str, AfterValidator(allocation_name)]
-"""Any allocation of Loko's; `optimised` is for the mix of the figure's lab."""
+"""Name of one of Loko's allocations; `optimised` is optimised for the traffic mix of the figure's lab."""
 
 Answer = tuple[str, bool]
-"""What was found here, in the words of the claim, and whether the claim holds."""
+"""What the replay found, in the terms of the claim, and whether the claim holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotTestable:
-    """What this run found cannot tell whether the claim holds."""
+    """The judgement that a replay cannot tell whether the claim holds."""
 
     why: str
-    """In the words of a sentence after "not testable here:"."""
+    """The reason, phrased to follow "not testable here:"."""
     here: str = "not measured"
 
 
@@ -41,18 +41,18 @@ NOTHING_MEASURED: Answer = ("not measured", False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a claim can be judged by: what the paper states, and what a replay found, whatever its kind."""
+    """Everything that a claim may be judged by: the paper's statement and the results of a replay."""
 
     fact: Fact
     series: Sequence[Series] = ()
     table: TableResult | None = None
     findings: Mapping[str, float] = field(default_factory=dict)
     planned: Sequence[float] = ()
-    """Every x of the figure's document; a claim about all of them needs all of them."""
+    """Every x of the figure's document; a claim about all x can be confirmed only if all were replayed."""
     others: Mapping[str, Sequence[Series]] = field(default_factory=dict)
-    """Packets of the other figures of the same folder that were replayed on the same scale, by full name."""
+    """Series of the folder's other figures that were replayed on the same scale, by full name."""
     shorter: str = ""
-    """In what the replay is smaller than the paper's; empty at the paper's scale."""
+    """How the replay is smaller than the paper's, as text; empty at the paper's scale."""
 
 
 class Check(Strict):
@@ -65,62 +65,62 @@ class Check(Strict):
 
     @property
     def denied_by_one_case(self) -> bool:
-        """Whether a single case denies the claim, so that a replay of any length may deny it.
+        """Whether a single counterexample denies the claim, so that a replay of any length may deny it.
 
-        Other claims need what is rare, or all there is: only a replay at the paper's scale denies them.
+        Other claims depend on rare events or on all the data: only a replay at the paper's scale denies them.
         """
         return False
 
     @abstractmethod
     def tolerance(self, fact: Fact) -> str:
-        """When the claim holds, in words; `fact` is the claim's."""
+        """Return in words when a claim on this fact holds."""
 
     @abstractmethod
     def find(self, evidence: Evidence) -> Judgement:
-        """Judge."""
+        """Judge the claim by this evidence."""
 
     def printed(self, _fact: Fact, _paper: str) -> Printed | None:
-        """What a picture can mark of a claim with this check: by its fact, and what the paper says."""
+        """Return what a picture can mark for a claim with this fact and paper's wording; None if nothing."""
         return None
 
 
 class NumberCheck(Check):
-    """A check against the number of the claim's fact."""
+    """A check that compares with the number of the claim's fact."""
 
     @property
     def needs_number(self) -> bool:
-        """As `Check.needs_number`."""
+        """See `Check.needs_number`."""
         return True
 
 
 class Claim(Strict):
-    """What the paper states about the figure, and how to check it here. Subclasses say by which checks."""
+    """A statement of the paper about the figure, and how to check it. Subclasses define which checks."""
 
     claim: str
     fact: str
-    """Reference into the paper's facts; they say what is printed and where."""
+    """Reference to the fact that says what the paper prints and where."""
     paper: str
-    """What the paper says, in the same terms as what is found here."""
+    """What the paper says, phrased so that it compares with what the replay finds."""
     check: Check
     if_not: str = ""
-    """Why it may fail to hold here, for the report."""
+    """For the report: why the claim may fail here."""
     kind: ClaimKind | None = None
-    """Default: by the role of its fact (`evaluation.claims.kind_of`). It may only be lowered."""
+    """Default: by the role of its fact (`evaluation.claims.kind_of`). A document may only lower it."""
     kind_because: str = ""
-    """Why it is of this kind, for the report: such as where the number went."""
+    """For the report: why the claim is of this kind, such as what the number was used for."""
     full_scale: bool = False
-    """It is about all of the paper's cases: a smaller replay can neither confirm nor deny it."""
+    """Whether the claim is about all of the paper's cases, so that a smaller replay cannot confirm it."""
 
 
 class Note(Strict):
-    """Where the paper leaves something open or contradicts itself, and what is done about it."""
+    """A point that the paper leaves open or contradicts itself on, and how this project deals with it."""
 
     fact: str
     text: str
 
 
 class Figure(Strict):
-    """What every figure and table has. A subclass is the document of one kind (`evaluation.kinds`)."""
+    """The document of a figure or table. Each kind has a subclass (`evaluation.kinds`)."""
 
     kind: str
     figure: str = Field(pattern=r"^[a-z0-9]+$")
@@ -128,13 +128,13 @@ class Figure(Strict):
     title: str
     modes: list[Mode] = Field(min_length=1)
     as_printed: bool = False
-    """Whether promises are made as in the paper: one clock for all, cables that take no time, and nothing
-    reserved for what boards do by themselves, unless the figure names what is. Else they allow for what the
-    profile's `tolerance` says (docs/model.md, section 14)."""
+    """Whether guarantees are computed as in the paper: one clock for all, cables without delay, and nothing
+    reserved for what boards do by themselves, unless the figure says otherwise. If false, guarantees allow
+    for the profile's `tolerance` (docs/model.md, section 14)."""
     ours: bool = False
-    """The paper has no such figure: none of its claims is the paper's."""
+    """Whether the figure is this project's own: none of its claims is the paper's."""
     by_name_only: bool = False
-    """Whether it is replayed only if it is named: a study of its own, which takes long."""
+    """Whether the figure is replayed only if it is named: a long study of its own."""
     notes: list[Note] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 
@@ -150,20 +150,20 @@ class Figure(Strict):
 
     @property
     def planned(self) -> Sequence[float]:
-        """Every x at which the figure has points, if it has such."""
+        """Every x at which the figure has points; empty for figures without points."""
         return ()
 
     def printed(self) -> list[Printed]:
-        """What the paper prints of it that its picture marks, by the facts of its claims."""
+        """Return the paper's values, taken from the facts of the claims, that the figure's picture marks."""
         return []
 
     def shorter(self, options: Options) -> str:
-        """In what a replay under these options is smaller than the paper's; empty if in nothing."""
+        """Return in words how a replay under these options is smaller than the paper's; empty if not."""
         return "--quick replays a part of it only" if options.quick else ""
 
 
 class LabFigure(Figure):
-    """A figure of a lab that carries frames of one length and has so many entries in each table."""
+    """A figure of a lab with frames of one length and the same number of entries in every flow table."""
 
     lab: str
     frame_bytes: int = Field(ge=64, le=1518)
@@ -171,11 +171,11 @@ class LabFigure(Figure):
 
 
 def lab_of(figure: LabFigure) -> Lab:
-    """The figure's lab, as printed if the figure is. Raises `InputError`."""
+    """Load the figure's lab, as the paper prints it if the figure is `as_printed`. Raises `InputError`."""
     lab = load_lab(figure.lab)
     return lab.as_printed() if figure.as_printed else lab
 
 
 def notes_of(figure: Figure) -> list[NoteResult]:
-    """The notes of the document with the places in the paper."""
+    """Return the notes of the figure's document with the places in the paper that they refer to."""
     return [NoteResult(where=fact(figure.paper, note.fact).where, text=note.text) for note in figure.notes]

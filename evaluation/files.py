@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all."""
+"""Write files atomically, and lock folders of results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loko.document import InputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; it becomes `path` at the end of a ``with`` that did not fail."""
+    """Yield a temporary path to write to, which replaces `path` if the ``with`` block succeeds."""
     part = path.with_name(f".{path.name}.part")
     try:
         yield part
@@ -23,7 +23,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader or a crash never meets half of it. Raises `InputError`."""
+    """Write a file in one step: neither a reader nor a crash ever sees half of it. Raises `InputError`."""
     try:
         with replacing(path) as part:
             part.write_bytes(data)
@@ -32,7 +32,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def output_directory(path: Path) -> Path:
-    """Make a directory for results and see that it takes files. Raises `InputError`."""
+    """Create a directory for results and check that it is writable. Raises `InputError` if it is not."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / ".writable"
@@ -47,9 +47,9 @@ def output_directory(path: Path) -> Path:
 
 @contextmanager
 def alone_in(path: Path) -> Iterator[None]:
-    """Keep other replays out of a folder of results meanwhile. Raises `InputError`.
+    """Lock a folder of results against other replays. Raises `InputError` if another one holds the lock.
 
-    The kernel gives the folder free when the process ends, however it ends.
+    The kernel releases the lock when the process ends, however it ends.
     """
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

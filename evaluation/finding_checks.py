@@ -1,7 +1,7 @@
-"""Checks of claims on the named numbers of a figure (`FigureResult.findings`), for every kind that has any.
+"""Checks of claims on a figure's named numbers (`FigureResult.findings`), for every kind of figure with any.
 
-What a number is compared with is the check's own `value` or, without one, the number of the claim's fact. The
-names of findings end with their units, such as ``p_fx_us``, by which they are written in reports.
+A finding is compared with the check's `value` or, by default, with the number of the claim's fact. The name
+of a finding ends with its unit, such as ``p_fx_us``; reports print that unit.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _UNITS: Final = {
 
 
 def number_with_unit(name: str, value: float, digits: int = 4) -> str:
-    """A finding as text, with the unit that its name ends with, if any."""
+    """Format a finding with `digits` significant digits and the unit that its name ends with, if any."""
     return with_unit(name, f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}")
 
 
 def with_unit(name: str, number: str) -> str:
-    """A number that is written already, with the unit that the finding's name ends with, if any."""
+    """Append to a formatted number the unit that the finding's name ends with, if any."""
     return f"{number} {_UNITS.get(name.rpartition('_')[2], '')}".rstrip()
 
 
@@ -51,35 +51,35 @@ class _OfOne(Check):
 
     finding: str
     value: float | None = None
-    """What it is compared with. Default: the fact's number."""
+    """The number to compare with. Default: the fact's number."""
 
     @property
     def needs_number(self) -> bool:
-        """As `Check.needs_number`."""
+        """See `Check.needs_number`."""
         return self.value is None
 
     def expected(self, fact: Fact) -> float:
-        """What the finding is compared with."""
+        """Return the number to compare the finding with."""
         return fact.number if self.value is None else self.value
 
     def expected_with_unit(self, fact: Fact) -> str:
-        """The same in words."""
+        """Return the number to compare with as text, with its unit."""
         return number_with_unit(self.finding, self.expected(fact))
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         here = evidence.findings.get(self.finding)
         if here is None:
             return _missing(self.finding)
         return number_with_unit(self.finding, here), self.holds(here, self.expected(evidence.fact))
 
     def holds(self, here: float, expected: float) -> bool:
-        """Whether the number found here agrees with what is expected."""
+        """Return whether the number found satisfies the check."""
         raise NotImplementedError
 
 
 class Near(_OfOne):
-    """Within so many per cent, or within so much, of the number."""
+    """The finding is within a relative or an absolute distance of the number."""
 
     kind: Literal["near"]
     within_percent: float | None = Field(default=None, ge=0)
@@ -92,7 +92,7 @@ class Near(_OfOne):
         return self
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         if self.within == 0:
             return f"exactly {self.expected_with_unit(fact)}"
         if self.within is None:
@@ -104,90 +104,90 @@ class Near(_OfOne):
         return f"within {margin} of {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
-        """As `_OfOne.holds`."""
+        """See `_OfOne.holds`."""
         if self.within is not None:
             return abs(here - expected) <= self.within
         return abs(here - expected) <= abs(expected) * (self.within_percent or 0.0) / 100
 
 
 class AtMost(_OfOne):
-    """Not above the number."""
+    """The finding is not above the number."""
 
     kind: Literal["at_most"]
 
     @property
     def denied_by_one_case(self) -> bool:
-        """As `Check.denied_by_one_case`: more of the same can only raise what is largest, or counted."""
+        """See `Check.denied_by_one_case`. More data can only raise a maximum or a count."""
         return True
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"at most {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
-        """As `_OfOne.holds`."""
+        """See `_OfOne.holds`."""
         return here <= expected
 
 
 class AtLeast(_OfOne):
-    """Not below the number."""
+    """The finding is not below the number."""
 
     kind: Literal["at_least"]
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"at least {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
-        """As `_OfOne.holds`."""
+        """See `_OfOne.holds`."""
         return here >= expected
 
 
 class Below(_OfOne):
-    """Less than the number."""
+    """The finding is below the number."""
 
     kind: Literal["below"]
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"below {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
-        """As `_OfOne.holds`."""
+        """See `_OfOne.holds`."""
         return here < expected
 
 
 class Above(_OfOne):
-    """More than the number."""
+    """The finding is above the number."""
 
     kind: Literal["above"]
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"above {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
-        """As `_OfOne.holds`."""
+        """See `_OfOne.holds`."""
         return here > expected
 
 
 class RoundsTo(_OfOne):
-    """Rounds to the number, which is printed with so many decimals."""
+    """The finding rounds to the number, which is printed with this many decimals."""
 
     kind: Literal["rounds"]
     decimals: int = Field(ge=0)
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"rounds to {with_unit(self.finding, f'{self.expected(fact):.{self.decimals}f}')}"
 
     def holds(self, here: float, expected: float) -> bool:
-        """As `_OfOne.holds`."""
+        """See `_OfOne.holds`."""
         return abs(here - expected) <= 0.5 * 10.0**-self.decimals
 
 
 class Between(Check):
-    """Between two numbers, both included."""
+    """The finding lies between two numbers, both included."""
 
     kind: Literal["between"]
     finding: str
@@ -201,11 +201,11 @@ class Between(Check):
         return self
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"from {self.low:g} to {number_with_unit(self.finding, self.high)}"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         here = evidence.findings.get(self.finding)
         if here is None:
             return _missing(self.finding)
@@ -218,7 +218,7 @@ class _OfSeveral(Check):
     findings: list[str] = Field(min_length=2)
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`. Some of them can deny the claim, only all of them can confirm it."""
+        """See `Check.find`. Some of the findings may deny the claim; only all of them together confirm it."""
         there = [name for name in self.findings if name in evidence.findings]
         missing = _missing(*(name for name in self.findings if name not in evidence.findings))
         if len(there) < 2 or self.findings[0] not in there:
@@ -229,7 +229,7 @@ class _OfSeveral(Check):
         return here, holds
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
-        """Judge the findings that are there, in the check's order."""
+        """Judge the findings that the replay has, in the order of the check."""
         raise NotImplementedError
 
 
@@ -239,13 +239,13 @@ class Rising(_OfSeveral):
     kind: Literal["rising"]
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return "each above the one before"
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
-        """As `_OfSeveral.compare`."""
+        """See `_OfSeveral.compare`."""
         low, high = _texts(names, values, 0, -1)
-        broken = [names[place + 1] for place, (one, two) in enumerate(pairwise(values)) if one >= two]
+        broken = [names[place + 1] for place, (before, two) in enumerate(pairwise(values)) if before >= two]
         if broken:
             return f"{low} to {high}, not at {', '.join(broken)}", False
         return f"{low} to {high}", True
@@ -257,11 +257,11 @@ class Smallest(_OfSeveral):
     kind: Literal["smallest"]
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return "the first below all others"
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
-        """As `_OfSeveral.compare`."""
+        """See `_OfSeveral.compare`."""
         least = min(range(1, len(values)), key=values.__getitem__)
         first, second = _texts(names, values, 0, least)
         return f"{first}, next {second}", values[0] < values[least]
@@ -273,11 +273,11 @@ class Largest(_OfSeveral):
     kind: Literal["largest"]
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return "the first above all others"
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
-        """As `_OfSeveral.compare`."""
+        """See `_OfSeveral.compare`."""
         most = max(range(1, len(values)), key=values.__getitem__)
         first, second = _texts(names, values, 0, most)
         return f"{first}, next {second}", values[0] > values[most]
@@ -288,7 +288,7 @@ def _texts(names: Sequence[str], values: Sequence[float], *places: int) -> list[
 
 
 class Ratio(Check):
-    """One finding over another one is at least, or at most, so much."""
+    """The ratio of one finding to another is within bounds."""
 
     kind: Literal["ratio"]
     finding: str
@@ -303,7 +303,7 @@ class Ratio(Check):
         return self
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         if self.at_least is not None and self.at_most is not None:
             return f"{self.at_least:g} to {self.at_most:g} times"
         return (
@@ -313,7 +313,7 @@ class Ratio(Check):
         )
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         here, base = evidence.findings.get(self.finding), evidence.findings.get(self.over)
         if here is None or base is None:
             return _missing(*(name for name in (self.finding, self.over) if name not in evidence.findings))
@@ -339,6 +339,6 @@ class FindingClaim(Claim):
 
 
 class FindingFigure(Figure):
-    """A figure that is judged by its findings: the document's base for every kind of this sort."""
+    """Base of the documents of all figures that are judged by their findings."""
 
     claims: Sequence[FindingClaim] = Field(min_length=1)

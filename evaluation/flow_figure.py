@@ -1,4 +1,4 @@
-"""What the documents of figures have in common whose flows are replayed in runs."""
+"""Common parts of the documents of figures that replay flows in runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loko.document import InputError, Strict
 
 
 class FlowEnds(Strict):
-    """A flow of the experiment. `share` 1 gets r_1 and b_1 of equation 8, share 2 gets r_2 and b_2."""
+    """A flow of the experiment. Share 1 has rate r_1 and burst b_1 of equation 8, share 2 has r_2 and b_2."""
 
     source: str
     destination: str
@@ -23,19 +23,19 @@ class FlowEnds(Strict):
 
     @property
     def label(self) -> str:
-        """The direction, as the figures name it."""
+        """The flow's direction, ``SOURCE->DESTINATION``."""
         return f"{self.source}->{self.destination}"
 
 
 class Quick(Strict):
-    """The small run of ``--quick``."""
+    """The scale of a replay with ``--quick``."""
 
     runs: int = Field(ge=1)
     seconds: float = Field(gt=0)
 
 
 class SendingFigure(LabFigure):
-    """A figure of what became of packets in runs of some seconds, sent as `evaluation.senders` says."""
+    """A figure of what became of packets in timed runs; `evaluation.senders` describes how they are sent."""
 
     runs: int = Field(ge=1)
     seconds: float = Field(gt=0)
@@ -43,11 +43,11 @@ class SendingFigure(LabFigure):
     senders: SenderSettings = SenderSettings()
 
     def scale(self, options: Options) -> tuple[int, float]:
-        """Runs and their seconds under these options."""
+        """Return the number of runs and the seconds of each under these options."""
         return options.scale(self.quick if options.quick else self)
 
     def shorter(self, options: Options) -> str:
-        """As `Figure.shorter`."""
+        """See `Figure.shorter`."""
         runs, seconds = self.scale(options)
         if runs * seconds < self.runs * self.seconds:
             return f"this replay has {runs_of(runs, seconds)}, the paper's {runs_of(self.runs, self.seconds)}"
@@ -55,7 +55,7 @@ class SendingFigure(LabFigure):
 
 
 class FlowFigure(SendingFigure):
-    """A figure of what became of flows' packets in runs of some seconds."""
+    """A figure of what became of the packets of given flows in timed runs."""
 
     flows: list[FlowEnds] = Field(min_length=1)
     observed: list[str] = Field(min_length=1)
@@ -71,13 +71,13 @@ class FlowFigure(SendingFigure):
 
 
 def refuse_unless_followed(figures: Sequence[Figure], choice: SenderChoice, *, real_time: bool) -> None:
-    """Raise `InputError` if one of the figures cannot send as was chosen: nothing chosen is ignored."""
+    """Raise `InputError` if a figure cannot honour the chosen sender options: none is silently ignored."""
     if not choice.chosen:
         return
     options = ", ".join(map(option_of, choice.chosen))
     for figure in figures:
         if not isinstance(figure, SendingFigure):
-            others = " ".join(one.figure for one in figures if isinstance(one, SendingFigure))
+            others = " ".join(figure.figure for figure in figures if isinstance(figure, SendingFigure))
             raise InputError(
                 f"{options}: {figure.name} does not send by this description; leave it out"
                 + (f" and name those that do: {others}" if others else "")

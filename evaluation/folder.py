@@ -1,7 +1,7 @@
-"""A folder of results: where each file of a figure lies.
+"""The layout of a folder of results: the path of each file of a figure.
 
-Figures of several papers may have the same ID, so each is known by its full name ``PAPER/FIGURE``. Loko's
-files lie at the root of the folder, those of another paper in a folder of its name.
+Figures of different papers may have the same ID, so each is known by its full name ``PAPER/FIGURE``. The
+files of Loko's figures lie at the root of the folder, those of another paper's in a subfolder of its name.
 """
 
 from __future__ import annotations
@@ -10,54 +10,54 @@ from pathlib import Path
 from typing import Final
 
 LOKO: Final = "loko"
-"""The paper that a bare ID means."""
+"""The paper of a figure that is named by its ID alone."""
 
 SUFFIXES: Final = (".json", ".parquet", ".svg", ".png")
-"""Of the files of a figure: result, records, pictures."""
+"""Suffixes of a figure's files: result, records, pictures."""
 
 POINTS: Final = ".points"
-"""Folder of the runs of figures whose points are not complete yet."""
+"""Subfolder for the runs of figures that are not complete yet."""
 
 
 def full_name(name: str) -> str:
-    """``PAPER/FIGURE`` of a name that may be a bare ID."""
+    """Return ``PAPER/FIGURE`` for a name that may be an ID alone."""
     return name if "/" in name else f"{LOKO}/{name}"
 
 
 def short_name(name: str) -> str:
-    """The full name without the paper if that is Loko: what the figure's files are called in their folder."""
+    """Return the name without the paper if that is Loko: the path of the figure's files without suffix."""
     return full_name(name).removeprefix(f"{LOKO}/")
 
 
 def figure_file(directory: Path, name: str, suffix: str) -> Path:
-    """A figure's file such as ``DIR/fig17a.json`` or ``DIR/PAPER/fig9a.json``; its folder is made."""
+    """Return a path such as ``DIR/fig17a.json`` or ``DIR/PAPER/fig9a.json``; create its parent folder."""
     path = directory / f"{short_name(name)}{suffix}"
     path.parent.mkdir(exist_ok=True)
     return path
 
 
 def files_of(directory: Path, name: str) -> list[Path]:
-    """What there is of a figure: its result, records and pictures."""
+    """Return a figure's existing files: result, records and pictures."""
     paths = (directory / f"{short_name(name)}{suffix}" for suffix in SUFFIXES)
     return [path for path in paths if path.is_file()]
 
 
 def run_file(directory: Path, name: str, x: float, run: int) -> Path:
-    """The records of one run of a point, until all of the figure are complete."""
+    """Return the path of one run's records, which are kept until all of the figure are complete."""
     return directory / POINTS / f"{_stem(name)}-{x:g}-{run}.parquet"
 
 
 def run_files(directory: Path, name: str) -> list[Path]:
-    """The records of all runs of a figure that are kept."""
+    """Return the paths of all kept runs of a figure."""
     return sorted((directory / POINTS).glob(f"{_stem(name)}-*.parquet"))
 
 
 def result_files(directory: Path, papers: tuple[str, ...]) -> list[Path]:
-    """Every figure's result in the folder: those at its root, and those of the other papers."""
+    """Return the result files of all figures: those at the root, then those of the other papers."""
     folders = [directory, *(directory / paper for paper in papers if paper != LOKO)]
     return [path for folder in folders for path in sorted(folder.glob("*.json"))]
 
 
 def _stem(name: str) -> str:
-    """In one folder for all papers; no name has a full stop."""
+    """Return a file name unique among all papers: the slash becomes a full stop, which no name contains."""
     return short_name(name).replace("/", ".")

@@ -1,4 +1,4 @@
-"""Verdicts on guarantees: each belongs to a named system."""
+"""Verdicts on the guarantees of named systems."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from evaluation.result import GuaranteeResult, PointResult, Verdict
 def guarantee(
     system: str, points: Mapping[str, Sequence[PointResult]], *, ours: bool, promised: bool = True
 ) -> GuaranteeResult:
-    """What became of a system's guarantee to its flows, at these points of each flow by its label.
+    """Judge a system's guarantee to its flows; `points` has the points of each flow by its label.
 
-    Not `promised`: the guarantee does not cover what was sent there, such as more than is admitted.
+    If not `promised`, the guarantee does not cover what was sent, such as more than was admitted.
     """
     every = [point for each in points.values() for point in each]
     return guarantee_of_packets(
@@ -38,7 +38,7 @@ def guarantee_of_packets(
     ours: bool,
     promised: bool = True,
 ) -> GuaranteeResult:
-    """The same of packets that are counted already."""
+    """Judge a system's guarantee by numbers of packets; see `guarantee`."""
     return GuaranteeResult(
         system=system,
         flows=flows,

@@ -1,7 +1,7 @@
 """Mode ``hardware``: a replay in real time in which at least one switch is a real board.
 
-Which of a lab's switches are real is said by its own file or, as real boards are of one machine and labs are
-of all, by a cabling (`loko.cabling`).
+The lab's file says which of its switches are real boards. As real boards belong to one machine, but labs are
+for all, a separate cabling file may say so instead (`loko.cabling`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ MODE = "hardware"
 def with_boards_at_hand(
     figures: Sequence[Figure], mode: str, cabling: Path | None, *, all_or_none: bool
 ) -> list[Figure]:
-    """The figures whose labs are as the mode wants them: with real boards, or without any.
+    """Return the figures that the mode can replay: with real boards in mode `MODE`, else without any.
 
-    Raises `InputError`, one line, for the first that cannot be. Unless `all_or_none`, those are left out, and
-    it is raised only if none is left; of those with real boards, which have one place at a time, the figures
-    of one lab are left.
+    With `all_or_none`, raises `InputError` for the first figure that it cannot. Otherwise leaves such
+    figures out, and raises only if none remains; real boards can be cabled for one lab at a time, so in mode
+    `MODE` only the figures of one lab remain.
     """
     if mode != MODE and cabling is not None:
         raise InputError(f"--cabling: names real boards, which are for --mode {MODE}; not for --mode {mode}")
     if cabling is not None:
-        load_cabling(cabling)  # what is wrong in itself is told before what does not fit a lab
+        load_cabling(cabling)  # report errors of the file itself before those that concern a lab
     fitting: list[Figure] = []
     refusals: list[InputError] = []
     for figure in figures:

@@ -1,4 +1,4 @@
-"""What every kind of figure is told when it is produced: the command line's choices, and whom to tell."""
+"""What every kind of figure gets to produce its results: the options chosen, and a progress display."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Choice = str | int | float | bool
 """The value of an option."""
 
 WITHOUT_INFLUENCE: Final = frozenset({"out", "jobs", "executor", "scheduler"})
-"""Options that change where and how fast a result is had, and nothing of it."""
+"""Options that affect where and how fast a result is computed, but not the result."""
 
 LIVE_ONLY: Final = frozenset({"backend", "builder", "framework", "framework_python", "cabling"})
-"""Options that are for real time; some name files or programs of the machine."""
+"""Options for real time only; some name files or programs of the machine."""
 
 OS_KEN: Final = "os-ken"
-"""The framework of the testbed's own environment."""
+"""The OpenFlow framework that is installed in the testbed's own environment."""
 
 
 class Builder(StrEnum):
@@ -35,20 +35,20 @@ class Builder(StrEnum):
 
 
 class Scale(Protocol):
-    """How much a figure replays, if nothing else is chosen."""
+    """How much a figure replays by default."""
 
     @property
     def runs(self) -> int:
-        """So many."""
+        """Number of runs."""
 
     @property
     def seconds(self) -> float:
-        """So long each."""
+        """Length of each run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line may change. None: as the experiment says, the paper's scale."""
+    """What the command line may change. None means: as the experiment says, at the paper's scale."""
 
     mode: str
     seed: int
@@ -58,29 +58,29 @@ class Options:
     points: Points = "all"
     quick: bool = False
     jobs: int = 1
-    """How much may run at a time in virtual time."""
+    """Number of parallel processes in virtual time."""
     senders: SenderChoice = AS_DESCRIBED
-    """What replaces the figures' descriptions of their senders."""
+    """Overrides of the figures' descriptions of their senders."""
     capacity_factor: float | None = None
     backend: Backend | None = None
     builder: Builder = Builder.MININET
     framework: str = OS_KEN
     """The OpenFlow framework of the controller in real time (`loko.controller.relay.FRAMEWORKS`)."""
     framework_python: str | None = None
-    """The interpreter that has it, if not this one."""
+    """The Python interpreter that has the framework, if not this one."""
     cabling: Path | None = None
     """The file that says which switches are real boards (mode ``hardware``)."""
     executor: Executor = Executor.PROCESSES
     """Where the tasks of virtual time are computed."""
     scheduler: str | None = None
-    """Address of the Dask cluster, if that is the executor."""
+    """Address of the Dask scheduler, if that is the executor."""
 
     def chosen(self) -> dict[str, Choice]:
-        """What the result depends on: mode and seed, and all that is not the default."""
+        """Return the options that the result depends on: mode, seed, and all that are not the default."""
         return {"mode": self.mode, "seed": self.seed, **_not_default(self)}
 
     def scale(self, default: Scale) -> tuple[int, float]:
-        """Runs, and the seconds of each: those that were chosen, otherwise the figure's."""
+        """Return the number of runs and the seconds of each: as chosen, else those of `default`."""
         return (
             default.runs if self.runs is None else self.runs,
             default.seconds if self.seconds is None else self.seconds,
@@ -88,7 +88,7 @@ class Options:
 
     @property
     def workers(self) -> Workers:
-        """What computes the tasks of virtual time."""
+        """Where the tasks of virtual time are computed."""
         return Workers(jobs=self.jobs, executor=self.executor, scheduler=self.scheduler)
 
     @property
@@ -97,47 +97,47 @@ class Options:
         return self.mode != "virtual"
 
     def switched_by(self, lab: Lab) -> str:
-        """What forwards a lab's frames in real time, as results tell it; empty in virtual time."""
+        """Return the backends that forward a lab's frames, as recorded in results; empty in virtual time."""
         return ", ".join(lab.with_backend(self.backend).backends) if self.real_time else ""
 
     @property
     def driven_by(self) -> str:
-        """The controller's OpenFlow framework in real time, as results tell it; empty in virtual time."""
+        """The controller's OpenFlow framework, as recorded in results; empty in virtual time."""
         return self.framework if self.real_time else ""
 
     def real_boards(self) -> Mapping[str, Cards]:
-        """How the real boards are cabled; results depend on it. Raises `InputError`."""
+        """Return the cabling of the real boards, on which results depend. Raises `InputError`."""
         return {} if self.cabling is None else load_cabling(self.cabling).switches
 
 
 def _not_default(choices: Any) -> dict[str, Choice]:
-    """The fields of a dataclass that have influence and another value; those of a part by their own names."""
-    found: dict[str, Choice] = {}
+    """Return the fields that influence results and differ from their defaults; nested ones are flattened."""
+    differing: dict[str, Choice] = {}
     for field in fields(choices):
         value = getattr(choices, field.name)
         if field.default is MISSING or field.name in WITHOUT_INFLUENCE or value == field.default:
             continue
         if is_dataclass(value):
-            found |= _not_default(value)
+            differing |= _not_default(value)
         else:
-            found[field.name] = value if isinstance(value, Choice) else str(value)
-    return found
+            differing[field.name] = value if isinstance(value, Choice) else str(value)
+    return differing
 
 
 def arranged(chosen: Mapping[str, Choice], into: Any = Options) -> dict[str, Any]:
-    """`Options.chosen` again as the fields of `Options`: what is a part's is put into that part."""
-    found: dict[str, Any] = {}
+    """Undo the flattening of `Options.chosen`: return its values as fields of `Options`, nested again."""
+    values: dict[str, Any] = {}
     for field in fields(into):
         if is_dataclass(field.default):
             if part := arranged(chosen, field.default):
-                found[field.name] = part
+                values[field.name] = part
         elif field.name in chosen:
-            found[field.name] = chosen[field.name]
-    return found
+            values[field.name] = chosen[field.name]
+    return values
 
 
 def names_of_choices(of: Any = Options) -> set[str]:
-    """What `Options.chosen` may tell, by name."""
+    """Return all names that `Options.chosen` may contain."""
     names: set[str] = set()
     for field in fields(of):
         names |= names_of_choices(field.default) if is_dataclass(field.default) else {field.name}
@@ -145,7 +145,7 @@ def names_of_choices(of: Any = Options) -> set[str]:
 
 
 def words_of(chosen: Mapping[str, Choice]) -> list[str]:
-    """`Options.chosen` as words of the command line: what the switches are first, the seed last."""
+    """Return `Options.chosen` as command-line arguments: options of the switches first, the seed last."""
     first = ("mode", "cabling", "backend", "builder", "framework", "framework_python")
     order = [name for name in first if name in chosen]
     order += [name for name in chosen if name not in (*first, "seed")]
@@ -159,31 +159,31 @@ def words_of(chosen: Mapping[str, Choice]) -> list[str]:
 
 
 def _shortest(value: float) -> str:
-    """The fewest digits that give the same number."""
+    """Format a number with the fewest digits that give the same number again."""
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 class Progress(Protocol):
-    """Is told how far the replay is."""
+    """Receives the progress of a replay."""
 
     def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
-        """So many steps are to be done; so many points are there from an earlier replay."""
+        """Begin: `steps` are to be done, `kept` points exist from an earlier replay."""
 
     def advance(self, doing: str) -> None:
-        """One more step is done. Called from any thread."""
+        """Count one finished step. May be called from any thread."""
 
     def writing(self, figure: str) -> None:
-        """A figure's points are complete."""
+        """Note that all points of a figure are complete."""
 
 
 class Silent:
-    """A `Progress` that tells nobody."""
+    """A `Progress` that shows nothing."""
 
     def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
-        """As `Progress.begin`."""
+        """See `Progress.begin`."""
 
     def advance(self, doing: str) -> None:
-        """As `Progress.advance`."""
+        """See `Progress.advance`."""
 
     def writing(self, figure: str) -> None:
-        """As `Progress.writing`."""
+        """See `Progress.writing`."""

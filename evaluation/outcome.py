@@ -1,7 +1,7 @@
-"""Figures that are produced one by one: their raw rows in one file, what was computed of them beside it.
+"""Produce figures that do not depend on each other, one by one.
 
-A kind whose figures do not depend on each other only says how one figure is computed; here it is kept, so
-that nothing is computed twice, and made a result.
+Such a kind only defines how to compute one figure. This module keeps the raw rows and what was computed of
+them in one file, so that nothing is computed twice, and turns it into a result.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ from loko.document import InputError
 
 _Figure = TypeVar("_Figure", bound=Figure)
 _ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
-"""Keys of a document that change nothing of what is computed."""
+"""Keys of a document that do not affect the computation."""
 
 
 class Outcome(BaseModel):
-    """What was computed of one figure, beside its raw rows."""
+    """What was computed of one figure, apart from its raw rows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     chart: Chart | None
-    """Without one, the picture is the table."""
+    """The picture; None: the table serves as the picture."""
     findings: dict[str, float]
     """Named numbers that claims are judged by; the names end with the units."""
     x: AxisLabel
-    """What is varied."""
+    """The quantity that is varied."""
     profile: str = ""
     table: TableResult | None = None
-    """Numbers worth a table in the report."""
+    """Numbers for a table in the report."""
     series: list[Series] = []
-    """Of packets that are counted, box by box, so that a broken guarantee is found."""
+    """Boxes of counted packets, so that broken guarantees are found."""
     guarantee_ms: float | None = None
     guarantees: list[GuaranteeResult] = []
-    """Of each system, what became of what it promises."""
+    """For each system, whether it kept its guarantee."""
     bands: list[Band] = []
-    """Of other figures, that this one predicts."""
+    """Bands that this figure predicts for others."""
     notes: list[NoteResult] = []
-    """Beside those of the document: what this replay did otherwise than the paper."""
+    """Further notes beside the document's: how this replay differs from the paper's experiment."""
     assumptions: dict[str, float] = {}
     runs: int = 1
     seconds: float = 0
@@ -74,7 +74,7 @@ class Outcome(BaseModel):
 
 
 Compute = Callable[[_Figure, Options, Progress], tuple[Outcome, pa.Table]]
-"""Computes one figure: what is found, and the raw rows. Raises `InputError` or `RunError`."""
+"""Computes one figure: returns its outcome and its raw rows. Raises `InputError` or `RunError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,12 @@ class OneByOne:
 
     compute: Compute[Any]
     parameters: Callable[[Any, Options], Mapping[str, Any]] = lambda _figure, _options: {}
-    """What the result depends on beside the document, mode, seed, ``--quick``, ``--runs``, ``--seconds``,
-    and the commit."""
+    """Returns what the result depends on apart from the document, mode, seed, ``--quick``, ``--runs``,
+    ``--seconds`` and the commit."""
 
     def __call__(self, figures: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
-        """As `Kind.produce`."""
-        return [_result(one, self._outcome(one, options, progress), options) for one in figures]
+        """See `Kind.produce`."""
+        return [_result(figure, self._outcome(figure, options, progress), options) for figure in figures]
 
     def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
         path = figure_file(options.out, figure.name, ".parquet")
@@ -116,11 +116,11 @@ class OneByOne:
 def _kept(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
     if not path.exists():
         return None
-    found = summary(path)
-    if found.get("fingerprint") != json.loads(json.dumps(fingerprint)):
+    kept = summary(path)
+    if kept.get("fingerprint") != json.loads(json.dumps(fingerprint)):
         return None
     try:
-        return Outcome.model_validate(found.get("outcome"))
+        return Outcome.model_validate(kept.get("outcome"))
     except ValidationError:
         raise InputError(f"{path}: damaged records; delete the file and run again") from None
 

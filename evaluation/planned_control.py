@@ -1,4 +1,4 @@
-"""What a controller sends in a run in virtual time: EchoRequests, or all that is reserved for."""
+"""Plans what a controller sends in virtual time: EchoRequests, or all messages that time is reserved for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from loko.lab import Lab
 from loko.scenario import OpenFlow
 
 Planned = Mapping[str, Sequence[tuple[int, bytes]]]
-"""By switch, in order: ns after the beginning of a run, and the payload of a TCP segment."""
+"""For each switch, in order: time in ns from the start of the run, and the payload of a TCP segment."""
 
 _FIRST_XID: Final = 1000
-"""Above those of the session that sets up the table."""
+"""Larger than any transaction ID of the session that sets up the table."""
 _REQUESTS: Final = {
     OpenFlow.V1_0: {
         Message.ECHO: messages.echo_request,
@@ -35,11 +35,11 @@ _REQUESTS: Final = {
     },
 }
 SENDABLE: Final = tuple(_REQUESTS[OpenFlow.V1_0])
-"""Messages of a controller that a run can contain."""
+"""The messages that a planned controller can send."""
 
 
 def echoes(per_s: float, seconds: float, phase: float) -> list[tuple[int, bytes]]:
-    """EchoRequests at equal distances, the first after this part of the distance."""
+    """Plan EchoRequests at equal intervals; the first comes after the fraction `phase` of an interval."""
     count = int(per_s * seconds)
     return [
         (round((number + phase) * 1e9 / per_s), messages.echo_request(_FIRST_XID + number))
@@ -55,7 +55,11 @@ def all_that_may_be_sent(
     first_ns: Mapping[str, int],
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Planned:
-    """A burst of each message to each switch, the first at `first_ns`, again as soon as allowed."""
+    """Plan as many messages as `control` allows: bursts of each to each switch, repeated as soon as allowed.
+
+    A switch gets its first bursts at its `first_ns`; times are in ns from the start of the run, which ends at
+    `duration_ns`.
+    """
     planned = {}
     for switch in lab.switches:
         segments: list[tuple[int, bytes]] = []

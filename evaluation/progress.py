@@ -1,4 +1,4 @@
-"""The progress bar of a replay: on standard error, only on a terminal."""
+"""The progress bar of a replay, shown on standard error if that is a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def terminal_bar() -> Progress:
-    """A bar that counts tasks of so many of their `unit`, with the time left; silent without a terminal."""
+    """Return a bar that counts steps in a task's `unit`, with the time left; silent without a terminal."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
@@ -50,5 +50,5 @@ class ProgressBar:
         self._bar.update(self._task, advance=1, description=doing)
 
     def writing(self, figure: str) -> None:
-        """Name the figure that is put together."""
+        """Show that a figure is being written."""
         self._bar.update(self._task, description=f"writing {figure}")

@@ -1,7 +1,7 @@
 """Where a result comes from.
 
-What is told in a result of virtual time depends neither on the clock nor on the machine; what does goes to
-`evaluation.runs`.
+The provenance stored in a result of virtual time depends neither on the clock nor on the machine; what does
+depend on them goes to `evaluation.runs`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pathlib import Path
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _MARKS = ("", "loko/data/")
-"""Where the marks below are, seen from there: in unpacked source, and in an installed package."""
+"""Folders of the files below, relative to `_CHECKOUT`: in unpacked source, and in an installed package."""
 _COMMIT = "COMMIT"
 _SUMS = "SHA256SUMS"
-"""Where there is no git; the second as `sha256sum --check` reads it."""
+"""Files that stand in for git where there is none; `_SUMS` has the format of `sha256sum --check`."""
 _PACKAGES = ("loko-testbed", "switch_emulator", "numpy", "pyarrow", "matplotlib")
 
 
 @cache
 def commit() -> str:
-    """The checkout's commit; a mark of uncommitted changes follows, as in ``1a2b3c4+5d6e``."""
+    """Return the checkout's commit, with a suffix for uncommitted changes, as in ``1a2b3c4+5d6e``."""
     head = _git("rev-parse", "HEAD")
     if head is None:
         return _packed_commit() or "unknown"
@@ -38,46 +38,46 @@ def commit() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of what computes and writes the results."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the packages that compute and write results."""
+    versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             if package == "switch_emulator" and (its_own := _emulator_version()) is not None:
-                found[package] = its_own
-    return found
+                versions[package] = its_own
+    return versions
 
 
 def _emulator_version() -> str | None:
-    """That of the emulator where it came in this project's own wheel."""
+    """Return the emulator's version if it was installed as part of this project's wheel."""
     try:
-        from switch_emulator import __version__  # noqa: PLC0415 - only who asks for it waits for that
+        from switch_emulator import __version__  # noqa: PLC0415 - slow to import, so only where needed
     except ImportError:
         return None
     return __version__
 
 
 def today() -> str:
-    """The day in UTC, as in `2026-11-21`; that of `SOURCE_DATE_EPOCH` if it is set."""
+    """Return the date in UTC, as in `2026-11-21`; `SOURCE_DATE_EPOCH` overrides it."""
     epoch_s = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(epoch_s), UTC) if epoch_s.isdigit() else datetime.now(UTC)
     return now.date().isoformat()
 
 
 def checkout() -> Path:
-    """The folder of the source."""
+    """Return the folder of the source."""
     return _CHECKOUT
 
 
 def packed_marks(files: Mapping[str, Path]) -> dict[str, bytes]:
-    """What tells the commit where the source is unpacked without git: to be packed beside these files."""
+    """Return the files to pack beside `files`, by name, from which `commit` works without git."""
     sums = "".join(f"{sha256_of(path)}  {name}\n" for name, path in sorted(files.items()))
     return {_COMMIT: f"{commit()}\n".encode(), _SUMS: sums.encode()}
 
 
 def _packed_commit() -> str | None:
-    """The commit of unpacked source, marked as `commit` does if a file is not what was packed."""
+    """Return the commit of unpacked source, with a suffix if a file differs from what was packed."""
     folder = next((_CHECKOUT / at for at in _MARKS if (_CHECKOUT / at / _COMMIT).is_file()), _CHECKOUT)
     try:
         named = (folder / _COMMIT).read_text(encoding="ascii").strip()
@@ -94,13 +94,13 @@ def _packed_commit() -> str | None:
 
 
 def sha256_of(path: Path) -> str:
-    """The checksum of a file, as `sha256sum` prints it."""
+    """Return the SHA-256 checksum of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def tracked_files() -> list[str] | None:
-    """Every file of the checkout that git knows and that is there, sorted; None if this is no checkout."""
+    """Return all existing files that git tracks, sorted; None if this is no checkout."""
     listed = _git("ls-files", "-z")
     if listed is None:
         return None
@@ -108,17 +108,20 @@ def tracked_files() -> list[str] | None:
 
 
 def this_moment() -> str:
-    """Now, in UTC, as in ``2026-11-23T01:40:00Z``."""
+    """Return the current time in UTC, as in ``2026-11-23T01:40:00Z``."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def machine() -> str:
-    """The machine in one line."""
+    """Describe this machine in one line."""
     return f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} CPUs"
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of this checkout, whoever owns it; of no other that it may lie in."""
+    """Run git in this checkout, whoever owns it, and return its output; None if that fails.
+
+    A repository that encloses the checkout is not searched.
+    """
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     surroundings["GIT_CEILING_DIRECTORIES"] = str(_CHECKOUT.parent)
     try:

@@ -1,4 +1,4 @@
-"""Packet records on disk: Parquet, one row a packet, columns as the stable contract names them."""
+"""Packet records on disk: Parquet files with one row per packet. The columns are a stable interface."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ SCHEMA = pa.schema(
         pa.field("point", pa.float64(), nullable=False),
     ]
 )
-"""`point` is the x of the point, `received_ns` null of a lost packet, times count from the run's start."""
+"""`point` is the x of the point; `received_ns` is null for a lost packet; times count from the run's
+start."""
 
 META = b"loko"
-"""Key of the summary among a file's metadata."""
+"""Key of the summary in a file's metadata."""
 _REPEATING = ["flow", "size", "run", "point"]
 _RISING = ["sequence", "sent_ns", "received_ns"]
 
 
 class RecordWriter:
-    """Writes a file of records, a row group a run, so that memory holds one run at a time."""
+    """Writes a file of records, one row group per run, so that only one run at a time is in memory."""
 
     def __init__(self, file: Path | BytesIO) -> None:
         self._writer = pq.ParquetWriter(
@@ -69,12 +70,12 @@ class RecordWriter:
                 self._writer.write_table(file.read_row_group(group))
 
     def describe(self, summary: Mapping[str, Any]) -> None:
-        """Keep a summary with the records, to be read by `summary`."""
+        """Store a summary in the file's metadata, for `summary` to read."""
         self._writer.add_key_value_metadata({META: json.dumps(summary).encode()})
 
 
 def rows_of(records: RunRecords, *, run: int, point: float) -> pa.Table:
-    """One run as rows."""
+    """Convert the records of one run to rows of `SCHEMA`."""
     count = len(records)
     columns = [
         _column(records.flow),
@@ -89,9 +90,9 @@ def rows_of(records: RunRecords, *, run: int, point: float) -> pa.Table:
 
 
 def _column(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:
-    """The values as they are, null where they are not valid.
+    """Wrap values without copying them; null where not `valid`.
 
-    So does `pa.array`, but it loads pandas, which takes longer than a short run.
+    `pa.array` does the same but imports pandas, which takes longer than a short run.
     """
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     data = pa.py_buffer(np.ascontiguousarray(values))
@@ -99,7 +100,7 @@ def _column(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.
 
 
 def records_in(path: Path) -> RunRecords:
-    """The rows of a file that has one run, without what else the run told. `rows_of` backwards."""
+    """Read the packets of a file that has one run; the inverse of `rows_of`."""
     rows = pq.read_table(path, columns=["flow", "sequence", "sent_ns", "received_ns", "size"])
     arrived = rows.column("received_ns").fill_null(LOST)
     return RunRecords(
@@ -112,7 +113,7 @@ def records_in(path: Path) -> RunRecords:
 
 
 def summary(path: Path) -> dict[str, Any]:
-    """What `RecordWriter.describe` kept with a file. Raises `InputError` if the file is damaged."""
+    """Read what `RecordWriter.describe` stored in a file. Raises `InputError` if the file is damaged."""
     try:
         metadata = pq.read_metadata(path).metadata or {}
         kept = json.loads(metadata[META])
@@ -125,7 +126,7 @@ def summary(path: Path) -> dict[str, Any]:
 
 
 def read_runs(path: Path) -> Iterator[pa.Table]:
-    """The rows of a file, a run at a time."""
+    """Yield the rows of a file, one run at a time."""
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             yield file.read_row_group(group)

@@ -1,4 +1,4 @@
-"""The report of a folder of results: one HTML file that needs nothing else."""
+"""The report on a folder of results: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_SOURCES: Final[Mapping[str, Source]] = MappingProxyType({})
 def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> Path:
     """Write `DIRECTORY/report.html` from the results there. Raises `InputError`, one line.
 
-    `drawn`: pictures that exist already, by figure; the others are drawn.
+    `drawn` has the pictures that exist already, by figure; the others are drawn here.
     """
     if not directory.is_dir():
         raise InputError(f"{directory}: no such folder; give the --out folder of a 'loko evaluate'")
@@ -46,11 +46,11 @@ def render(
     drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN,
     made: Mapping[str, Source] = _NO_SOURCES,
 ) -> str:
-    """The report as HTML; the same results give the same text.
+    """Return the report as HTML; the same arguments give the same text.
 
-    `drawn` as for `write_report`; `made`: by figure its files, and when and where it was made.
+    For `drawn` see `write_report`. `made` has, by figure, its files and when and where it was made.
     """
-    results = sorted(results, key=lambda one: in_papers_order(one.paper, one.figure))
+    results = sorted(results, key=lambda result: in_papers_order(result.paper, result.figure))
     environment = Environment(
         loader=PackageLoader("evaluation"),
         autoescape=True,
@@ -70,8 +70,8 @@ def render(
         counts=counts,
         counts_of_all=counts_of_all(results),
         counted_with=partial(counted_with, results),
-        ours=[(result, one) for result, one in judged if one.ours],
-        theirs=[(result, one) for result, one in judged if not one.ours],
+        ours=[(result, claim) for result, claim in judged if claim.ours],
+        theirs=[(result, claim) for result, claim in judged if not claim.ours],
         made=made,
         nothing_made=Source(),
         fallen=[(result, claim) for result in results for claim in result.broken_claims],
@@ -81,14 +81,14 @@ def render(
 
 
 def _senders(result: FigureResult) -> dict[str, float]:
-    """The description of a figure's senders; empty if it has none."""
+    """Return the numbers that describe a figure's senders; empty if it has none."""
     assumed = result.provenance.assumptions
     names = SenderSettings.model_fields
     return {name: assumed[name] for name in names} if names.keys() <= assumed.keys() else {}
 
 
 def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:
-    """The picture as an inline SVG element; its identifiers are made unique within the page."""
+    """Return the picture as an inline SVG element, with identifiers made unique within the page."""
     text = (drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)).decode()
     text = text[text.index("<svg") :]
     prefix = f"{_anchor(result.name)}-"
@@ -99,21 +99,21 @@ def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:
 
 
 def _symbols(text: str) -> Markup:
-    """m_r and m_b with a subscript."""
+    """Return HTML in which m_r and m_b have subscripts."""
     return Markup(re.sub(r"m_([rb])", r"<i>m</i><sub>\1</sub>", str(Markup.escape(text))))  # noqa: S704
 
 
 def _title(name: str) -> str:
-    """What a figure is called: of Loko's "Figure 17a", of another paper's "tssdn, Figure 4d"."""
+    """Return a figure's heading: "Figure 17a" for one of Loko's, "tssdn, Figure 4d" for another paper's."""
     *paper, figure = short_name(name).split("/")
-    if found := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
+    if match := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
         names = {"fig": "Figure", "table": "Table", "sec": "Section"}
-        figure = f"{names[found[1]]} {found[2]}"
+        figure = f"{names[match[1]]} {match[2]}"
     return ", ".join([*paper, figure])
 
 
 def _anchor(name: str) -> str:
-    """The figure's identifier within the page."""
+    """Return the figure's identifier within the page."""
     return short_name(name).replace("/", "-")
 
 

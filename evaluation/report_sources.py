@@ -1,4 +1,4 @@
-"""What the report tells of results beside their numbers: files, when and where made, what was assumed."""
+"""What the report says about the origin of results: files, time and machine, assumptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SourceFile:
     """A file of a figure."""
 
     path: str
-    """From the folder of results."""
+    """Relative to the folder of results."""
     size: int
     """In bytes."""
     sha256: str
@@ -29,13 +29,13 @@ class Source:
     """Where a figure's result comes from."""
 
     run: FigureRun | None = None
-    """None if the folder does not tell."""
+    """None if the folder does not record it."""
     files: tuple[SourceFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """A value that the paper does not print."""
+    """A value that a paper does not print, so that it had to be assumed."""
 
     name: str
     value: float
@@ -44,14 +44,14 @@ class Assumption:
 
 
 def sources(directory: Path, results: Sequence[FigureResult]) -> dict[str, Source]:
-    """Of each result by its full name. Raises `InputError` if the folder's `runs.jsonl` is damaged."""
+    """Return each result's source by its full name. Raises `InputError` if `runs.jsonl` is damaged."""
     runs = read_runs(directory)
     return {
-        one.name: Source(
-            run=runs.get(one.name),
-            files=tuple(_file(path, directory) for path in files_of(directory, one.name)),
+        result.name: Source(
+            run=runs.get(result.name),
+            files=tuple(_file(path, directory) for path in files_of(directory, result.name)),
         )
-        for one in results
+        for result in results
     }
 
 
@@ -61,19 +61,19 @@ def _file(path: Path, directory: Path) -> SourceFile:
 
 
 def assumed(results: Sequence[FigureResult]) -> list[Assumption]:
-    """What the results assume: each value once, with the figures that rest on it."""
-    found: dict[tuple[str, float], list[str]] = {}
+    """Return the assumptions behind the results: each value once, with the figures that depend on it."""
+    labels: dict[tuple[str, float], list[str]] = {}
     for result in results:
         for name, value in result.provenance.assumptions.items():
-            found.setdefault((name, value), []).append(result.name)
+            labels.setdefault((name, value), []).append(result.name)
     return [
         Assumption(name=name, value=value, figures=tuple(figures))
-        for (name, value), figures in sorted(found.items())
+        for (name, value), figures in sorted(labels.items())
     ]
 
 
 def in_papers_order(paper: str, figure: str) -> tuple[bool, str, int, list[tuple[str, int]]]:
-    """A key that sorts figures as their paper has them, Loko first; what it does not have comes last."""
+    """Return a key that sorts figures in their paper's order, Loko first; figures outside it come last."""
     known = order(paper) if paper in papers() else ()
     place = known.index(figure) if figure in known else len(known)
     return paper != LOKO, paper, place, in_order(paper, figure)

@@ -1,4 +1,4 @@
-"""A figure's result: the stable JSON that is written beside the records, and its reading back."""
+"""A figure's result, written as stable JSON beside the records and read back from it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from loko.document import InputError
 from loko.lab import Backend
 
 ClaimKind = Literal["predicted", "calibrated", "ours"]
-"""``predicted``: nothing here was fitted to it. ``calibrated``: the paper measured it of a device alone, and
-profile or model may come from it. ``ours``: recomputed, or asked of ourselves; not the paper's statement."""
+"""``predicted``: nothing here was fitted to it. ``calibrated``: the paper measured it on a device alone, so
+that profile or model may derive from it. ``ours``: recomputed, or our own requirement; not the paper's."""
 
 Verdict = Literal["kept", "broken", "not promised", "not tested"]
-"""Of a guarantee. ``not promised``: it does not cover what was sent. ``not tested``: nothing was sent."""
+"""Verdict on a guarantee. ``not promised``: it does not cover what was sent. ``not tested``: nothing was
+sent."""
 
 
 class _Stored(BaseModel):
@@ -31,7 +32,7 @@ class _Stored(BaseModel):
 
 
 class Delays(_Stored):
-    """Quantiles of the delay in milliseconds, exact over all packets received. None if there was none."""
+    """Exact quantiles of the delays of all received packets in ms; None if no packet was received."""
 
     min: float | None
     p1: float | None
@@ -47,14 +48,14 @@ class PointResult(_Stored):
 
     x: float
     packets: int
-    """Packets sent, as the sender's tap saw them."""
+    """Packets sent, counted at the sender's tap."""
     lost: int
     loss: float
     """lost / packets, 0 without packets."""
     late: int
     """Packets received later than guaranteed."""
     explained: int
-    """Of the lost and late ones, those that were under way during a stall of the host."""
+    """Lost and late packets that were under way during a stall of the host."""
     guaranteed: bool
     """Whether the paper's guarantee holds at this x."""
     delay_ms: Delays
@@ -66,7 +67,7 @@ class PointResult(_Stored):
 
 
 class Series(_Stored):
-    """The points of one flow, in rising x."""
+    """The points of one flow, in order of x."""
 
     label: str
     flow: int
@@ -75,7 +76,7 @@ class Series(_Stored):
 
 
 class AxisLabel(_Stored):
-    """What the x of the points means."""
+    """Meaning of the x of points."""
 
     name: str
     unit: str
@@ -89,7 +90,7 @@ class TableResult(_Stored):
 
 
 class ClaimResult(_Stored):
-    """One statement of the paper beside what was found here."""
+    """A statement of the paper compared with what was found here."""
 
     claim: str
     paper: str
@@ -99,18 +100,18 @@ class ClaimResult(_Stored):
     where: str
     """Section or figure of the paper."""
     because: str = ""
-    """If it does not hold: why, as far as is known. If it is not testable here: why not."""
+    """Why it does not hold, as far as is known, or why it is not testable here."""
     kind: ClaimKind = "ours"
     kind_because: str = ""
-    """Why it is of this kind, where that needs saying."""
+    """Why it is of this kind, where that is not obvious."""
     tolerance: str = ""
     """When it holds, in words."""
     fact: str = ""
-    """The fact of the paper that it rests on (`evaluation.facts.Fact.reference`)."""
+    """Reference of the fact behind the claim (`evaluation.facts.Fact.reference`)."""
 
 
 class GuaranteeResult(_Stored):
-    """What became of the guarantee that one system gives its flows."""
+    """Whether one system kept its guarantee to its flows."""
 
     system: str
     flows: list[str]
@@ -118,10 +119,10 @@ class GuaranteeResult(_Stored):
     lost: int
     late: int
     explained: int
-    """As `PointResult.explained`."""
+    """See `PointResult.explained`."""
     verdict: Verdict
     ours: bool
-    """Whether this project's admission gives it; of other systems' the paper says that they break."""
+    """Whether this project's admission gives the guarantee; the paper says that other systems' break."""
 
     @property
     def broken_by(self) -> int:
@@ -130,44 +131,44 @@ class GuaranteeResult(_Stored):
 
 
 class Printed(_Stored):
-    """A value that the paper prints of a figure, as the figure's picture marks it."""
+    """A value printed in the paper that the figure's picture marks."""
 
     finding: str
-    """What it is a value of: a finding of the figure, or of a sweep ``loss_percent``, ``loss_starts``, ..."""
+    """Name of the quantity: a finding of the figure, or for a sweep ``loss_percent``, ``loss_starts``, ..."""
     x: float | None = None
-    """Where on the axis of a sweep."""
+    """Position on the x axis of a sweep."""
     value: float | None = None
-    """In the finding's unit. None: the paper says it in words only, or `x` is all there is."""
+    """In the finding's unit. None: the paper states it in words only, or `x` is the information."""
     text: str
-    """As the picture tells it: ``loss starts at 5``, ``92.4 %``."""
+    """Text in the picture, such as ``loss starts at 5`` or ``92.4 %``."""
     fact: str
-    """As `ClaimResult.fact`."""
+    """See `ClaimResult.fact`."""
 
 
 LOSS_PERCENT: Final = "loss_percent"
-"""Of a sweep, at each x: of all observed flows together."""
+"""Quantity of a sweep at each x: the loss of all observed flows together."""
 MEDIAN_MS: Final = "median_ms"
-"""Of a sweep, at each x: of the delays of each observed flow."""
+"""Quantity of a sweep at each x: the median delay of each observed flow."""
 
 
 class Band(_Stored):
-    """Between what a number lies over all that the papers leave open, as another figure predicts it."""
+    """The range of a number over everything that the papers leave open, as another figure predicts it."""
 
     figure: str
-    """Whose number it is: ``PAPER/FIGURE``."""
+    """The figure that the number belongs to: ``PAPER/FIGURE``."""
     finding: str
-    """A finding of that figure, or of a sweep `LOSS_PERCENT` and `MEDIAN_MS`."""
+    """A finding of that figure; for a sweep `LOSS_PERCENT` or `MEDIAN_MS`."""
     x: list[float] = []
-    """Of a sweep."""
+    """Positions on the x axis of a sweep; else empty."""
     least: list[float] = Field(min_length=1)
-    """At each x, or the one that there is; with `most` in the finding's unit."""
+    """Lower end at each x, or the only one, in the finding's unit; `most` has the upper ends."""
     most: list[float] = Field(min_length=1)
     covers: str
-    """What was varied, and how long each was replayed."""
+    """What was varied, and how long each case was replayed."""
 
 
 class NoteResult(_Stored):
-    """What the paper leaves open about this figure and what was done about it."""
+    """What the paper leaves open about the figure, and how this project deals with it."""
 
     where: str
     text: str
@@ -179,11 +180,11 @@ class HostResult(_Stored):
     stalls: int = 0
     worst_stall_us: float = 0
     lateness_us: dict[str, float] = {}
-    """Worst over the runs of the emulator's ``p50``, ``p99``, ``p999`` and ``max`` lateness."""
+    """The emulator's lateness by ``p50``, ``p99``, ``p999`` and ``max``: for each, the worst of all runs."""
 
     @classmethod
     def worst(cls, parts: Sequence[HostResult]) -> HostResult:
-        """Several runs together: all stalls, and the worst of everything else."""
+        """Combine several runs: the sum of the stalls, and the worst of everything else."""
         lateness: dict[str, float] = {}
         for part in parts:
             for name, value in part.lateness_us.items():
@@ -196,11 +197,11 @@ class HostResult(_Stored):
 
 
 Counters = Mapping[str, Mapping[str, int]]
-"""Counters of each switch by their names."""
+"""Counters by name, for each switch."""
 
 
 def merge_counters(parts: Sequence[Counters]) -> dict[str, dict[str, int]]:
-    """Several runs together: sums, and the largest of what is called a peak."""
+    """Combine several runs: sum the counters; take the maximum of those whose names end with ``_peak``."""
     merged: dict[str, dict[str, int]] = {}
     for part in parts:
         for board, counters in part.items():
@@ -212,12 +213,12 @@ def merge_counters(parts: Sequence[Counters]) -> dict[str, dict[str, int]]:
 
 
 class Provenance(_Stored):
-    """What is needed to repeat the run."""
+    """What is needed to repeat a replay."""
 
     commit: str
     profile: str
     backend: str = ""
-    """What forwarded the frames of a live run: `loko.lab.Backend`, several separated by commas."""
+    """What forwarded the frames of a live run: values of `loko.lab.Backend`, separated by commas."""
     builder: str = ""
     """What built the lab of a live run (`evaluation.options.Builder`)."""
     framework: str = ""
@@ -229,15 +230,15 @@ class Provenance(_Stored):
     assumptions: dict[str, float]
     """Values that the paper does not print, by name."""
     options: dict[str, bool | int | float | str] = {}
-    """What was chosen on the command line (`evaluation.options.Options.chosen`)."""
+    """Options chosen on the command line (`evaluation.options.Options.chosen`)."""
     machine: str = ""
     """Where the run took place; empty in virtual time, where it has no influence."""
     real_boards: dict[str, dict[str, str]] = {}
-    """Of each real board what it says of itself (`evaluation.runner.RunRecords.real_boards`)."""
+    """What each real board reports about itself (`evaluation.runner.RunRecords.real_boards`)."""
 
 
 class FigureResult(_Stored):
-    """All that is known of one figure after a run. `series` is empty for all but sweeps."""
+    """Everything known about a figure after a replay. `series` is empty for all but sweeps."""
 
     figure: str
     paper: str
@@ -248,18 +249,19 @@ class FigureResult(_Stored):
     series: list[Series]
     table: TableResult | None = None
     chart: Chart | None = None
-    """What is drawn, unless it follows from `series` or `table`."""
+    """The picture, unless it is drawn from `series` or `table`."""
     findings: dict[str, float] = {}
-    """What claims are judged by, unless `series` or `table`; the names end with the units."""
+    """Named numbers that claims are judged by, unless by `series` or `table`; names end with the units."""
     guarantee_ms: float | None
     floor_ms: float | None
     guarantees: list[GuaranteeResult] = []
-    """Of each system that promises its flows something, what became of it (`evaluation.guarantees`)."""
+    """For each system that gives a guarantee, whether it was kept (`evaluation.guarantees`)."""
     claims: list[ClaimResult]
     printed: list[Printed] = []
-    """What the paper prints, for the picture to mark beside what was found here."""
+    """Values printed in the paper, for the picture to mark beside those found here."""
     bands: list[Band] = []
-    """Of this figure, from a result of the same folder that predicts them; in that result, of the others."""
+    """Bands for this figure that others of the folder predict, and bands that this one predicts for
+    others."""
     notes: list[NoteResult]
     boards: dict[str, dict[str, int]] = {}
     """Counters of each switch over all runs (`merge_counters`)."""
@@ -267,12 +269,12 @@ class FigureResult(_Stored):
 
     @property
     def name(self) -> str:
-        """``PAPER/FIGURE``, by which results are told apart."""
+        """``PAPER/FIGURE``, which identifies the result within a folder."""
         return f"{self.paper}/{self.figure}"
 
     @property
     def command(self) -> str:
-        """The command that repeats it. Of a result that does not tell its options, as far as is known."""
+        """The command that repeats the replay; approximate for a result that does not record its options."""
         made = self.provenance
         chosen = dict(made.options)
         if not chosen:
@@ -285,12 +287,12 @@ class FigureResult(_Stored):
 
     @property
     def switched_by_open_vswitch(self) -> bool:
-        """Whether Open vSwitch forwarded frames in the place of a board."""
+        """Whether Open vSwitch forwarded frames in place of a board."""
         return not {Backend.OVS, Backend.MININET_LINK}.isdisjoint(self.provenance.backend.split(", "))
 
     @property
     def setting(self) -> str:
-        """The mode, and what else than emulated boards under Mininet it was: such as ``live, ovs``."""
+        """The mode, and all that differs from emulated boards under Mininet, such as ``live, ovs``."""
         backend = self.provenance.backend if self.switched_by_open_vswitch else ""
         builder = self.provenance.builder if self.provenance.builder != Builder.MININET else ""
         framework = self.provenance.framework if self.provenance.framework != OS_KEN else ""
@@ -298,16 +300,16 @@ class FigureResult(_Stored):
 
     @property
     def violations(self) -> int:
-        """Packets that break a guarantee which the paper keeps, unexplained by the host.
+        """Packets that broke a guarantee where the paper's holds, and that no stall of the host explains.
 
-        None where Open vSwitch forwards: what is lost or late there is the coarse emulator's error
-        (`coarse_errors`), as nobody promises anything of that switch.
+        0 where Open vSwitch forwards: nobody guarantees anything about that switch, so lost and late packets
+        count as the coarse emulator's error (`coarse_errors`).
         """
         return 0 if self.switched_by_open_vswitch else self._unexplained
 
     @property
     def coarse_errors(self) -> int:
-        """Packets that were lost or late within admission because Open vSwitch forwarded, not a board."""
+        """Packets within admission that were lost or late because Open vSwitch forwarded, not a board."""
         return self._unexplained if self.switched_by_open_vswitch else 0
 
     @property
@@ -317,7 +319,9 @@ class FigureResult(_Stored):
     @property
     def breaks_ours(self) -> bool:
         """Whether a guarantee that this project's admission gives was broken."""
-        return self.violations > 0 or any(one.ours and one.verdict == "broken" for one in self.guarantees)
+        return self.violations > 0 or any(
+            guarantee.ours and guarantee.verdict == "broken" for guarantee in self.guarantees
+        )
 
     @property
     def broken_claims(self) -> list[ClaimResult]:
@@ -326,12 +330,12 @@ class FigureResult(_Stored):
 
 
 def runs_of(runs: int, seconds: float) -> str:
-    """Such as "30 runs of 10 s"."""
+    """Return a text such as "30 runs of 10 s"."""
     return f"{runs} {'run' if runs == 1 else 'runs'} of {seconds:g} s"
 
 
 def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
-    """A key that sorts figures as people do: fig9a before fig10a."""
+    """Return a key that sorts numbers in names by value: fig9a before fig10a."""
     parts = re.findall(r"([^\d]*)(\d*)", f"{paper}/{figure}")
     return [(text, int(digits or 0)) for text, digits in parts]
 
@@ -366,17 +370,21 @@ def read_result(path: Path) -> FigureResult:
 
 
 def read_results(directory: Path) -> list[FigureResult]:
-    """Every figure's result in a directory, of every paper, tables first.
+    """Read the results of all figures of all papers in a directory, tables first.
 
-    Raises `InputError` if one is damaged, or lies where another one's place is.
+    Raises `InputError` if one is damaged, or is not in the place that its name requires.
     """
-    found = []
+    results = []
     for path in result_files(directory, papers()):
         result = read_result(path)
         place = directory / f"{short_name(result.name)}.json"
         if path != place:
             raise InputError(f"{path}: is a result of {result.name}: move it to {place}, or delete it")
-        found.append(result)
+        results.append(result)
     return sorted(
-        found, key=lambda one: (one.table is None or one.chart is not None, in_order(one.paper, one.figure))
+        results,
+        key=lambda result: (
+            result.table is None or result.chart is not None,
+            in_order(result.paper, result.figure),
+        ),
     )

@@ -1,8 +1,8 @@
-"""What every way of running an experiment has in common: its input, its output, nothing else.
+"""The interface of all ways to run an experiment: their common input and output.
 
-A *runner* carries the traffic of one point of an experiment through the lab once and returns what was seen
-of every packet: `evaluation.virtual.VirtualRunner` in virtual time, `evaluation.live.runner.LiveRunner` in
-real time. Times are integer nanoseconds since the start of the run, on one clock for all columns and stalls.
+A *runner* sends the traffic of one point of an experiment through a lab once and returns a record of every
+packet: `evaluation.virtual.VirtualRunner` in virtual time, `evaluation.live.runner.LiveRunner` in real time.
+Times are integer nanoseconds since the start of the run, on one clock for all columns and stalls.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LOST: int = -1
 
 
 class RunError(OneLineError):
-    """A run could not be carried out. One line: what, where, how to mend it."""
+    """A run could not be carried out. The message is one line: what failed, where, and how to mend it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """A time in which the host kept the emulator from running: delays then say nothing of the switch."""
+    """A period in which the host kept the emulator from running: delays then say nothing about the switch."""
 
     start_ns: int
     duration_ns: int
@@ -36,11 +36,11 @@ class Stall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """How well the machine kept time during a run. Virtual time has no stalls and no lateness."""
+    """How well the machine kept time during a run. There are no stalls and no lateness in virtual time."""
 
     stalls: tuple[Stall, ...] = ()
     lateness_ns: Mapping[str, int] = field(default_factory=dict)
-    """Intended against actual departure of the emulator's frames: ``p50``, ``p99``, ``p999``, ``max``."""
+    """Actual minus intended departure of the emulator's frames: ``p50``, ``p99``, ``p999``, ``max``."""
 
     @property
     def worst_stall_ns(self) -> int:
@@ -71,42 +71,42 @@ class SlotsKept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecords:
-    """Every packet of the observed flows of one run, one row a packet, and what else the run told.
+    """All packets of the observed flows of one run, one row per packet, and what else the run recorded.
 
-    The columns have one length. Rows of one flow are in the order of their sequence numbers.
+    All columns have the same length. Rows of one flow are in order of their sequence numbers.
     """
 
     flow: NDArray[np.int32]
     sequence: NDArray[np.int64]
     sent_ns: NDArray[np.int64]
-    """When the frame's beginning passed the tap behind the sender's shaper."""
+    """When the first bit of the frame passed the tap behind the sender's shaper."""
     received_ns: NDArray[np.int64]
-    """When the frame's beginning passed the receiver's tap; `LOST` if it never did."""
+    """When the first bit of the frame passed the receiver's tap; `LOST` if it never did."""
     size: NDArray[np.int32]
     """Bytes with FCS, without preamble."""
     host: HostReport = field(default_factory=HostReport)
     boards: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Counters of each switch by name, such as ``received``, ``forwarded``, ``dropped_buffer``."""
     real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Of each real board what it says of itself: ``mac``, ``firmware``, ``hardware``, ``serial``."""
+    """What each real board reports about itself: ``mac``, ``firmware``, ``hardware``, ``serial``."""
     flows: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    """Counters of each flow by number, also of those that are not observed: ``sent``, ``received``,
+    """Counters of all flows by number, including those not observed: ``sent``, ``received``,
     ``max_delay_ns``, ``nonconforming``, … In virtual time only."""
     slots: Mapping[int, SlotsKept] = field(default_factory=dict)
     """Of each flow that sends in slots, by its number. In real time only."""
     events: tuple[str, ...] = ()
-    """What boards complained of. In virtual time only."""
+    """Complaints of boards. In virtual time only."""
 
     def __len__(self) -> int:
-        """Count of packets."""
+        """Number of packets."""
         return int(self.flow.shape[0])
 
 
 class Runner(Protocol):
-    """Carries traffic through a lab. A context manager: whatever it set up is gone after ``with``."""
+    """Sends traffic through a lab. A context manager: leaving it takes down everything it has set up."""
 
     carries: ClassVar[frozenset[type[Sends]]]
-    """The ways of sending that it can carry out."""
+    """The ways of sending that this runner supports."""
 
     def __enter__(self) -> Self:
         """Set up what all runs share."""
@@ -114,21 +114,21 @@ class Runner(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take everything down again, also after an error."""
+        """Take everything down, even after an error."""
 
     def run(
         self, traffic: Sequence[Sender], *, seconds: float, seed: int, echoes_per_s: float = 0
     ) -> RunRecords:
-        """Send the traffic for so many seconds and return every packet of the observed flows.
+        """Send the traffic for this many seconds and return a record of every packet of the observed flows.
 
-        Meanwhile the controller sends so many EchoRequests a second to each switch, at equal distances. The
-        seed fixes all that is random. Raises `RunError` if the run cannot be carried out, such as for a way
-        of sending that the runner does not carry.
+        Meanwhile the controller sends `echoes_per_s` EchoRequests per second to each switch, evenly spaced.
+        The seed determines all that is random. Raises `RunError` if the run cannot be carried out, for
+        example because the runner does not support a way of sending.
         """
 
 
 def refuse_others(traffic: Iterable[Sender], carries: frozenset[type[Sends]], mode: str) -> None:
-    """Raise `RunError` for the first flow that sends in another way than a runner carries."""
+    """Raise `RunError` for the first flow whose way of sending is not among those that a runner supports."""
     for flow in traffic:
         if type(flow.sends) not in carries:
             known = "; ".join(words for how, words in IN_WORDS.items() if how in carries)

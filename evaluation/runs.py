@@ -1,7 +1,7 @@
-"""When and where the results of a folder were made: `DIR/runs.jsonl`, one line a figure.
+"""When and where the results of a folder were made: `DIR/runs.jsonl`, one line per figure.
 
-All that differs between two replays with the same parameters is here and in the report, so that in virtual
-time the results themselves stay the same bytes.
+Whatever differs between two replays with the same parameters is stored only here and in the report, so that
+results of virtual time are the same byte by byte.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ RUNS: Final = "runs.jsonl"
 
 
 class FigureRun(BaseModel):
-    """How one figure's records came to be."""
+    """How a figure's records were made."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     figure: str
     """``PAPER/FIGURE``."""
     began: str
-    """In UTC, as in ``2026-11-23T01:40:00Z``."""
+    """Start in UTC, as in ``2026-11-23T01:40:00Z``."""
     seconds: float
-    """How long it took, up to the complete records. What was kept of an interrupted replay is not in it."""
+    """Duration until the records were complete, without the time of earlier, interrupted replays."""
     together_with: list[str] = []
-    """Figures whose points were replayed in the same time."""
+    """Figures that were replayed during the same time."""
     machine: str
     commit: str
 
 
 def read_runs(directory: Path) -> dict[str, FigureRun]:
-    """By figure; none of a folder without the file. Raises `InputError`, one line, if it is damaged."""
+    """Read the folder's runs by figure; empty without the file. Raises `InputError` if it is damaged."""
     path = directory / RUNS
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -52,7 +52,7 @@ def read_runs(directory: Path) -> dict[str, FigureRun]:
 
 
 def write_runs(directory: Path, runs: Iterable[FigureRun]) -> None:
-    """Put these beside those of the other figures."""
+    """Add these runs to the folder's file, replacing those of the same figures."""
     together: Mapping[str, FigureRun] = read_runs(directory) | {run.figure: run for run in runs}
     lines = [together[name].model_dump_json() for name in sorted(together)]
     write_atomically(directory / RUNS, "".join(f"{line}\n" for line in lines).encode())

@@ -1,9 +1,9 @@
-"""How the hosts of a traffic figure send: one description for every figure, in virtual and in real time.
+"""How hosts send: one description for all figures, in virtual and in real time.
 
-Section 6.1 of the Loko paper says that mgen sends bursts at line rate at random distances and that tc's token
-bucket shapes them. It prints neither how long the bursts are, nor their mean rate, nor the room before the
-shaper. `SenderSettings` names these numbers; a figure's document may state them, the command line may
-replace them.
+Section 6.1 of the Loko paper says that mgen sends bursts at line rate, separated by random gaps, and that
+tc's token bucket shapes them. It does not state the length of the bursts, their mean rate, or the queue size
+of the shaper. `SenderSettings` holds these numbers; a figure's document may state them, the command line may
+override them.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from loko.document import InputError, Strict
 from loko.flow import Flow
 
 DEFAULT_QUEUE_FRAMES: Final = 160
-"""As many frames as the default send buffer of a Linux UDP socket holds."""
+"""Number of frames that the default send buffer of a Linux UDP socket holds."""
 _BIT_NS: Final = 8 * 1_000_000_000
-"""Units of a bucket's level in a byte: at a whole number of bit/s, a nanosecond brings a whole number."""
+"""Units of a bucket's level per byte, chosen so that an integer rate in bit/s adds an integer each ns."""
 
 
 class SenderSettings(Strict):
-    """What every host of a figure does. All four numbers are assumptions: no paper prints them."""
+    """How every host of a figure sends. All four numbers are assumptions: no paper prints them."""
 
     burst_frames: int = Field(default=0, ge=0, le=1_000_000)
-    """Frames that the generator hands over in one burst. 0: as many whole frames as the bucket holds."""
+    """Frames that the generator emits in one burst. 0: as many whole frames as the bucket holds."""
     offered_load: float = Field(default=1.0, gt=0, le=10, allow_inf_nan=False)
-    """Mean rate of the generator over that of its shaper."""
+    """Mean rate of the generator divided by the rate of its shaper."""
     queue_frames: int = Field(default=DEFAULT_QUEUE_FRAMES, ge=1, le=10_000_000)
-    """Frames that may wait before the shaper. What does not fit was never sent, and is no loss."""
+    """Frames that the queue before the shaper holds. Frames that do not fit count as never sent, not as
+    lost."""
     shaper_latency_ns: int = Field(default=0, ge=0, le=10_000_000)
-    """How much later than it could a frame leaves that had to wait for tokens: the lateness of the shaper's
-    timer. A full bucket gains nothing meanwhile, so a bucket of one frame loses that much rate for good."""
+    """Lateness of the shaper's timer: the extra delay of a frame that had to wait for tokens. A bucket that
+    is
+    full meanwhile gains no tokens, so a bucket of one frame loses rate for good."""
 
     @model_validator(mode="after")
     def _a_burst_finds_room(self) -> Self:
@@ -49,11 +51,11 @@ class SenderSettings(Strict):
         return self
 
     def burst_bytes(self, bucket_bytes: float, frame_bytes: int) -> int:
-        """Length of a burst before a bucket of this depth, in whole frames."""
+        """Return the length in bytes of a burst before a bucket of this depth, in whole frames."""
         return (self.burst_frames or int(bucket_bytes) // frame_bytes) * frame_bytes
 
     def conforming(self, number: int, flow: Flow) -> Sender:
-        """A flow's sender whose shaper is the flow's token bucket."""
+        """Return the sender of a flow, shaped by the flow's own token bucket."""
         return Sender.of(
             number,
             flow,
@@ -70,13 +72,13 @@ class SenderSettings(Strict):
         )
 
     def described(self) -> dict[str, float]:
-        """The numbers by name, as results record assumptions."""
+        """Return the numbers by name, in the form in which results record assumptions."""
         return {name: float(value) for name, value in self.model_dump().items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderChoice:
-    """What the command line replaces in every figure's description. None: as the figure says."""
+    """The command line's overrides of every figure's description. None: as the figure says."""
 
     burst_frames: int | None = None
     offered_load: float | None = None
@@ -85,11 +87,11 @@ class SenderChoice:
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """What is replaced, by name."""
+        """The overrides, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def of(self, senders: SenderSettings) -> SenderSettings:
-        """The description with what was chosen. Raises `InputError` if that contradicts itself."""
+        """Apply the overrides to a description. Raises `InputError` if the result is contradictory."""
         try:
             return SenderSettings.model_validate({**senders.model_dump(), **self.chosen})
         except ValidationError as error:
@@ -103,22 +105,26 @@ AS_DESCRIBED: Final = SenderChoice()
 
 
 def sentence(described: Iterable[Mapping[str, float]]) -> str:
-    """How the hosts of some figures sent, from what `SenderSettings.described` gave; may be empty."""
-    each = [SenderSettings.model_validate({**one, **_whole(one)}) for one in described]
+    """Return a sentence on how hosts sent, from values of `SenderSettings.described`; empty without any."""
+    each = [SenderSettings.model_validate({**settings, **_whole(settings)}) for settings in described]
     if not each:
         return ""
-    if any(one != each[0] for one in each):
+    if any(settings != each[0] for settings in each):
         return "How hosts send is not the same in all of these figures; each says how."
-    one = each[0]
-    burst = f"bursts of {one.burst_frames} frames" if one.burst_frames else "bursts that fill their bucket"
-    rate = "the rate" if one.offered_load == 1 else f"{one.offered_load:g} times the rate"
-    late = f", the shaper {one.shaper_latency_ns / 1000:g} us late" if one.shaper_latency_ns else ""
+    settings = each[0]
+    burst = (
+        f"bursts of {settings.burst_frames} frames"
+        if settings.burst_frames
+        else "bursts that fill their bucket"
+    )
+    rate = "the rate" if settings.offered_load == 1 else f"{settings.offered_load:g} times the rate"
+    late = f", the shaper {settings.shaper_latency_ns / 1000:g} us late" if settings.shaper_latency_ns else ""
     return (
         f"All hosts send {burst}, at {rate} of their shaper, with room for"
-        f" {one.queue_frames} frames before it{late}. "
+        f" {settings.queue_frames} frames before it{late}. "
         + (
             "The papers print none of this: it is assumed, and fitted to no figure."
-            if one == SenderSettings()
+            if settings == SenderSettings()
             else "The papers print none of this; it was chosen for this replay."
         )
     )
@@ -129,7 +135,7 @@ def _whole(described: Mapping[str, float]) -> dict[str, int]:
 
 
 def option_of(name: str) -> str:
-    """The option of the command line that replaces this number."""
+    """Return the command-line option that overrides this number."""
     return "--" + name.replace("_", "-")
 
 
@@ -142,13 +148,13 @@ class Shaper:
     burst_bytes: int
     queue_frames: int
     slot_ns: int
-    """How long a frame with its preamble and gap takes on the host's line."""
+    """Transmission time of a frame with preamble and gap on the host's line."""
     latency_ns: int
 
     def departures_ns(self, offered_ns: Iterable[int]) -> Iterator[int]:
-        """When the frames leave that are offered at these rising instants; those without room never do.
+        """Yield when frames offered at these ascending instants leave; those that find a full queue never do.
 
-        The emulator's own shaper, with a latency: exact in integers. The bucket begins full at 0.
+        Matches the emulator's shaper, with a latency added; exact in integers. The bucket is full at time 0.
         """
         needed, capacity = self.frame_bytes * _BIT_NS, self.burst_bytes * _BIT_NS
         level, updated_ns, line_free_ns = capacity, 0, 0
@@ -168,16 +174,16 @@ class Shaper:
 
 
 def slot_ns(frame_bytes: int, line_rate_bps: float) -> int:
-    """How long a frame takes on a line with its preamble of 8 bytes and the gap of 12."""
+    """Return the transmission time of a frame with its preamble of 8 bytes and the gap of 12."""
     return round((8 + frame_bytes + 12) * 8e9 / line_rate_bps)
 
 
 def bursts_ns(
     random: np.random.Generator, *, burst_frames: int, mean_gap_ns: float, slot_ns: int, end_ns: int
 ) -> Iterator[int]:
-    """When a generator offers its frames until the end: bursts at line rate, exponentially separated.
+    """Yield when a generator offers frames until `end_ns`: bursts at line rate with exponential gaps.
 
-    A burst waits for the end of the one before it, as in the emulator (`simulator/src/source.rs`).
+    A burst starts no earlier than the previous one ends, as in the emulator (`simulator/src/source.rs`).
     """
     begins_ns, free_ns = 0, 0
     while True:

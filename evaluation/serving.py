@@ -178,7 +178,7 @@ def serve(
 
 
 class _AdmissionOptions(NamedTuple):
-    """What only an admission scheme is told, as it was given."""
+    """Options for admission schemes only, as given on the command line; None where left out."""
 
     scheme: SchemeName | None
     allocation: str | None
@@ -192,7 +192,7 @@ class _AdmissionOptions(NamedTuple):
 
 
 class _Granted(NamedTuple):
-    """Who grants flows, and what the program has to know of it."""
+    """What grants flows, and the settings that follow from that choice."""
 
     granting: AdmissionGranting | SlotGranting
     options: dict[str, str]
@@ -242,24 +242,24 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
 
 
 def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, object]) -> _Granted:
-    """Raises `InputError` for any of the `others`: options that a schedule decides."""
+    """Grant slots of a schedule. Raises `InputError` if any of the `others`, which do not apply, is given."""
     for name, value in others.items():
         if value is not None:
             raise InputError(
                 f"--{name.replace('_', '-')}: is of admission control; the schedule decides; leave it or"
                 " --schedule out"
             )
-    found = load_served(file, lab)
-    slots = SlotGranting(lab, found, openflow=openflow)
+    served = load_served(file, lab)
+    slots = SlotGranting(lab, served, openflow=openflow)
     options = {
         "scheme": slots.scheme,
         "schedule": slots.digest,
-        "entries": str(found.table_entries),
+        "entries": str(served.table_entries),
         "frame-bytes": ",".join(map(str, slots.standing.sizes)),
-        "changes-per-s": f"{found.changes_per_s:g}",
+        "changes-per-s": f"{served.changes_per_s:g}",
         "openflow": openflow.value,
     }
-    return _Granted(slots, options, found.changes_per_s, 0)
+    return _Granted(slots, options, served.changes_per_s, 0)
 
 
 def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:

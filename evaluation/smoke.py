@@ -1,8 +1,8 @@
-"""Does everything work together here? Short live runs of two labs with every backend that works here.
+"""Check that everything works together on this machine, by short live runs of two labs with every backend.
 
     python -m evaluation.smoke
 
-Whether frames arrive is judged, when they arrive is only told: that is what `loko evaluate` is for.
+Judges whether frames arrive. Delays are only printed: to judge them, use `loko evaluate`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ LABS_AND_FLOWS: Final = (
     (LABS / "ring" / "five.yml", LABS / "ring" / "five-flows.yml"),
 )
 LEAST_ARRIVED: Final = 0.5
-"""Of each flow. A coarse backend loses some, and a loaded machine some more."""
+"""Least share of each flow's frames that must arrive. Coarse backends and busy machines lose some."""
 
 _SENDERS: Final = SenderSettings(offered_load=0.9, queue_frames=100)
 
-WITHOUT_BOARDS: Final = tuple(one for one in Backend if one is not Backend.HARDWARE)
+WITHOUT_BOARDS: Final = tuple(backend for backend in Backend if backend is not Backend.HARDWARE)
 """Every backend that needs no hardware."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combination:
-    """A lab, and what its switches are."""
+    """A lab with its flows, and what its switches are."""
 
     lab: Lab
     flows: tuple[Flow, ...]
@@ -58,7 +58,7 @@ class Combination:
         return f"{self.lab.name}, {built}"
 
     def obstacle(self, tried: Sequence[Requirement]) -> str | None:
-        """Why this machine does not allow it, if it does not."""
+        """Return why this machine cannot run the combination; None if it can."""
         if self.builder is Builder.CONTAINERLAB and (reason := no_containers()):
             return reason
         for part in tried:
@@ -70,14 +70,14 @@ class Combination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeResult:
-    """What a run of a combination showed."""
+    """The outcome of one run."""
 
     passed: bool
     told: str
 
 
 def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
-    """What is tried, the emulator first, and again in containers. Raises `InputError`."""
+    """Yield all combinations to try; those in containers come last. Raises `InputError`."""
     loaded = [(load_lab(lab), load_flows(flows)) for lab, flows in LABS_AND_FLOWS]
     for backend, (lab, flows) in itertools.product(backends, loaded):
         yield Combination(lab=lab, flows=flows, backend=backend)
@@ -87,12 +87,12 @@ def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
 
 
 def senders(flows: Sequence[Flow]) -> tuple[Sender, ...]:
-    """Traffic of admitted flows: each sender keeps to its own token bucket."""
+    """Return the senders of admitted flows, each shaped by its own token bucket."""
     return tuple(_SENDERS.conforming(number, flow) for number, flow in enumerate(flows))
 
 
 def judge(flows: Sequence[Flow], records: RunRecords) -> SmokeResult:
-    """Whether the frames of every flow arrived."""
+    """Judge whether enough frames of every flow arrived."""
     arrived = records.received_ns != LOST
     for number, flow in enumerate(flows):
         mine = records.flow == number
@@ -111,7 +111,7 @@ def judge(flows: Sequence[Flow], records: RunRecords) -> SmokeResult:
 
 
 def carry(combination: Combination, seconds: float) -> SmokeResult:
-    """Build the lab, carry traffic for so long, and judge. What fails is told in one line."""
+    """Build the lab, send traffic for this many seconds, and judge. A failure is described in one line."""
     try:
         with LiveRunner(
             combination.lab, combination.flows, backend=combination.backend, builder=combination.builder
@@ -144,7 +144,9 @@ def main(
         if os.geteuid() != 0:
             raise InputError("live runs make network namespaces, which needs root: repeat with sudo")
         tried = parts(root=True)
-        outcomes = [_outcome(one, tried, seconds) for one in combinations(backend or WITHOUT_BOARDS)]
+        outcomes = [
+            _outcome(combination, tried, seconds) for combination in combinations(backend or WITHOUT_BOARDS)
+        ]
     if False in outcomes or True not in outcomes:
         raise typer.Exit(1)
 

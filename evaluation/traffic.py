@@ -1,7 +1,7 @@
-"""What hosts send, as data: one closed vocabulary for figures, adversary and duels, in every mode.
+"""Traffic as data: a closed set of ways in which hosts send, for figures, adversary and duels in all modes.
 
-`Sender` says who sends which frames to whom, and one of `Sends` when. A host may send several flows.
-A runner says itself which of these it carries (`evaluation.runner.Runner.carries`); it refuses the others.
+`Sender` says who sends which frames to whom; its `Sends` says when. A host may send several flows. A runner
+declares which ways of sending it supports (`evaluation.runner.Runner.carries`), and refuses the others.
 """
 
 from __future__ import annotations
@@ -20,63 +20,63 @@ _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
 
 Instants = NDArray[np.int64]
-"""In ns after the beginning of a run, rising."""
+"""Ascending times in ns from the start of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A token bucket before a host's line, full when a run begins. It counts whole frames with their FCS."""
+    """A token bucket before a host's line, full when a run begins. Counts whole frames with their FCS."""
 
     rate_bps: float
     burst_bytes: float
     """At least one frame."""
     latency_ns: int = 0
-    """How much later than it could a frame leaves that had to wait for tokens. Only of `RandomBursts`."""
+    """Extra delay of a frame that had to wait for tokens. For `RandomBursts` only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomBursts:
-    """The paper's generator (section 6.1): bursts at line rate, exponentially separated."""
+    """The paper's generator (section 6.1): bursts at line rate with exponential gaps."""
 
     bucket: Bucket | None
-    """None: nothing but the line holds them up."""
+    """None: only the line limits the frames."""
     offered_rate_bps: float
-    """Mean rate at which the generator hands over frames."""
+    """Mean rate at which the generator emits frames."""
     burst_bytes: float
-    """What it hands over at once, at least one frame."""
+    """Length of a burst, at least one frame."""
     queue_bytes: float
-    """Room before the bucket. What does not fit was never sent and is not a loss."""
+    """Size of the queue before the bucket. Frames that do not fit count as never sent, not as lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greedy:
-    """All that the bucket lets pass: a frame always waits."""
+    """A sender that always has a frame waiting, so that it sends all that the bucket lets pass."""
 
     bucket: Bucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Releases:
-    """A frame at each of these instants, or as soon afterwards as the bucket lets it go."""
+    """One frame at each of these instants, or as soon afterwards as the bucket allows."""
 
     instants_ns: Instants
     bucket: Bucket | None = None
-    """None: what is released at one instant leaves as fast as the line carries it."""
+    """None: frames released at one instant leave at line rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TimeTriggered:
-    """A frame in each slot, by the host's own clock: at `offset_ns`, and from then on every period."""
+    """One frame per slot by the host's own clock: at `offset_ns`, and from then on every `period_ns`."""
 
     offset_ns: int
     period_ns: int
     clock_rate: float = 1.0
-    """Of the host's clock, over that of the run."""
+    """Rate of the host's clock relative to the run's."""
     off_ns: Instants = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """By how much each frame misses its instant, in order; what is beyond the last is on time."""
+    """By how much each frame misses its instant, in order; frames beyond the last value are on time."""
 
     def instants_ns(self, duration_ns: int) -> Instants:
-        """When frames are released in a run of this length, by the run's clock."""
+        """Return when frames are released in a run of this length, by the run's clock."""
         own_ns = np.arange(self.offset_ns, self.clock_rate * duration_ns, self.period_ns)
         due_ns = np.rint(own_ns / self.clock_rate).astype(np.int64)
         missed = min(due_ns.size, self.off_ns.size)
@@ -96,24 +96,24 @@ IN_WORDS: Final[Mapping[type[Sends], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """One flow's sender."""
+    """The sender of one flow."""
 
     flow: int
-    """Number of the flow, from 0; its place in the records."""
+    """Number of the flow in the records, from 0."""
     source: str
-    """Name of the sending host in the lab. A machine with several interfaces is a host for each of them."""
+    """Name of the sending host in the lab. A machine with several interfaces counts as one host for each."""
     destination: str
     udp_source: int
     udp_destination: int
     frame_bytes: int
-    """Every frame's size, with FCS."""
+    """Size of each frame, including the FCS."""
     sends: Sends
     observed: bool = True
     """Whether its packets are recorded."""
 
     @classmethod
     def of(cls, number: int, flow: Flow, sends: Sends, *, observed: bool = True) -> Sender:
-        """The sender of a flow."""
+        """Return the sender of a flow."""
         return cls(
             flow=number,
             source=flow.source,
@@ -127,24 +127,24 @@ class Sender:
 
     @property
     def label(self) -> str:
-        """The direction, as the figures name it."""
+        """The flow's direction, ``SOURCE->DESTINATION``."""
         return f"{self.source}->{self.destination}"
 
     @property
     def where(self) -> str:
-        """The flow, as complaints name it."""
+        """The flow's name in error messages."""
         return f"flow {self.flow} ({self.label})"
 
     @property
     def bucket(self) -> Bucket:
-        """What shapes the flow. Raises `ValueError` if nothing does."""
+        """The bucket that shapes the flow. Raises `ValueError` if there is none."""
         bucket = self.sends.bucket if isinstance(self.sends, RandomBursts | Greedy | Releases) else None
         if bucket is None:
             raise ValueError(f"{self.where}: nothing shapes it")
         return bucket
 
     def described(self) -> dict[str, Any]:
-        """All that it depends on, as plain values; of instants a hash."""
+        """Return all fields as plain values; arrays of instants are replaced by their hashes."""
         plain = asdict(self)
         values = {
             name: hashlib.blake2b(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value
@@ -153,7 +153,7 @@ class Sender:
         return {**plain, "sends": {"how": type(self.sends).__name__, **values}}
 
     def as_flow(self) -> Flow:
-        """The flow as the controller knows it, such as to fill the tables. Raises `ValueError`."""
+        """Return the flow as the controller knows it, for example to fill tables. Raises `ValueError`."""
         return Flow(
             id=f"flow-{self.flow}",
             source=self.source,
@@ -176,7 +176,7 @@ def flow_of(
     frame_bytes: int,
     called: str = "flow-",
 ) -> Flow:
-    """A flow by its number, which is in its name: no two have the same ports."""
+    """Return a flow whose name and UDP ports are derived from its number, so that no two share ports."""
     return Flow(
         id=f"{called}{number}",
         source=source,
@@ -190,5 +190,5 @@ def flow_of(
 
 
 def number_of(flow: Flow) -> int:
-    """The number that `flow_of` was given."""
+    """Return the number from which `flow_of` made the flow."""
     return flow.udp_source - _UDP_SOURCE

@@ -1,4 +1,4 @@
-"""What the results of a folder come to: guarantees by system, claims by kind."""
+"""Summarise the results of a folder: guarantees by system, claims by kind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ KINDS: Final[Mapping[ClaimKind, str]] = {
     "calibrated": "calibrated",
     "ours": "ours",
 }
-"""Kinds of claims with their names in counts. Only predictions count as reproduction."""
+"""Names of the kinds of claims in summaries. Only predictions count as reproduction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """How many claims of a kind hold, do not hold, and are not testable here."""
+    """Numbers of claims that hold, do not hold, and are not testable here."""
 
     hold: int
     fail: int
@@ -35,15 +35,15 @@ class Count:
 
     @property
     def tested(self) -> int:
-        """Claims that could be tested."""
+        """Number of claims that could be tested."""
         return self.hold + self.fail
 
     def __bool__(self) -> bool:
-        """Whether there is any claim."""
+        """Return whether there is any claim."""
         return self.tested + self.untested > 0
 
     def __str__(self) -> str:
-        """Such as "5 of 7 hold, 2 not testable here"."""
+        """Return a text such as "5 of 7 hold, 2 not testable here"."""
         untested = f"{self.untested} not testable here"
         if not self.tested:
             return untested
@@ -52,30 +52,30 @@ class Count:
 
 
 def counts(claims: Sequence[ClaimResult]) -> dict[ClaimKind, Count]:
-    """Claims of one figure by kind; kinds without any are left out."""
-    found = {kind: Count.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
-    return {kind: count for kind, count in found.items() if count}
+    """Count claims by kind; kinds without any are left out."""
+    counts = {kind: Count.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def counts_of_all(results: Sequence[FigureResult]) -> dict[ClaimKind, Count]:
-    """Claims of all figures by kind. A fact that several figures rest on counts in one of them only."""
+    """Count the claims of all figures by kind. A fact that several figures share counts in only one."""
     return counts(
         [claim for result in results for claim in result.claims if not counted_with(results, result, claim)]
     )
 
 
 def counted_with(results: Sequence[FigureResult], result: FigureResult, claim: ClaimResult) -> str:
-    """The figure in which a claim's fact is counted, if that is another one; else empty.
+    """Return the other figure in which a claim's fact is counted; empty if it is counted in `result`.
 
-    It is the one in which most claims on the fact fail, so that none is hidden; of those the one with most
-    claims on it, whatever the order of the figures is.
+    That is the figure in which most claims on the fact fail, so that no failure is hidden; among several, the
+    one with most claims on the fact. The order of the figures does not matter.
     """
     if not claim.fact:
         return ""
     resting = {
-        one.name: (-sum(each.holds is False for each in alike), -len(alike), one.name)
-        for one in results
-        if one.paper == result.paper and (alike := _alike(one, claim))
+        other.name: (-sum(each.holds is False for each in alike), -len(alike), other.name)
+        for other in results
+        if other.paper == result.paper and (alike := _alike(other, claim))
     }
     chosen = min(resting, key=resting.__getitem__)
     return "" if chosen == result.name else chosen
@@ -86,8 +86,8 @@ def _alike(result: FigureResult, claim: ClaimResult) -> list[ClaimResult]:
 
 
 def guarantees(results: Sequence[FigureResult]) -> Iterator[tuple[FigureResult, GuaranteeResult]]:
-    """Every guarantee with its figure, except where nothing was promised."""
+    """Yield every guarantee with its figure, except those that were not promised."""
     for result in results:
-        for one in result.guarantees:
-            if one.verdict != "not promised":
-                yield result, one
+        for guarantee in result.guarantees:
+            if guarantee.verdict != "not promised":
+                yield result, guarantee

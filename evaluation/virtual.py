@@ -1,4 +1,4 @@
-"""Runs in virtual time: the lab inside the simulator, every Zodiac FX running the emulator's firmware."""
+"""Run a lab in virtual time: in the simulator, with the emulated firmware on every Zodiac FX."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from loko.ring import Setting
 from loko.scenario import OpenFlow
 
 _DRAIN_NS: Final = 100_000_000
-"""Longer than the fullest queues need to empty after the last packet was sent."""
+"""Longer than full queues need to empty after the last packet was sent."""
 
 SEQUENCE_OFFSET: Final = HEADERS_BYTES + 8
 """Where mgen writes its sequence number; so virtual and live frames look alike."""
@@ -47,7 +47,7 @@ _CONTROLLER: Final = "controller"
 
 
 class VirtualRunner:
-    """Carries traffic through a simulated lab. Runs may be under way on several threads at once."""
+    """Sends traffic through a simulated lab. Several threads may use one runner at the same time."""
 
     carries: ClassVar[frozenset[type[Sends]]] = frozenset({RandomBursts, Greedy, Releases, TimeTriggered})
 
@@ -61,10 +61,10 @@ class VirtualRunner:
         capacity_factor: float | None = None,
         openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
-        """The boards get the controller's tables for flows on the paths on which they were admitted.
+        """Give the boards the controller's tables for `routed`, the admitted flows on their paths.
 
-        `profile_of` replaces the profiles of switches by name, `capacity_factor` that of the profiles: true
-        capacity over equation 6 (section 3.4.2). The sessions speak `openflow`.
+        `profile_of` overrides the profiles of switches, by name. `capacity_factor` overrides the factor in
+        the profiles: true capacity over equation 6 (section 3.4.2). Sessions use the version `openflow`.
         Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
         """
         for switch in lab.switches.values():
@@ -83,7 +83,7 @@ class VirtualRunner:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Self:
-        """Write profiles with the other capacity factor. Raises `InputError` if they do not allow it."""
+        """Write profiles with the chosen capacity factor. Raises `InputError` if they do not allow it."""
         if self._capacity_factor is not None:
             changed = {
                 name: profile_with_capacity(name, self._capacity_factor)
@@ -105,10 +105,10 @@ class VirtualRunner:
     def run(
         self, traffic: Sequence[Sender], *, seconds: float, seed: int, echoes_per_s: float = 0
     ) -> RunRecords:
-        """Simulate one run. Raises `RunError` if a board refuses its table, or complains of anything."""
+        """Simulate one run. Raises `RunError` if a board refuses its table or complains about anything."""
         planned = {}
         for number, name in enumerate(self._tables):
-            # A phase for each switch, else all would be asked at one instant.
+            # A random phase for each switch: else all of them would get their requests at the same instant.
             phase = np.random.default_rng((seed, number)).random()
             planned[name] = echoes(echoes_per_s, seconds, phase)
         records = self.powered(seed=seed).run(traffic, duration_ns=round(seconds * 1e9), planned=planned)
@@ -119,9 +119,9 @@ class VirtualRunner:
     def powered(
         self, *, seed: int, settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({})
     ) -> PoweredLab:
-        """The lab before a run, for whoever has to know when it begins, or what boards complain of.
+        """Return the lab ready for one run, for callers that need its start time or the boards' complaints.
 
-        `settings` adds to the switches' configuration. Raises `RunError` if a board does not take its table.
+        `settings` adds to the switches' configuration. Raises `RunError` if a board refuses its table.
         """
         try:
             network = lab_network(
@@ -138,17 +138,17 @@ class VirtualRunner:
 
 
 class PoweredLab:
-    """A simulated lab whose switches have their tables. It carries one run."""
+    """A simulated lab whose switches have their tables. It can be used for one run."""
 
     def __init__(self, lab: Lab, network: switch_emulator.Network, seed: int) -> None:
-        """The network of the lab, without senders; the seed is for what these do at random."""
+        """Take a network of the lab without senders. The seed is for senders that behave randomly."""
         self._lab = lab
         self._network = network
         self._seed = seed
 
     @property
     def now_ns(self) -> int:
-        """How long its switches have had power: when the run begins by their clocks."""
+        """Time since the switches were powered on: the start of the run by their clocks."""
         return self._network.now_ns()
 
     def run(
@@ -159,10 +159,10 @@ class PoweredLab:
         planned: Planned = MappingProxyType({}),
         drain_ns: int = _DRAIN_NS,
     ) -> RunRecords:
-        """Send the traffic for so long, and let what is under way arrive for `drain_ns`.
+        """Send the traffic for `duration_ns`, then wait `drain_ns` for packets under way to arrive.
 
-        The controller sends what is planned for each switch. What boards complain of is recorded. Raises
-        `RunError`.
+        The controller sends the planned messages to each switch. Complaints of boards are recorded. Raises
+        `RunError` if the traffic or the plan cannot be simulated.
         """
         refuse_others(traffic, VirtualRunner.carries, "virtual")
         network = self._network
@@ -182,7 +182,9 @@ class PoweredLab:
             size=result.size,
             boards=result.boards,
             flows=result.flows,
-            events=tuple(f"{one.board}, {one.at_ns} ns after the start: {one.text}" for one in result.events),
+            events=tuple(
+                f"{event.board}, {event.at_ns} ns after the start: {event.text}" for event in result.events
+            ),
         )
 
 
@@ -195,16 +197,18 @@ def add_sender(
     duration_ns: int = 0,
     line_rate_bps: float | None = None,
 ) -> None:
-    """Let a flow's host send in a network of the lab, whose run has this length.
+    """Add a flow's sender to a simulated network of the lab.
 
-    `seed` is for what is computed here at random. `line_rate_bps` is that of the host's cable, by default as
-    the lab says. Raises `ValueError` for what the emulator does not take.
+    `duration_ns` is the length of the run; `seed` is for departures that are computed here.
+    `line_rate_bps` is the rate of the host's cable, by default as in the lab. Raises `ValueError` for values
+    that the emulator refuses.
     """
     if line_rate_bps is None:
         line_rate_bps = next(
             lab.rate_bps(link) for link in lab.links if flow.source in (link.a.node, link.b.node)
         )
-    # What a line alone lets pass: tokens for a frame come faster than the frame, its preamble and gap leave.
+    # A bucket that never limits: tokens for a frame arrive faster than the line carries frame, preamble and
+    # gap.
     line = Bucket(rate_bps=line_rate_bps, burst_bytes=2 * flow.frame_bytes)
     frame, sends = frame_of(lab, flow), flow.sends
     shaped = isinstance(sends, RandomBursts | Greedy | Releases) and sends.bucket is not None
@@ -225,7 +229,7 @@ def add_sender(
         )
         return
     if isinstance(sends, RandomBursts):
-        # The emulator has no late timer: departures are computed here, and nothing holds them up again.
+        # The emulator has no late timer, so departures are computed here and only the line limits them.
         instants_ns = _late_ns(flow, sends, bucket, line_rate_bps, seed=seed, end_ns=duration_ns)
         bucket = line
     elif isinstance(sends, Greedy):
@@ -251,7 +255,7 @@ def add_sender(
 def _late_ns(
     flow: Sender, sends: RandomBursts, bucket: Bucket, line_rate_bps: float, *, seed: int, end_ns: int
 ) -> Instants:
-    """When the frames leave of a sender whose shaper's timer is late."""
+    """Return the departures of a sender whose shaper has a late timer."""
     shaper = Shaper(
         frame_bytes=flow.frame_bytes,
         rate_bps=int(bucket.rate_bps),
@@ -280,11 +284,11 @@ def lab_network(
     settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({}),
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> switch_emulator.Network:
-    """The lab in virtual time with these flow tables installed, without any sender.
+    """Return a simulated network of the lab with these flow tables installed, without senders.
 
-    `profile_of` replaces the profiles of switches by name, `settings` adds to their configuration; in
-    `openflow` the tables are installed. Raises
-    `RunError` if a board does not take its table, `ValueError` if the emulator takes something else not.
+    `profile_of` overrides the profiles of switches, by name; `settings` adds to their configuration. The
+    tables are installed with the version `openflow`. Raises `RunError` if a board refuses its table,
+    `ValueError` if the emulator refuses anything else.
     """
     network = switch_emulator.Network(seed=seed)
     for name, switch in lab.switches.items():
@@ -305,7 +309,7 @@ def lab_network(
 
 
 def control_settings(lab: Lab) -> dict[str, object]:
-    """What a board is told of the controller, if it reaches it by frames on its control port."""
+    """Return the settings of a board that reaches the controller through its control port; else none."""
     if lab.controller is None:
         return {}
     return {
@@ -316,7 +320,7 @@ def control_settings(lab: Lab) -> dict[str, object]:
 
 
 def profile_with_capacity(name: str, capacity_factor: float) -> str:
-    """The text of a profile with another capacity factor. Raises `InputError`."""
+    """Return the text of a profile with another capacity factor. Raises `InputError` if it is not allowed."""
     device = load_device(name)
     if not isinstance(device, Profile):
         raise InputError(f"profile '{name}': has no capacity_factor to replace; leave --capacity-factor out")
@@ -351,4 +355,4 @@ _SESSIONS: Final = {
     OpenFlow.V1_0: (session_segments, 19),
     OpenFlow.V1_3: (messages13.session_segments, 21),
 }
-"""What fills a table, and the type of the barrier's reply."""
+"""By version: the function that makes a session to fill a table, and the type of a barrier's reply."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# For the tests only, in .clients: controllers and a switch tester that others wrote, a client of the service, and the oldest
-# Ansible. Ryu, an early os-ken, Faucet and Schemathesis get an environment of their own, because they need other packages than the
+# For the tests only, in .clients: controllers with their own tests and a switch tester that others wrote, a client of the
+# service, and the oldest Ansible. Ryu, an early os-ken, Faucet and Schemathesis get an environment of their own, because they need other packages than the
 # testbed. What cannot be had here is said, and its tests are skipped.
 . "$(dirname "$0")/step.sh"
 alone
@@ -10,6 +10,8 @@ readonly tests=tests/clients
 readonly system_python=/usr/bin/python3
 readonly oftest_source=${LOKO_OFTEST:-https://github.com/floodlight/oftest}
 readonly oftest_commit=0c20d87bc4d97c5c410e8cdd3be83dea214f5085
+readonly faucet_source=${LOKO_FAUCET:-https://github.com/faucetsdn/faucet}
+readonly faucet_commit=29b167bd92b35431ff678e1e3677823405de7636 # 1.10.12
 
 # Unpacked, not installed: the package's installation makes keys and starts a controller on port 6653 as a service.
 testcontroller() {
@@ -59,6 +61,36 @@ python_controllers() {
 faucet() {
     if lacks_python 10 12 "Faucet is pinned for Python 3.10 and 3.11"; then return; fi
     built_here faucet faucet Faucet $tests/faucet.lock
+}
+
+# Faucet's own tests, with what they import and the programs that they call. Mininet is the distribution's.
+faucet_suite() {
+    local home="$clients/faucet-suite" python="$clients/faucet/bin/python" key
+    if ! "$python" -c '' 2>/dev/null; then return; fi
+    key=$faucet_commit-$(fingerprint $tests/faucet-suite.lock)
+    if done_before faucet-suite "$key" && [ -d "$home/libraries/mininet" ]; then return; fi
+    changing "installing Faucet's own tests in ${clients#"$root/"}"
+    begin faucet-suite
+    rm -rf "$home"
+    mkdir -p "$home/packages" "$home/programs"
+    if ! {
+        timeout 120 git clone --quiet --no-checkout "$faucet_source" "$home/source" &&
+            git -C "$home/source" checkout --quiet "$faucet_commit" &&
+            timeout 300 uv pip install --python "$python" --require-hashes --target "$home/libraries" \
+                -r $tests/faucet-suite.lock &&
+            cd "$home/packages" && retried apt-get -q download fping netcat-openbsd &&
+            for package in *.deb; do dpkg-deb --extract "$package" . || exit 1; done &&
+            ln -s /usr/lib/python3/dist-packages/mininet "$home/libraries/mininet" &&
+            ln -s ../packages/usr/bin/fping "$home/programs/fping" &&
+            ln -s ../packages/bin/nc.openbsd "$home/programs/nc"
+    } >>"$state/faucet-suite.log" 2>&1 </dev/null; then
+        cd "$root"
+        say "note: Faucet's tests of $faucet_source, or what they need, cannot be had here; they are skipped (LOKO_FAUCET=/a/clone names another source)"
+        rm -rf "$home"
+        return
+    fi
+    cd "$root"
+    remember faucet-suite "$key"
 }
 
 schemathesis() {
@@ -127,6 +159,7 @@ cd "$root"
 testcontroller
 python_controllers
 faucet
+faucet_suite
 schemathesis
 oldest_ansible
 oftest

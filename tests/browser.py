@@ -92,7 +92,7 @@ class Page:
         return self.one(selector).text
 
     def texts(self, selector: str) -> list[str]:
-        return [str(one.get_property("textContent")) for one in self.all(selector)]
+        return [str(element.get_property("textContent")) for element in self.all(selector)]
 
     def run(self, script: str, *arguments: object) -> Any:
         return self.chrome.execute_script(script, *arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from contextlib import contextmanager
 
+from benchmarks.one_board import UNHURRIED
 from evaluation.live.daemon import Daemon
 from evaluation.live.programs import require_emulator
 
@@ -35,7 +36,7 @@ def board(folder, *, ports=None, powered=True):
             for port, cable in (ports or dict(zip(CARDS, CARDS, strict=True))).items()
         )
         (folder / "board.toml").write_text(
-            f'[process]\nscheduling = "other"\nready = "{folder / "ready"}"\n'
+            f'[process]\n{UNHURRIED}ready = "{folder / "ready"}"\n'
             '[[board]]\nname = "s1"\n[board.ports]\n' + named + '\n[board.config]\ncontrol = "network"\n'
             'mac = "70:b3:d5:6c:00:01"\nip_address = "10.0.1.99"\nofchecks = false\n'
         )

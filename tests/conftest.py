@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from own_machine import own_machine
 
 from benchmarks.one_board import build
 from evaluation.live.background import BackgroundLab
+from evaluation.live.cores import CorePlan
+from evaluation.live.exclusion import claim
 
 # A shell without job control, as CI has it, starts its background jobs with Ctrl-C ignored, and what they
 # start inherits that: tests that press Ctrl-C need it heard, wherever they run.
@@ -38,12 +41,31 @@ def program() -> Path:
     return build()
 
 
+@pytest.fixture
+def apart() -> Iterator[None]:
+    """The test has a machine of its own, but for the cores."""
+    with own_machine():
+        yield
+
+
+@pytest.fixture
+def relaxed(apart: None) -> Iterator[CorePlan]:
+    """The plan for labs on a machine of the test's own; only relaxed ones are let on it.
+
+    Another would take a core of the real machine for itself, and lift the limit for real-time threads there.
+    """
+    with claim(relaxed=True):
+        yield CorePlan.relaxed_here()
+
+
 @pytest.fixture(autouse=True)
 def _no_lab_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
     """A lab in the background ends with the test that started it, and the test fails."""
     if request.node.get_closest_marker("namespaces") is None:
         yield
         return
+    if "apart" in request.fixturenames:  # the labs of its machine are meant
+        request.getfixturevalue("apart")
     before = {lab.pid for lab in BackgroundLab.all()}
     yield
     left = [lab for lab in BackgroundLab.all() if lab.pid not in before]

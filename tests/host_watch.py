@@ -71,18 +71,18 @@ def watch_for_gaps() -> None:
 
     It is a process of its own, all of it real-time: threads of Python wait for each other.
     """
-    found: deque[int] = deque()
+    gaps: deque[int] = deque()
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         cores = sorted(os.sched_getaffinity(0))
         for core in cores[-_MOST_CORES:]:  # a lab gives the last one to the emulator
-            threading.Thread(target=_watch, args=(core, found), daemon=True).start()
+            threading.Thread(target=_watch, args=(core, gaps), daemon=True).start()
     # Without the right to be real-time a late thread tells nothing: the tests themselves may have delayed it.
     for _ in sys.stdin:
-        print(json.dumps([found.popleft() for _ in range(len(found))]), flush=True)
+        print(json.dumps([gaps.popleft() for _ in range(len(gaps))]), flush=True)
 
 
-def _watch(core: int, found: deque[int]) -> None:
+def _watch(core: int, gaps: deque[int]) -> None:
     os.sched_setaffinity(0, {core})
     due_ns = time.monotonic_ns()
     while True:
@@ -90,7 +90,7 @@ def _watch(core: int, found: deque[int]) -> None:
         time.sleep(max(due_ns - time.monotonic_ns(), 0) / 1e9)
         late_ns = time.monotonic_ns() - due_ns
         if late_ns >= GAP_NS:
-            found.append(late_ns)
+            gaps.append(late_ns)
         due_ns += max(late_ns, 0)
 
 
@@ -119,19 +119,19 @@ class ForeignWork:
         """Add what was used since the last time. A program that began and ended in between is missed."""
         ticks = 0
         own_pids = {pid for pid, _ in self._own}
-        there = {(one.pid, one.since) for one in processes}
-        for one in sorted(processes, key=lambda one: one.since):  # parents first
-            key = (one.pid, one.since)
+        there = {(process.pid, process.since) for process in processes}
+        for process in sorted(processes, key=lambda process: process.since):  # parents first
+            key = (process.pid, process.since)
             if key in self._own:
                 continue
             if key not in self._foreign:
-                if one.parent in own_pids or self._is_own(one.pid):
+                if process.parent in own_pids or self._is_own(process.pid):
                     self._own.add(key)
-                    own_pids.add(one.pid)
+                    own_pids.add(process.pid)
                     continue
-                self._foreign[key] = one.used_ticks if self._stolen_ticks is None else 0
-            ticks += one.used_ticks - self._foreign[key]
-            self._foreign[key] = one.used_ticks
+                self._foreign[key] = process.used_ticks if self._stolen_ticks is None else 0
+            ticks += process.used_ticks - self._foreign[key]
+            self._foreign[key] = process.used_ticks
         self._own &= there
         self._foreign = {key: used for key, used in self._foreign.items() if key in there}
         if self._stolen_ticks is not None:
@@ -152,17 +152,17 @@ class Samples:
 
     def windows(self) -> tuple[Window, ...]:
         """Windows that cover the time since the last question, each long enough; one may begin before it."""
-        found = []
+        windows = []
         until_ns, until_total = self._samples[-1]
         last_ns = until_ns
         for at_ns, total in reversed(self._samples):
             if until_ns - at_ns >= _WINDOW_NS:
-                found.append(Window(until_ns - at_ns, until_total - total))
+                windows.append(Window(until_ns - at_ns, until_total - total))
                 until_ns, until_total = at_ns, total
                 if until_ns <= self._asked_ns:
                     break
         self._asked_ns = last_ns
-        return tuple(found)
+        return tuple(windows)
 
 
 def _is_marked(pid: int, run: str, namespace: Path) -> bool:
@@ -178,7 +178,7 @@ def _is_marked(pid: int, run: str, namespace: Path) -> bool:
 
 
 def _processes() -> list[Process]:
-    found = []
+    processes = []
     for name in os.listdir("/proc"):  # noqa: PTH208 (a second of it must not cost a Path each)
         if not name.isdigit():
             continue
@@ -189,8 +189,8 @@ def _processes() -> list[Process]:
             continue
         pid, parent = int(name), int(fields[1])
         if 2 not in (pid, parent):
-            found.append(Process(pid, parent, int(fields[19]), int(fields[11]) + int(fields[12])))
-    return found
+            processes.append(Process(pid, parent, int(fields[19]), int(fields[11]) + int(fields[12])))
+    return processes
 
 
 def _stolen_ticks() -> int:

@@ -58,9 +58,9 @@ def imported(path: Path) -> Iterator[str]:
     """The modules of the package that a file imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names if one.name.startswith("evaluation."))
+            yield from (name.name for name in node.names if name.name.startswith("evaluation."))
         elif isinstance(node, ast.ImportFrom) and node.module == "evaluation":
-            yield from (f"evaluation.{one.name}" for one in node.names)
+            yield from (f"evaluation.{name.name}" for name in node.names)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("evaluation."):
             yield str(node.module)
 

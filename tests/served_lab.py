@@ -117,8 +117,8 @@ class ServedLab:
         """The OpenFlow application of the service."""
         assert self.process is not None
         children = psutil.Process(self.process.pid).children()
-        [found] = [one for one in children if "loko.controller.shim" in one.cmdline()]
-        return found
+        [shims] = [child for child in children if "loko.controller.shim" in child.cmdline()]
+        return shims
 
     def end(self) -> int:
         assert self.process is not None
@@ -149,7 +149,7 @@ class ServedLab:
         return dict(self.client.get("/v1/delays").json()["flows"])
 
     def switches(self) -> dict[str, dict[str, Any]]:
-        return {one["name"]: one for one in self.client.get("/v1/switches").json()["switches"]}
+        return {switch["name"]: switch for switch in self.client.get("/v1/switches").json()["switches"]}
 
 
 def slotted(number: int, source: str = "H1", destination: str = "H3", **values: object) -> dict[str, object]:
@@ -201,8 +201,8 @@ def survives_kills(
             killer.join()
         lab.start()
         lab.wait_healthy()
-        wait_for(lambda: all(one["state"] == "installed" for one in lab.flows()), "removals to end")
-        there = {one["id"] for one in lab.flows()}
+        wait_for(lambda: all(flow["state"] == "installed" for flow in lab.flows()), "removals to end")
+        there = {flow["id"] for flow in lab.flows()}
         assert granted <= there <= granted | unsure
         assert all(switch["complete"] for switch in lab.switches().values())
         yield there

@@ -187,7 +187,8 @@ class SecondTries:
             return
         again = list(self._again.values())
         self._told = [
-            f"AGAIN {one['test']}: {one['machine']}; {one['then']} at the second try" for one in again
+            f"AGAIN {second['test']}: {second['machine']}; {second['then']} at the second try"
+            for second in again
         ]
         self._told.append(f"this run: {_rate(len(again), len(self._live))}")
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -21,6 +21,8 @@ from evaluation.artifact.archive import MANIFEST, ROOT
 from evaluation.provenance import sha256_of
 
 NAMES = ["fig17a", "table2"]
+PART = {"CITATION.cff", "LICENSE", "Makefile", "evaluation/cli.py", "labs/two-switch/lab.yml"}
+"""Of the source, in a small archive."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,29 @@ def results(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def archive(results: Path, tmp_path_factory) -> Path:
+def whole(results: Path, tmp_path_factory) -> Path:
+    """The archive as it is made."""
     if provenance.tracked_files() is None:
         pytest.skip("this is no git checkout, from which alone an archive is made")
     made = made_once(
         tmp_path_factory, "archive", lambda folder: packing.pack(results, folder / "results.zip")
     )
     return made / "results.zip"
+
+
+@pytest.fixture(scope="module")
+def archive(results: Path, tmp_path_factory) -> Path:
+    """The same with a part of the source, for what happens to any archive: it is soon read and copied."""
+    tracked = provenance.tracked_files()
+    if tracked is None:
+        pytest.skip("this is no git checkout, from which alone an archive is made")
+
+    def pack(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packing, "tracked_files", lambda: [name for name in tracked if name in PART])
+            packing.pack(results, folder / "results.zip")
+
+    return made_once(tmp_path_factory, "small archive", pack) / "results.zip"
 
 
 def names_in(archive: Path) -> list[str]:
@@ -101,17 +119,17 @@ def with_values(archive: Path, target: Path, name: str, change) -> Path:
     return changed(archive, target, lambda info, old: [(info, new.get(info.filename, old))])
 
 
-def test_the_same_folder_gives_the_same_archive(loko, results, archive, tmp_path) -> None:
+def test_the_same_folder_gives_the_same_archive(loko, results, whole, tmp_path) -> None:
     for path in results.rglob("*"):
         os.utime(path, (1, 1))
     done = loko("bundle", results, "--out", tmp_path / "again.zip")
     assert done.status == 0, done.err
-    assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
-    assert sha256_of(archive) in done.out
+    assert (tmp_path / "again.zip").read_bytes() == whole.read_bytes()
+    assert sha256_of(whole) in done.out
 
 
-def test_it_has_results_report_source_locks_profiles_citation_and_manifest(results, archive) -> None:
-    names = {name.removeprefix(f"{ROOT}/") for name in names_in(archive)}
+def test_it_has_results_report_source_locks_profiles_citation_and_manifest(results, whole) -> None:
+    names = {name.removeprefix(f"{ROOT}/") for name in names_in(whole)}
     for name in (
         *(f"results/fig17a.{suffix}" for suffix in ("json", "parquet", "svg", "png")),
         "results/table2.json",
@@ -135,10 +153,10 @@ def test_it_has_results_report_source_locks_profiles_citation_and_manifest(resul
     }
 
 
-def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, archive) -> None:
-    done = loko("verify", archive)
+def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, whole) -> None:
+    done = loko("verify", whole)
     assert done.status == 0, done
-    assert f"{len(names_in(archive)) - 1} files are as the manifest says" in done.out
+    assert f"{len(names_in(whole)) - 1} files are as the manifest says" in done.out
     assert "replayed: loko/fig17a: the same bytes" in done.out
     assert "replayed: loko/table2: the same bytes" in done.out
     assert "differs" not in done.out
@@ -333,8 +351,8 @@ def test_a_folder_without_results_is_told(loko, tmp_path) -> None:
     assert refused(loko("bundle", tmp_path / "none"), "no such folder")
 
 
-def test_unpacked_source_knows_its_commit_and_marks_what_was_changed(archive, tmp_path, monkeypatch) -> None:
-    with zipfile.ZipFile(archive) as opened:
+def test_unpacked_source_knows_its_commit_and_marks_what_was_changed(whole, tmp_path, monkeypatch) -> None:
+    with zipfile.ZipFile(whole) as opened:
         opened.extractall(tmp_path)  # ours
     source = tmp_path / ROOT / "source"
     packed = provenance.commit()

@@ -27,7 +27,7 @@ def point(x: float, *, lost: int = 0, late: int = 0, delay_ms: float = 1.0) -> P
 
 
 def series(*points: PointResult) -> list[Series]:
-    clean = [point(one.x, delay_ms=one.delay_ms.p50 or 0) for one in points]
+    clean = [point(measured_point.x, delay_ms=measured_point.delay_ms.p50 or 0) for measured_point in points]
     return [Series(label="H1->H3", flow=0, points=list(points)), Series(label="H3->H1", flow=1, points=clean)]
 
 
@@ -46,10 +46,12 @@ def result(
     claim = SweepClaim.model_validate(
         {"claim": "c", "fact": fact, "paper": "p", "check": check, "if_not": "why"}
     )
-    values = planned if planned is not None else sorted({one.x for each in measured for one in each.points})
+    values = (
+        planned if planned is not None else sorted({point.x for each in measured for point in each.points})
+    )
     axis = sweep.x.model_copy(update={"values": values})
     figure = sweep.model_copy(update={"claims": [claim], "x": axis})
-    neighbours = {f"loko/{name}": one for name, one in others.items()}
+    neighbours = {f"loko/{name}": other for name, other in others.items()}
     (found,) = judge(figure, series=measured, others=neighbours, shorter=shorter)
     return found
 
@@ -273,7 +275,7 @@ def test_delay_rises() -> None:
 @pytest.mark.parametrize(("value", "holds"), [(2.319, True), (2.3251, False), (2.31499, False)])
 def test_a_cell_rounds_to_what_is_printed(value: float, holds: bool) -> None:
     table = FIGURES["loko/table2"]
-    claim = next(one for one in table.claims if one.fact == "tab2/fifth-rate/max_burst_kB")
+    claim = next(claim for claim in table.claims if claim.fact == "tab2/fifth-rate/max_burst_kB")
     columns = ["scheme", "R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"]
     cells = TableResult(columns=columns, rows=[["fifth-rate", 0.0, 0.0, 0.0, value, 0.0]])
     found = judge(table.model_copy(update={"claims": [claim]}), table=cells)

@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from scripted_runner import ScriptedRunner
+from undrawn import undrawn
 
 from evaluation import cli
 from evaluation.files import alone_in
@@ -47,7 +49,13 @@ def loko(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch):
+def no_pictures() -> Iterator[None]:
+    with undrawn():
+        yield
+
+
+@pytest.fixture
+def scripted_and_drawn(monkeypatch: pytest.MonkeyPatch):
     """Replace the simulator in this process: every packet needs 1 ms, unless the test says otherwise."""
 
     def install(delays_of=lambda flow, random: random.integers(600_000, 1_000_000, 50)) -> ScriptedRunner:
@@ -57,6 +65,12 @@ def scripted(monkeypatch: pytest.MonkeyPatch):
         return runner
 
     return install
+
+
+@pytest.fixture
+def scripted(scripted_and_drawn, no_pictures: None):
+    """The same for tests that do not look at the pictures."""
+    return scripted_and_drawn
 
 
 def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
@@ -112,7 +126,7 @@ def test_the_same_seed_gives_the_same_bytes(loko, tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
-def test_another_seed_gives_other_packets(loko, tmp_path: Path) -> None:
+def test_another_seed_gives_other_packets(loko, no_pictures: None, tmp_path: Path) -> None:
     for seed in (1, 2):
         options = ["--runs", 1, "--seconds", 0.2, "--seed", seed, "--out", tmp_path / str(seed)]
         assert loko("evaluate", "fig17a", "--points", "admitted", *options).status == 0
@@ -206,7 +220,7 @@ def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
     assert runner.runs == 6
     result = json.loads((tmp_path / "fig18a.json").read_text())
     assert [point["x"] for point in result["series"][0]["points"]] == [0.95]
-    assert [one["verdict"] for one in result["guarantees"]] == ["kept"]
+    assert [guarantee["verdict"] for guarantee in result["guarantees"]] == ["kept"]
     other = json.loads((tmp_path / "fig17a.json").read_text())
     holds = {claim["claim"]: claim["holds"] for claim in other["claims"]}
     assert holds["no packet late at m_r = 1"] is True
@@ -229,7 +243,8 @@ def test_figures_are_compared_with_those_of_the_same_folder(loko, scripted, tmp_
 def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | None]:
     assert loko("evaluate", figure, *options).status == 0
     return {
-        one["claim"]: one["holds"] for one in json.loads((folder / f"{figure}.json").read_text())["claims"]
+        claim["claim"]: claim["holds"]
+        for claim in json.loads((folder / f"{figure}.json").read_text())["claims"]
     }
 
 
@@ -334,8 +349,8 @@ def test_an_empty_folder_has_no_report(loko, tmp_path: Path) -> None:
     assert "holds no results" in ended.err
 
 
-def test_the_report_is_written_anew(loko, scripted, tmp_path: Path) -> None:
-    scripted()
+def test_the_report_is_written_anew(loko, scripted_and_drawn, tmp_path: Path) -> None:
+    scripted_and_drawn()
     assert (
         loko(
             "evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path
@@ -350,12 +365,12 @@ def test_the_report_is_written_anew(loko, scripted, tmp_path: Path) -> None:
 
 def test_the_list_of_figures(loko) -> None:
     listed = json.loads(loko("figures", "--json").out)
-    names = [one["name"] for one in listed]
+    names = [figure["name"] for figure in listed]
     assert names[0] == "loko/table2"
     assert {"loko/fig3a", "loko/fig14a", "loko/fig15", "loko/fig19b"} <= set(names)
-    for one in listed:
-        assert set(one) == {"name", "title", "paper", "modes", "estimate_s"}
-        assert set(one["modes"]) == set(one["estimate_s"])
+    for figure in listed:
+        assert set(figure) == {"name", "title", "paper", "modes", "estimate_s"}
+        assert set(figure["modes"]) == set(figure["estimate_s"])
     assert "loko/fig17a" in loko("figures").out
 
 
@@ -409,31 +424,70 @@ def test_a_wrong_call_names_the_help_that_tells_more(loko, words: str, command: 
     assert loko(*command.split()[1:], "--help").status == 0
 
 
+ONE_BY_ONE = """
+import json, sys
+from evaluation.cli import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["loko", *words]
+    try:
+        main()
+    except SystemExit as end:
+        print("\\nended:", end.code, flush=True)
+"""
+"""Several calls in one process, which reads its surroundings when it begins."""
+
+
 def test_colours_can_be_switched_off(tmp_path: Path) -> None:
     flows = tmp_path / "flows.yml"
     flows.write_text((LABS / "two-switch" / "flows.yml").read_text(encoding="utf-8"))
-    for words in (["plan", "-h"], ["plan", "two-switch", str(flows)], ["model", "zodiac-fx"], ["plan"]):
-        call = [sys.executable, "-c", "from evaluation.cli import main; main()", *words]
-        env = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1"}
-        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, env=env)
-        assert not COLOURED.search(done.stdout + done.stderr), words
+    calls = [["plan", "-h"], ["plan", "two-switch", str(flows)], ["model", "zodiac-fx"], ["plan"]]
+    env = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_BY_ONE, json.dumps(calls)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=env,
+    )
+    assert done.stdout.count("\nended: ") == len(calls), done.stderr
+    assert all(words in done.stdout for words in ("loko plan", "4 of 4 fit", "zodiac-fx: latency T"))
+    assert not COLOURED.search(done.stdout + done.stderr)
 
 
-def test_flows_come_by_the_standard_input_by_either_name(tmp_path: Path) -> None:
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch):
+    """Put text before this process as its standard input, as a shell's pipe does."""
+    before = os.dup(0)
+
+    def put(text: str) -> None:
+        reading, writing = os.pipe()
+        os.write(writing, text.encode())
+        os.close(writing)
+        os.dup2(reading, 0)
+        os.close(reading)
+        monkeypatch.setattr(sys, "stdin", os.fdopen(0, encoding="utf-8", closefd=False))
+
+    yield put
+    os.dup2(before, 0)
+    os.close(before)
+
+
+def test_flows_come_by_the_standard_input_by_either_name(loko, typed) -> None:
     csv = "id,source,destination,udp_source,udp_destination,rate,burst,frame\n"
     row = "a,H1,H3,1,9,9 kbit/s,1 frame,306 bytes\n"
     for name in ("-", "/dev/stdin"):
-        call = [sys.executable, "-c", "from evaluation.cli import main; main()", "plan", "two-switch", name]
-        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, input=csv + row)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "1 of 1 fit" in done.stdout
-        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, input="")
-        assert done.returncode == 2
-        assert "is empty; begin each flow with" in done.stderr
-        assert done.stderr.count("\n") == 1
-        wrong = csv.replace("source,", "sourc,", 1) + row
-        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, input=wrong)
-        assert "unknown column 'sourc'" in done.stderr
+        typed(csv + row)
+        done = loko("plan", "two-switch", name)
+        assert (done.status, done.err) == (0, "")
+        assert "1 of 1 fit" in done.out
+        typed("")
+        done = loko("plan", "two-switch", name)
+        assert done.status == 2
+        assert "is empty; begin each flow with" in done.err
+        assert done.err.count("\n") == 1
+        typed(csv.replace("source,", "sourc,", 1) + row)
+        assert "unknown column 'sourc'" in loko("plan", "two-switch", name).err
 
 
 @pytest.mark.parametrize(

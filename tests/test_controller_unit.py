@@ -29,22 +29,22 @@ def unit(**values: object) -> str:
 
 
 def settings(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for line in text.replace("\\\n", "").splitlines():
         if (parts := line.partition("="))[1] and not line.startswith("#"):
-            found.setdefault(parts[0], []).append(parts[2])
-    return found
+            settings.setdefault(parts[0], []).append(parts[2])
+    return settings
 
 
 def words(command: str, **specifiers: str) -> list[str]:
     """A command line as systemd takes it apart (systemd.service(5))."""
-    found = []
+    words = []
     for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', command):
         word = re.sub(r"\\(.)", r"\1", quoted) or plain
         for letter, value in specifiers.items():
             word = re.sub(f"(?<!%)((?:%%)*)%{letter}", lambda found, to=value: found[1] + to, word)
-        found.append(word.replace("%%", "%").replace("$$", "$"))
-    return found
+        words.append(word.replace("%%", "%").replace("$$", "$"))
+    return words
 
 
 def test_it_has_a_watchdog_and_ends_the_service_alone() -> None:

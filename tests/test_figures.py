@@ -36,7 +36,7 @@ from evaluation.senders import SenderSettings
 from loko.document import LABS, InputError
 
 FIGURES = experiments()
-SWEEPS = [one for one in FIGURES.values() if isinstance(one, Sweep)]
+SWEEPS = [figure for figure in FIGURES.values() if isinstance(figure, Sweep)]
 
 
 def result_of(sweep: Sweep) -> FigureResult:
@@ -62,7 +62,7 @@ def result_of(sweep: Sweep) -> FigureResult:
         series=series,
         guarantee_ms=setting.guarantee_ns / 1e6,
         floor_ms=setting.floor_ns / 1e6,
-        guarantees=[guarantee("Loko", {one.label: one.points[:1] for one in series}, ours=True)],
+        guarantees=[guarantee("Loko", {line.label: line.points[:1] for line in series}, ours=True)],
         claims=judge(sweep, series=series),
         notes=[NoteResult(where="sec 6", text="a note with <brackets>")],
         provenance=Provenance(
@@ -129,7 +129,7 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     assert (first.observed, third.observed) == (True, False)
     half = traffic(setting, 4, SenderSettings(offered_load=0.5))[0]
     assert (half.sends.offered_rate_bps, half.bucket.rate_bps) == (394_953, 789_907)
-    assert [one.flow.burst_bytes for one in setting.admitted()] == [688, 688, 344, 344]
+    assert [admitted.flow.burst_bytes for admitted in setting.admitted()] == [688, 688, 344, 344]
 
 
 def _written(tmp_path: Path, change: dict, name: str = "fig17a") -> Path:
@@ -175,12 +175,12 @@ def test_a_wrong_experiment_is_refused_in_one_line(tmp_path: Path, change: dict,
 
 
 def test_names_with_and_without_paper() -> None:
-    assert [one.name for one in select(["fig17a", "loko/fig17a", "table2"], FIGURES)] == [
+    assert [figure.name for figure in select(["fig17a", "loko/fig17a", "table2"], FIGURES)] == [
         "loko/fig17a",
         "loko/table2",
     ]
-    assert "loko/fig9a" not in [one.name for one in select([], FIGURES, "live")]
-    assert "loko/fig9a" in [one.name for one in select([], FIGURES)]
+    assert "loko/fig9a" not in [figure.name for figure in select([], FIGURES, "live")]
+    assert "loko/fig9a" in [figure.name for figure in select([], FIGURES)]
     with pytest.raises(InputError, match=r"figure 'fig99': unknown; did you mean fig9"):
         select(["fig99"], FIGURES)
 
@@ -188,19 +188,18 @@ def test_names_with_and_without_paper() -> None:
 @pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.figure)
 def test_pictures_are_reproducible_and_whole(sweep: Sweep) -> None:
     result = result_of(sweep)
-    first = pictures.svg(result)
-    assert first == pictures.svg(result)
-    assert b"<dc:date>" not in first
-    assert ET.fromstring(first).tag.endswith("svg")
-    png = pictures.png(result)
-    assert png == pictures.png(result)
-    assert png.startswith(b"\x89PNG")
+    both = pictures.draw(result)
+    assert both.svg == pictures.svg(result)
+    assert b"<dc:date>" not in both.svg
+    assert ET.fromstring(both.svg).tag.endswith("svg")
+    assert both.png == pictures.png(result)
+    assert both.png.startswith(b"\x89PNG")
 
 
 def test_a_figure_without_any_packet_can_be_drawn() -> None:
     result = result_of(SWEEPS[0])
     nothing = Box(flow=0, guarantee_ns=1).point(1.0, guaranteed=True)
-    series = [Series(label=one.label, flow=one.flow, points=[nothing]) for one in result.series]
+    series = [Series(label=line.label, flow=line.flow, points=[nothing]) for line in result.series]
     assert pictures.svg(result.model_copy(update={"series": series}))
 
 
@@ -220,10 +219,10 @@ def test_the_report_stands_alone() -> None:
 def test_the_report_says_when_a_guarantee_is_broken() -> None:
     result = result_of(SWEEPS[0])
     series = [
-        one.model_copy(update={"points": [point.model_copy(update={"late": 3}) for point in one.points]})
-        for one in result.series
+        line.model_copy(update={"points": [point.model_copy(update={"late": 3}) for point in line.points]})
+        for line in result.series
     ]
-    judged = [guarantee("Loko", {one.label: one.points[:1] for one in series}, ours=True)]
+    judged = [guarantee("Loko", {line.label: line.points[:1] for line in series}, ours=True)]
     broken = result.model_copy(update={"series": series, "guarantees": judged})
     assert broken.violations == judged[0].broken_by == 6
     assert broken.breaks_ours
@@ -247,8 +246,8 @@ def test_the_report_says_what_open_vswitch_forwarded() -> None:
 def test_what_is_late_through_open_vswitch_is_the_coarse_emulators_error_and_breaks_no_guarantee() -> None:
     result = result_of(SWEEPS[0])
     late = [
-        one.model_copy(update={"points": [point.model_copy(update={"late": 3}) for point in one.points]})
-        for one in result.series
+        line.model_copy(update={"points": [point.model_copy(update={"late": 3}) for point in line.points]})
+        for line in result.series
     ]
     provenance = result.provenance.model_copy(update={"backend": "ovs"})
     twin = result.model_copy(update={"mode": "live", "series": late, "provenance": provenance})

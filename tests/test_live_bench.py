@@ -59,6 +59,7 @@ from loko.scenario import Action, Match
 pytestmark = [pytest.mark.namespaces, needs_root]
 
 needs_openvswitch = pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitch is not installed")
+apart = pytest.mark.usefixtures("apart")
 needs_emulator = pytest.mark.skipif(not emulator().is_file(), reason="the emulator is not built")
 
 DATAPATH_ID = 0x2A
@@ -112,8 +113,12 @@ def bench(*arguments: object, without_permission: bool = False) -> subprocess.Co
 
 
 @contextmanager
-def board_as_if_it_were_real(folder: Path):
-    """An emulated board on cables of which the bench knows only the ends b1, b2 and b4."""
+def board_as_if_it_were_real(folder: Path, *, relaxed: bool = False):
+    """An emulated board on cables of which the bench knows only the ends b1, b2 and b4.
+
+    It leaves its core to the bench's programs when nothing is due, and delays no frame by that. A `relaxed`
+    one takes turns with whatever runs.
+    """
     wires = {1: "s1-eth1", 2: "s1-eth2", 4: "s1-eth4"}
     board = Switch(
         name="s1",
@@ -126,8 +131,9 @@ def board_as_if_it_were_real(folder: Path):
     with unlimited_realtime(), own_network([(f"b{port}", far) for port, far in wires.items()]):
         ip("address", "add", "10.0.1.8/24", "dev", "b4")
         # The bench takes the last core for its sender.
-        core = min(CorePlan.here().others)
-        boards = Boards(lab, {"s1": wires}, controller="10.0.1.8:6633", cpu=core, seed=0, folder=folder)
+        core = None if relaxed else min(CorePlan.here().others)
+        where = {"controller": "10.0.1.8:6633", "cpu": core, "shares_core": True}
+        boards = Boards(lab, {"s1": wires}, seed=0, folder=folder, **where)
         try:
             boards.daemon.wait_ready(30)
             yield
@@ -167,7 +173,9 @@ def test_a_campaign_measures_a_board_on_interfaces_as_a_real_one(tmp_path: Path)
 
 
 @needs_emulator
+@pytest.mark.waits
 @pytest.mark.live
+@apart
 def test_a_session_that_breaks_is_not_taken_for_a_broken_cable(tmp_path, monkeypatch) -> None:
     """Two replies at once break it (quirk 14), as frames from elsewhere do (quirk 15): another follows."""
     examined = []
@@ -184,7 +192,7 @@ def test_a_session_that_breaks_is_not_taken_for_a_broken_cable(tmp_path, monkeyp
     lab = replace(lab, switches={"s1": replace(lab.switches["s1"], cards={1: "b1", 2: "b2", 4: "b4"})})
     path = tmp_path / "dut.yml"
     path.write_text(REAL.format(board=BOARD_ID, first="b1", second="b2"), encoding="utf-8")
-    with board_as_if_it_were_real(tmp_path):
+    with board_as_if_it_were_real(tmp_path, relaxed=True):
         monkeypatch.setattr(bench_self_test, "arrival", breaks_first)
         examine(load_inventory(path))
         assert examined == ["b1", "b2", "b1", "b2"]
@@ -209,7 +217,7 @@ def test_a_campaign_that_is_killed_goes_on_and_leaves_nothing(tmp_path: Path) ->
     arguments = ["dp-time", "--device", BENCHES / "zodiac-fx-live.yml", "--out", tmp_path, "--samples", "3"]
     command = [sys.executable, "-c", RESUMED.format(path=sys.path), "bench", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        wait_until(lambda: kept_parts(tmp_path) >= 5, "five parts are there")
+        wait_until(lambda: kept_parts(tmp_path) >= 2, "two parts are there")
         children = descendants(process.pid)
         process.kill()
     wait_until(lambda: not left(children), "its programs have ended")
@@ -263,6 +271,8 @@ def _a_switch_that_answers_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 soon = pytest.mark.usefixtures("_a_switch_that_answers_soon")
 
 
+@pytest.mark.waits
+@apart
 @needs_openvswitch
 @soon
 @pytest.mark.parametrize(
@@ -285,6 +295,8 @@ def test_the_self_test_recognises_what_is_wired_wrongly(described: Hardware, sai
         examine(described)
 
 
+@pytest.mark.waits
+@apart
 @needs_openvswitch
 @soon
 def test_the_self_test_finds_nothing_in_what_is_wired_rightly_and_misses_a_switch_that_is_elsewhere() -> None:
@@ -294,6 +306,8 @@ def test_the_self_test_finds_nothing_in_what_is_wired_rightly_and_misses_a_switc
             examine(inventory(listen="127.0.0.1:6654"), connect_s=0.5)
 
 
+@pytest.mark.waits
+@apart
 @needs_openvswitch
 @soon
 def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
@@ -323,6 +337,8 @@ def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
             examine(inventory(taps=("t1", "m2")))
 
 
+@pytest.mark.waits
+@apart
 @needs_openvswitch
 @pytest.mark.parametrize(
     ("cut", "said"),
@@ -340,6 +356,8 @@ def test_a_cable_that_carries_one_way_only_is_recognised(cut: str, said: str) ->
             examine(inventory())
 
 
+@pytest.mark.waits
+@apart
 def test_interfaces_that_are_not_there_or_down_are_told_at_once() -> None:
     with own_network([("b1", "s1-eth1"), ("b2", "s1-eth2")]):
         with pytest.raises(InputError, match="interface b7 does not exist; this machine has b1, b2, lo"):
@@ -351,6 +369,8 @@ def test_interfaces_that_are_not_there_or_down_are_told_at_once() -> None:
             examine(inventory())
 
 
+@pytest.mark.waits
+@apart
 @pytest.mark.parametrize("name", ["openvswitch", "zodiac-fx-live"])
 def test_without_permission_one_line_says_so(name: str, tmp_path: Path) -> None:
     done = bench("dp-time", "--device", BENCHES / f"{name}.yml", "--out", tmp_path, without_permission=True)
@@ -359,6 +379,8 @@ def test_without_permission_one_line_says_so(name: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.waits
+@apart
 def test_without_open_vswitch_one_line_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(openvswitch, "SCHEMA", tmp_path / "nothing")
     with pytest.raises(RunError, match="is missing: install it with 'apt-get install openvswitch-switch'"):
@@ -377,6 +399,8 @@ with open_bench(load_inventory("openvswitch")) as bench:
 """
 
 
+@pytest.mark.waits
+@apart
 @needs_openvswitch
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda n: n.name)
 def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
@@ -482,7 +506,7 @@ def measured_13(device: Device, key: Key) -> np.ndarray:
 @needs_emulator
 @pytest.mark.live
 def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> None:
-    description = next(one for one in messages.messages() if one.name == "DescStatsRequest")
+    description = next(message for message in messages.messages() if message.name == "DescStatsRequest")
     with open_device("zodiac-fx-live") as device:
         barrier = messages.barrier(device, samples=10, seed=1)
         long_reply = messages.with_reply(device, description, samples=5, seed=1)
@@ -503,12 +527,16 @@ def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> 
     assert len(long_reply.values) == len(search.values) == 5
     assert added == 0
     assert len(series.times_ns) + series.missing == 1597
-    assert all(0 < len(one.values) <= 5 <= len(one.values) + one.left_out for one in times.values())
+    assert all(
+        0 < len(values.values) <= 5 <= len(values.values) + values.left_out for values in times.values()
+    )
     assert again.usual_ns > 0
     assert all(0 < len(values) <= 5 for values in newer.values())
     assert last.usual_ns > 0
 
 
+@pytest.mark.waits
+@apart
 @needs_openvswitch
 @pytest.mark.live
 def test_open_vswitch_has_neither_jobs_nor_an_integrated_switch() -> None:
@@ -517,6 +545,7 @@ def test_open_vswitch_has_neither_jobs_nor_an_integrated_switch() -> None:
         assert device.without_cpu() is None
 
 
+@pytest.mark.waits
 def test_real_senders_are_measured_on_a_cable_of_their_own() -> None:
     shaped, free = (measure(case, 0.5) for case in CASES[:2])
     bursts = measure(CASES[-1], 5.0)  # a burst comes every 0.36 s on average

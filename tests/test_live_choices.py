@@ -46,8 +46,10 @@ def test_a_figure_is_replayed_with_ryu_and_says_so(ryu, tmp_path):
     assert "<td>live, ryu</td>" in (tmp_path / "report.html").read_text()
 
 
-def test_the_controller_is_really_ryu_s(ryu):
-    with LiveRunner(SETTING.lab, SETTING.admitted(), framework="ryu", framework_python=ryu) as runner:
+@pytest.mark.waits
+def test_the_controller_is_really_ryu_s(ryu, relaxed):
+    ours = {"framework": "ryu", "framework_python": ryu, "cores": relaxed}
+    with LiveRunner(SETTING.lab, SETTING.admitted(), **ours) as runner:
         commands = [child.cmdline() for child in psutil.Process(os.getpid()).children(recursive=True)]
         assert [words[0] for words in commands if "loko.controller.shim" in words] == [ryu]
         assert runner.status().connected == 2

@@ -183,6 +183,7 @@ class TestForwarding:
         assert counters["received"] == 32
         assert lost == 32 - len(passed)
 
+    @pytest.mark.waits
     def test_short_frames_are_padded(self, emulator, controller, sender, receiver):
         controller.handshake()
         controller.send(add_flow(2))
@@ -192,6 +193,7 @@ class TestForwarding:
         [seen] = receiver.seen(outgoing=False, count=1)
         assert seen.data == frame.ljust(60, b"\0")
 
+    @pytest.mark.waits
     def test_partial_checksums_are_completed(self, emulator, controller, namespace, receiver):
         """A UDP socket on a veth leaves the checksum to hardware that is not there."""
         controller.handshake()
@@ -206,12 +208,14 @@ class TestForwarding:
         [seen] = receiver.seen(outgoing=False, count=1)
         assert udp_checksum_holds(seen.data)
 
+    @pytest.mark.waits
     def test_ports_left_out_have_no_link(self, emulator, controller):
         features = controller.handshake()
         ports = [features[32 + 48 * index :][:48] for index in range((len(features) - 32) // 48)]
         states = {struct.unpack_from("!H", port)[0]: struct.unpack_from("!I", port, 28)[0] for port in ports}
         assert states == {1: 0, 2: 0, 3: 1}
 
+    @pytest.mark.waits
     def test_frame_for_a_port_without_interface_is_gone(self, emulator, controller, sender, receiver):
         controller.handshake()
         controller.send(add_flow(3))

@@ -16,6 +16,7 @@ import psutil
 import pytest
 import typer
 from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
+from throwaway import ROOT
 from typer.testing import CliRunner
 
 from evaluation.doctor.commands import doctor
@@ -24,6 +25,8 @@ from evaluation.live.boards import STALL_THRESHOLD_US
 from evaluation.live.commands import lab_app
 from evaluation.live.confinement import NEW_TREE, Confinement
 from evaluation.live.containerlab import deployment
+from evaluation.live.cores import NOT_JUDGED
+from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
@@ -31,9 +34,10 @@ from loko.document import LABS
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.namespaces, needs_root]
+waits = pytest.mark.waits
 
 SETTING, TRAFFIC = admitted()
-FLOWS = [one.flow for one in SETTING.admitted()]
+FLOWS = [admitted.flow for admitted in SETTING.admitted()]
 
 app = typer.Typer()
 app.add_typer(lab_app, name="lab")
@@ -108,20 +112,25 @@ def test_while_a_lab_is_up_a_second_one_is_refused_and_nothing_is_left_at_the_en
     assert not left(tree)
 
 
-def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_its_file(machine, tmp_path):
+@waits
+def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_its_file(
+    relaxed, machine, tmp_path
+):
     folder = tmp_path / "bench"
     folder.mkdir()
     text = (LABS / "two-switch" / "lab.yml").read_text().replace("name: two-switch", "name: bench")
     (folder / "lab.yml").write_text(text)
     flows = LABS / "two-switch" / "flows.yml"
     try:
-        result = command("lab", "up", folder, "--flows", flows)
+        result = command("lab", "up", folder, "--flows", flows, "--relaxed")
         assert result.exit_code == 0, result.output
+        assert f"warning: relaxed: {NOT_JUDGED}\n" in result.output
         time.sleep(1)
         result = command("lab", "status", "bench", "--json")
         assert result.exit_code == 0, result.output
         [view] = json.loads(result.output)
         assert (view["status"]["connected"], view["status"]["switches"]) == (2, 2)
+        assert view["status"]["scheduling"] == f"other; {NOT_JUDGED}"
         for counters in view["status"]["counters"].values():
             assert counters["received"] == 0, "a stray frame"
         shown = {line["what"] for line in view["processes"]}
@@ -138,17 +147,49 @@ def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_
     assert command("lab", "status", "bench").output == "lab bench is not up\n"
 
 
-def test_commands_run_in_the_hosts_of_a_lab_that_is_up(machine):
+@waits
+def test_relaxed_labs_are_up_together_as_the_page_says_and_each_ends_by_itself(apart, machine, monkeypatch):
+    """They have the same names of hosts and interfaces, addresses and ports."""
+    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
+    section = (
+        (ROOT / "docs" / "live-lab.md").read_text().split("## Several labs at once")[1].split("\n## ")[0]
+    )
+    lines = [line.split() for line in section.splitlines() if line.startswith("    ")]
+    assert [line[:4] for line in lines] == [["sudo", "loko", "lab", "up"]] * 2
+    try:
+        for _, _, *words in lines:
+            result = command(*words)
+            assert result.exit_code == 0, result.output
+        labs = {lab.name: lab for lab in BackgroundLab.all()}
+        assert set(labs) == {"bench", "two-switch"}
+        trees = {name: descendants(lab.pid) for name, lab in labs.items()}
+        namespaces = {namespace_of(int(lab.way_into("H1")[-1])).readlink() for lab in labs.values()}
+        assert len(namespaces) == 2
+        alone = command("lab", "up", LABS / "ring" / "five.yml")
+        assert alone.exit_code == 2
+        assert "only labs that were all put up with --relaxed can be up together" in alone.output
+        psutil.Process(labs["bench"].pid).kill()
+        wait_until(lambda: not left(trees["bench"]), "the lab has ended with its outermost process")
+        assert left(trees["two-switch"]) == trees["two-switch"]
+        status = labs["two-switch"].status()
+        assert (status.connected, status.switches) == (2, 2)
+    finally:
+        for name in ("two-switch", "bench"):
+            command("lab", "down", name)
+
+
+@waits
+def test_commands_run_in_the_hosts_of_a_lab_that_is_up(relaxed, machine):
     def loko(*words: str, said: str = ""):
         call = [sys.executable, "-c", "from evaluation.cli import main; main()", "lab", *words]
         return subprocess.run(call, input=said, capture_output=True, text=True, timeout=60, check=False)
 
-    none = loko("exec", "two-switch", "H1", "true")
-    assert (none.returncode, none.stderr.count("\n")) == (2, 1)
+    none = command("lab", "exec", "two-switch", "H1", "true")
+    assert (none.exit_code, none.stderr.count("\n")) == (2, 1)
     assert "lab two-switch is not up: start it with 'loko lab up two-switch'" in none.stderr
-    assert "no lab is up" in loko("shell", "H1").stderr
+    assert "no lab is up" in command("lab", "shell", "H1").stderr
     try:
-        assert loko("up", "two-switch").returncode == 0
+        assert command("lab", "up", "two-switch", "--relaxed").exit_code == 0
         for host, address in (("H1", "10.0.0.1/24"), ("H3", "10.0.0.3/24")):
             told = loko("exec", "two-switch", host, "ip", "-4", "-o", "address", "show", "scope", "global")
             assert (told.returncode, told.stderr) == (0, "")
@@ -166,35 +207,38 @@ def test_commands_run_in_the_hosts_of_a_lab_that_is_up(machine):
             (("exec", "two-switch", "H9", "true"), "has no node 'H9' to run commands in (nodes: H1, H2"),
             (("exec", "two-switch", "H1", "no-such-program"), "no-such-program: there is no such program"),
         ):
-            wrong = loko(*words)
-            assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+            wrong = command("lab", *words)
+            assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
             assert says in wrong.stderr
     finally:
-        loko("down", "two-switch")
+        command("lab", "down", "two-switch")
 
 
-def test_what_a_crash_left_does_not_stop_the_next_lab(machine):
-    assert command("lab", "up", "two-switch").exit_code == 0
+@waits
+def test_what_a_crash_left_does_not_stop_the_next_lab(relaxed, machine):
+    assert command("lab", "up", "two-switch", "--relaxed").exit_code == 0
     [running] = BackgroundLab.all()
     tree = descendants(running.pid)
     psutil.Process(running.pid).kill()
     wait_until(lambda: not left(tree), "all processes have ended with the outermost")
     try:
-        assert command("lab", "up", "two-switch").exit_code == 0
+        assert command("lab", "up", "two-switch", "--relaxed").exit_code == 0
     finally:
         assert command("lab", "down", "two-switch").exit_code == 0
 
 
-def test_an_emulator_that_dies_in_a_run_is_told():
-    with LiveRunner(SETTING.lab, FLOWS) as runner:
+@waits
+def test_an_emulator_that_dies_in_a_run_is_told(relaxed):
+    with LiveRunner(SETTING.lab, FLOWS, cores=relaxed) as runner:
         [boards] = [process for name, process in named(os.getpid()) if name == "zodiac-fx"]
         boards.kill()
         with pytest.raises(RunError, match=r"the emulator ended \(exit status -9\)"):
             runner.run(TRAFFIC, seconds=0.1, seed=1)
 
 
-def test_a_lab_process_that_dies_is_told():
-    with LiveRunner(SETTING.lab, FLOWS) as runner:
+@waits
+def test_a_lab_process_that_dies_is_told(relaxed):
+    with LiveRunner(SETTING.lab, FLOWS, cores=relaxed) as runner:
         [outer] = [process for name, process in named(os.getpid()) if name == "unshare"]
         tree = descendants(outer.pid)
         outer.kill()
@@ -203,21 +247,24 @@ def test_a_lab_process_that_dies_is_told():
             runner.status()
 
 
-def test_flows_that_do_not_fit_are_the_controllers_refusal():
+@waits
+def test_flows_that_do_not_fit_are_the_controllers_refusal(relaxed):
     greedy = [flow._replace(rate_bps=50 * flow.rate_bps) for flow in FLOWS]
     with pytest.raises(RunError, match=r"the controller ended \(exit status 1\): .*refused"):
-        LiveRunner(SETTING.lab, greedy).__enter__()
+        LiveRunner(SETTING.lab, greedy, cores=relaxed).__enter__()
 
 
-def test_a_lab_file_that_vanished_is_wrong_input(tmp_path):
+@waits
+def test_a_lab_file_that_vanished_is_wrong_input(relaxed, tmp_path):
     path = shutil.copy(LABS / "two-switch" / "lab.yml", tmp_path / "lab.yml")
     lab = load_lab(path).as_printed()
     path.unlink()
     with pytest.raises(RunError, match=r"lab\.yml"):
-        LiveRunner(lab, FLOWS).__enter__()
+        LiveRunner(lab, FLOWS, cores=relaxed).__enter__()
 
 
-def test_without_root_one_line_says_so(monkeypatch):
+@waits
+def test_without_root_one_line_says_so(apart, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(RunError, match="needs root: run it with sudo"):
         Confinement.start()
@@ -230,18 +277,23 @@ def test_without_root_one_line_says_so(monkeypatch):
     assert (first["what"], first["level"]) == ("root", "missing")
 
 
-def test_without_the_emulator_one_line_says_so(monkeypatch, machine):
+@waits
+def test_without_the_emulator_one_line_says_so(apart, monkeypatch, machine):
     monkeypatch.setenv("LOKO_EMULATOR", "/nowhere/zodiac-fx")
     result = command("lab", "up", "two-switch")
     assert result.exit_code == 2
     assert "the emulator is not built: run 'make setup'" in result.output
 
 
-def test_without_containerlab_one_line_says_so_and_nothing_is_left(machine, monkeypatch):
+@waits
+def test_without_containerlab_one_line_says_so_and_nothing_is_left(apart, machine, monkeypatch):
     monkeypatch.setattr(deployment, "locate", lambda name: None)
     result = command("lab", "up", LABS / "ring" / "five.yml", "--builder", "containerlab")
     assert result.exit_code == 2
     assert result.output == ("error: the program 'containerlab' is missing: 'make containerlab' builds it\n")
+    result = command("lab", "up", LABS / "ring" / "five.yml", "--builder", "containerlab", "--relaxed")
+    assert result.exit_code == 2
+    assert "--builder containerlab: its boards want the machine; leave --relaxed out" in result.output
     result = command("lab", "down", LABS / "ring" / "five.yml", "--builder", "containerlab")
     assert result.exit_code == 2
     assert "the program 'docker' is missing: apt-get install docker.io" in result.output
@@ -279,6 +331,7 @@ network.verify()
 """
 
 
+@waits
 @pytest.mark.parametrize(
     ("disturbance", "complaint"),
     [

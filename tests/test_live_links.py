@@ -27,6 +27,7 @@ from benchmarks.one_board import (
 
 pytestmark = [
     pytest.mark.namespaces,
+    pytest.mark.waits,
     pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
 ]
 

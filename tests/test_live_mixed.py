@@ -13,7 +13,7 @@ from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
 
 SETTING, TRAFFIC = admitted()
 
@@ -25,9 +25,9 @@ def mixed(folder, **changes):
     return load_lab("two-switch", path).as_printed()
 
 
-def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(tmp_path):
+def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(relaxed, tmp_path):
     before = Machine.now()
-    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted()) as runner:
+    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted(), cores=relaxed) as runner:
         status = runner.status()
         assert (status.connected, status.switches) == (2, 2)
         assert "real boards: s1" in status.scheduling
@@ -47,9 +47,9 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(t
     wait_until(lambda: Machine.now() == before, "the machine is as before")
 
 
-def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path, monkeypatch):
+def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(relaxed, tmp_path, monkeypatch):
     monkeypatch.setenv("LOKO_PATIENCE", "0.4")
-    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted()) as runner:
+    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted(), cores=relaxed) as runner:
         off = threading.Timer(1.0, power_off)
         off.start()
         with pytest.raises(RunError, match="card4: no link within 4 s: is the board powered"):
@@ -68,14 +68,14 @@ def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path, 
     ids=["swapped", "cut", "no controller", "no power"],
 )
 def test_a_board_that_is_cabled_wrongly_or_silent_is_told_before_anything_runs(
-    how, complaint, tmp_path, monkeypatch
+    how, complaint, relaxed, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("LOKO_PATIENCE", "0.25")
     with board(tmp_path, **how), pytest.raises(RunError, match=complaint) as caught:
-        LiveRunner(mixed(tmp_path), SETTING.admitted()).__enter__()
+        LiveRunner(mixed(tmp_path), SETTING.admitted(), cores=relaxed).__enter__()
     assert "\n" not in str(caught.value)
 
 
-def test_a_card_that_is_not_there_is_named(tmp_path):
+def test_a_card_that_is_not_there_is_named(relaxed, tmp_path):
     with pytest.raises(RunError, match="s1: port 1: this machine has no network card card1"):
-        LiveRunner(mixed(tmp_path), SETTING.admitted()).__enter__()
+        LiveRunner(mixed(tmp_path), SETTING.admitted(), cores=relaxed).__enter__()

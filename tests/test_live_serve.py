@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from live_harness import Machine, needs_root, wait_until
+from own_machine import own_machine
 from served_lab import LOKO, ServedLab, flow, made, slotted, wait_for
 
 from loko.document import LABS
 from loko.mix import load_mix
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
 
 
 MIX = str(LABS / "two-switch" / "mix.yml")
@@ -29,21 +30,22 @@ def loko(*words: str) -> None:
 def planned(*words: str) -> dict[str, float]:
     """The guarantees of the flows that fit a plan."""
     done = subprocess.run([LOKO, *words], capture_output=True, text=True, check=False, timeout=120)
-    return {one["flow"]: one["guarantee_ns"] for one in json.loads(done.stdout)["accepted"]}
+    return {flow["flow"]: flow["guarantee_ns"] for flow in json.loads(done.stdout)["accepted"]}
 
 
 @pytest.fixture(scope="module")
 def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A lab that is up without a controller of its own."""
-    before = Machine.now()
+    """A lab that is up without a controller of its own, on a machine of its own."""
     no_flows = tmp_path_factory.mktemp("lab") / "no-flows.yml"
     no_flows.write_text("[]\n")
-    loko("lab", "up", "two-switch", "--flows", str(no_flows))
-    try:
-        yield
-    finally:
-        loko("lab", "down", "two-switch")
-    wait_until(lambda: Machine.now() == before, "nothing to be left")
+    with own_machine():
+        before = Machine.now()
+        loko("lab", "up", "two-switch", "--flows", str(no_flows), "--relaxed")
+        try:
+            yield
+        finally:
+            loko("lab", "down", "two-switch")
+        wait_until(lambda: Machine.now() == before, "nothing to be left")
 
 
 @contextmanager
@@ -52,8 +54,8 @@ def served(folder: Path, *options: str) -> Iterator[ServedLab]:
     with ServedLab(folder, "--live", *options, has_boards=False) as lab:
         assert [switch["strangers"] for switch in lab.switches().values()] == [[], []]
         yield lab
-        for one in lab.flows():
-            assert lab.client.delete(f"/v1/flows/{one['id']}").status_code == 204
+        for flow in lab.flows():
+            assert lab.client.delete(f"/v1/flows/{flow['id']}").status_code == 204
         assert lab.end() == 0
 
 
@@ -66,7 +68,7 @@ def test_live_lab_is_served_and_restored_after_a_kill(tmp_path: Path) -> None:
         lab.kill()
         lab.start()
         lab.wait_healthy()
-        assert [one["id"] for one in lab.flows()] == ["f2"]
+        assert [flow["id"] for flow in lab.flows()] == ["f2"]
         assert lab.switches()["s2"]["complete"]
 
 
@@ -77,7 +79,9 @@ def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
         assert lab.delays() == {}
         assert lab.post(1, rate_bps=100_000, burst_bytes=612).status_code == 201
         assert lab.post(2, source="H2", rate_bps=100_000).status_code == 201
-        wait_for(lambda: min([one["received"] for one in lab.delays().values()], default=0) > 50, "delays")
+        wait_for(
+            lambda: min([delay["received"] for delay in lab.delays().values()], default=0) > 50, "delays"
+        )
         measured = lab.delays()
         assert set(measured) == {"f1", "f2"}
         for one in measured.values():  # how long they are says more of this machine than of the taps
@@ -119,8 +123,10 @@ def test_live_lab_whose_switches_are_split_for_a_mix_gives_what_the_plan_says(tm
         assert lab.client.get("/v1/service").json()["options"]["allocation"].startswith("optimised")
         for one in asked:
             lab.client.post("/v1/flows", json=one)
-        assert {one["id"]: one["guarantee_ns"] for one in lab.flows()} == split
-        wait_for(lambda: min([one["received"] for one in lab.delays().values()], default=0) > 20, "delays")
+        assert {flow["id"]: flow["guarantee_ns"] for flow in lab.flows()} == split
+        wait_for(
+            lambda: min([delay["received"] for delay in lab.delays().values()], default=0) > 20, "delays"
+        )
         assert set(lab.delays()) == set(split)
 
 

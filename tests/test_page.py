@@ -30,8 +30,8 @@ def chrome() -> Iterator[Chrome]:
 @pytest.fixture
 def page(served: ServedLab, chrome: Chrome) -> Iterator[Page]:
     yield Page(chrome, served.address)
-    for one in served.flows():
-        served.client.delete(f"/v1/flows/{one['id']}")
+    for flow in served.flows():
+        served.client.delete(f"/v1/flows/{flow['id']}")
 
 
 def test_it_loads_without_a_complaint(page: Page) -> None:
@@ -135,7 +135,9 @@ def test_application_that_ends_and_comes_back_is_shown(page: Page, served: Serve
     served.post(1)
     page.wait(lambda: page.all(page.flow("f1")), "the flow")
     served.application().kill()
-    page.wait(lambda: any("OpenFlow application has ended" in one for one in page.texts("#log li")), "a note")
+    page.wait(
+        lambda: any("OpenFlow application has ended" in text for text in page.texts("#log li")), "a note"
+    )
     page.wait(lambda: page.text("#health") == "every switch as it should be", "the switches")
     page.wait(lambda: "installed" in page.text(f"{page.flow('f1')} .badge"), "the flow")
     assert not page.one("#banner").is_displayed()

@@ -87,6 +87,10 @@ def test_a_command_that_ends_leaves_nothing_that_waits(tmp_path: Path) -> None:
     assert done.returncode == 0
 
     def waiting() -> list[int]:
-        return [one.pid for one in psutil.process_iter(["cmdline"]) if mark in (one.info["cmdline"] or ())]
+        return [
+            process.pid
+            for process in psutil.process_iter(["cmdline"])
+            if mark in (process.info["cmdline"] or ())
+        ]
 
     assert eventually(lambda: not waiting())

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from dask_cluster import PATIENCE_S, Cluster, Relay, cluster
 from scripted_runner import ScriptedRunner
+from undrawn import undrawn
 
 from evaluation.bench import campaign, processes
 from evaluation.bench.choice import choose
@@ -50,7 +51,8 @@ def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, byte
         "quick": True,
         **options,
     }
-    evaluate(select(names, experiments()), Options(**chosen), Silent())
+    with undrawn():
+        evaluate(select(names, experiments()), Options(**chosen), Silent())
     return {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in {".json", ".parquet"}}
 
 
@@ -248,7 +250,8 @@ def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Pa
     options = {"mode": "virtual", "seed": 1, "out": tmp_path, "runs": 1, "seconds": 0.05, "quick": True}
     found = []
     for _ in range(2):
-        evaluate(select(["fig15", "fig17a"], experiments()), Options(**options), Silent())
+        with undrawn():
+            evaluate(select(["fig15", "fig17a"], experiments()), Options(**options), Silent())
         found.append([(tmp_path / f"{name}.json").read_bytes() for name in ("fig15", "fig17a")])
     assert found[0] == found[1]
 

@@ -54,8 +54,8 @@ def options_of(command: str, monkeypatch, tmp_path) -> Options:
     return asked[0]
 
 
-def alike(one: Options, other: Options) -> bool:
-    return replace(one, out=Path(), jobs=1) == replace(other, out=Path(), jobs=1)
+def alike(options: Options, other: Options) -> bool:
+    return replace(options, out=Path(), jobs=1) == replace(other, out=Path(), jobs=1)
 
 
 LIVE = pytest.param(
@@ -168,7 +168,7 @@ def test_what_does_not_hold_is_listed_with_its_reason_and_nothing_else_is(folder
     broken = ClaimResult(claim="it is so", paper="1", here="2", holds=False, where="1", because="a reason")
     without = broken.model_copy(update={"claim": "it is not", "because": ""})
     kept = broken.model_copy(update={"claim": "it holds", "holds": True})
-    made = [one.model_copy(update={"claims": [kept]}) for one in results]
+    made = [result.model_copy(update={"claims": [kept]}) for result in results]
     part = _part(render(made), "does-not-hold")
     assert "None of the claims that were judged" in part
     made[0] = made[0].model_copy(update={"claims": [kept, broken, without]})
@@ -180,7 +180,7 @@ def test_what_does_not_hold_is_listed_with_its_reason_and_nothing_else_is(folder
 
 
 def test_what_was_assumed_is_listed_with_the_figures_that_rest_on_it(folder: Path) -> None:
-    results = {one.figure: one for one in read_results(folder)}
+    results = {result_read.figure: result_read for result_read in read_results(folder)}
     values = results["fig17a"].provenance.assumptions
     part = _part(render(list(results.values())), "assumed")
     for name, value in values.items():
@@ -200,7 +200,7 @@ def test_the_navigation_has_every_figure_in_the_papers_order(folder: Path) -> No
 
 
 def test_the_papers_order_is_a_list_of_figures_that_there_are() -> None:
-    names = [one for one in experiments() if one.startswith("loko/")]
+    names = [name for name in experiments() if name.startswith("loko/")]
     ordered = sorted(names, key=lambda name: in_papers_order(*name.split("/")))
     assert [one.removeprefix("loko/") for one in ordered[:5]] == ["fig3a", "fig3b", "fig3c", "fig3d", "fig6a"]
     assert ordered.index("loko/table2") < ordered.index("loko/fig17a")

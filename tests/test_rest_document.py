@@ -56,10 +56,12 @@ def operations(served: ServedLab) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def schemathesis() -> str:
-    found = shutil.which("schemathesis") or BUILD / ".clients" / "schemathesis" / "bin" / "schemathesis"
-    if not Path(found).exists():
+    schemathesis = (
+        shutil.which("schemathesis") or BUILD / ".clients" / "schemathesis" / "bin" / "schemathesis"
+    )
+    if not Path(schemathesis).exists():
         pytest.skip("Schemathesis is not installed: run 'make clients'")
-    return str(found)
+    return str(schemathesis)
 
 
 def test_every_answer_has_a_schema(served: ServedLab) -> None:

@@ -33,12 +33,12 @@ def ask(lab: ServedLab, *args: Any, **values: object) -> httpx.Response:
 def sends(lab: ServedLab, host: str) -> dict[str, tuple[int, int, int]]:
     values = shapes.SendsShown.model_validate_json(lab.client.get(f"/v1/hosts/{host}/sends").content)
     assert values.host == host
-    return {one.id: (one.slot, one.offset_ns, one.period_ns) for one in values.sends}
+    return {send.id: (send.slot, send.offset_ns, send.period_ns) for send in values.sends}
 
 
 def test_the_flows_of_the_schedule_are_there_and_each_host_hears_of_its_own(served: ServedLab) -> None:
     planned = json.loads((served.folder / "schedule.json").read_text())
-    shown = {one["id"]: one for one in served.flows()}
+    shown = {flow["id"]: flow for flow in served.flows()}
     for one in planned["scheduled"]:
         assert shown[one["id"]]["turn"]["slot"] == one["slot"]
         assert shown[one["id"]]["guarantee_ns"] == pytest.approx(1e3 * one["guarantee_us"], abs=1)
@@ -82,7 +82,7 @@ def test_emulated_hosts_send_in_their_slots_also_in_openflow_1_3(tmp_path: Path)
 
 
 def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: ServedLab) -> None:
-    before = {one["id"]: one["turn"] for one in served.flows()}
+    before = {flow["id"]: flow["turn"] for flow in served.flows()}
     base_ns = served.client.get("/v1/schedule").json()["base_period_ns"]
     granted = ask(served, 3, period_ns=3 * base_ns)
     assert granted.status_code == 201, granted.text
@@ -93,7 +93,7 @@ def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: 
     assert ask(served, 3).json()["error"]["code"] == "conflict"
     assert sends(served, "H1")["f3"] == (turn.slot, turn.offset_ns, 3 * base_ns)
     others = [ask(served, number) for number in (4, 5, 6)]
-    assert [one.status_code for one in others] == [201, 201, 409]
+    assert [other.status_code for other in others] == [201, 201, 409]
     error = others[-1].json()["error"]
     assert (error["code"], error["quantity"], error["used"], error["allowed"]) == (
         "does-not-fit",
@@ -107,7 +107,7 @@ def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: 
     assert "f3" not in sends(served, "H1")
     again = ask(served, 6)
     assert again.json()["turn"]["slot"] == turn.slot
-    after = {one["id"]: one["turn"] for one in served.flows()}
+    after = {flow["id"]: flow["turn"] for flow in served.flows()}
     assert {name: after[name] for name in before} == before
     assert served.switches()["s1"]["use"][1] == {
         "quantity": "entries",
@@ -162,9 +162,9 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
 
         for there in survives_kills(lab, post, first=10, kills=2):
             assert not {"f1", "f2"} & there
-            for one in lab.flows():
-                assert turns.get(one["id"], one["turn"]) == one["turn"], "nobody is moved"
-            slots = [one["turn"]["slot"] for one in lab.flows()]
+            for flow_now in lab.flows():
+                assert turns.get(flow_now["id"], flow_now["turn"]) == flow_now["turn"], "nobody is moved"
+            slots = [flow["turn"]["slot"] for flow in lab.flows()]
             assert len(set(slots)) == len(slots), "all leave by the cable of H1"
             for switch in lab.switches().values():
                 assert switch["use"][1]["used"] == len(there)
@@ -172,6 +172,7 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.namespaces
+@pytest.mark.waits
 def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
     """As printed, in a network of its own, where the usual ports are free."""
     page = (ROOT / "docs" / "service.md").read_text().split("## Slots instead of admission")[1]
@@ -199,5 +200,5 @@ def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
     granted, created, told, ok, *gone = (line for line in done.stdout.splitlines() if line)
     assert (created, ok, gone) == ("201", "200", ["204"])
     turn = json.loads(granted)["turn"]
-    (sent,) = (one for one in json.loads(told)["sends"] if one["id"] == "c")
+    (sent,) = (send for send in json.loads(told)["sends"] if send["id"] == "c")
     assert {name: sent[name] for name in turn} == turn

@@ -35,8 +35,8 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             copy = labs / f"{path.parents[1].name}-{paper}/experiments/{path.name}"
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(path.read_text().replace("paper: loko", f"paper: {paper}", 1))
-    found: dict[str, Figure] = experiments(labs)
-    yield found
+    figures: dict[str, Figure] = experiments(labs)
+    yield figures
     facts.facts.cache_clear()
 
 

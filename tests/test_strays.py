@@ -28,7 +28,8 @@ import os, subprocess, sys, time
 from evaluation.live.background import BackgroundLab
 def test_forever():
     loko = os.path.join(os.path.dirname(sys.executable), "loko")
-    subprocess.run([loko, "lab", "up", "two-switch"], check=True, stdout=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([loko, "lab", "up", "two-switch", "--relaxed"], check=True, **quiet)
     print("up", BackgroundLab.find("two-switch").pid, file=sys.__stderr__, flush=True)
     time.sleep(1000)
 """
@@ -38,7 +39,7 @@ def killed_run(folder: Path, test: str, *options: str) -> list[tuple[str, psutil
     """Run a test that never ends, kill pytest once it is at it, and give what it had started, with names."""
     (folder / "test_run.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-p", "strays", "-s", "-q", *options, str(folder)]
-    surroundings = {**os.environ, "PYTHONPATH": str(HERE)}
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=surroundings
     ) as run:
@@ -73,7 +74,9 @@ def test_others_are_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.live
 @pytest.mark.namespaces
+@pytest.mark.waits
 @needs_root
+@pytest.mark.usefixtures("relaxed")
 def test_a_lab_in_the_background_ends_with_a_killed_pytest(tmp_path: Path) -> None:
     before = Machine.now()
     started = killed_run(tmp_path, LAB)

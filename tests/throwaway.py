@@ -50,8 +50,8 @@ exec chroot . /bin/bash -c {script}
 def places():
     """What the testbed uses and may lie on other file systems, or under the /tmp that is new there."""
     named = [os.environ.get(name, "") for name in ("CARGO_HOME", "RUSTUP_HOME")]
-    found = {Path(name).resolve() for name in (ROOT, BUILD, Path.home(), *filter(None, named))}
-    return sorted((place for place in found - {Path("/")} if place.is_dir()), key=lambda place: place.parts)
+    places = {Path(name).resolve() for name in (ROOT, BUILD, Path.home(), *filter(None, named))}
+    return sorted((place for place in places - {Path("/")} if place.is_dir()), key=lambda place: place.parts)
 
 
 @dataclass(frozen=True)
@@ -119,15 +119,15 @@ class Throwaway:
             out = f"/mnt/shared/{name}"
             script.append(f"OUTCOMES={out} {SURROUNDINGS} {words} >{out}.log 2>&1; echo $? >{out}.status")
         done = self.run("\n".join(script), check=False)
-        found = []
+        plays = []
         for name in names:
             log, tasks = self.shared / f"{name}.log", self.shared / name
             assert tasks.exists(), done.stdout + done.stderr + (log.read_text() if log.exists() else "")
-            found.append(
+            plays.append(
                 Play(
                     status=int((self.shared / f"{name}.status").read_text()),
                     tasks=tuple(json.loads(tasks.read_text())),
                     output=log.read_text(),
                 )
             )
-        return found
+        return plays

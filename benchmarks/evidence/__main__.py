@@ -28,7 +28,7 @@ from loko.document import InputError
 _PAGE: Final = ROOT / "docs" / "evidence.md"
 _RESULT: Final = "evidence.json"
 _COPY: Final = ROOT / "docs" / "measurements" / _RESULT
-"""What the page was made of."""
+"""Copy of the result from which the page was made."""
 _LINE_EVERY_S: Final = 30
 
 
@@ -88,7 +88,7 @@ def _count(text: str) -> int:
 
 
 def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
-    """Carry out what is missing and write the result; false if a guarantee was broken."""
+    """Carry out missing trials and write the result; return False if a guarantee was broken."""
     head: dict[str, object] = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
     begin_s = time.monotonic()
     with alone_in(out):
@@ -105,32 +105,32 @@ def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out
         except BrokenGuaranteeError as broken:
             _report_broken(broken, trial_packets, out)
             return False
-    found = summary(records, head)
-    write_atomically(out / _RESULT, (json.dumps(found, indent=1) + "\n").encode())
+    result = summary(records, head)
+    write_atomically(out / _RESULT, (json.dumps(result, indent=1) + "\n").encode())
     print(
-        f"{found['total']['packets']} packets in {len(records)} trials: {found['total']['lost']} lost,"
-        f" worst delay {found['total']['worst']:.3f} of its guarantee; {time.monotonic() - begin_s:.0f} s"
+        f"{result['total']['packets']} packets in {len(records)} trials: {result['total']['lost']} lost,"
+        f" worst delay {result['total']['worst']:.3f} of its guarantee; {time.monotonic() - begin_s:.0f} s"
     )
     return True
 
 
 def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
-    """Add the attacks to the result, and write the page; the exit status."""
+    """Add the attacks to the result, and write the page; return the exit status."""
     print("attacking full switches ...", file=sys.stderr)
-    found = json.loads((out / _RESULT).read_text(encoding="utf-8"))
-    found["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), workers)
-    write_atomically(out / _RESULT, (json.dumps(found, indent=1) + "\n").encode())
+    result = json.loads((out / _RESULT).read_text(encoding="utf-8"))
+    result["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), workers)
+    write_atomically(out / _RESULT, (json.dumps(result, indent=1) + "\n").encode())
     pages = [out / "evidence.md", *([_PAGE] if write_page else [])]
     for path in pages:
-        write_atomically(path, page(found).encode())
+        write_atomically(path, page(result).encode())
     if write_page:
         shutil.copyfile(out / _RESULT, _COPY)
     print(f"written: {out / _RESULT}, {', '.join(map(str, pages))}")
-    return 0 if kept(found["attacks"]) else 1
+    return 0 if kept(result["attacks"]) else 1
 
 
 class _Tell:
-    """Progress: a bar on a terminal, else a line now and then."""
+    """Shows progress: by a bar on a terminal, else by a line now and then."""
 
     def __init__(self) -> None:
         self._bar = terminal_bar()
@@ -160,7 +160,7 @@ def _report_broken(broken: BrokenGuaranteeError, trial_packets: int, out: Path) 
     failed = trial(seed, packets=trial_packets)
     only, most_ns = narrowed(failed, packets=trial_packets)
     again = trial(seed, packets=trial_packets, only=only, most_ns=most_ns)
-    found = {
+    record = {
         "seed": seed,
         "record": broken.record.model_dump(mode="json"),
         "flows": [failed.drawn.case.flows[number]._asdict() for number in sorted(only)],
@@ -168,25 +168,25 @@ def _report_broken(broken: BrokenGuaranteeError, trial_packets: int, out: Path) 
         "verdict": [str(flow) for flow in again.verdict.broken] + list(again.verdict.events),
     }
     path = out / f"broken-{seed}.json"
-    write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
+    write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
     _show(again)
     print(f"seen again with: python -m benchmarks.evidence --replay {seed}; narrowed down in {path}")
 
 
 def _replay(seed: int, trial_packets: int) -> int:
-    found = trial(seed, packets=trial_packets)
-    _show(found)
-    return 1 if found.failed else 0
+    outcome = trial(seed, packets=trial_packets)
+    _show(outcome)
+    return 1 if outcome.failed else 0
 
 
-def _show(found: Trial) -> None:
-    drawn, case = found.drawn, found.drawn.case
+def _show(outcome: Trial) -> None:
+    drawn, case = outcome.drawn, outcome.drawn.case
     print(
         f"seed {drawn.seed}: {case.scheme}, {drawn.shape} of {drawn.switches} switches,"
         f" {case.entries} entries, frames of {', '.join(map(str, drawn.sizes))} bytes,"
-        f" {found.way} for {found.duration_ns / 1e9:.2f} s"
+        f" {outcome.way} for {outcome.duration_ns / 1e9:.2f} s"
     )
-    verdicts = {verdict.flow: verdict for verdict in found.verdict.flows}
+    verdicts = {verdict.flow: verdict for verdict in outcome.verdict.flows}
     for admitted in case.admitted:
         verdict = verdicts.get(admitted.flow.id)
         if verdict is None:
@@ -199,7 +199,7 @@ def _show(found: Trial) -> None:
             f" {verdict.lost} lost, worst {verdict.worst:.3f}"
             f" of {admitted.guarantee_ns / 1e6:.3f} ms{'' if verdict.kept else '  BROKEN'}"
         )
-    for event in found.verdict.events:
+    for event in outcome.verdict.events:
         print(f"  {event}")
 
 

@@ -1,4 +1,4 @@
-"""Attacks on full switches: every scheme, mistakes on purpose, and what the guarantees rest on."""
+"""Attack full switches: every scheme, deliberate mistakes, and violated assumptions of the guarantees."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _ROUND: Final = tuple((f"h{number}", f"h{number % 5 + 1}") for number in range(1
 _RATE_BPS: Final = 200_000.0
 _PAUSES_NS: Final = (100_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 _BRIEF: Final = {FULL_RATE.name: 4, FIFTH_RATE.name: 5, PACKET_GRANULAR: 5}
-"""So many fit beside two that use nearly all of the rate."""
+"""Number of brief flows that fit beside two flows that use nearly all of the rate."""
 _CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
 
 Row = dict[str, Any]
 Attacked = partial[Row]
-"""What computes a row. It can be sent to another process: it is of a function of this module."""
+"""Computes a row. It can be pickled for another process, as it wraps a function of this module."""
 
 
 def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[Row]]:
-    """All tables, as plain values. Each row is a task of its own. Raises `InputError`."""
+    """Compute all tables as plain values, with each row as a task. Raises `InputError`."""
     tables: Mapping[str, Callable[[], Iterator[Attacked]]] = {
         "schemes": _schemes,
         "mistakes": _mistakes,
@@ -55,13 +55,14 @@ def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, lis
         "capacity": _capacity,
     }
     tasks = [(name, attacked) for name, rows in tables.items() for attacked in rows()]
-    found: dict[int, Row] = {}
+    rows_by_seed: dict[int, Row] = {}
     with closing(workers.each_done(_row, tasks)) as done:
         for place, row in done:
-            found[place] = row
+            rows_by_seed[place] = row
             tell(f"{tasks[place][0]}: {', '.join(f'{key} {value}' for key, value in row.items())}")
     return {
-        name: [found[place] for place, (table, _) in enumerate(tasks) if table == name] for name in tables
+        name: [rows_by_seed[place] for place, (table, _) in enumerate(tasks) if table == name]
+        for name in tables
     }
 
 
@@ -71,7 +72,7 @@ def _row(task: tuple[str, Attacked]) -> Row:
 
 
 def kept(tables: Mapping[str, list[Row]]) -> bool:
-    """Whether every guarantee held that must: everything reserved, on boards as modelled."""
+    """Return whether all guarantees held that must hold: with all reservations, on boards as modelled."""
     rows = [
         *(row for row in tables["schemes"] if row["scheme"] in GUARANTEED),
         *(row for row in tables["mistakes"] if not row["too_many"]),
@@ -86,7 +87,7 @@ def kept(tables: Mapping[str, list[Row]]) -> bool:
 
 
 def star(profile: str = "zodiac-fx") -> Lab:
-    """One switch with four hosts: nothing but the switch's own queue."""
+    """Return a lab of one switch with four hosts, in which only the switch's own queue matters."""
     mac = "70:b3:d5:6c:00:01"
     config = {"mac": mac, "ofchecks": False, "openflow_ports": [1, 2, 3, 4], "native_ports": []}
     return lab_of(
@@ -105,7 +106,7 @@ def star(profile: str = "zodiac-fx") -> Lab:
 
 
 def _schemes() -> Iterator[Attacked]:
-    """As many flows of 200 kbit/s and one frame as each scheme accepts."""
+    """Yield attacks on each scheme, filled with flows of 200 kbit/s and a burst of one frame."""
     labs = (
         ("one switch", star(), _STAR),
         ("two switches", load_lab("two-switch"), _TWO),
@@ -118,23 +119,23 @@ def _schemes() -> Iterator[Attacked]:
 
 def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str) -> Row:
     case = filled(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
-    found = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
+    result = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
     return {
         "lab": title,
         "scheme": scheme,
         "flows": len(case.admitted),
-        "guarantee_ms": found.guarantee_ms,
-        "adversary": found.adversary.history[-1][1],
-        "adversary_lost": found.adversary.damage.lost,
-        "random": found.scattered.history[-1][1],
-        "random_lost": found.scattered.damage.lost,
-        "generator": max(run.worst for run in found.bursts),
-        "generator_lost": max(run.lost for run in found.bursts),
+        "guarantee_ms": result.guarantee_ms,
+        "adversary": result.adversary.history[-1][1],
+        "adversary_lost": result.adversary.damage.lost,
+        "random": result.scattered.history[-1][1],
+        "random_lost": result.scattered.damage.lost,
+        "generator": max(run.worst for run in result.bursts),
+        "generator_lost": max(run.lost for run in result.bursts),
     }
 
 
 def _mistakes() -> Iterator[Attacked]:
-    """One switch with more flows than the scheme accepts, under the same guarantees."""
+    """Yield attacks on one switch with more flows than the scheme accepts, under the same guarantees."""
     for scheme, frame_bytes, entries, steps in (
         (FULL_RATE.name, 128, 64, (0.0, 0.15)),
         (FIFTH_RATE.name, 306, 17, (0.0, 0.15, 0.3)),
@@ -167,7 +168,7 @@ def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) ->
 
 
 def _released() -> Iterator[Attacked]:
-    """Flows that take the place of released ones, under the rule and under one that forgets these."""
+    """Yield attacks by flows that replace released ones, with a rule that charges for these and without."""
     for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
         for after_ns in _PAUSES_NS:
             for forgets in (True, False):
@@ -187,10 +188,11 @@ def _of_released(scheme: str, after_ns: int, forgets: bool) -> Row:
 
 
 def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, CarriageResult]:
-    """Two flows share nearly all of a switch; brief ones send a frame each, go, and others take their place.
+    """Replace brief flows by others, beside two flows that share nearly all of a switch.
 
-    They are released when they have arrived; at a fifth of the rate, where the switch is never busy for long,
-    as soon as they are sent. Gives how many flows lived, and what became of their frames.
+    Brief flows send a frame each. They are released when it has arrived or, at a fifth of the rate, where the
+    switch is never busy for long, as soon as it is sent. Returns the number of all flows, and the results of
+    their frames.
     """
     lab, scenario = star(), of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
     admission = admission_named(scheme, lab, scenario, control={})
@@ -210,7 +212,7 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Carria
 
 
 def _brief(first: int, count: int) -> list[Flow]:
-    """One frame of 306 bytes each, from every host in turn."""
+    """Return flows of one frame of 306 bytes each, from every host in turn."""
     pairs = (*_STAR[2:], *_TWO[4:], ("H2", "H3"))
     return [
         Flow(f"f{first + place}", *pairs[place], 5000 + first + place, 6000, 1e3, 306.0, 306)
@@ -219,7 +221,7 @@ def _brief(first: int, count: int) -> list[Flow]:
 
 
 def _reserved() -> Iterator[Attacked]:
-    """Flows that share all of the rate, with and without a reservation for what interrupts the CPU."""
+    """Yield attacks on flows that share all of the rate, with and without a reservation for interruptions."""
     for scheme in ALLOCATION_RULES:
         for name in (scheme + PRINTED, scheme):
             for flows in (2, 4):
@@ -238,10 +240,10 @@ def _of_reserved(scheme: str, name: str, flows: int) -> Row:
 
 
 def _capacity() -> Iterator[Attacked]:
-    """Boards that forward more or less than equation 6 says, within the 6 % of section 3.4.2."""
+    """Yield attacks on boards that are faster or slower than equation 6, within the 6 % of section 3.4.2."""
     for factor in _CAPACITIES:
         for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
-            # A faster board cannot be planned for: its passes would have to end before they do.
+            # A plan cannot assume a faster board: its passes would have to end earlier than they do.
             for told in (False, True) if scheme == PACKET_GRANULAR and factor < 1 else (False,):
                 yield partial(_of_capacity, factor, scheme, told)
 
@@ -262,7 +264,7 @@ def _of_capacity(factor: float, scheme: str, told: bool) -> Row:
 
 
 def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
-    """As many of so many flows of one frame as fit, which share all the rate that a scheme may give away."""
+    """Return flows with a burst of one frame that share all the rate that a scheme may allocate."""
     lab = lab or star()
     scheme = ALLOCATION_RULES.get(name.removesuffix(PRINTED), FULL_RATE)
     reserved = AS_PRINTED if name.endswith(PRINTED) else NO_MESSAGES
@@ -274,5 +276,5 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
 
 
 def _damage(case: Case) -> Row:
-    found = adversary(case, generations=_GENERATIONS, seed=_SEED)
-    return {"worst": found.history[-1][1], "lost": found.damage.lost}
+    worst = adversary(case, generations=_GENERATIONS, seed=_SEED)
+    return {"worst": worst.history[-1][1], "lost": worst.damage.lost}

@@ -1,7 +1,7 @@
-"""Trial after trial, here or on a cluster, until enough packets were carried or a guarantee was broken.
+"""Run trials, here or on a cluster, until enough packets were carried or a guarantee was broken.
 
-No replay of points (`evaluation.replay`): no records are kept of a thousand million packets, and each trial
-draws lab, flows and senders of its own from its seed. They are tasks of `evaluation.executor` all the same.
+This does not use points of `evaluation.replay`: records of a thousand million packets are too large to keep,
+and each trial draws its own lab, flows and senders from its seed. Trials are tasks of `evaluation.executor`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from evaluation.adversary.trial import trial
 from evaluation.executor import Workers
 
 Tell = Callable[[int, int, float], None]
-"""Told after each trial: packets so far, packets wanted, seconds left by estimate."""
+"""Called after each trial with packets so far, packets wanted, and the estimated seconds left."""
 
 
 class BrokenGuaranteeError(Exception):
-    """A trial in which a guarantee did not hold."""
+    """A guarantee did not hold in a trial."""
 
     def __init__(self, record: TrialRecord) -> None:
         super().__init__(f"seed {record.seed}: {record.lost} packets lost, {record.broken} flows broken")
@@ -36,10 +36,10 @@ def carry_on(
     workers: Workers,
     tell: Tell,
 ) -> list[TrialRecord]:
-    """Carry out what is missing and return the trials that have so many packets together.
+    """Carry out missing trials, and return those that together have at least `packets` packets.
 
-    Raises `BrokenGuaranteeError` for the first trial, in order, that fails, and as
-    `evaluation.executor.each_done`. A kill loses only the trials under way.
+    Raises `BrokenGuaranteeError` for the first trial, in order, that fails, and what
+    `evaluation.executor.each_done` raises. If the process is killed, only unfinished trials are lost.
     """
     begin_s, begin_packets = time.monotonic(), sum(record.packets for record in journal.records.values())
     there = frozenset(journal.records)

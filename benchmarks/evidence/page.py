@@ -1,4 +1,4 @@
-"""docs/evidence.md from a campaign's JSON. No number on it is typed by hand."""
+"""Write docs/evidence.md from a campaign's JSON. No number on the page is typed by hand."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final
 _TEMPLATE: Final = Path(__file__).parents[1] / "templates" / "evidence.md"
 
 
-def page(found: dict[str, Any]) -> str:
-    """The page of a result."""
-    total, attacks = found["total"], found["attacks"]
+def page(results: dict[str, Any]) -> str:
+    """Return the text of the page for a result."""
+    total, attacks = results["total"], results["attacks"]
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         packets=_count(total["packets"]),
         passages=_count(total["passages"]),
@@ -22,12 +22,12 @@ def page(found: dict[str, Any]) -> str:
         lost=_count(total["lost"]),
         broken=_count(total["broken"]),
         worst=f"{total['worst']:.3f}",
-        commit=found["commit"],
-        seed=found["seed"],
-        fingerprint=found["fingerprint"],
-        machine=", ".join(found["machine"].values()),
-        groups=_groups(found),
-        tightest=_tightest(found["tightest"]),
+        commit=results["commit"],
+        seed=results["seed"],
+        fingerprint=results["fingerprint"],
+        machine=", ".join(results["machine"].values()),
+        groups=_groups(results),
+        tightest=_tightest(results["tightest"]),
         schemes=_schemes(attacks["schemes"]),
         mistakes=_mistakes(attacks["mistakes"]),
         released=_released(attacks["released"]),
@@ -41,7 +41,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def _groups(found: dict[str, Any]) -> str:
+def _groups(results: dict[str, Any]) -> str:
     titles = {
         "by_scheme": "",
         "by_shape": "",
@@ -51,7 +51,7 @@ def _groups(found: dict[str, Any]) -> str:
     }
     rows = []
     for key, title in titles.items():
-        for name, group in found[key].items():
+        for name, group in results[key].items():
             rows.append(
                 (
                     f"{title}{name}",
@@ -69,15 +69,15 @@ def _groups(found: dict[str, Any]) -> str:
 def _tightest(records: list[dict[str, Any]]) -> str:
     rows = (
         (
-            str(one["seed"]),
-            one["scheme"],
-            f"{one['shape']} of {one['switches']}",
-            ", ".join(map(str, one["sizes"])),
-            str(one["entries"]),
-            one["way"],
-            f"{one['worst']:.3f}",
+            str(record["seed"]),
+            record["scheme"],
+            f"{record['shape']} of {record['switches']}",
+            ", ".join(map(str, record["sizes"])),
+            str(record["entries"]),
+            record["way"],
+            f"{record['worst']:.3f}",
         )
-        for one in records
+        for record in records
     )
     return _table(("seed", "scheme", "network", "bytes", "entries", "sent as", "delay / guarantee"), rows)
 
@@ -116,13 +116,13 @@ def _mistakes(rows: list[dict[str, Any]]) -> str:
 
 
 def _too_many(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    right = next(one for one in rows if one["scheme"] == row["scheme"] and not one["too_many"])
+    right = next(other for other in rows if other["scheme"] == row["scheme"] and not other["too_many"])
     more = row["flows"] - right["flows"]
     return f"{more} ({100 * more / right['flows']:.0f} %)" if more else "none"
 
 
 def _released(rows: list[dict[str, Any]]) -> str:
-    """One row for each pause: newcomers and damage under the rule, then under the one that forgets."""
+    """Return a table with a row per pause: new flows and damage with the rule, then without it."""
     pairs = zip(
         (row for row in rows if not row["forgets"]), (row for row in rows if row["forgets"]), strict=True
     )

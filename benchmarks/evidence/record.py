@@ -1,4 +1,4 @@
-"""What is kept of a trial: one line of JSON, so that a campaign goes on where it was stopped."""
+"""The records of trials, one line of JSON each, from which an interrupted campaign resumes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from loko.document import InputError
 
 
 class TrialRecord(BaseModel):
-    """A trial that was carried out."""
+    """The result of a trial."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     number: int
-    """Place in the campaign, from 0."""
+    """Index in the campaign, from 0."""
     seed: int
     scheme: str
     shape: str
@@ -35,17 +35,17 @@ class TrialRecord(BaseModel):
     duration_ns: int
     packets: int
     passages: int
-    """Packets times the switches that they crossed."""
+    """Sum over all packets of the switches on their paths."""
     lost: int
     broken: int
-    """Flows whose guarantee was not kept."""
+    """Number of flows whose guarantee was broken."""
     worst: float
-    """Longest delay over its guarantee."""
+    """Largest ratio of delay to guarantee."""
     events: int
 
     @classmethod
     def of(cls, number: int, trial: Trial) -> Self:
-        """The record of a trial."""
+        """Return the record of a trial."""
         case, verdict = trial.drawn.case, trial.verdict
         return cls(
             number=number,
@@ -72,28 +72,28 @@ class TrialRecord(BaseModel):
 
     @property
     def failed(self) -> bool:
-        """Whether a guarantee was broken, or a board complained."""
+        """Whether a guarantee was broken or a board complained."""
         return bool(self.broken or self.events)
 
 
 def campaign_seed(seed: int, number: int) -> int:
-    """The seed of a campaign's trial; `--replay` takes it."""
+    """Return the seed of a campaign's trial, which `--replay` takes."""
     text = f"{seed} {number}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
 
 
 class Journal:
-    """The file with the records of a campaign, in the order in which the trials ended."""
+    """The file with a campaign's records, in the order in which trials ended."""
 
     def __init__(self, path: Path, head: dict[str, object]) -> None:
-        """Open or begin it. Raises `InputError` if it is another campaign's, by its head, or none's."""
+        """Open or create the file. Raises `InputError` if its head differs or a line is no record."""
         self._path = path
         self.records: dict[int, TrialRecord] = {}
         first = json.dumps(head, sort_keys=True)
         whole = 0
         if path.exists():
             data = path.read_bytes()
-            # A line that a kill has cut off is not there.
+            # Ignore a last line that was cut off when the process was killed.
             whole = data.rfind(b"\n") + 1
             lines = data[:whole].decode().splitlines()
             if lines and lines[0] != first:
@@ -117,7 +117,7 @@ class Journal:
             self.records[record.number] = record
 
     def add(self, record: TrialRecord) -> None:
-        """Keep a record; a kill right afterwards does not lose it."""
+        """Append a record; once this returns, killing the process does not lose it."""
         self.records[record.number] = record
         self._append(record.model_dump_json())
 
@@ -136,9 +136,9 @@ class Journal:
 
 
 def up_to(records: dict[int, TrialRecord], packets: int) -> list[TrialRecord] | None:
-    """The first trials, in order, that have so many packets together; None as long as some are missing.
+    """Return the first trials, by number, that together have `packets` packets; None if one is missing.
 
-    Whatever order they were carried out in, and with however many processes, these are the same.
+    The result does not depend on the order in which trials were carried out, or on the number of processes.
     """
     chosen: list[TrialRecord] = []
     total = 0
@@ -152,7 +152,7 @@ def up_to(records: dict[int, TrialRecord], packets: int) -> list[TrialRecord] | 
 
 
 def fingerprint(records: Iterable[TrialRecord]) -> str:
-    """A hash over records in their order: equal for equal results, bit for bit."""
+    """Return a hash of the records in order, which is equal only for identical results."""
     digest = hashlib.sha256()
     for record in records:
         digest.update(record.model_dump_json().encode() + b"\n")

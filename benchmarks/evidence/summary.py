@@ -1,4 +1,4 @@
-"""What the trials of a campaign show together, as plain values."""
+"""Summarise the trials of a campaign as plain values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.machine import describe
 
 
 def summary(records: list[TrialRecord], head: Mapping[str, object]) -> dict[str, Any]:
-    """Totals, the same by scheme, shape, traffic and size of network, and a fingerprint of all."""
+    """Return totals, also by scheme, shape, traffic and size of network, and a fingerprint of all records."""
     return {
         **head,
         "machine": describe(),

@@ -1,9 +1,9 @@
-"""How close emulated switches come to the device's profile, at every corner of the paper's Table 1.
+"""Measure how close emulated switches come to the device's profile, at every corner of the paper's Table 1.
 
-One bench, a switch between two hosts, is built from the firmware emulator (virtual and live), from the twin
-and from plain Mininet with limited links. All get the same tables and the same frames.
+The bench is a switch between two hosts. The switch is the firmware emulator (virtual and live), the twin, or
+plain Mininet with limited links. All get the same tables and the same frames.
 
-- `corners`: the corners, and their tables as messages. `expected`: what the profile says of each frame.
-- `systems`: the four kinds of switch. `trial`: what is sent through one at one corner, and the errors.
-- `campaign`: everything in one run, resumable. `figures`: its pictures.
+- `corners`: the corners, and their tables as messages. `expected`: each frame's departure by the profile.
+- `systems`: the four kinds of switch. `trial`: measures one of them at one corner.
+- `campaign`: measures everything, resumably. `figures`: draws the results.
 """

@@ -1,4 +1,4 @@
-"""Every switch at every corner in one run. What is there already is not measured again."""
+"""Measure every switch at every corner. Existing results are reused."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ GOAL_CLOSER: Final = 20.0
 
 _QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 _CURVE: Final = 200
-"""Points of a distribution that are kept for its picture."""
+"""Number of points of a distribution that are kept for its picture."""
 _ATTEMPTS: Final = 2
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Measure what is missing in `folder`, and sum everything up. Raises `BenchmarkError`.
+    """Measure what is missing in `folder` and return a summary. Raises `BenchmarkError`.
 
-    `tell` gets a line of progress now and then.
+    `tell` is called with lines on the progress.
     """
     if os.geteuid() != 0:
         raise BenchmarkError("live switches need root; run as root, or leave the part `fidelity` out")
@@ -44,7 +44,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
     places = few_corners() if quick else corners()
     kinds = systems(build())
     machine = describe()
-    # Another effort or another machine is another comparison.
+    # Results with another effort or from another machine are not comparable.
     key = {"effort": asdict(effort), **{name: machine[name] for name in ("processor", "kernel", "cores")}}
     store = folder / "trials"
     store.mkdir(parents=True, exist_ok=True)
@@ -52,12 +52,12 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
     total = len(kinds) * len(places)
     for done, (place, kind) in enumerate((place, kind) for place in places for kind in kinds):
         path = store / f"{kind.name}-{label(place)}.json"
-        found = _stored(path, key)
-        if found is None:
+        stored = _stored(path, key)
+        if stored is None:
             tell(f"{done + 1} of {total}: {label(place)}: {kind.title}")
-            found = _measured(kind, place, effort)
-            path.write_text(json.dumps({"key": key, "trial": found.as_values()}), encoding="utf-8")
-        trials.append(found)
+            stored = _measured(kind, place, effort)
+            path.write_text(json.dumps({"key": key, "trial": stored.as_values()}), encoding="utf-8")
+        trials.append(stored)
     return summary(trials, kinds, machine=machine, quick=quick)
 
 
@@ -73,7 +73,7 @@ def _measured(kind: System, place: Case, effort: Effort) -> CornerResult:
     device = Device.of(load_profile(PROFILE), place)
     reason: Exception | None = None
     for _ in range(_ATTEMPTS):
-        # Sockets lie in the folder, and their paths are short.
+        # The folder will hold sockets, whose paths must be short.
         with tempfile.TemporaryDirectory(prefix="loko-", dir="/dev/shm") as folder:
             try:
                 with kind.at(place, Path(folder)) as bench:
@@ -86,8 +86,8 @@ def _measured(kind: System, place: Case, effort: Effort) -> CornerResult:
 def summary(
     trials: Sequence[CornerResult], kinds: Sequence[System], *, machine: dict[str, str], quick: bool
 ) -> dict[str, Any]:
-    """All that tables, figures and the page are made from, as plain values."""
-    by_system = {kind.name: [one for one in trials if one.system == kind.name] for kind in kinds}
+    """Return everything that tables, figures and the page need, as plain values."""
+    by_system = {kind.name: [trial for trial in trials if trial.system == kind.name] for kind in kinds}
     return {
         "machine": machine,
         "quick": quick,
@@ -104,34 +104,34 @@ def summary(
                 "all": _pooled(by_system[kind.name]),
                 "rates": {
                     str(rate): _errors(
-                        [error for one in by_system[kind.name] for error in _at_rate(one, rate)]
+                        [error for trial in by_system[kind.name] for error in _at_rate(trial, rate)]
                     )
                     for rate in RATES_PPS
                 },
-                "corners": {one.corner: _corner(one) for one in by_system[kind.name]},
+                "corners": {trial.corner: _corner(trial) for trial in by_system[kind.name]},
             }
             for kind in kinds
         },
     }
 
 
-def _at_rate(one: CornerResult, rate_pps: float) -> list[int]:
-    return [error for lone in one.lone if lone.rate_pps == rate_pps for error in lone.errors_ns]
+def _at_rate(corner: CornerResult, rate_pps: float) -> list[int]:
+    return [error for lone in corner.lone if lone.rate_pps == rate_pps for error in lone.errors_ns]
 
 
 def _pooled(trials: Sequence[CornerResult]) -> dict[str, Any]:
-    errors = [error for one in trials for lone in one.lone for error in lone.errors_ns]
-    stalled = [error for one in trials for lone in one.lone for error in lone.stalled_errors_ns]
+    errors = [error for trial in trials for lone in trial.lone for error in lone.errors_ns]
+    stalled = [error for trial in trials for lone in trial.lone for error in lone.stalled_errors_ns]
     sizes = np.sort(np.abs(np.array(errors, dtype=np.int64)))
     places = np.linspace(0, 1, _CURVE)
-    # Denser towards the end, where the distributions differ.
+    # More points in the tail, where the distributions differ.
     shares = np.unique(np.concatenate([places, 1 - 10.0 ** -np.linspace(1, 5, _CURVE)]))
-    throughput = [abs(one.overload.error) for one in trials]
-    frames = [abs(burst.passed - burst.expected) for one in trials for burst in one.bursts]
+    throughput = [abs(trial.overload.error) for trial in trials]
+    frames = [abs(burst.passed - burst.expected) for trial in trials for burst in trial.bursts]
     return {
         "processing": _errors(errors),
         "processing_in_stalls": _errors(stalled),
-        "lost": sum(lone.lost for one in trials for lone in one.lone),
+        "lost": sum(lone.lost for trial in trials for lone in trial.lone),
         "curve": [[round(float(share), 6), int(np.quantile(sizes, share))] for share in shares if len(sizes)],
         "throughput": {"median": float(np.median(throughput)), "max": max(throughput)},
         "buffer_frames": {"mean": float(np.mean(frames)), "max": max(frames)},
@@ -139,23 +139,23 @@ def _pooled(trials: Sequence[CornerResult]) -> dict[str, Any]:
 
 
 def _errors(errors_ns: Sequence[int]) -> dict[str, int]:
-    """Quantiles of the size of errors, in nanoseconds."""
+    """Return quantiles of the absolute errors in nanoseconds."""
     if not errors_ns:
         return {"count": 0, **dict.fromkeys(_QUANTILES, 0)}
     sizes = np.abs(np.array(errors_ns, dtype=np.int64))
-    found = {name: int(np.quantile(sizes, share)) for name, share in _QUANTILES.items()}
-    return {"count": len(errors_ns), **found}
+    errors = {name: int(np.quantile(sizes, share)) for name, share in _QUANTILES.items()}
+    return {"count": len(errors_ns), **errors}
 
 
-def _corner(one: CornerResult) -> dict[str, Any]:
+def _corner(corner: CornerResult) -> dict[str, Any]:
     return {
-        "processing_ns": one.processing_ns,
-        "capacity_pps": one.capacity_pps,
-        "capacity_frames": one.capacity_frames,
-        "processing": _errors([error for lone in one.lone for error in lone.errors_ns]),
-        "median_ns": int(np.median([error for lone in one.lone for error in lone.errors_ns] or [0])),
-        "in_stalls": sum(len(lone.stalled_errors_ns) for lone in one.lone),
-        "offered_pps": one.overload.offered_pps,
-        "throughput": one.overload.error,
-        "bursts": [[burst.expected, burst.passed] for burst in one.bursts],
+        "processing_ns": corner.processing_ns,
+        "capacity_pps": corner.capacity_pps,
+        "capacity_frames": corner.capacity_frames,
+        "processing": _errors([error for lone in corner.lone for error in lone.errors_ns]),
+        "median_ns": int(np.median([error for lone in corner.lone for error in lone.errors_ns] or [0])),
+        "in_stalls": sum(len(lone.stalled_errors_ns) for lone in corner.lone),
+        "offered_pps": corner.overload.offered_pps,
+        "throughput": corner.overload.error,
+        "bursts": [[burst.expected, burst.passed] for burst in corner.bursts],
     }

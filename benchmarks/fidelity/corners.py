@@ -1,4 +1,4 @@
-"""The corners of Table 1, and the tables that make them."""
+"""The corners of Table 1, and their flow tables."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from loko.scenario import (
 )
 
 MATCHES: Final = (Match.PORT, Match.ALL)
-"""The cheapest and the dearest type of match."""
+"""The types of match with the least and the greatest cost."""
 ACTIONS: Final = (Action.OUTPUT, Action.SET_NW_SRC)
-"""The cheapest action, and the one with which the paper finds the longest processing time (section 3.3.3)."""
+"""The cheapest action, and that with the paper's longest processing time (section 3.3.3)."""
 
 INPUT_PORT, OUTPUT_PORT, UNUSED_PORT = 1, 2, 3
 _UDP_PORT: Final = 5000
@@ -32,7 +32,7 @@ _DUMMY_ADDRESS: Final = 0xC000_0201  # TEST-NET-1, RFC 5737
 _NEW_SOURCE: Final = 0x0A00_0009
 _FIRST_PRIORITY: Final = 100
 
-# OpenFlow 1.0, section 5.2.3: a set bit leaves a field out; the addresses have counters of such bits.
+# OpenFlow 1.0, section 5.2.3: a set bit ignores a field; addresses have a count of ignored bits instead.
 _WILDCARDS: Final = {
     "in_port": 1 << 0,
     "dl_src": 1 << 2,
@@ -49,7 +49,7 @@ _ALL_WILDCARDS: Final = 0x003F_FFFF
 
 
 def corners() -> tuple[Case, ...]:
-    """All combinations of the extreme values of Table 1; with one entry there is no order of entries."""
+    """Return all combinations of extreme values of Table 1; with one entry, there is only one order."""
     orders = tuple(itertools.product(UsedEntry, Priorities))
     return tuple(
         Case(
@@ -69,19 +69,19 @@ def corners() -> tuple[Case, ...]:
 
 
 def few_corners() -> tuple[Case, ...]:
-    """Of each extreme value at least one corner, for a quick look."""
+    """Return a few corners with each extreme value in at least one, for a quick run."""
     every = corners()
     return (every[0], every[7], every[8], every[13], every[-2], every[-1])
 
 
 def label(corner: Case) -> str:
-    """A corner in one line; also the name of its file."""
+    """Return a corner's name, also used for its file."""
     order = f"-{corner.used_entry.value}-{corner.priorities.value}" if corner.entries > 1 else ""
     return f"{corner.entries}-{corner.match.value}-{corner.action.value}{order}-{corner.frame_bytes}B"
 
 
 def scenario(corner: Case) -> Scenario:
-    """The corner as a scenario of the model."""
+    """Convert a corner to a scenario of the model."""
     return Scenario(
         entries=corner.entries,
         match=corner.match,
@@ -93,12 +93,12 @@ def scenario(corner: Case) -> Scenario:
 
 
 def frame(corner: Case) -> bytes:
-    """The frame that is sent, without FCS: it hits the used entry and no other."""
+    """Return the frame to send, without FCS; it matches the used entry only."""
     return udp_frame(0, frame_bytes=corner.frame_bytes, udp_port=_UDP_PORT)
 
 
 def table(corner: Case) -> list[bytes]:
-    """The FLOW_MODs of the corner's table, in order."""
+    """Return the FLOW_MODs of the corner's table, in order."""
     used = 0 if corner.used_entry is UsedEntry.FIRST else corner.entries - 1
     rising = corner.priorities is Priorities.INCREASING
     return [
@@ -117,7 +117,7 @@ def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
     source, destination = _HOST_ADDRESSES
     in_port = INPUT_PORT
     if dummy is not None:
-        # One field differs: the only one there is, or the source.
+        # Change one field: the input port if it is the only one, else the source address.
         source = _DUMMY_ADDRESS + dummy
         in_port = UNUSED_PORT if corner.match is Match.PORT else INPUT_PORT
     values = {
@@ -149,7 +149,7 @@ def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
 
 
 def _actions(action: Action) -> bytes:
-    """OpenFlow 1.0, section 5.2.4."""
+    """Encode the actions (OpenFlow 1.0, section 5.2.4)."""
     output = struct.pack("!HHHH", 0, 8, OUTPUT_PORT, 0)
     if action is Action.OUTPUT:
         return output

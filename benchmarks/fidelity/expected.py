@@ -1,7 +1,7 @@
-"""What the profile says of each frame: a second account of the delay terms in ``docs/architecture.md``.
+"""Compute each frame's departure by the profile: a second account of the delay terms.
 
-It shares no code with the firmware crate. Without a wait for the main loop, timers and pause frames, as the
-bench has it (`systems`), a frame's departure follows from the arrivals alone.
+The terms are those of ``docs/architecture.md``; this shares no code with the firmware crate. The bench
+(`systems`) has no wait for the main loop, timers or pause frames, so departures follow from arrivals alone.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _NS_PER_S: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A switch with a table: times in nanoseconds."""
+    """A switch with a table; times are in nanoseconds."""
 
     wire_ns: int
-    """Preamble and frame on a front port's link."""
+    """Transmission time of preamble and frame on a front port's link."""
     gap_ns: int
     inner_ns: int
-    """Preamble, frame and tail tag on the link between integrated switch and CPU."""
+    """Transmission time of preamble, frame and tail tag between integrated switch and CPU."""
     transit_ns: float
     """p_IS."""
     cpu_ns: float
-    """p_CPU of equation 7, both transits within."""
+    """p_CPU of equation 7, including both transits."""
     units: int
-    """Units of the receive ring."""
+    """Capacity of the receive ring in units."""
     units_of_frame: int
 
     @classmethod
     def of(cls, profile: Profile, corner: Case) -> Device:
-        """The device of a profile at a corner."""
+        """Return the device of a profile at a corner."""
         ports, length = profile.ports, corner.frame_bytes
         byte_ns = 8 * _NS_PER_S // ports.link_rate_bps.value
         preamble, tag = ports.preamble_bytes.value, ports.tail_tag_bytes.value
@@ -54,25 +54,25 @@ class Device:
 
     @property
     def slot_ns(self) -> int:
-        """From frame to frame on a busy front port."""
+        """Time from frame to frame on a busy front port."""
         return self.wire_ns + self.gap_ns
 
     @property
     def capacity_pps(self) -> float:
-        """Equation 6 in frames: the slower of CPU and inner link, at most what the front port carries."""
+        """Equation 6 in frames per second: the slowest of CPU, inner link and front port."""
         return _NS_PER_S / max(self.cpu_ns, self.inner_ns + self.gap_ns, self.slot_ns)
 
     @property
     def capacity_frames(self) -> int:
-        """Frames that it holds: one in work, and what the ring takes (section 3.5)."""
+        """Frames that the device holds: one in the CPU, and those in the ring (section 3.5)."""
         return 1 + self.units // self.units_of_frame
 
     def departures_ns(self, begins_ns: Sequence[int]) -> list[int | None]:
-        """When each frame leaves whose first bit came then, in order; None: its place in the ring was taken.
+        """Return each frame's departure, given when its first bit arrived; None if it found the ring full.
 
-        To the nanosecond.
+        Exact to the nanosecond.
         """
-        # A floating-point number holds nanoseconds of days, but not those since 1970.
+        # Floats represent nanoseconds of days exactly, but not those since 1970.
         base = begins_ns[0] if begins_ns else 0
         departures = self._departures_ns([begin - base for begin in begins_ns])
         return [None if at is None else base + round(at) for at in departures]
@@ -87,7 +87,7 @@ class Device:
             port_free = arrived + self.gap_ns
             in_ring = max(arrived + self.transit_ns, link_free) + self.inner_ns
             link_free = in_ring + self.gap_ns
-            # At one instant the arrival counts first.
+            # At the same instant, the arrival comes before the removal.
             while ring and ring[0] < in_ring:
                 ring.popleft()
             if (len(ring) + 1) * self.units_of_frame > self.units:

@@ -1,4 +1,4 @@
-"""Pictures of the comparison."""
+"""Draw the results of the comparison."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 COLOURS: Final = {"virtual": "#7f7f7f", "live": "#1f77b4", "twin": "#ff7f0e", "mininet": "#d62728"}
 _MARKERS: Final = {"virtual": "x", "live": "o", "twin": "s", "mininet": "^"}
 _FLOOR_US: Final = 1e-3
-"""A nanosecond: what is less is drawn here."""
+"""Smaller values are drawn here: a nanosecond."""
 _FLOOR_PERCENT: Final = 1e-3
 
 
-def draw(found: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw everything as SVG and PNG; gives the paths of the SVG files."""
+def draw(summary: dict[str, Any], folder: Path) -> list[Path]:
+    """Draw all pictures as SVG and PNG; return the paths of the SVG files."""
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {
         "fidelity-processing": _processing,
@@ -27,7 +27,7 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
     paths = []
     with mpl.rc_context({"svg.hashsalt": "loko", "font.size": 9}):
         for name, picture in pictures.items():
-            figure = picture(found)
+            figure = picture(summary)
             for kind in ("svg", "png"):
                 # No date, so that the same numbers give the same file.
                 metadata = {"Date": None} if kind == "svg" else None
@@ -36,11 +36,11 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
     return paths
 
 
-def _processing(found: dict[str, Any]) -> Figure:
-    """Distribution of the processing time's error, from the median into the tail."""
+def _processing(summary: dict[str, Any]) -> Figure:
+    """Draw the distribution of the processing time's error, from the median into the tail."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
-    for name, system in found["systems"].items():
+    for name, system in summary["systems"].items():
         curve = [(share, max(size / 1e3, _FLOOR_US)) for share, size in system["all"]["curve"] if share < 1]
         axes.plot(
             [size for _, size in curve],
@@ -59,12 +59,12 @@ def _processing(found: dict[str, Any]) -> Figure:
     return figure
 
 
-def _corners(found: dict[str, Any]) -> Figure:
-    """Median and 99 % of the processing time's error at each corner."""
+def _corners(summary: dict[str, Any]) -> Figure:
+    """Draw median and 99 % quantile of the processing time's error at each corner."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     axes = figure.add_subplot()
-    names = _names(found)
-    for name, system in found["systems"].items():
+    names = _names(summary)
+    for name, system in summary["systems"].items():
         for quantile, filled in (("p50", False), ("p99", True)):
             values = [
                 max(system["corners"][corner]["processing"][quantile] / 1e3, _FLOOR_US) for corner in names
@@ -84,12 +84,12 @@ def _corners(found: dict[str, Any]) -> Figure:
     return figure
 
 
-def _throughput_and_buffer(found: dict[str, Any]) -> Figure:
-    """Errors of throughput and of the number of frames of a burst that pass, at each corner."""
+def _throughput_and_buffer(summary: dict[str, Any]) -> Figure:
+    """Draw the errors of throughput and of the number of frames that pass in a burst, at each corner."""
     figure = Figure(figsize=(9, 8), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
-    names = _names(found)
-    for name, system in found["systems"].items():
+    names = _names(summary)
+    for name, system in summary["systems"].items():
         points = [system["corners"][corner] for corner in names]
         style = {
             "linestyle": "none",
@@ -118,8 +118,8 @@ def _throughput_and_buffer(found: dict[str, Any]) -> Figure:
     return figure
 
 
-def _names(found: dict[str, Any]) -> list[str]:
-    return list(next(iter(found["systems"].values()))["corners"])
+def _names(summary: dict[str, Any]) -> list[str]:
+    return list(next(iter(summary["systems"].values()))["corners"])
 
 
 def _corner_axis(axes: Axes, names: list[str]) -> None:

@@ -1,8 +1,7 @@
-"""The kinds of switch that are compared: port 1 leads to the sender, port 2 to the receiver.
+"""The kinds of switches that are compared. Port 1 leads to the sender, port 2 to the receiver.
 
-So that what is expected of a frame is one number, the profile of the firmware emulator has no wait for the
-main loop (`cpu.loop_ps` is the smallest there is) and timers that cost nothing; p_CPU contains the mean wait
-as before.
+The firmware emulator's profile has no wait for the main loop (`cpu.loop_ps` has its smallest value) and
+timers without cost, so that each frame has a single expected departure; p_CPU still contains the mean wait.
 """
 
 from __future__ import annotations
@@ -46,50 +45,50 @@ _PORTS: Final = {INPUT_PORT: "s1-eth1", OUTPUT_PORT: "s1-eth2"}
 _HOSTS: Final = {INPUT_PORT: "h1", OUTPUT_PORT: "h2"}
 _SETTLE_S: Final = 0.05
 _REST_NS: Final = 200_000_000
-"""Longer than the board needs for anything that it has been given."""
+"""Longer than the board needs to finish all its work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Train:
-    """Frames to send one after the other: when, relative to each other."""
+    """Frames to send, with their relative times."""
 
     count: int
     interval_ns: int
     spread_ns: int = 0
     bursts: int = 1
-    """So many trains like this,"""
+    """Number of repetitions of the train."""
     burst_interval_ns: int = 0
-    """beginning so far apart."""
+    """Time from the start of one repetition to the next."""
 
     @property
     def frames(self) -> int:
-        """All frames of all bursts."""
+        """Total number of frames."""
         return self.count * self.bursts
 
     @property
     def span_s(self) -> float:
-        """How long sending takes."""
+        """Time that sending takes."""
         return (self.count * self.interval_ns + (self.bursts - 1) * self.burst_interval_ns) / 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What became of a train's frames, by their numbers: 0 and so on in the order in which they were sent."""
+    """Times of a train's frames by their numbers, which count from 0 in the order of sending."""
 
     arrivals_ns: dict[int, int]
-    """First bit at the switch's input port."""
+    """When the first bit arrived at the switch's input port."""
     departures_ns: dict[int, int]
-    """First bit behind its output port."""
+    """When the first bit left the switch's output port."""
     stalled: frozenset[int] = frozenset()
-    """Those that a stall of the host delayed, as far as the switch knows."""
+    """Frames that a stall of the host delayed, as far as the switch knows."""
 
 
 class Bench(ABC):
-    """A switch that is ready: it has the table of a corner."""
+    """A switch that has the table of a corner."""
 
     @abstractmethod
     def carry(self, train: Train) -> Carried:
-        """Send a train and see what comes out."""
+        """Send a train and record its arrivals and departures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,16 +99,16 @@ class System:
     title: str
     live: bool
     at: Callable[[Case, Path], Any]
-    """A context manager: a bench with the table of a corner, its files in a folder that is there."""
+    """Returns a context manager of a bench with a corner's table; its files go to an existing folder."""
 
 
 def still_profile(folder: Path) -> Path:
-    """The profile without wait for the main loop, timers' cost and pause frames, as a file in `folder`."""
+    """Write a profile without wait for the main loop, cost of timers, and pause frames; return its path."""
     text = (PROFILES / f"{PROFILE}.toml").read_text(encoding="utf-8")
     for key, value in (("loop_ps", 1000), ("cost_ps", 0), ("pause_quanta", 0)):
-        text, found = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
-        if found != 1:
-            raise BenchmarkError(f"profile {PROFILE}: {key} stands {found} times in it, not once")
+        text, replaced = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        if replaced != 1:
+            raise BenchmarkError(f"profile {PROFILE}: {key} stands {replaced} times in it, not once")
     path = folder / "still.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -135,7 +134,7 @@ class _VirtualBench(Bench):
         self._board.outputs()
 
     def carry(self, train: Train) -> Carried:
-        """As the others, but instants count from the board's power-up."""
+        """See `Bench.carry`. Times count from the board's power-up."""
         self._board.segment(self._now_ns, barrier_request(4))
         begins = list(instants(train, self._now_ns + _REST_NS))
         free_ns = 0
@@ -155,7 +154,7 @@ class _VirtualBench(Bench):
 
 
 def instants(train: Train, start_ns: int) -> Iterator[int]:
-    """When the frames of a train are due."""
+    """Yield when the frames of a train are due."""
     golden = 0x9E3779B97F4A7C15
     for burst in range(train.bursts):
         at_ns = start_ns + burst * train.burst_interval_ns
@@ -179,7 +178,7 @@ class _LiveBench(Bench):
         self._sent = 0
 
     def carry(self, train: Train) -> Carried:
-        # A board that hears nothing for seconds sends an echo request, and a frame waits for it.
+        # A board that is idle for seconds sends an echo request, which would delay a frame.
         self._controller.barrier()
         time.sleep(_SETTLE_S)
         first = self._sent
@@ -199,7 +198,7 @@ class _LiveBench(Bench):
         return self._collect(first)
 
     def _collect(self, first: int) -> Carried:
-        # What waits behind limited links takes its time.
+        # Frames that wait for limited links arrive late.
         departures = _by_number(self._behind, first)
         while True:
             time.sleep(_SETTLE_S)
@@ -210,7 +209,7 @@ class _LiveBench(Bench):
         return Carried(arrivals_ns=_by_number(self._before, first), departures_ns=departures)
 
     def close(self) -> None:
-        """Take the taps away."""
+        """Close the taps."""
         self._before.close()
         self._behind.close()
 
@@ -235,7 +234,7 @@ class _FirmwareBench(_LiveBench):
 
 
 def _by_number(tap: Tap, first: int) -> dict[int, int]:
-    """Stamps by number since `first`; the first where the tap sees a frame twice, as it does at the twin."""
+    """Return timestamps by number from `first` on; the earliest if a tap sees a frame twice (at the twin)."""
     stamps: dict[int, int] = {}
     for seen in tap.waiting(outgoing=False):
         if len(seen.data) >= SEQUENCE_OFFSET + 4:
@@ -244,12 +243,12 @@ def _by_number(tap: Tap, first: int) -> dict[int, int]:
 
 
 def core() -> int:
-    """The core of the switch; senders and all else have the others."""
+    """Return the core for the switch; everything else runs on the others."""
     return max(os.sched_getaffinity(0))
 
 
 def systems(program: Path) -> tuple[System, ...]:
-    """All kinds of switch; `program` is the built `zodiac-fx`."""
+    """Return all kinds of switches; `program` is the built `zodiac-fx`."""
 
     @contextmanager
     def virtual(corner: Case, folder: Path) -> Iterator[Bench]:
@@ -321,7 +320,7 @@ def _namespace() -> Namespace:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Pass on why Open vSwitch, tc or Mininet cannot be had here."""
+    """Turn `RunError`, such as for a missing Open vSwitch, tc or Mininet, into `BenchmarkError`."""
     try:
         yield
     except RunError as error:
@@ -329,7 +328,7 @@ def _told() -> Iterator[None]:
 
 
 def _install(controller: Controller, entries: Sequence[bytes], *, one_by_one: bool) -> None:
-    """Set up the session and the table. The board reads one message a segment, so it gets one at a time."""
+    """Set up session and table. A board reads one message per segment, so it needs them `one_by_one`."""
     controller.handshake()
     for entry in entries:
         controller.send(entry)

@@ -1,4 +1,4 @@
-"""What is sent through a switch at one corner, and how far the outcome is from the profile."""
+"""Measure one switch at one corner, and compare it with the profile."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from benchmarks.fidelity.systems import Bench, Carried, Train
 from loko.scenario import Case
 
 RATES_PPS: Final = (1_000, 5_000)
-"""Of lone frames, where the device can do twice as much."""
+"""Rates of single frames, used where the device's capacity is at least twice as high."""
 _LONE_SHARE: Final = 0.5
 _SLOW_SHARE: Final = 0.1
-"""Of the capacity, where it cannot."""
+"""Share of the capacity that is used where it is lower than that."""
 _OVERLOAD: Final = 1.5
 _RUN_IN_SHARE: Final = 0.2
-"""Of an overload, before the throughput is counted: until the buffers are full."""
+"""Share of an overload's time that is skipped until buffers are full."""
 _PAUSE_NS: Final = 5_000_000
 _EXTRA_FRAMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How long everything takes at one corner."""
+    """How long measurements take at one corner."""
 
     lone_s: float = 1.2
     overload_s: float = 0.4
@@ -37,19 +37,19 @@ QUICK: Final = Effort(lone_s=0.3, overload_s=0.2, bursts=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lone:
-    """Frames that come one by one: departure minus what the profile says."""
+    """Frames sent one by one. Errors are departures minus those expected by the profile."""
 
     rate_pps: float
     sent: int
     lost: int
     errors_ns: list[int]
-    """Of frames that no stall of the host delayed, as far as the switch knows."""
+    """Errors of frames that no stall of the host delayed, as far as the switch knows."""
     stalled_errors_ns: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overload:
-    """More than the switch can do: what leaves, in frames a second."""
+    """An overload of the switch; rates in frames per second."""
 
     offered_pps: float
     expected_pps: float
@@ -57,13 +57,13 @@ class Overload:
 
     @property
     def error(self) -> float:
-        """Relative to what is expected."""
+        """Relative error of the measured rate."""
         return self.measured_pps / self.expected_pps - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """Frames back to back: how many pass."""
+    """A burst of frames back to back: how many pass."""
 
     expected: int
     passed: int
@@ -71,7 +71,7 @@ class Burst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CornerResult:
-    """One switch at one corner."""
+    """The result for one switch at one corner."""
 
     system: str
     corner: str
@@ -84,24 +84,24 @@ class CornerResult:
     bursts: list[Burst]
 
     def as_values(self) -> dict[str, Any]:
-        """For JSON."""
+        """Convert to plain values for JSON."""
         return asdict(self)
 
     @classmethod
     def of_values(cls, values: dict[str, Any]) -> CornerResult:
-        """Back from JSON. Raises `TypeError` or `KeyError` if it is something else."""
+        """Restore from `as_values`. Raises `TypeError` or `KeyError` for other values."""
         return cls(
             **{
                 **values,
-                "lone": [Lone(**one) for one in values["lone"]],
+                "lone": [Lone(**lone) for lone in values["lone"]],
                 "overload": Overload(**values["overload"]),
-                "bursts": [Burst(**one) for one in values["bursts"]],
+                "bursts": [Burst(**burst) for burst in values["bursts"]],
             }
         )
 
 
 def trial(system: str, bench: Bench, corner: Case, device: Device, effort: Effort) -> CornerResult:
-    """Send everything through a bench that has the corner's table."""
+    """Carry out all measurements on a bench that has the corner's table."""
     return CornerResult(
         system=system,
         corner=label(corner),
@@ -163,7 +163,7 @@ def _bursts(bench: Bench, device: Device, effort: Effort) -> list[Burst]:
         count=count,
         interval_ns=device.slot_ns,
         bursts=effort.bursts,
-        # Idle again even where nothing is lost.
+        # Long enough for the switch to become idle even if nothing is lost.
         burst_interval_ns=round(count * 1e9 / device.capacity_pps) + count * device.slot_ns + _PAUSE_NS,
     )
     carried = bench.carry(train)
@@ -181,7 +181,7 @@ def _bursts(bench: Bench, device: Device, effort: Effort) -> list[Burst]:
 
 
 def _expected(carried: Carried, device: Device) -> dict[int, int | None]:
-    """What the profile says of the frames that came, by their numbers."""
+    """Return the departures by the profile of all frames that arrived, by number."""
     order = sorted(carried.arrivals_ns, key=lambda number: carried.arrivals_ns[number])
     departures = device.departures_ns([carried.arrivals_ns[number] for number in order])
     return dict(zip(order, departures, strict=True))

@@ -57,7 +57,7 @@ _MODULES: Final = {
     "model": "front",
     "plan": "front",
 }
-"""Where each is. It is loaded when it is asked for, since every command loads this package first."""
+"""The module of each name, imported on first use: every command imports this package first."""
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ class AllocationRule:
     name: str
     rate_fraction: float
     most_burst_bytes: float = math.inf
-    """A smaller burst: it makes the switch's delay shorter."""
+    """Upper limit of the burst. A smaller burst makes the switch's delay bound shorter."""
 
     def __post_init__(self) -> None:
         if not 0 < self.rate_fraction <= 1:
@@ -39,13 +39,13 @@ OPTIMISED: Final = "optimised"
 ALLOCATIONS: Final = (*ALLOCATION_RULES, OPTIMISED)
 """Every name of an allocation."""
 PACKET_GRANULAR: Final = "packet-granular"
-"""The admission that counts whole frames (`loko.packets`), and how it gives switches away."""
+"""Name of the admission that counts whole frames (`loko.packets`), and of its default allocation."""
 JOINT: Final = "joint"
-"""How packet-granular admission bounds flows from one switch together."""
+"""Name of the packet-granular allocation that bounds flows from one switch together."""
 
 
 def scheme_named(name: str) -> AllocationRule:
-    """One of the two fixed schemes by its name. Raises `InputError`."""
+    """Return one of the two fixed schemes by its name. Raises `InputError` for any other name."""
     try:
         return ALLOCATION_RULES[name]
     except KeyError:
@@ -53,7 +53,7 @@ def scheme_named(name: str) -> AllocationRule:
 
 
 def allocation_name(name: str) -> str:
-    """The name, if there is such an allocation. Raises `InputError`."""
+    """Return the name if there is such an allocation. Raises `InputError` otherwise."""
     if name not in ALLOCATIONS:
         raise InputError(f"allocation '{name}' is unknown (allowed: {', '.join(ALLOCATIONS)})")
     return name
@@ -61,45 +61,48 @@ def allocation_name(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Frontier:
-    """Every split of one switch: r <= `max_rate_bps` and b <= room - r T' (docs/model.md, section 13)."""
+    """The possible splits of a switch into rate and burst: r <= `max_rate_bps` and b <= room - r T'.
+
+    See docs/model.md, section 13.
+    """
 
     max_rate_bps: float
-    """All of R that is left to flows."""
+    """The part of R that interference leaves to flows."""
     capacity_bytes: float
     """B."""
     latency_ns: float
-    """T' = (T0 + t_CP) / (1 - r_CP / R): what a rate takes of the room."""
+    """T' = (T0 + t_CP) / (1 - r_CP / R): a rate r takes r T' of the room."""
     frame_bytes: int
-    """l: with less burst nothing may be admitted."""
+    """l, the largest frame: a burst below it admits nothing."""
     empty_delay_ns: float
     """D without any burst: T0 + t_CP + l/R."""
     service_rate_bps: float
-    """R, as the fastest sender counts it."""
+    """R, counted by the clock of the fastest sender."""
 
     @property
     def room_bytes(self) -> float:
-        """B - l: the burst at no rate."""
+        """B - l: the largest burst at rate 0."""
         return self.capacity_bytes - self.frame_bytes
 
     def burst_bytes(self, rate_bps: float) -> float:
-        """The largest burst beside a rate."""
+        """Return the largest burst that may be admitted together with a rate."""
         latency_bytes = bytes_in(rate_bps=rate_bps, duration_ns=self.latency_ns)
         return self.capacity_bytes - latency_bytes - self.frame_bytes
 
     def rate_bps(self, burst_bytes: float) -> float:
-        """The largest rate beside a burst; 0 or less if the burst is too large."""
+        """Return the largest rate that may be admitted beside a burst; 0 or less if that is too large."""
         return min(self.max_rate_bps, (self.room_bytes - burst_bytes) * 8e9 / self.latency_ns)
 
     def delay_ns(self, burst_bytes: float) -> float:
-        """D with so large a burst."""
+        """Return the delay bound D if bursts of this size in total are admitted."""
         return self.empty_delay_ns + time_ns(size_bytes=burst_bytes, rate_bps=self.service_rate_bps)
 
 
 def frontier(service: SwitchService, interference: Interference = NO_INTERFERENCE) -> Frontier:
-    """The splits that `allocate` can be asked for.
+    """Return the splits of a switch that `allocate` chooses from.
 
-    Promises are made to senders, so R and all times are those that the fastest of them counts while the board
-    is as slow as it may be (docs/model.md, section 14).
+    Guarantees are given to senders. So R and all times are counted by the clock of the fastest sender, while
+    the board is as slow as it may be (docs/model.md, section 14).
     """
     stretch = service.profile.tolerance.stretch
     left = 1 - stretch * interference.share
@@ -117,22 +120,22 @@ def frontier(service: SwitchService, interference: Interference = NO_INTERFERENC
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """What admission may use of one switch, and the delay bound that holds as long as it keeps to it."""
+    """The rate and burst of one switch that admission may give away, and the delay bound that then holds."""
 
     scheme: AllocationRule
     service: SwitchService
     max_rate_bps: float
-    """Less than the scheme's part of R by what clocks may be off (`loko.tolerance`)."""
+    """The scheme's fraction of R, reduced by how far clocks may be off (`loko.tolerance`)."""
     max_burst_bytes: float
     delay_ns: float
     """D, for every frame of every flow; it does not depend on later admissions."""
     control: TokenBucket
-    """(r_CP, b_CP) of equation 8: what control traffic takes, in bytes at R. The rest is without it."""
+    """(r_CP, b_CP) of equation 8: what control traffic takes, in bytes at R. Rate and burst exclude it."""
     splits: Frontier
-    """What the rate and the burst were chosen of."""
+    """The splits that the rate and the burst were chosen from."""
     feasible: bool
     reason: str = ""
-    """Why it is not feasible."""
+    """Why it is not feasible; empty if it is."""
 
 
 def allocate(

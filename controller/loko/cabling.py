@@ -10,7 +10,7 @@ from pydantic import field_validator
 from loko.document import Strict, read
 
 Cards = Mapping[int, str]
-"""By port of a real board, the card at the other end of its cable."""
+"""The card at the other end of each cable, by port of a real board."""
 
 _LONGEST_NAME = 15
 
@@ -18,8 +18,8 @@ _LONGEST_NAME = 15
 class Cabling(Strict):
     """A file that says, beside a lab's file, which of its switches are real boards.
 
-    A lab's file says what is connected with what, the cabling where this machine comes in: at the other end
-    of a cable from a real board to a host, to an emulated board, or to the controller.
+    A lab's file says what is connected with what. The cabling says where this machine takes part: at the
+    other end of a cable from a real board to a host, to an emulated board, or to the controller.
     """
 
     switches: dict[str, dict[int, str]]
@@ -52,9 +52,9 @@ def load_cabling(path: str | Path) -> Cabling:
 def disagreement(
     cards: Cards, *, far: Mapping[int, str], real: frozenset[str], control_port: int
 ) -> str | None:
-    """What does not fit between a real board's cards and its lab, in one line.
+    """Return in one line what does not fit between a real board's cards and its lab; None if all fits.
 
-    `far` are the nodes at the other ends of the board's cables, by its port; `real` are all real boards.
+    `far` maps each port of the board to the node at the other end of its cable; `real` names all real boards.
     """
     if control_port == 0:
         return "a real board needs a control_port, where its controller is"

@@ -31,22 +31,22 @@ _SEGMENT_BYTES: Final = 536
 _FLOW_MOD_BYTES: Final = {OpenFlow.V1_0: 72 + 16 + 8, OpenFlow.V1_3: 48 + 48 + 8 + 16 + 16}
 """The longest message: a flow-mod of a five-tuple that sets a field and outputs."""
 _OWN_FLOW_MOD_BYTES: Final = {OpenFlow.V1_0: 72 + 16 + 8, OpenFlow.V1_3: 48 + 104}
-"""Of the switch driver; in 1.3 the longest deletes somebody else's entry."""
+"""The longest flow-mod of the switch driver; in OpenFlow 1.3 it deletes somebody else's entry."""
 _ERROR_BYTES: Final = 12 + 64
 _ACTIONS: Final = 2
-"""Of an entry of Table 1: one that sets a field, and an output (section 3.3.1)."""
+"""Actions of an entry of Table 1: one sets a field, the other is an output (section 3.3.1)."""
 _ACTION_UNITS: Final = 3
-"""What these take of a reply, in units of 8 bytes: set-dl-src has two."""
+"""Length of these actions in a reply, in units of 8 bytes: set-dl-src takes two."""
 _REPORTED_ENTRIES: Final = 20
-"""Entries that flow statistics list at most."""
+"""The most entries that a reply with flow statistics lists in OpenFlow 1.0."""
 _ENTRIES_A_PART: Final = 15
-"""In OpenFlow 1.3 they list all, so many in each message (quirk 102)."""
+"""In OpenFlow 1.3 flow statistics list all entries, this many in each message (quirk 102)."""
 _KEEPALIVE_PER_S: Final = 2.0
 """The board asks every 500 ms for a sign of life if the controller is silent."""
 KEEPALIVE_AFTER_NS: Final = 2_500_000_000
-"""It never asks if less than this passes from one segment of the controller to the next (quirk 7)."""
+"""The board never asks if less than this passes from one segment of the controller to the next (quirk 7)."""
 HEARTBEAT_NS: Final = 2_000_000_000
-"""The switch driver counts the entries of a table so long after it last heard of it (docs/driver.md)."""
+"""The switch driver counts the entries of a table this long after it last heard of it (docs/driver.md)."""
 
 
 class Message(Enum):
@@ -65,11 +65,11 @@ class Message(Enum):
     PORT_STATISTICS = "port-statistics"
     DESCRIPTION = "description"
     HEARTBEAT = "heartbeat"
-    """The switch driver's count of a table's entries: so often that the board asks for no sign of life."""
+    """The switch driver's count of a table's entries, so frequent that the board asks for no sign of life."""
     CHANGE = "change"
-    """What the switch driver sends at once: a barrier with two FLOW_MODs, in one segment (docs/driver.md)."""
+    """One segment of the switch driver: a barrier with two FLOW_MODs (docs/driver.md)."""
     UNKNOWN = "unknown"
-    """Any of the others: the dearest is charged."""
+    """Any of the other kinds: the most expensive one is charged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +80,14 @@ class TimeBucket:
     burst_ns: float
 
     def in_bytes(self, rate_bps: float) -> TokenBucket:
-        """(r_CP, b_CP) of equation 8: what a switch of this rate would carry in that time."""
+        """Return (r_CP, b_CP) of equation 8: what a switch of this rate would carry in that time."""
         return TokenBucket(
             rate_bps=self.share * rate_bps,
             burst_bytes=bytes_in(rate_bps=rate_bps, duration_ns=self.burst_ns),
         )
 
     def stretched(self, stretch: float) -> TimeBucket:
-        """The same, counted by a clock that is faster by this factor (`Tolerance.stretch`)."""
+        """Return the same bucket, counted by a clock that is faster by this factor (`Tolerance.stretch`)."""
         return TimeBucket(share=self.share * stretch, burst_ns=self.burst_ns * stretch)
 
 
@@ -96,20 +96,20 @@ class Interference:
     """What takes the CPU away from the flows."""
 
     messages: TimeBucket
-    """Of the controller."""
+    """CPU time that messages of the controller ask for."""
     board: TimeBucket
-    """Of the board itself: the timers of its IP stack, its questions for a sign of life."""
+    """CPU time that the board itself needs: timers of its IP stack, its questions for a sign of life."""
 
     @property
     def share(self) -> float:
-        """Part of the CPU's time that is not left to flows."""
+        """Fraction of the CPU's time that is not left to flows."""
         return self.messages.share + self.board.share
 
 
 NO_INTERFERENCE: Final = Interference(
     messages=TimeBucket(share=0.0, burst_ns=0.0), board=TimeBucket(share=0.0, burst_ns=0.0)
 )
-"""As in the paper's sections 4 and 5: nothing but frames."""
+"""No interference, as in the paper's sections 4 and 5: the CPU handles nothing but frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,20 +135,20 @@ NO_MESSAGES: Final[ControlTraffic] = MappingProxyType({})
 HEARTBEAT: Final[ControlTraffic] = MappingProxyType(
     {Message.HEARTBEAT: MessageRate(per_s=_NS_PER_S / HEARTBEAT_NS)}
 )
-"""What a switch gets whose table stays as it is: a count of its entries every 2 s (docs/driver.md)."""
+"""Control traffic of a switch whose table does not change: a count every 2 s (docs/driver.md)."""
 CHANGES_PER_S: Final = 20.0
-"""Changes of a table that `loko serve` reserves for, if nothing else is said."""
+"""Changes of a table per second that `loko serve` reserves for by default."""
 AS_PRINTED: Final = None
-"""In the place of control traffic: the paper's formulas alone, which reserve nothing, not even for the board.
+"""Passed instead of control traffic: the paper's formulas alone, which reserve nothing, even for the board.
 
-Only to replay the paper's own figures. What comes out is no guarantee (docs/evidence.md).
+Only for replaying the paper's own figures: the results are no guarantees (docs/evidence.md).
 """
 
 _SYNTAX: Final = re.compile(r"([a-z-]+)=([0-9.eE+-]+)(?:x([0-9]+))?")
 
 
 def parse_control(texts: Iterable[str]) -> ControlTraffic:
-    """Control traffic from texts such as `echo=0.5` or `flow-add=10x4` (ten a second, four at once).
+    """Parse control traffic from texts such as `echo=0.5` or `flow-add=10x4` (ten a second, four at once).
 
     The text `none`, alone, is a silent controller. Raises `InputError`.
     """
@@ -156,7 +156,7 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
     if texts == ("none",):
         return NO_MESSAGES
     known = ", ".join(message.value for message in Message)
-    found: dict[Message, MessageRate] = {}
+    rates: dict[Message, MessageRate] = {}
     for text in texts:
         parts = _SYNTAX.fullmatch(text)
         names = [message for message in Message if parts and message.value == parts[1]]
@@ -165,18 +165,18 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
                 f"control '{text}': is not KIND=PER_SECOND or KIND=PER_SECONDxBURST (kinds: {known}), or none"
                 " alone"
             )
-        if names[0] in found:
+        if names[0] in rates:
             raise InputError(f"control '{text}': {parts[1]} is there twice; add the rates up")
         try:
             per_s = float(parts[2])
         except ValueError:
             raise InputError(f"control '{text}': '{parts[2]}' is not a number") from None
-        found[names[0]] = MessageRate(per_s=per_s, burst=int(parts[3] or 1))
-    return MappingProxyType(found)
+        rates[names[0]] = MessageRate(per_s=per_s, burst=int(parts[3] or 1))
+    return MappingProxyType(rates)
 
 
 def described(traffic: ControlTraffic) -> str:
-    """What is reserved of each switch beside flows, in a line. `parse_control` reads each message of it."""
+    """Describe in one line what each switch reserves beside flows; `parse_control` reads its messages."""
     rates = (
         f"{message.value}={rate.per_s:g}" + (f"x{rate.burst}" if rate.burst > 1 else "")
         for message, rate in traffic.items()
@@ -191,9 +191,9 @@ def interference(
     entries: int | Unknown,
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Interference:
-    """The CPU time that control traffic and the board itself ask for, with so many entries at most.
+    """Return the CPU time that control traffic and the board itself ask for, with at most `entries` entries.
 
-    Every guarantee rests on this: the board's own part is in it whatever the controller sends. Unknown
+    Every guarantee rests on this: it includes the board's own part, whatever the controller sends. Unknown
     entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
     """
     if isinstance(profile, GenericSwitch):  # its agent has a processor of its own
@@ -204,20 +204,20 @@ def interference(
         share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / _NS_PER_S,
         burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
     )
-    found = Interference(messages=messages, board=_board(profile, asks=not silences_keepalive(traffic)))
-    if found.share >= 1:
+    taken = Interference(messages=messages, board=_board(profile, asks=not silences_keepalive(traffic)))
+    if taken.share >= 1:
         raise InputError(
-            f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing"
+            f"control traffic: asks for {taken.share:.0%} of the CPU of {profile.name}, which leaves nothing"
             " to flows; lower its rates"
         )
-    return found
+    return taken
 
 
 def driver_traffic(changes_per_s: float) -> ControlTraffic:
-    """What the switch driver sends at most while it keeps a table that changes so often.
+    """Return the most that the switch driver sends while it keeps a table that changes this often.
 
-    Its segments leave at a distance of half a change: every other one can be a change, the next one confirms
-    it; a barrier alone or a count of the entries costs less. Without changes it counts.
+    It sends two segments per change: every other one can be a change, and the next one confirms it. A barrier
+    alone or a count of the entries costs less. Without changes, it only counts the entries.
     """
     if not changes_per_s:
         return HEARTBEAT
@@ -237,10 +237,10 @@ def served_traffic(changes_per_s: float, others: ControlTraffic) -> ControlTraff
 
 
 def silences_keepalive(traffic: ControlTraffic) -> bool:
-    """Whether the switch driver is at work, and often enough: then no board ever asks for a sign of life.
+    """Return whether the switch driver sends so often that no board ever asks for a sign of life.
 
-    Heartbeats and changes are the driver's. It is silent for as long as its last segment is answered and for
-    `HEARTBEAT_NS` then (docs/driver.md), unless it is paced to fewer segments.
+    Heartbeats and changes are the driver's. It is silent until its last segment is answered and for
+    `HEARTBEAT_NS` after that (docs/driver.md), unless it is paced to fewer segments.
     """
     return any(
         traffic[kind].per_s * HEARTBEAT_NS >= _NS_PER_S
@@ -257,10 +257,10 @@ def ring_units(
     *,
     delay_ns: float,
 ) -> int:
-    """Units of the receive buffer that control frames take, if none waits longer than `delay_ns`.
+    """Return the units of the receive buffer that control frames take, if none waits longer than `delay_ns`.
 
-    They do so if they come as frames (`control: network`): every request, an acknowledgement of every segment
-    of its reply, and of the board's own conversations two small frames.
+    They take any only if they come as frames (`control: network`): each request, an acknowledgement of each
+    segment of its reply, and two small frames of the board's own conversations.
     """
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     units = 2
@@ -277,10 +277,10 @@ def ring_units(
 
 
 def message_ns(profile: Profile, message: Message, entries: int, openflow: OpenFlow = OpenFlow.V1_0) -> float:
-    """The longest time for which a message keeps frames waiting, with so many entries in the table (3.2.3).
+    """Return the longest time for which a message keeps frames waiting, with `entries` in the table (3.2.3).
 
-    CPU time of its segment, of the message and of the acknowledgements, and what request and replies take of
-    the inner link. Raises `InputError` if the profile does not say what the version costs.
+    It is the CPU time of the segment, of the message and of the acknowledgements, and the time of request and
+    replies on the inner link. Raises `InputError` if the profile has no costs for the OpenFlow version.
     """
     if message is Message.UNKNOWN:
         others = (kind for kind in Message if kind is not Message.UNKNOWN)
@@ -304,9 +304,9 @@ def replies_ns(
     entries: int | Unknown,
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> float:
-    """How long replies may keep a frame waiting behind the CPU: their time on the inner link.
+    """Return how long replies may keep a frame waiting behind the CPU: their time on the inner link.
 
-    Those of each kind's burst, and a question of the board for a sign of life.
+    It counts the replies to a burst of each kind, and one question of the board for a sign of life.
     """
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     longest = _link_ns(profile, 0)
@@ -322,7 +322,7 @@ def replies_ns(
 
 
 def _board(profile: Profile, *, asks: bool) -> TimeBucket:
-    """Timers of the IP stack (section 3.1), and questions for a sign of life with their answers."""
+    """Return the CPU time for timers of the IP stack (section 3.1) and, if it `asks`, for keepalives."""
     timers, costs = profile.cpu.timers, profile.cpu.control
     timer_ns = timers.cost_ps.value / _PS_PER_NS
     if not asks:
@@ -337,7 +337,7 @@ def _board(profile: Profile, *, asks: bool) -> TimeBucket:
 
 
 def _link_ns(profile: Profile, payload_bytes: int) -> float:
-    """Time that a TCP segment takes on the link between integrated switch and CPU (equation 7's terms)."""
+    """Return a TCP segment's time on the link between integrated switch and CPU (equation 7's terms)."""
     ports = profile.ports
     frame_bytes = _frame_bytes(payload_bytes)
     return profile.wire_ns(
@@ -349,19 +349,19 @@ def _link_ns(profile: Profile, payload_bytes: int) -> float:
 
 
 def _frame_bytes(payload_bytes: int) -> int:
-    """A TCP segment as a frame with FCS."""
+    """Return the length of a TCP segment as a frame with FCS."""
     return max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
 
 
 def _request_bytes(message: Message, openflow: OpenFlow) -> int:
-    """Payload of the segment with the request."""
+    """Return the payload of the segment that carries the request."""
     if message is Message.CHANGE:
         return 8 + 2 * _OWN_FLOW_MOD_BYTES[openflow]
     return _FLOW_MOD_BYTES[openflow]
 
 
 def _reply_segments(profile: Profile, message: Message, entries: int, openflow: OpenFlow) -> list[int]:
-    """Payloads of the segments that carry the reply; none without a reply."""
+    """Return the payload of each segment that carries the reply; an empty list if there is no reply."""
     return [
         min(_SEGMENT_BYTES, size - begin)
         for size in _REPLIES_BYTES[openflow](profile, message, entries)
@@ -370,7 +370,10 @@ def _reply_segments(profile: Profile, message: Message, entries: int, openflow: 
 
 
 def _replies_10_bytes(profile: Profile, message: Message, entries: int) -> list[int]:
-    """Length of the reply (OpenFlow 1.0, section 5); of a flow-mod, of the error if the table is full."""
+    """Return the length of the reply (OpenFlow 1.0, section 5); for an added entry, of the error.
+
+    The board answers a flow-mod with an error if the table is full.
+    """
     ports = profile.ports.count.value
     size = {
         Message.ECHO: 8,
@@ -392,7 +395,7 @@ def _replies_10_bytes(profile: Profile, message: Message, entries: int) -> list[
 
 
 def _replies_13_bytes(profile: Profile, message: Message, entries: int) -> list[int]:
-    """The same of OpenFlow 1.3 (1.3.4, section 7.3); of flow statistics each part."""
+    """Return the same for OpenFlow 1.3 (1.3.4, section 7.3); for flow statistics, the length of each part."""
     if message is Message.FLOW_STATISTICS:
         parts = [_ENTRIES_A_PART] * (entries // _ENTRIES_A_PART) + [entries % _ENTRIES_A_PART]
         return [16 + _FLOW_MOD_BYTES[OpenFlow.V1_3] * part for part in parts]
@@ -415,7 +418,7 @@ def _replies_13_bytes(profile: Profile, message: Message, entries: int) -> list[
 
 
 def _work_10_ps(profile: Profile, message: Message, entries: int) -> int:
-    """What the message itself costs, beside its segment (section 3.2.3; `[cpu.control]` of the profile)."""
+    """Return the cost of the message without its segment (section 3.2.3; `[cpu.control]` of the profile)."""
     costs = profile.cpu.control
     # A Modify appends what it has found, and an Add or Modify may find the table full.
     adding = costs.flow_add_ps.value + _ACTIONS * costs.flow_action_ps.value + costs.flow_refused_ps.value
@@ -448,7 +451,7 @@ def _work_10_ps(profile: Profile, message: Message, entries: int) -> int:
 
 
 def _work_13_ps(profile: Profile, message: Message, entries: int) -> int:
-    """The same in OpenFlow 1.3 (`[cpu.openflow13]`)."""
+    """Return the same for OpenFlow 1.3 (`[cpu.openflow13]`)."""
     common, costs = profile.cpu.control, openflow_13(profile)
     # All entries are searched for what a new one may replace. A MODIFY is passed over, or costs as much.
     adding = costs.flow_add_ps.value + entries * costs.replacement_scan_ps.value + costs.refused_ps.value
@@ -481,5 +484,5 @@ _WORK_PS: Final = {OpenFlow.V1_0: _work_10_ps, OpenFlow.V1_3: _work_13_ps}
 
 
 def _dearest(*costs: Count) -> int:
-    """Each visited entry is found, or none is, whichever takes longer."""
+    """Return the larger of the costs: all visited entries are hits, or all are misses."""
     return max(cost.value for cost in costs)

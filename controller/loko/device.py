@@ -51,7 +51,7 @@ class FlowControl(Strict):
 
 
 class Buffer(Strict):
-    """The receive buffer of section 3.5: the frame in work, and units of which a frame needs whole ones."""
+    """The receive buffer of section 3.5: the frame in work, and units; each frame takes whole units."""
 
     packets: Count
     units: Count
@@ -65,7 +65,7 @@ class Table(Strict):
 
 
 class EntryCost(Strict):
-    """What an entry costs that the search visits: a base and each field that is not a wildcard."""
+    """Cost of an entry that the search visits: a base, and each field that is not a wildcard."""
 
     base_ps: Count
     in_port_ps: Count
@@ -85,7 +85,7 @@ class EntryCost(Strict):
 
 
 class ActionCost(Strict):
-    """fixed + per_byte x max(l - offset, 0)."""
+    """Cost of an action on a frame of length l: fixed + per_byte x max(l - offset, 0)."""
 
     fixed_ps: Count
     per_byte_ps: Count
@@ -181,14 +181,14 @@ class ConsoleCost(Strict):
 
 
 class FieldCost(Strict):
-    """Testing a field of an entry in OpenFlow 1.3: if it holds, and if it fails, which ends the entry."""
+    """Cost of testing a field of an entry in OpenFlow 1.3: if it passes, and if it fails."""
 
     passes_ps: Count
     fails_ps: Count
 
 
 class OpenFlow13Cost(Strict):
-    """What OpenFlow 1.3 costs where it differs from 1.0: an entry its fields up to the first that fails."""
+    """Costs of OpenFlow 1.3 where they differ: an entry costs its fields up to the first that fails."""
 
     other_table_ps: Count
     skipped_ps: Count
@@ -239,16 +239,16 @@ class OpenFlow13Cost(Strict):
     refused_ps: Count
 
     def field(self, name: str, *, dearest: bool = True) -> FieldCost:
-        """What testing a field costs; of `transport_port` the dearer of TCP and UDP, or the cheaper."""
+        """Return the cost of testing a field; for `transport_port`, the dearer or cheaper of TCP and UDP."""
         if name == "transport_port":
             ports, which = (self.tcp_port, self.udp_port), -1 if dearest else 0
             return FieldCost(
                 passes_ps=sorted((port.passes_ps for port in ports), key=lambda cost: cost.value)[which],
                 fails_ps=sorted((port.fails_ps for port in ports), key=lambda cost: cost.value)[which],
             )
-        found = getattr(self, name)
-        assert isinstance(found, FieldCost)
-        return found
+        field_cost = getattr(self, name)
+        assert isinstance(field_cost, FieldCost)
+        return field_cost
 
 
 class Cpu(Strict):
@@ -281,7 +281,7 @@ class Measurement(Strict):
     samples: int
     """Samples of each combination."""
     seed: int
-    """Of the instants at which the bench sent."""
+    """Seed of the instants at which the bench sent."""
 
 
 class Profile(Tolerant):
@@ -309,7 +309,7 @@ Device = Profile | LinuxSwitch | GenericSwitch
 
 
 def deterministic(device: Device) -> Profile:
-    """The device as one that Loko can model. Raises `InputError` if it gives no worst case."""
+    """Return the device if Loko can model it. Raises `InputError` if it gives no worst case."""
     if isinstance(device, Profile):
         return device
     if isinstance(device, GenericSwitch) and device.is_simple:
@@ -335,13 +335,13 @@ def bounded(device: Device) -> Profile | GenericSwitch:
 
 
 def with_less_buffer(profile: Profile, units: int) -> Profile:
-    """The profile without so many units of the receive buffer; at least one stays."""
+    """Return the profile with `units` fewer units in the receive buffer; at least one is left."""
     left = profile.buffer.units.model_copy(update={"value": max(profile.buffer.units.value - units, 1)})
     return profile.model_copy(update={"buffer": profile.buffer.model_copy(update={"units": left})})
 
 
 def with_buffers(profile: Profile, count: int) -> Profile:
-    """The profile with so many times the receive buffer."""
+    """Return the profile with `count` times the receive buffer."""
     buffer = profile.buffer
     times = {
         name: old.model_copy(update={"value": count * old.value})
@@ -351,7 +351,7 @@ def with_buffers(profile: Profile, count: int) -> Profile:
 
 
 def openflow_13(profile: Profile) -> OpenFlow13Cost:
-    """What OpenFlow 1.3 costs. Raises `InputError` if the profile says nothing of it."""
+    """Return the costs of OpenFlow 1.3. Raises `InputError` if the profile has none."""
     costs = profile.cpu.openflow13
     if costs is None:
         raise InputError(
@@ -375,7 +375,7 @@ def load_device(name_or_path: str | Path) -> Device:
 
 
 def profile_file(name_or_path: str | Path) -> Path:
-    """Where a profile is written. Raises `InputError` in one line if there is none."""
+    """Return the path of a profile's file. Raises `InputError` in one line if there is none."""
     return find(name_or_path, PROFILES, ".toml", "profile").resolve()
 
 
@@ -384,13 +384,13 @@ class OutsideRange(UserWarning):
 
 
 class _Head(BaseModel):
-    """What says of which kind a profile is; without it, it is a Zodiac FX."""
+    """The key that gives a profile's kind. Without it, the profile describes a Zodiac FX."""
 
     kind: Literal["linux-switch", "generic-switch"] | None = None
 
 
 def profile_text(name_or_path: str | Path, **values: float) -> str:
-    """The text of a profile in which the numbers with these keys have other values.
+    """Return the text of a profile with other values for the numbers that have these keys.
 
     A key names its number without the sections above it, and must be the only one of that name. The rest of
     the text, notes and ranges included, stays as it is. Raises `InputError`.

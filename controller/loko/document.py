@@ -17,7 +17,7 @@ from loko.one_line_error import OneLineError
 
 _PACKAGED = Path(__file__).resolve().parent / "data"
 DATA = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[2]
-"""What comes with the code: beside it in a checkout, in it in an installed package."""
+"""Folder of the data that comes with the code: beside it in a checkout, inside an installed package."""
 PROFILES = DATA / "switch-emulator" / "profiles"
 LABS = DATA / "labs"
 
@@ -27,7 +27,7 @@ class InputError(OneLineError, ValueError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The text, or, where several things are wrong, a line for each."""
+        """The lines of the text: one for each thing that is wrong."""
         return tuple(str(line) for line in self.args)
 
     def __str__(self) -> str:
@@ -63,10 +63,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 def find(
     name_or_path: str | Path, directory: Path, suffix: str, kind: str, *, but: Container[str] = ()
 ) -> Path:
-    """The file of a document that is given by name (looked up in `directory`) or by path, also within it.
+    """Return the file of a document given by name, by path, or by path within `directory`.
 
-    `but` has names in the directory that are no such documents. Raises `InputError`, listing the names there
-    are, if there is no such file.
+    A name is looked up in `directory`. `but` holds the names there that are no such documents. Raises
+    `InputError`, listing the known names, if there is no such file.
     """
     text = str(name_or_path)
     by_name = directory / f"{text}{suffix}"
@@ -76,13 +76,13 @@ def find(
     for candidate in (path, directory / path):
         if candidate.is_file():
             return candidate
-    names = (str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(f"*{suffix}"))
+    names = (str(file.relative_to(directory)).removesuffix(suffix) for file in directory.glob(f"*{suffix}"))
     known = sorted(name for name in names if name not in but)
     raise InputError(f"{kind} '{text}': no such name and no such file (names: {', '.join(known) or 'none'})")
 
 
 def read_text(path: Path) -> str:
-    """What a file says, without a byte order mark. Raises `InputError`."""
+    """Return the text of a file, without a byte order mark. Raises `InputError`."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -108,19 +108,19 @@ def read(path: Path, model: type[_Model]) -> _Model:
 
 
 class Parsed(NamedTuple):
-    """A YAML document that nobody has checked yet."""
+    """A YAML document that is not checked yet."""
 
     data: Any
     tree: yaml.Node | None
-    """Knows the lines."""
+    """The parsed nodes, which know their lines; None if the document is empty."""
 
     def line(self, location: Sequence[int | str]) -> int | None:
-        """The line, from 1, of the deepest part of the location that there is."""
+        """Return the line, from 1, of the deepest part of the location that exists."""
         return _line_of(self.tree, location)
 
 
 def parse(path: Path, text: str) -> Parsed:
-    """The values of a YAML document; JSON is YAML too. Raises `InputError`."""
+    """Parse a YAML document; JSON is YAML too. Raises `InputError`."""
     try:
         tree = _composed(text)
         if (double := _double_key(tree)) is not None:
@@ -141,7 +141,7 @@ def parse(path: Path, text: str) -> Parsed:
 
 
 def _numbers_as_in_json(loader: type[yaml.SafeLoader | yaml.CSafeLoader]) -> Any:
-    """The loader, but `1e5` is a number, as in JSON and YAML 1.2; YAML 1.1 wants a point in it."""
+    """Return a loader that reads `1e5` as a number, as in JSON and YAML 1.2; YAML 1.1 wants a point in it."""
     own: Any = type(loader.__name__, (loader,), {})
     own.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("+-0123456789"))
     return own
@@ -153,7 +153,10 @@ _FAST_LOADER: Final = _numbers_as_in_json(yaml.CSafeLoader) if yaml.__with_libya
 
 
 def _composed(text: str) -> yaml.Node | None:
-    """The tree of a YAML document, by libyaml if it is there and likes it; it says less of what is wrong."""
+    """Return the tree of a YAML document.
+
+    libyaml parses it if possible. What it refuses goes to PyYAML's own parser, whose errors say more.
+    """
     if _FAST_LOADER is not None:
         try:
             return yaml.compose(text, Loader=_FAST_LOADER)
@@ -163,7 +166,7 @@ def _composed(text: str) -> yaml.Node | None:
 
 
 def _double_key(tree: yaml.Node | None) -> yaml.ScalarNode | None:
-    """A key that a mapping has a second time; YAML itself would silently take the last."""
+    """Return a key that a mapping has twice, if there is one; YAML itself would silently take the last."""
     waiting, visited = [tree], set()
     while waiting:
         node = waiting.pop()
@@ -192,7 +195,7 @@ def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -
 
 
 def error_at(path: Path, location: Sequence[int | str], message: str) -> InputError:
-    """An error in what a YAML document says at a place, such as `("links", 1, "b")`."""
+    """Return an error about one place of a YAML document, such as `("links", 1, "b")`."""
     tree = _composed(path.read_text(encoding="utf-8"))
     return InputError(told(path, _line_of(tree, location), _name(location), message))
 
@@ -201,22 +204,22 @@ class Problem(NamedTuple):
     """What is wrong with a document."""
 
     at: Sequence[int | str]
-    """The location that is to be looked at."""
+    """Location of the part to look at."""
     name: str
-    """What the document calls that which is wrong; empty if that is the whole."""
+    """What the document calls the part that is wrong; empty for the whole document."""
     message: str
-    """One line."""
+    """What is wrong, in one line."""
 
 
 def problems(error: ValidationError) -> list[Problem]:
-    """All that pydantic has found."""
-    return [_problem(found) for found in error.errors(include_url=False)]
+    """Return everything that pydantic has found wrong."""
+    return [_problem(details) for details in error.errors(include_url=False)]
 
 
-def _problem(found: ErrorDetails) -> Problem:
-    location: Sequence[int | str] = found["loc"]
-    key = found.get("ctx", {}).get("key") if found["type"] == "unknown_key" else None
-    message = " ".join(found["msg"].removeprefix("Value error, ").split())
+def _problem(details: ErrorDetails) -> Problem:
+    location: Sequence[int | str] = details["loc"]
+    key = details.get("ctx", {}).get("key") if details["type"] == "unknown_key" else None
+    message = " ".join(details["msg"].removeprefix("Value error, ").split())
     return Problem([*location, key] if key else location, _name(location), message)
 
 
@@ -225,13 +228,13 @@ def _name(location: Sequence[int | str]) -> str:
 
 
 def told(path: str | Path, line: int | None, name: str, message: str) -> str:
-    """One line: where, what, and what is wrong with it."""
+    """Return one line: the place, the name of the part, and what is wrong with it."""
     where = f"{path}:{line}" if line else f"{path}"
     return f"{where}: {name}: {message}" if name else f"{where}: {message}"
 
 
 def _line_of(tree: yaml.Node | None, location: Sequence[int | str]) -> int | None:
-    """The line, from 1, of the deepest part of `location` that the YAML tree has; None without a tree."""
+    """Return the line, from 1, of the deepest part of `location` that the tree has; None without a tree."""
     if tree is None:
         return None
     line, node = tree.start_mark.line + 1, tree

@@ -1,4 +1,4 @@
-"""Flow tables as values: what stands in each switch for a set of admitted flows (section 6.1)."""
+"""Flow tables as values: the entries of each switch for a set of admitted flows (section 6.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ETHERTYPE_IPV4: Final = 0x0800
 PROTOCOL_TCP: Final = 6
 PROTOCOL_UDP: Final = 17
 UNTAGGED: Final = 0xFFFF
-"""In the place of a VID: the frame has no tag (OFP_VLAN_NONE)."""
+"""Used instead of a VID: the frame has no tag (OFP_VLAN_NONE)."""
 EVALUATION_ENTRIES: Final = 17
 """Entries a switch of section 6: 4 used and 13 dummies."""
 
@@ -30,7 +30,7 @@ _FILLER_PRIORITY: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """What a frame must have to match: the fields of OpenFlow 1.0 (5.2.3) that are set; any other is open."""
+    """The fields that a frame must have to match, as in OpenFlow 1.0 (5.2.3). One not set is a wildcard."""
 
     in_port: int | None = None
     dl_src: str | None = None
@@ -56,14 +56,14 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Send the frame, as it is by now, out of a port."""
+    """Send the frame, with all changes made so far, out of a port."""
 
     port: int
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueue:
-    """Send it out of a port by one of the port's queues."""
+    """Send the frame out of a port through one of the port's queues."""
 
     port: int
     queue: int
@@ -93,7 +93,7 @@ Action = Output | Enqueue | PopVlan | PushVlan | SetVlan
 
 @dataclass(frozen=True, kw_only=True)
 class FlowEntry:
-    """An entry of a flow table: which frames match, and what becomes of them, in this order."""
+    """An entry of a flow table: which frames match, and the actions on them, in order."""
 
     priority: int
     match: Fields
@@ -102,7 +102,7 @@ class FlowEntry:
     @property
     def output_port(self) -> int:
         """The port of its one output. Raises `ValueError` if it has none, or several."""
-        (port,) = (one.port for one in self.actions if isinstance(one, Output | Enqueue))
+        (port,) = (action.port for action in self.actions if isinstance(action, Output | Enqueue))
         return port
 
 
@@ -116,9 +116,9 @@ def five_tuple_entry(
     output_port: int,
     in_port: int | None = None,
 ) -> FlowEntry:
-    """An entry with a single output for a UDP flow, all that section 6 uses.
+    """Return an entry with a single output for a UDP flow, the only kind that section 6 uses.
 
-    With `in_port` it is for the flow's frames that come by this port alone.
+    With `in_port`, it matches only frames that arrive at this port.
     """
     match = Fields(
         in_port=in_port,
@@ -133,33 +133,33 @@ def five_tuple_entry(
 
 
 def match_of(lab: Lab) -> Match:
-    """What the entries of a lab's flows compare: also ports, if paths may visit a switch again."""
+    """Return what the entries of a lab's flows compare: also input ports, if paths may revisit a switch."""
     return Match.FIVE_TUPLE_AND_PORT if lab.laces else Match.FIVE_TUPLE
 
 
 def switch_entries(
     lab: Lab, routed: Sequence[Routed], *, entries: int = EVALUATION_ENTRIES
 ) -> dict[str, tuple[FlowEntry, ...]]:
-    """The table of every switch of the lab: dummies first, used entries at the end, increasing priorities.
+    """Return the table of every switch of the lab: dummies first, used entries last, increasing priorities.
 
     Every flow has an entry for each visit to a switch of its path, and nowhere else.
     So the search visits every entry for each frame, the worst case of section 6, whatever the flows are.
     No traffic of the lab hits a dummy. Raises `InputError` if a table would not hold its flows.
     """
-    refuse_doubles([one.flow for one in routed])
+    refuse_doubles([route.flow for route in routed])
     _refuse_reserved_addresses(lab)
     passing: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
-    for one in routed:
-        for visit, entry in path_entries(lab, one):
+    for route in routed:
+        for visit, entry in path_entries(lab, route):
             passing[visit.switch].append(entry)
     return {name: _table(lab, name, passing[name], entries) for name in lab.switches}
 
 
 def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...]:
-    """What sends a flow along its path: an entry for each visit to a switch, in order.
+    """Return the entries that send a flow along its path: one for each visit to a switch, in order.
 
-    Where the path visits a switch several times, the entries tell the visits apart by the port that frames
-    come by. Raises `InputError` as `visits`.
+    Where the path visits a switch several times, the entries tell the visits apart by the input port. Raises
+    `InputError` as `visits` does.
     """
     return tuple(
         (
@@ -173,7 +173,7 @@ def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...
 
 
 def flow_entry(lab: Lab, flow: Flow, output_port: int, *, in_port: int | None = None) -> FlowEntry:
-    """The entry that sends a flow out of a port; with `in_port` only what comes by that."""
+    """Return the entry that sends a flow out of a port; with `in_port`, only frames that arrive there."""
     return five_tuple_entry(
         priority=_FIRST_PRIORITY,
         nw_src=lab.hosts[flow.source].ip.ip,
@@ -186,11 +186,11 @@ def flow_entry(lab: Lab, flow: Flow, output_port: int, *, in_port: int | None = 
 
 
 def filler_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
-    """Entries that no frame of the lab hits, for tables in which flows come and go.
+    """Return entries that no frame of the lab hits, for tables in which flows come and go.
 
-    Their priority is above the flows': wherever they stand, the search compares every one of them for each
-    frame, also behind a hit. So no frame is handled sooner than with so many entries and its own. Raises
-    `InputError` if hosts have the addresses of dummies.
+    Their priority is above the flows'. So the search compares every one of them for each frame, wherever they
+    are in the table, even after a hit. No frame is handled sooner than with `count` entries and its own.
+    Raises `InputError` if hosts have the addresses of dummies.
     """
     _refuse_reserved_addresses(lab)
     return tuple(replace(_dummy(number), priority=_FILLER_PRIORITY) for number in range(count))

@@ -1,7 +1,7 @@
 """Flows: who sends what to whom, within which token bucket.
 
-A flow is a named tuple, because whoever plans asks for millions of them; what comes from outside is read, and
-checked, as a document.
+A flow is a named tuple because planning may request millions of them. Flows from outside are read, and
+checked, as documents.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from loko.document import InputError, Strict
 
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
 FiveTuple = tuple[str, str, int, int]
-"""What tells UDP flows apart on the wire, in names of hosts: fields 1 to 4 of a flow."""
+"""What tells UDP flows apart on the wire, with hosts by name: fields 1 to 4 of a flow."""
 
 
 class Flow(NamedTuple):
     """A unidirectional UDP flow. Rate and burst count frames with their FCS, without preamble.
 
-    Not checked: what does not come from our own code is a `FlowDocument` first.
+    Its values are not checked: a flow from outside our own code is a `FlowDocument` first.
     """
 
     id: str
@@ -32,7 +32,7 @@ class Flow(NamedTuple):
     udp_destination: int
     rate_bps: float
     burst_bytes: float
-    """At least a frame."""
+    """At least one frame."""
     frame_bytes: int
 
     @property
@@ -42,7 +42,7 @@ class Flow(NamedTuple):
 
 
 class AddressedDocument(Strict):
-    """What every written flow begins with: its name, and who sends to whom."""
+    """The fields that all documents of a flow share: its id, and who sends to whom."""
 
     id: str
     source: str
@@ -68,18 +68,19 @@ class FlowDocument(AddressedDocument):
 
     @property
     def flow(self) -> Flow:
-        """The flow that is meant."""
+        """The flow that the document describes."""
         return Flow._make(getattr(self, name) for name in Flow._fields)
 
 
 class DoubleFlowError(InputError):
-    """A flow that another one stands in the way of: with its id, or with its hosts and ports."""
+    """Two flows have the same id, or the same hosts and ports."""
 
 
 def doubles(flows: Sequence[Flow | AddressedDocument]) -> Iterator[tuple[int, str | None]]:
-    """The places of flows that an earlier one stands in the way of.
+    """Yield the index of each flow that repeats an earlier one.
 
-    With each the id of the earlier one that has its hosts and ports; None if the id itself is used twice.
+    With it comes the id of the earlier flow that has the same hosts and ports; None if the id itself is used
+    twice.
     """
     ids: set[str] = set()
     tuples: dict[FiveTuple, str] = {}
@@ -94,7 +95,7 @@ def doubles(flows: Sequence[Flow | AddressedDocument]) -> Iterator[tuple[int, st
 
 
 def refuse_doubles(flows: Sequence[Flow]) -> None:
-    """Raises `DoubleFlowError` if two flows have one id or one five-tuple."""
+    """Raise `DoubleFlowError` if two flows have the same id or the same five-tuple."""
     for place, other in doubles(flows):
         flow_id = flows[place].id
         if other is None:
@@ -103,5 +104,5 @@ def refuse_doubles(flows: Sequence[Flow]) -> None:
 
 
 def dump_flows(flows: Sequence[Flow]) -> list[dict[str, object]]:
-    """The flows as plain values, as `loko.requests.load_flows` reads them."""
+    """Return the flows as plain values, as `loko.requests.load_flows` reads them."""
     return [flow._asdict() for flow in flows]

@@ -36,9 +36,10 @@ def model(
 ) -> SwitchService:
     """What a switch guarantees to all its flows together: rate, latency and buffer (`loko model`).
 
-    A profile is given by name or path, too. Whatever is left out is unknown: the result holds for its worst
-    case. `match` and `action` are the words of the command line, such as ``five-tuple`` and ``output``; sizes
-    count the FCS. Raises `InputError` if the scenario does not fit the device, `ValueError` for another word.
+    A profile may also be given by name or path. Whatever is left out is unknown: the result holds for its
+    worst case. `match` and `action` are the words of the command line, such as ``five-tuple`` and ``output``;
+    sizes count the FCS. Raises `InputError` if the scenario does not fit the device, `ValueError` for any
+    other word.
     """
     scenario = Scenario(
         packet_sizes_bytes=_known(None if packet_sizes_bytes is None else tuple(packet_sizes_bytes)),
@@ -61,14 +62,14 @@ def plan(
 ) -> Plan:
     """Which flows fit a lab, with which guarantee, and why the others do not (`loko plan`).
 
-    A lab is given by name or path, too, and flows as the path of a file. They are requested in their order.
+    A lab may also be given by name or path, and flows as the path of a file. They are requested in order.
     `scheme`, `allocation` and `entries` are the options of the command, `mix` what the allocation
     ``optimised`` is made for, by default the lab's. Raises `InputError` if a flow names unknown hosts or
     repeats another, and if the scheme has no such allocation; `ValueError` for another scheme.
     """
     lab = lab if isinstance(lab, Lab) else load_lab(lab)
     listed = load_requests(flows) if isinstance(flows, str | Path) else flows
-    requests = [one if isinstance(one, Request) else Request(one) for one in listed]
+    requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
     choice = choice_of(lab, SchemeName(scheme), allocation)
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]

@@ -1,4 +1,4 @@
-"""The profile of a generic switch (`kind = "generic-switch"`): some time a frame, then a port's queues.
+"""The profile of a generic switch (`kind = "generic-switch"`): a time per frame, then a port's queues.
 
 The simulator carries such switches (docs/devices.md); each part is there or not. What a port's queues
 guarantee is in `loko.slices`; what a server for all ports guarantees, in `loko.service_curve`.
@@ -41,15 +41,15 @@ class GenericPorts(Strict):
 
 
 class TableRule(Strict):
-    """What becomes of entries of some kinds of match and action; any without."""
+    """What becomes of entries of some kinds of match and action. An empty list means any kind."""
 
     matches: list[MatchKind] = Field(default=[])
     actions: list[ActionKind] = Field(default=[])
     path: Literal["hardware", "software", "refused"] = "hardware"
     entries: Count | None = None
-    """How many of them fill the hardware table."""
+    """How many such entries fill the hardware table."""
     loses_one_in: Count | None = None
-    """One in so many of them that are deleted takes its room along."""
+    """When such entries are deleted, one in this many does not give its room back."""
     source: Source
     note: str = ""
 
@@ -59,33 +59,33 @@ class GenericTable(Strict):
 
     entries: Count
     rules: list[TableRule] = Field(default=[])
-    """The first one that fits an entry counts."""
+    """The first rule that fits an entry applies."""
     misses_tagged: bool = False
-    """Whether tagged frames match no entry."""
+    """Whether tagged frames never match an entry."""
 
 
 class Forwarding(Strict):
-    """From a frame's last bit in, with cut-through its header's, until it is in its queue."""
+    """Time from the arrival of a frame's last bit (with cut-through, its header's) until it is queued."""
 
     latency_ns: Count
 
 
 class CutThrough(Strict):
-    """Forwarding before the whole frame is there."""
+    """Forwarding before the whole frame has arrived."""
 
     header_bytes: Count
-    """What has to be there of a frame before it is looked up."""
+    """How much of a frame must have arrived before it is looked up."""
 
 
 class Knot(Strict):
-    """The least that frames of a length take."""
+    """The shortest latency of frames of one length."""
 
     frame_bytes: Annotated[int, Field(ge=1)]
     latency_ns: Count
 
 
 class Busy(Strict):
-    """What is otherwise on ports that are nearly full."""
+    """How much longer frames take that arrive at a nearly full port."""
 
     load_percent: Count
     rise_ns: Count
@@ -93,7 +93,7 @@ class Busy(Strict):
 
 
 class TagPush(Strict):
-    """What pushing a tag adds, now and then."""
+    """The extra time of one in `one_in` frames that get a tag."""
 
     one_in: Count
     extra_ns: Count
@@ -160,22 +160,22 @@ class Buffer(Strict):
 
 
 class Throttle(Strict):
-    """How long the agent works on a FLOW_MOD; what comes meanwhile waits."""
+    """How long the agent works on a FLOW_MOD; messages that arrive meanwhile wait."""
 
     first_ns: Count
     each_ns: Count
-    """For each entry that is there, so much more."""
+    """Added for each entry that is in the table."""
 
 
 class Settling(Strict):
-    """What becomes of entries that come while the one before them settles."""
+    """What becomes of entries that come while the previous one settles."""
 
     least_ns: Count
     most_ns: Count
     lost_percent: Count
-    """Of those that come too early, so many never get to the chip."""
+    """Percentage of the entries that come too early which never reach the chip."""
     listed_percent: Count
-    """Of these, so many are reported nevertheless."""
+    """Percentage of these lost entries that are reported nevertheless."""
 
 
 class Writer(Strict):
@@ -184,14 +184,14 @@ class Writer(Strict):
     write_ns: Count
     waiting_entries: Count
     keeps_deleted: bool = False
-    """Whether entries that are deleted while they wait keep their room for ever."""
+    """Whether entries that are deleted while they wait keep their room forever."""
 
 
 class OpenFlowAgent(Strict):
     """How entries get from the agent to the chip."""
 
     barrier: Literal["agent", "chip"] = "agent"
-    """What the reply to a barrier means: the agent has worked on all, or the chip has it."""
+    """What the reply to a barrier means: the agent has processed all entries, or the chip has them."""
     throttle: Throttle | None = None
     settling: Settling | None = None
     writer: Writer | None = None
@@ -216,7 +216,7 @@ class GenericSwitch(Tolerant):
     priorities: Priorities | None = None
     buffer: Buffer | None = None
     agent: OpenFlowAgent | None = None
-    """Without it entries are in the chip at once."""
+    """Without an agent, entries are in the chip at once."""
 
     @model_validator(mode="after")
     def _forwards(self) -> Self:

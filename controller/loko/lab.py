@@ -250,10 +250,10 @@ class Lab:
 
     @cached_property
     def _neighbours(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
-        found: dict[str, list[tuple[int, Endpoint]]] = {}
+        neighbours: dict[str, list[tuple[int, Endpoint]]] = {}
         for end, far in self.cables():
-            found.setdefault(end.node, []).append((end.port, far))
-        return {node: tuple(sorted(here, key=lambda cable: cable[0])) for node, here in found.items()}
+            neighbours.setdefault(end.node, []).append((end.port, far))
+        return {node: tuple(sorted(here, key=lambda cable: cable[0])) for node, here in neighbours.items()}
 
     def rate_bps(self, link: Link) -> int:
         """Rate of a cable: that of the switches' ports. Between two hosts it is that of any switch."""

@@ -53,7 +53,7 @@ class Allocator:
         Switches of the same profile and scheme share one.
         """
         alike: dict[tuple[str, int], Allocation] = {}
-        found = {}
+        allocations = {}
         for name, like in self._like.items():
             scheme = schemes if isinstance(schemes, AllocationRule) else schemes[name]
             kind = like, id(scheme)
@@ -62,19 +62,19 @@ class Allocator:
                 alike[kind] = allocate(service, scheme, taken)
                 if self._reserves_buffer and alike[kind].feasible:
                     alike[kind] = allocate(self._beside_control(like, alike[kind].delay_ns), scheme, taken)
-            found[name] = alike[kind]
-        return found
+            allocations[name] = alike[kind]
+        return allocations
 
     def frontiers(self) -> dict[str, Frontier]:
         """All splits of every switch: `allocations` grants each of them."""
-        found: dict[str, Frontier] = {}
+        frontiers: dict[str, Frontier] = {}
         for like in dict.fromkeys(self._like.values()):
             _, taken, service = self._alone[like]
-            found[like] = frontier(service, taken)
+            frontiers[like] = frontier(service, taken)
             if self._reserves_buffer:
-                longest_ns = found[like].delay_ns(found[like].room_bytes)
-                found[like] = frontier(self._beside_control(like, longest_ns), taken)
-        return {name: found[like] for name, like in self._like.items()}
+                longest_ns = frontiers[like].delay_ns(frontiers[like].room_bytes)
+                frontiers[like] = frontier(self._beside_control(like, longest_ns), taken)
+        return {name: frontiers[like] for name, like in self._like.items()}
 
     @property
     def _reserves_buffer(self) -> bool:

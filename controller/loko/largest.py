@@ -1,11 +1,11 @@
-"""The largest set of flows that fits a lab, whatever the order in which they are asked for.
+"""The largest set of flows that fits a lab, whatever the order in which they are requested.
 
-An integer program proposes which flows, and on which paths: of each thing that flows share, what they demand
-together is within its capacity. The admission control decides. What it refuses of a proposal becomes a row of
-the program: some of its flows do not fit together, whatever else is admitted. So each row holds for every set
-that fits, the program is never stricter than the admission, and no set is larger than its bound.
+An integer program proposes flows and their paths that together keep within every shared capacity. The
+admission control decides. Each refusal becomes a row of the program: certain flows do not fit together,
+whatever else is admitted. So each row holds for every set that fits, the program is never stricter than the
+admission, and no set that fits is larger than the program's bound.
 
-Flows that differ in id and ports alone are of one kind, of which the program counts how many fit.
+Flows that differ in id and ports alone are of one kind. The program counts how many of each kind fit.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from loko.routing import admit, on_path, paths
 from loko.solvers.program import Clock, Program, Solve
 
 MOST_PATHS: Final = 16
-"""So many of a flow's paths are looked at, the shortest first; rings and trees have one or two."""
+"""The most paths of a flow that are considered, the shortest first; rings and trees have one or two."""
 _WHOLE: Final = 10_000_000
-"""What a capacity counts in a row; demands are rounded down to parts of it, so that no row is too strict."""
+"""A capacity in units of a row. Demands are rounded down to whole units, so that no row is too strict."""
 _ROUNDING: Final = 1e-6
-"""What a solver's bound may be too small by."""
+"""How much too small a solver's bound may be."""
 _CONFLICTS_AT_ONCE: Final = 8
-"""Refusals of one proposal that become rows."""
+"""The most refusals of one proposal that become rows."""
 
 Path = tuple[Hop, ...]
 
@@ -48,11 +48,11 @@ class Largest:
     plan: Plan
     """What the admission control grants of it, and why it refuses the rest."""
     in_order: int
-    """How many fit if they are asked for in their order."""
+    """How many flows fit if they are requested in the given order."""
     bound: int
-    """No set of more flows fits."""
+    """An upper bound: no set with more flows fits."""
     is_by_few_paths: bool
-    """Some flow has further paths, of which nothing is said: `MOST_PATHS` alone were looked at."""
+    """Whether some flow has more than `MOST_PATHS` paths; the bound says nothing about the others."""
 
     @property
     def is_proven(self) -> bool:
@@ -69,7 +69,7 @@ class Largest:
         }
 
     def __str__(self) -> str:
-        """In one line."""
+        """Describe the result in one line."""
         if not self.plan.refused:
             return f"{self.plan.fit} fit: all of them"
         proven = "no larger set fits" if self.is_proven else f"no set of more than {self.bound:,} fits"
@@ -90,10 +90,10 @@ def largest(
 ) -> Largest:
     """Look for the largest set until it is proven, or until the clock has run out.
 
-    It is never smaller than what fits in the order of the flows; if none is larger, it is just that. The
-    admission control has to be one for which a part of what fits also fits, and so does a flow that asks for
-    less in the place of one that asks for more. It is left with the flows of the answer.
-    Raises `InputError` as `plan`.
+    The result is never smaller than what fits in the given order; if no set is larger, it is just that. The
+    admission control must be monotonic: if a set fits, so does every part of it, and so does the set with one
+    flow replaced by one that asks for less. It is left holding the flows of the answer.
+    Raises `InputError` as `plan` does.
     """
     search = _Search(lab, flows, admission, deadlines_ns)
     search.improve(solve, clock)
@@ -106,22 +106,22 @@ def largest(
 
 
 class _Column(NamedTuple):
-    """Flows of one kind on one path: an integer of the program, how many of them."""
+    """Flows of one kind on one path. A variable of the program counts how many of them are admitted."""
 
     flows: Sequence[Flow]
-    """All of the kind."""
+    """All flows of the kind."""
     path: Path
     demands: tuple[Demand, ...]
-    """Of each."""
+    """What each of the flows demands."""
 
     @property
     def way(self) -> tuple[str, Path, int]:
-        """What flows have in common that compare by rate and burst alone."""
+        """What flows must have in common so that rate and burst alone decide which asks for more."""
         first = self.flows[0]
         return first.source, self.path, first.frame_bytes
 
     def asks_for_all_of(self, other: _Column) -> bool:
-        """Whether one of these, in the place of one of the others, asks for no less of anything."""
+        """Return whether a flow of this column asks for no less of anything than a flow of `other`."""
         mine, others = self.flows[0], other.flows[0]
         return (
             self.way == other.way
@@ -131,8 +131,8 @@ class _Column(NamedTuple):
 
 
 def _greatest_part(column: _Column) -> float:
-    """The largest part of a capacity that one of the flows takes."""
-    return max((one.amount / one.capacity for one in column.demands), default=0.0)
+    """Return the largest fraction of a capacity that one of the flows takes."""
+    return max((demand.amount / demand.capacity for demand in column.demands), default=0.0)
 
 
 class _Search:
@@ -144,20 +144,20 @@ class _Search:
         self._lab, self._flows, self._admission = lab, flows, admission
         self._deadlines_ns = deadlines_ns
         self._in_order = self._plan(flows)
-        self._best = {one.flow.id: one.path for one in self._in_order.accepted}
+        self._best = {accepted.flow.id: accepted.path for accepted in self._in_order.accepted}
         self.in_order = len(self._best)
         self.bound = len(flows)
         self.is_by_few_paths = False
         self._ways: OnDemand[tuple[str, str], list[Path]] = OnDemand(self._find_ways)
-        """By source and destination."""
+        """Paths by source and destination."""
         self._program = Program()
         self._columns: list[_Column] = []
-        """The first variables of the program."""
+        """In the order of the program's first variables."""
         self._capped: dict[tuple[int, int], int] = {}
-        """By column and number: the variable that is at least the smaller of the two."""
+        """By column and count: the variable that is at least the smaller of the two numbers."""
 
     def improve(self, solve: Solve, clock: Clock) -> None:
-        """Propose, ask, learn, until no larger set can be or time is up."""
+        """Propose sets and learn from refusals, until no larger set is possible or time is up."""
         if not self._in_order.refused:
             return
         self._write_program()
@@ -177,7 +177,10 @@ class _Search:
             self._take(granted)
 
     def plan(self) -> Plan:
-        """The best set first, in its order, then the others: on their best paths if all fit on these."""
+        """Return the plan that requests the best set first, then the other flows.
+
+        The best set is routed anew if all of it fits that way; otherwise it keeps the paths of the search.
+        """
         best = self._best
         if len(best) == self.in_order:
             return self._plan(self._flows)
@@ -198,7 +201,7 @@ class _Search:
             self._best = dict(granted)
 
     def _filled_up(self, granted: Mapping[str, Path]) -> dict[str, Path]:
-        """With what else fits, those first that take least."""
+        """Return the granted paths with those of all other flows that fit, the smallest flows first."""
         admission, smallest_first = self._admission, sorted(self._columns, key=_greatest_part)
         admission.release_all()
         for column in smallest_first:
@@ -209,7 +212,7 @@ class _Search:
             for flow in column.flows:
                 if flow.id not in admission.admitted and isinstance(self._admit(flow), Refusal):
                     break
-        return {flow_id: one.path for flow_id, one in admission.admitted.items()}
+        return {flow_id: admitted.path for flow_id, admitted in admission.admitted.items()}
 
     def _write_program(self) -> None:
         rows: dict[tuple[str, str], list[tuple[int, Demand]]] = {}
@@ -223,11 +226,11 @@ class _Search:
             if len(columns) > 1:
                 self._program.row("as many as there are", range(first, len(self._columns)), high=top)
         for demands in rows.values():
-            parts = {number: int(_WHOLE * one.amount / one.capacity) for number, one in demands}
+            parts = {number: int(_WHOLE * demand.amount / demand.capacity) for number, demand in demands}
             self._program.row("capacity", parts.keys(), parts.values(), high=_WHOLE)
 
     def _each_kind(self) -> Iterator[list[_Column]]:
-        """The paths of each kind on which one of its flows, alone, is granted."""
+        """Yield the columns of each kind: the paths on which one of its flows, alone, is granted."""
         kinds: dict[tuple[object, ...], list[Flow]] = {}
         for flow in self._flows:
             key = (flow.source, flow.destination, *flow[5:], self._deadlines_ns.get(flow.id))
@@ -236,10 +239,10 @@ class _Search:
         admission.release_all()
         for flows in kinds.values():
             first = flows[0]
-            found = dict.fromkeys(self._ways[first.source, first.destination])
-            found |= dict.fromkeys(self._best[flow.id] for flow in flows if flow.id in self._best)
+            ways = dict.fromkeys(self._ways[first.source, first.destination])
+            ways |= dict.fromkeys(self._best[flow.id] for flow in flows if flow.id in self._best)
             columns = []
-            for path in found:
+            for path in ways:
                 answer = on_path(admission, path, self._deadlines_ns.get(first.id), first)
                 if isinstance(answer, Admitted):
                     columns.append(_Column(flows, path, tuple(admission.demands(answer))))
@@ -247,10 +250,10 @@ class _Search:
                 yield columns
 
     def _needed(self, kinds: Sequence[list[_Column]]) -> Iterator[list[_Column]]:
-        """Without the kinds that no largest set needs.
+        """Yield the kinds that a largest set may need.
 
-        In the place of a flow, another of the same ends will do that asks for less; if there are as many of
-        these as may be together at most, one is left.
+        A flow can be replaced by one between the same hosts that asks for less. So a kind is not needed if
+        there are as many smaller flows as fit together at most.
         """
         alike: dict[tuple[object, ...], list[list[_Column]]] = {}
         for columns in kinds:
@@ -270,12 +273,15 @@ class _Search:
 
     @staticmethod
     def _most_together(group: Iterable[list[_Column]]) -> int:
-        """More of these flows do not fit, whichever they are: as many as the smallest, on every path."""
+        """Return an upper bound on how many flows of a group fit together, whichever they are.
+
+        On every path, it counts how many fit if each asks for the least that any of them asks for.
+        """
         least: dict[tuple[Path, str, str], tuple[float, float]] = {}
         for column in chain.from_iterable(group):
-            for one in column.demands:
-                key = column.path, one.server, one.quantity
-                least[key] = min(least.get(key, (math.inf, 0.0)), (one.amount, one.capacity))
+            for demand in column.demands:
+                key = column.path, demand.server, demand.quantity
+                least[key] = min(least.get(key, (math.inf, 0.0)), (demand.amount, demand.capacity))
         most: dict[Path, int] = {}
         for (path, _, _), (amount, capacity) in least.items():
             count = math.floor(capacity / amount * (1 + _ROUNDING)) if amount else sys.maxsize
@@ -283,23 +289,26 @@ class _Search:
         return sum(most.values())
 
     def _find_ways(self, ends: tuple[str, str]) -> list[Path]:
-        found = list(islice(paths(self._lab, *ends), MOST_PATHS + 1))
-        if len(found) > MOST_PATHS:
+        ways = list(islice(paths(self._lab, *ends), MOST_PATHS + 1))
+        if len(ways) > MOST_PATHS:
             self.is_by_few_paths = True
-        return found[:MOST_PATHS]
+        return ways[:MOST_PATHS]
 
     def _proposed(self, values: Sequence[int]) -> list[tuple[Flow, int]]:
-        """The flows, each with its column."""
+        """Return the flows of a proposal, each with the number of its column."""
         left: dict[int, Sequence[Flow]] = {}
-        found = []
+        proposed = []
         for number, column in enumerate(self._columns):
             flows = left.get(id(column.flows), column.flows)
-            found += [(flow, number) for flow in flows[: values[number]]]
+            proposed += [(flow, number) for flow in flows[: values[number]]]
             left[id(column.flows)] = flows[values[number] :]
-        return found
+        return proposed
 
     def _learn(self, proposed: Sequence[tuple[Flow, int]], clock: Clock) -> dict[str, Path]:
-        """What is granted of a proposal, by id. What is refused becomes rows: not all of these together."""
+        """Request a proposal, and return the granted paths by flow id.
+
+        Refusals become rows: the refused flow does not fit together with those that stand in its way.
+        """
         admission, columns = self._admission, self._columns
         admission.release_all()
         granted: list[tuple[Flow, int]] = []
@@ -307,7 +316,7 @@ class _Search:
         for flow, number in proposed:
             answer = admission.request(flow, columns[number].path)
             (granted if isinstance(answer, Admitted) else refused).append((flow, number))
-        granted.sort(key=lambda one: _greatest_part(columns[one[1]]))
+        granted.sort(key=lambda admitted: _greatest_part(columns[admitted[1]]))
         for flow, number in refused[:_CONFLICTS_AT_ONCE]:
             needed = [number]
             for other, column in granted:
@@ -324,10 +333,10 @@ class _Search:
         return {flow.id: columns[number].path for flow, number in granted}
 
     def _exclude(self, conflict: Counter[int]) -> None:
-        """A row: not all flows of a conflict, by the number of them of each column.
+        """Add a row that forbids a conflict, given as the number of its flows in each column.
 
-        If all have one way, a flow that asks for as much as any of them may stand in the place of each
-        (the extended cover inequality of a knapsack: Balas 1975).
+        If all have the same way, a flow that asks for as much as each of them may replace any of them (the
+        extended cover inequality of a knapsack: Balas 1975).
         """
         columns, counted = self._columns, dict(conflict)
         for number, column in enumerate(columns):
@@ -337,7 +346,7 @@ class _Search:
         self._program.row("conflict", variables, high=conflict.total() - 1)
 
     def _at_least(self, number: int, count: int) -> int:
-        """The variable that is no less than a column's, or than a number if that is smaller."""
+        """Return a variable that is no less than the smaller of a column's variable and `count`."""
         top = len(self._columns[number].flows)
         if count >= top:
             return number

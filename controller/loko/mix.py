@@ -16,7 +16,7 @@ _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Between(Strict):
-    """A source and a destination among the hosts of the lab, and how many of the flows go there."""
+    """A source and a destination among the hosts of the lab, and how frequent flows between them are."""
 
     source: str
     destination: str
@@ -24,7 +24,7 @@ class Between(Strict):
 
 
 class PathLength(Strict):
-    """A path length in links between switches (0 has both ends at one switch): how many flows have it."""
+    """A path length in links between switches (0: both ends at one switch), and how frequent it is."""
 
     hops: int = Field(ge=0)
     weight: _Positive = 1.0
@@ -68,12 +68,12 @@ class Mix(Strict):
 
     @property
     def frame_bytes(self) -> tuple[int, ...]:
-        """Every size of its frames."""
+        """Every frame size in the mix, in increasing order."""
         return tuple(sorted({kind.frame_bytes for kind in self.kinds}))
 
     @property
     def digest(self) -> str:
-        """Tells mixes apart; the order of their kinds and the names do not count."""
+        """A hash that tells mixes apart; the order of their kinds and the names do not count."""
         kinds = sorted(kind.model_copy(update={"name": ""}).model_dump_json() for kind in self.kinds)
         return hashlib.sha256(f"{self.requests} {kinds}".encode()).hexdigest()[:16]
 
@@ -88,7 +88,7 @@ def load_mix(path: str | Path) -> Mix:
 def mix_of_equal(
     pairs: Sequence[tuple[str, str]], *, rate_bps: float, burst_bytes: float, frame_bytes: int
 ) -> Mix:
-    """Equal flows between some pairs of hosts."""
+    """Return a mix of equal flows between some pairs of hosts."""
     between = [Between(source=source, destination=destination) for source, destination in pairs]
     kind = FlowKind(rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=frame_bytes, between=between)
     return Mix(kinds=[kind])

@@ -16,9 +16,9 @@ from loko.lab import Lab
 from loko.on_demand import OnDemand
 
 _NEAR: Final = 64
-"""Switches to which paths may be kept; with three cables to others at each, all that are four hops away.
+"""How many switches near one may be kept: with three cables to others at each, all within four hops.
 
-Those that are one hop further are found from there.
+Those that are one hop further are found from these.
 """
 
 
@@ -35,24 +35,24 @@ class Visit(NamedTuple):
 
     switch: str
     input_port: int
-    """The port that frames come by; no two visits to a switch have the same."""
+    """The port at which frames arrive; no two visits of a path to a switch have the same."""
     output_port: int
     number: int
     """Which of the path's visits to this switch it is, from 0 on."""
     of: int
-    """How many there are."""
+    """How many visits to this switch the path makes."""
 
 
 def visits(lab: Lab, source: str, path: Sequence[Hop]) -> tuple[Visit, ...]:
-    """The visits of a path that begins at a host, in order.
+    """Return the visits of a path that begins at a host, in order.
 
-    Raises `InputError` if a cable is missing, if frames come to a switch by one port twice, so that no entry
-    can tell these visits apart, or if they leave by the port that they came by, where a switch sends none.
+    Raises `InputError` if a cable is missing, if frames arrive twice at the same port of a switch, so that no
+    entry can tell these visits apart, or if they leave by the port at which they arrived.
     """
     leaves = [(source, 1), *((hop.switch, hop.output_port) for hop in path)]
     of = Counter(hop.switch for hop in path)
     seen: dict[str, list[int]] = {}
-    found = []
+    visits = []
     for hop, (node, port) in zip(path, leaves, strict=False):
         end = lab.far_end(node, port)
         if end is None or end.node != hop.switch:
@@ -68,9 +68,9 @@ def visits(lab: Lab, source: str, path: Sequence[Hop]) -> tuple[Visit, ...]:
                 f"path: it leaves {hop.switch} by port {end.port}, by which it came; a switch sends no frame"
                 " back there"
             )
-        found.append(Visit(hop.switch, end.port, hop.output_port, len(before), of[hop.switch]))
+        visits.append(Visit(hop.switch, end.port, hop.output_port, len(before), of[hop.switch]))
         before.append(end.port)
-    return tuple(found)
+    return tuple(visits)
 
 
 class _HopDocument(Strict):
@@ -79,7 +79,7 @@ class _HopDocument(Strict):
 
 
 class _PathsFile(RootModel[dict[str, list[_HopDocument]]]):
-    """By id of a flow, the hops of its path."""
+    """The hops of a path, by flow id."""
 
 
 def load_paths(file: Path) -> dict[str, tuple[Hop, ...]]:
@@ -98,9 +98,9 @@ def dump_paths(paths: Mapping[str, Sequence[Hop]]) -> dict[str, list[dict[str, o
 
 
 class Routed(Protocol):
-    """A flow on the path that was decided for it: all that a table is made from. `Admitted` is one.
+    """A flow with the path decided for it: all that flow tables are made from. `Admitted` is one.
 
-    Whoever installs or replays a flow is handed this, and finds no path of its own: two searches drift apart
+    Code that installs or replays a flow takes this and finds no path of its own: two searches would disagree
     as soon as one of them knows which switches are full.
     """
 
@@ -114,26 +114,26 @@ class Routed(Protocol):
 
 
 class RoutedFlow(NamedTuple):
-    """A flow on a path that no admission control was asked for, such as of an experiment's document."""
+    """A flow on a path that no admission control chose, such as one from an experiment's document."""
 
     flow: Flow
     path: tuple[Hop, ...]
 
 
 def on_shortest_paths(lab: Lab, flows: Sequence[Flow]) -> tuple[RoutedFlow, ...]:
-    """Each flow on the shortest path. Raises `InputError` as `shortest_path`."""
+    """Put each flow on its shortest path. Raises `InputError` as `shortest_path` does."""
     return tuple(RoutedFlow(flow, shortest_path(lab, flow.source, flow.destination)) for flow in flows)
 
 
 def shortest_path(lab: Lab, source: str, destination: str) -> tuple[Hop, ...]:
-    """As `ShortestPaths.between`, for those who ask once."""
+    """Return the shortest path between two hosts, for callers that ask once. See `ShortestPaths.between`."""
     return ShortestPaths(lab).between(source, destination)
 
 
 def longest_path(lab: Lab) -> int:
-    """Most switches that a shortest path between two hosts crosses; 0 if none crosses any.
+    """Return the most switches that a shortest path between two hosts crosses; 0 if none crosses any.
 
-    Each switch with a host is a beginning, and all others are looked at from there: seconds for thousands.
+    It visits all switches from each one that has a host, which takes seconds for thousands of switches.
     """
     senders: dict[str, set[str]] = {}
     receivers: dict[str, set[str]] = {}
@@ -163,7 +163,7 @@ def longest_path(lab: Lab) -> int:
 
 
 def refuse_ends(lab: Lab, source: str, destination: str) -> None:
-    """Raise `InputError` for a host that the lab does not have, or if both are one."""
+    """Raise `InputError` if the lab does not have one of the hosts, or if both are the same."""
     for host in (source, destination):
         if host not in lab.hosts:
             raise InputError(f"lab '{lab.name}' has no host '{host}' (hosts: {', '.join(lab.hosts)})")
@@ -172,7 +172,7 @@ def refuse_ends(lab: Lab, source: str, destination: str) -> None:
 
 
 class _Near:
-    """What is known of the switches near one, found breadth first, and only as far as anybody asked."""
+    """The known switches near one, found breadth first, and only as far as needed so far."""
 
     __slots__ = ("begin", "came", "front")
 
@@ -181,35 +181,35 @@ class _Near:
         self.came = {begin: begin}
         """By switch, the one before it on its path; the nearest come first.
 
-        Names alone: such a dictionary is nothing that the garbage collector has to look into.
+        It holds only names, so the garbage collector need not look into it.
         """
         self.front: Sequence[str] = (begin,)
-        """The farthest of these, to go on from; none if there are no others, or enough are known."""
+        """The farthest known switches, where the search goes on; empty if all, or enough, are known."""
 
 
 class ShortestPaths:
-    """The shortest paths of a lab. No path is kept: what is kept grows with the switches, not with the pairs.
+    """The shortest paths of a lab. No path is kept, so memory grows with the switches, not with the pairs.
 
-    Of each switch where paths begin, those to the switches near it are known, as far as they were asked for.
-    Longer ones are looked for from both ends at once, level by level, always on the side that has fewer
-    switches to go on from. So a short path costs as much in a large network as in a small one.
+    For each switch where paths begin, the switches near it are kept, as far as they were asked for. Longer
+    paths are searched from both ends at once, level by level, always on the side with fewer switches to go on
+    from. So a short path costs as much in a large network as in a small one.
     """
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._begins: dict[str, _Near] = {}
-        """By host that has sent: what is known of where its cable leads."""
+        """By source: the switches near the one that its cable leads to."""
         self._ends: dict[str, Hop] = {}
-        """By host that was sent to: the last hop of every path to it."""
+        """By destination: the last hop of every path to it."""
         self._onward = OnDemand(self._ways_on)
-        """By switch: the others that a cable leads to, in order of ports, each with the hop of its lowest."""
+        """By switch: the neighbours that it sends to, in order of ports, each with the lowest port's hop."""
         self._backward = OnDemand(self._ways_back)
-        """By switch: those from which a cable leads to it."""
+        """By switch: the neighbours that send to it."""
         self._near: OnDemand[str, _Near] = OnDemand(_Near)
-        """By switch: those that are reached first from it."""
+        """By switch: the switches near it."""
 
     def between(self, source: str, destination: str) -> tuple[Hop, ...]:
-        """The switches from one host to another, in order; among equally short paths the one of lowest ports.
+        """Return the hops from one host to another; of equally short paths, the one of lowest ports.
 
         Raises `InputError` for a host that the lab does not have, if both are one, or if no path leads there.
         """
@@ -228,26 +228,28 @@ class ShortestPaths:
             if before != end:
                 hops.append(self._onward[before][end])
         else:
-            found = self._far_hops(near.begin, end)
-            if found is None:
+            far_hops = self._far_hops(near.begin, end)
+            if far_hops is None:
                 raise self._no_path(source, destination)
-            hops = found
+            hops = far_hops
         hops.append(last)
         return tuple(hops)
 
     def _before(self, near: _Near, end: str) -> str | None:
-        """The switch before another on its path, if it is near; what is found on the way is kept.
+        """Return the switch before `end` on its path, if `end` is near; what is found on the way is kept.
 
-        Of the beginning it is that itself. Nobody looks as far as `end`: there would be more to look at than
-        on all the way before, so it is enough to come to a switch from which a cable leads there.
+        For the beginning it is the beginning itself. The search stops at a switch with a cable to `end`: to
+        visit the next level as well would cost more than all levels before it.
         """
         came = near.came
         if end in came:
             return came[end]
         onward, neighbours = self._onward, self._backward[end]
         while near.front:
-            if known := [one for one in neighbours if one in came]:  # of the front: else `end` would be, too
-                return known[0] if len(known) == 1 else next(one for one in near.front if one in known)
+            if known := [
+                node for node in neighbours if node in came
+            ]:  # of the front: else `end` would be, too
+                return known[0] if len(known) == 1 else next(node for node in near.front if node in known)
             following = []
             for here in near.front:
                 for far in onward[here]:
@@ -261,14 +263,14 @@ class ShortestPaths:
         return None
 
     def _far_hops(self, begin: str, end: str) -> list[Hop] | None:
-        """From one switch to another, without the last; none if no path leads there.
+        """Return the hops from one switch to another, without the last; None if no path leads there.
 
         `front` has the switches of one distance from the beginning, in the order of the ports that lead
         there. So the first of them that is met from the end is on the path of lowest ports.
         """
         came = {begin: begin}
         left = {end: 0}
-        """Switches that are known to be so far from the end."""
+        """By switch, its distance from the end, as far as known."""
         front, rear = [begin], [end]
         onward, backward = self._onward, self._backward
         distance = 0
@@ -297,7 +299,7 @@ class ShortestPaths:
         return None
 
     def _way_back(self, came: dict[str, str], begin: str, end: str) -> list[Hop]:
-        """The hops to a switch, of the switches before each on the way."""
+        """Return the hops from `begin` to `end`; `came` has the switch before each on the way."""
         onward = self._onward
         hops = []
         while end != begin:
@@ -308,7 +310,7 @@ class ShortestPaths:
         return hops
 
     def _way_on(self, left: dict[str, int], node: str) -> Iterator[Hop]:
-        """By the lowest ports that come nearer to the end."""
+        """Yield the hops from a switch to the end, each by the lowest port that leads nearer to it."""
         for distance in range(left[node] - 1, -1, -1):
             ways = self._onward[node]
             node = next(far for far in ways if left.get(far) == distance)
@@ -316,11 +318,11 @@ class ShortestPaths:
 
     def _ways_on(self, switch: str) -> dict[str, Hop]:
         switches = self._lab.switches
-        found: dict[str, Hop] = {}
+        hops: dict[str, Hop] = {}
         for port, far in self._lab.ways(switch):
-            if far.node in switches and far.node not in found:
-                found[far.node] = Hop(switch=switch, output_port=port)
-        return found
+            if far.node in switches and far.node not in hops:
+                hops[far.node] = Hop(switch=switch, output_port=port)
+        return hops
 
     def _ways_back(self, switch: str) -> tuple[str, ...]:
         switches = self._lab.switches
@@ -329,7 +331,7 @@ class ShortestPaths:
         return tuple(near.node for near in self._lab.arrivals(switch) if near.node in switches)
 
     def _first_node(self, source: str, destination: str) -> str:
-        """Where the cable of a host leads; it has one."""
+        """Return the node that the only cable of a host leads to."""
         for _, far in self._lab.ways(source):
             return far.node
         raise self._no_path(source, destination)

@@ -1,4 +1,4 @@
-"""Values that are made when somebody first asks for them: of a large network, most are never asked for."""
+"""Values that are made on first use: in a large network, most are never needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Value = TypeVar("_Value")
 
 
 class OnDemand(dict[_Key, _Value]):
-    """Values by key; what it iterates over is what has been made so far. `make` gets the key."""
+    """Values by key, each made by `make(key)` on first use. Iteration covers those made so far."""
 
     def __init__(self, make: Callable[[_Key], _Value]) -> None:
         self._make = make

@@ -1,7 +1,7 @@
-"""What ends a command with one line. Apart from what raises it, so that `loko --help` need not load that."""
+"""The error that ends a command with one line. It has its own module so that `loko --help` loads little."""
 
 from __future__ import annotations
 
 
 class OneLineError(Exception):
-    """What could not be done, in one line: what, where, how to mend it."""
+    """An error told in one line: what could not be done, where, and how to mend it."""

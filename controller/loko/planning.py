@@ -25,22 +25,22 @@ class Plan:
     scheme: str
     """Name of the admission scheme."""
     allocations: Mapping[str, Allocation]
-    """Of each switch, if the scheme is Loko's; rivals give away something else than a switch's service."""
+    """By switch, for Loko's scheme; empty for rivals, which do not give away a switch's service."""
     accepted: tuple[Admitted, ...]
     refused: tuple[Refusal, ...]
     deadlines_ns: Mapping[str, float] = field(default_factory=dict)
-    """By id of a flow that has one."""
+    """By flow id, for the flows that have one."""
 
     def __repr__(self) -> str:
         return f"Plan({self.lab.name!r}, {self.scheme}: {self.fit} fit)"
 
     @property
     def fit(self) -> str:
-        """How many of how many."""
+        """How many of the flows fit, as text such as `3 of 5`."""
         return f"{len(self.accepted):,} of {len(self.accepted) + len(self.refused):,}"
 
     def slack_ns(self, admitted: Admitted) -> float | None:
-        """How much earlier than its deadline a flow's frames arrive at least; None without a deadline."""
+        """Return by how much a flow's guarantee is below its deadline; None without a deadline."""
         deadline_ns = self.deadlines_ns.get(admitted.flow.id)
         return None if deadline_ns is None else deadline_ns - admitted.guarantee_ns
 
@@ -93,9 +93,9 @@ def scenario_of(
     openflow: OpenFlow = OpenFlow.V1_0,
     match: Match = Match.FIVE_TUPLE,
 ) -> Scenario:
-    """The scenario of Loko's own tables, for the frame sizes that the flows and an expected mix send.
+    """Return the scenario of Loko's own tables, for the frame sizes of the flows and of an expected mix.
 
-    `match` is what their entries compare (`loko.entries.match_of`). Raises `InputError` without any flow.
+    `match` is what their entries compare (`loko.entries.match_of`). Raises `InputError` if there is no flow.
     """
     if not flows:
         raise InputError("no flows to plan for; list at least one")
@@ -113,10 +113,10 @@ def plan(
 ) -> Plan:
     """Request the flows in their order from any scheme, each on the best path that has room.
 
-    A flow whose id is in `paths` is requested on that path, and on no other: somebody has decided it already.
+    A flow whose id is in `paths` is requested on that path, and on no other.
     A guarantee must not exceed the deadline of the flow, if it has one.
-    Raises `InputError` if a flow names unknown hosts or repeats another, or if a path is of no flow or does
-    not lead from its source to its destination.
+    Raises `InputError` if a flow names unknown hosts or repeats another, or if a path belongs to no flow or
+    does not lead from its source to its destination.
     """
     refuse_doubles(flows)
     if stray := paths.keys() - {flow.id for flow in flows}:

@@ -29,11 +29,11 @@ class Quantity(Strict, Generic[_Number]):
     """Lowest and highest value that the source allows."""
     note: str = ""
     standard_error: Annotated[float, Field(ge=0)] | None = None
-    """Of a measured number: how sure the samples make it."""
+    """Standard error of a measured number."""
     samples: Annotated[int, Field(ge=1)] | None = None
-    """Of a measured number: how many samples tell it."""
+    """How many samples a measured number rests on."""
     procedure: str = ""
-    """Of a measured number: the procedures of `loko bench` that tell it."""
+    """The procedures of `loko bench` that gave a measured number."""
 
     @property
     def strays(self) -> bool:

@@ -1,7 +1,7 @@
 """What people ask for: flows, each with a deadline if it has one, in a file, written by hand or exported.
 
 YAML, JSON or CSV. Rates, sizes and times with units (``rate: 2.3 Mbit/s``, ``burst: 2 frames``, ``deadline: 5
-ms``), or in base units as programs write them (``rate_bps: 2300000``). All that is wrong is told at once.
+ms``), or in base units as programs write them (``rate_bps: 2300000``). All errors are reported at once.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Request(NamedTuple):
     """A flow that somebody asks for."""
 
     flow: Flow
-    """Of one that states a period, rate and burst are those of a frame a period."""
+    """If a period is stated, the rate is one frame per period and the burst, if not stated, one frame."""
     deadline_ns: float | None = None
-    """Its guarantee must not exceed it. None: any guarantee will do."""
+    """What the guarantee must not exceed. None: any guarantee will do."""
     period_ns: int | None = None
-    """It sends a frame so often, and no more."""
+    """The flow sends one frame per period, and no more. None: no period is stated."""
 
 
 class RequestDocument(AddressedDocument):
-    """A request as it is written down. Of each quantity, one of its forms is given."""
+    """A request as it is written down. Each quantity is given in one of its forms."""
 
     rate: Rate | None = None
     rate_bps: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -69,12 +69,12 @@ class RequestDocument(AddressedDocument):
 
     @property
     def size_bytes(self) -> int:
-        """Of every frame."""
+        """Size of every frame; 0 if none is stated."""
         return self.frame or self.frame_bytes or 0
 
     @property
     def rate_of_bits(self) -> float | None:
-        """In bit/s, as stated."""
+        """The stated rate in bit/s."""
         return self.rate or self.rate_bps
 
     @property
@@ -84,13 +84,13 @@ class RequestDocument(AddressedDocument):
 
     @property
     def period_ns(self) -> int | None:
-        """How often it sends a frame, if it says so."""
+        """The time between two frames, if one is stated."""
         stated_ns = self.period or (None if self.period_us is None else 1e3 * self.period_us)
         return None if stated_ns is None else round(stated_ns)
 
     @property
     def request(self) -> Request:
-        """What is meant, if it says how much it sends. Raises `ValueError` in one line."""
+        """The request that the document describes. Raises `ValueError` in one line without rate or burst."""
         size, rate_bps, burst_bytes = self.size_bytes, self.rate_of_bits, self.most_bytes
         if self.period_ns is not None:
             rate_bps, burst_bytes = size * 8e9 / self.period_ns, burst_bytes or float(size)
@@ -119,12 +119,12 @@ _FORMS: Final = (
     ("deadline", "deadline_ms", "deadline_ns"),
     ("period", "period_us"),
 )
-"""Of each quantity, how it may be written."""
+"""The forms in which each quantity may be written."""
 _RATES: Final = ("rate", "rate_bps", "period", "period_us")
 
 
 def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
-    """In ns, by the id of each flow that has one."""
+    """Return the deadlines in ns by flow id, for the flows that have one."""
     return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
 
 
@@ -134,12 +134,12 @@ def load_requests(path: str | Path) -> tuple[Request, ...]:
 
 
 def load_documents(path: str | Path) -> tuple[RequestDocument, ...]:
-    """As `load_requests`, for those who need not know how much each flow sends."""
+    """Read a list as `load_requests` does, for callers that need not know how much each flow sends."""
     return _each(path, lambda document: document)
 
 
 def load_flows(path: str | Path) -> tuple[Flow, ...]:
-    """As `load_requests`, for those who cannot keep a deadline. Raises `InputError` if there is one."""
+    """Read a list as `load_requests` does, without deadlines. Raises `InputError` if there is one."""
     requests = load_requests(path)
     for request in requests:
         if request.deadline_ns is not None:
@@ -156,36 +156,36 @@ class _Row(NamedTuple):
     values: object
     check: Callable[[object], RequestDocument]
     line: Callable[[Sequence[int | str]], int | None]
-    """Of a part of it."""
+    """Gives the line of a part of the request, from its location."""
 
 
 def _each(path: str | Path, take: Callable[[RequestDocument], _Taken]) -> tuple[_Taken, ...]:
     name, text, is_csv = _text_of(path)
     rows = list(_csv_rows(name, text) if is_csv else _listed_rows(name, text))
-    found: list[tuple[_Row, RequestDocument]] = []
+    rows_taken: list[tuple[_Row, RequestDocument]] = []
     taken: list[_Taken] = []
     wrong: list[str] = []
     for row in rows:
         try:
             document = row.check(row.values)
             taken.append(take(document))
-            found.append((row, document))
+            rows_taken.append((row, document))
         except ValidationError as error:
             wrong += [_told(name, row, problem) for problem in problems(error)]
         except ValueError as error:
             wrong.append(_told(name, row, Problem((), "", str(error))))
-    for place, other in doubles([document for _, document in found]):
+    for place, other in doubles([document for _, document in rows_taken]):
         message = f"has the hosts and ports of '{other}'; change a port"
         if other is None:
             message = "this id is used twice; rename one"
-        wrong.append(_told(name, found[place][0], Problem((), "", message)))
+        wrong.append(_told(name, rows_taken[place][0], Problem((), "", message)))
     if wrong:
         raise InputError(*wrong)
     return tuple(taken)
 
 
 def _text_of(path: str | Path) -> tuple[str, str, bool]:
-    """How the file is called, what it says, and whether that is CSV."""
+    """Return the name of the file for messages, its text, and whether that is CSV."""
     if str(path) == STDIN:
         name, text = "standard input", sys.stdin.read()
     else:

@@ -112,6 +112,6 @@ class Ring(Strict):
 
 
 def _place(number: int) -> tuple[int, int]:
-    """The block of addresses that a switch belongs to, from 0, and its place there, from 1."""
+    """Return the block of addresses that a switch belongs to, from 0, and its place there, from 1."""
     block, place = divmod(number - 1, _BLOCK)
     return block, place + 1

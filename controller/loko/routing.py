@@ -26,11 +26,11 @@ MOST_PATHS: Final = 256
 
 
 def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
-    """What the admission control would answer on the best path; admits nothing.
+    """Return the admission control's answer on the best path, without admitting the flow.
 
-    If no path will do, the refusal is that of the shortest one, or, if the flow fits but is too slow, that of
-    the fastest. Its remedy is what would be granted instead, on whichever path. Raises `InputError` as
-    `Admission.check`.
+    If no path will do, the refusal is that of the shortest path, or, if the flow fits but is too slow, that
+    of the fastest. Its advice says what would be granted instead, on any path. Raises `InputError` as
+    `Admission.check` does.
     """
     best, first, tried = _tried(lab, admission, flow, deadline_ns)
     if best is not None and _in_time(best, deadline_ns):
@@ -49,7 +49,7 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
 def _tried(
     lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None
 ) -> tuple[Admitted | None, Admitted | Refusal, int]:
-    """The first path in time, else the fastest; what the shortest path answers; how many were asked.
+    """Return the first path in time, else the fastest; the shortest path's answer; how many paths were asked.
 
     The shortest is asked twice if it will not do.
     """
@@ -71,9 +71,9 @@ def _tried(
 
 
 def _fastest(lab: Lab, admission: Admission, flow: Flow) -> Admitted | None:
-    """The path of the least guarantee of those that have room."""
-    found, _, _ = _tried(lab, admission, flow, 0.0)
-    return found
+    """Return the flow on the path with the lowest guarantee among those that have room."""
+    fastest, _, _ = _tried(lab, admission, flow, 0.0)
+    return fastest
 
 
 def _in_time(admitted: Admitted, deadline_ns: float | None) -> bool:
@@ -89,7 +89,7 @@ def admit(
 ) -> Admitted | Refusal:
     """Admit a flow on the best path, or on the one that is given, or say why not.
 
-    Raises `InputError` as `Admission.request`.
+    Raises `InputError` as `Admission.request` does.
     """
     if path is None:
         answer = route(lab, admission, flow, deadline_ns)
@@ -103,7 +103,7 @@ def admit(
 def on_path(
     admission: Admission, path: Sequence[Hop], deadline_ns: float | None, flow: Flow
 ) -> Admitted | Refusal:
-    """As `route`, but no other path is tried. Raises `InputError` as `Admission.check`."""
+    """Answer as `route` does, but for one path only. Raises `InputError` as `Admission.check` does."""
     answer = admission.check(flow, path)
     if isinstance(answer, Refusal):
         ask = partial(on_path, admission, path, deadline_ns)
@@ -127,9 +127,9 @@ def _advised(
     deadline_ns: float | None,
     refused: Iterator[Sequence[Hop]],
 ) -> Refusal:
-    """With what finds the remedy, unless the scheme has told it already: to wait.
+    """Return the refusal with what finds its remedy, unless the scheme has already given one: to wait.
 
-    The scheme knows of no deadline, so that is told only if the first of the refused paths keeps it anyway.
+    The scheme knows no deadlines, so its advice is kept only if the first of the refused paths is in time.
     """
     if isinstance(refusal.advice, Change):
         in_time = deadline_ns is None or (
@@ -141,19 +141,21 @@ def _advised(
 
 
 def _longer(again: Callable[[], Admitted | None], smaller: Ask, check: Check, refusal: Refusal) -> Change:
-    """The deadline that is kept as things are now; others may have taken the room since the refusal."""
+    """Advise the deadline that would be kept now; others may have taken the room since the refusal."""
     try:
-        found = again()
-    except InputError:  # such as of an id that is in use by now
+        admitted = again()
+    except InputError:  # the id may be in use by now
         return Change()
-    if found is None:
+    if admitted is None:
         return what_fits(smaller, check, refusal)
-    return Change(deadline_ns=math.ceil(found.guarantee_ns))
+    return Change(deadline_ns=math.ceil(admitted.guarantee_ns))
 
 
 def _too_slow(admitted: Admitted, deadline_ns: float, advice: Callable[[Refusal], Change]) -> Refusal:
-    """The refusal of a flow that fits, but whose guarantee exceeds its deadline."""
-    hop, delay_ns = max(zip(admitted.path, admitted.delays_ns, strict=True), key=lambda one: one[1])
+    """Return the refusal of a flow that fits, but whose guarantee exceeds its deadline."""
+    hop, delay_ns = max(
+        zip(admitted.path, admitted.delays_ns, strict=True), key=lambda hop_and_delay: hop_and_delay[1]
+    )
     return Refusal(
         flow=admitted.flow,
         switch=hop.switch,
@@ -174,17 +176,17 @@ def paths(
     leave_out: Container[str] = frozenset(),
     visits: int = 1,
 ) -> Iterator[tuple[Hop, ...]]:
-    """Paths in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`.
+    """Yield paths in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path` does.
 
     None crosses a cable twice, or visits a switch more than `visits` times: by default none has a loop. The
-    search goes on from what can become a path of least cost first (A*: Hart, Nilsson, Raphael 1968).
+    search first extends what can become a path of least cost (A*: Hart, Nilsson, Raphael 1968).
     """
     refuse_ends(lab, source, destination)
     left = _Left(lab, destination, leave_out)
     marks: OnDemand[str, int] = OnDemand(lambda _: 1 << len(marks))
-    """By node: a bit. So it takes one step, however long a path is, to see whether a node is on it.
+    """A bit for each node. One step tells whether a node is on a path, however long that is.
 
-    Of paths that visit switches again, by cable.
+    For paths that may visit switches again, a bit for each cable.
     """
 
     def mark_of(node: str, port: int, far: Endpoint) -> int:
@@ -198,23 +200,23 @@ def paths(
         ]
 
     ways: OnDemand[str, list[_Way]] = OnDemand(ways_on)
-    # Beginnings of paths: their least cost, their ports, where they lead, what they cross, their hops.
+    # Beginnings of paths: least cost, ports, the node they lead to, what they cross, hops.
     waiting: list[tuple[int, tuple[int, ...], str, int, tuple[Hop, ...]]] = [
         (way.switches, (), way.node, way.mark, ()) for way in ways[source]
     ]
-    found = examined = 0
-    while waiting and found < MOST_PATHS and examined < 64 * MOST_PATHS:
+    yielded = examined = 0
+    while waiting and yielded < MOST_PATHS and examined < 64 * MOST_PATHS:
         _, ports, node, crossed, hops = heapq.heappop(waiting)
         examined += 1
         if node == destination:
-            found += 1
+            yielded += 1
             yield hops
             continue
         count = len(hops) + 1
         for port, far, mark, switches, hop in ways[node]:
             if not crossed & mark:
                 onward = (*hops, hop)
-                if visits > 1 and sum(one.switch == far for one in onward) >= visits:
+                if visits > 1 and sum(visited.switch == far for visited in onward) >= visits:
                     continue
                 beginning = (count + switches, (*ports, port), far, crossed | mark, onward)
                 heapq.heappush(waiting, beginning)
@@ -225,15 +227,15 @@ class _Way(NamedTuple):
 
     port: int
     node: str
-    """Where it leads."""
+    """The node that the cable leads to."""
     mark: int
     switches: int
-    """From there on."""
+    """The least number of switches from that node to the destination, with itself."""
     hop: Hop
 
 
 class _Left:
-    """How many switches there are from a node to the destination, at least; found only as far as needed."""
+    """The least number of switches from each node to the destination, found only as far as needed."""
 
     def __init__(self, lab: Lab, destination: str, leave_out: Container[str]) -> None:
         self._lab = lab
@@ -242,7 +244,7 @@ class _Left:
         self._farthest = [destination]
 
     def switches(self, node: str) -> int | None:
-        """With the node itself; none if no path leads on from it."""
+        """Return this number, with the node itself counted; None if no path leads on from it."""
         known = self._known
         if node not in known and node in self._lab.switches and node not in self._leave_out:
             while self._farthest and node not in known:
@@ -262,9 +264,9 @@ class _Left:
 
 
 def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str]) -> tuple[Hop, ...]:
-    """The path that visits these switches, in this order, by the lowest ports; no cable is crossed twice.
+    """Return the path that visits these switches in order, by the lowest ports; it crosses no cable twice.
 
-    A switch may stand there several times. Raises `InputError` if there is no such path.
+    A switch may be listed several times. Raises `InputError` if there is no such path.
     """
     hops = []
     crossed: set[tuple[str, int]] = set()
@@ -291,7 +293,7 @@ def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str
 
 
 class _Full(Container[str]):
-    """Switches with no room for whatever flow. Each is looked at when the search comes there."""
+    """The switches without room for any flow. Each is checked when the search reaches it."""
 
     def __init__(self, admission: Admission) -> None:
         self._known: OnDemand[str, bool] = OnDemand(

@@ -12,7 +12,7 @@ from loko.document import InputError
 
 
 class Unknown(Enum):
-    """The one value of a dimension that is not fixed."""
+    """The value of a dimension that is not fixed."""
 
     UNKNOWN = "unknown"
 
@@ -22,7 +22,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 
 class OpenFlow(Enum):
-    """The version of a board's session: each has tables of its own, searched in a way of its own."""
+    """The OpenFlow version of a board's session. Each version has its own tables and its own search."""
 
     V1_0 = "1.0"
     V1_3 = "1.3"
@@ -38,9 +38,9 @@ class Match(Enum):
     FIVE_TUPLE = "five-tuple"
     ALL = "all"
     FIVE_TUPLE_AND_PORT = "five-tuple-and-port"
-    """Of paths that visit a switch several times."""
+    """For paths that visit a switch several times."""
     DL_VLAN = "dl-vlan"
-    """Of source routing by stacks of VLAN tags."""
+    """For source routing by stacks of VLAN tags."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Match(Enum):
 
     @property
     def oxms(self) -> tuple[str, ...]:
-        """The same in OpenFlow 1.3, each behind those that it presupposes, as the firmware tests them."""
+        """The same fields in OpenFlow 1.3, in the firmware's order: each after those it presupposes."""
         return _OXMS[self]
 
 
@@ -128,22 +128,22 @@ class Case:
 
     @property
     def skipped_entries(self) -> int:
-        """Entries passed over unread: those behind the hit, when their priority is lower (section 2.2.2)."""
+        """Entries that the search skips: those after the hit, if their priority is lower (section 2.2.2)."""
         first_hit_wins = self.used_entry is UsedEntry.FIRST and self.priorities is Priorities.DECREASING
         return self.entries - 1 if first_hit_wins else 0
 
     @property
     def examined_after_hit(self) -> int:
-        """Entries compared although the table has hit already, since their priority is higher."""
+        """Entries compared after the hit, since their priority is higher."""
         late = self.used_entry is UsedEntry.FIRST and self.priorities is Priorities.INCREASING
         return self.entries - 1 if late else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What the planner promises about a switch; each dimension may be `UNKNOWN` (section 4).
+    """What is promised about a switch's table and traffic; each dimension may be `UNKNOWN` (section 4).
 
-    `packet_sizes_bytes` lists every size of frame (with FCS) that may pass.
+    `packet_sizes_bytes` lists every frame size (with FCS) that may pass.
     """
 
     entries: int | Unknown = UNKNOWN
@@ -153,7 +153,7 @@ class Scenario:
     priorities: Priorities | Unknown = UNKNOWN
     used_entry: UsedEntry | Unknown = UNKNOWN
     openflow: OpenFlow = OpenFlow.V1_0
-    """Of 1.3 all entries are in the first table."""
+    """In 1.3, all entries are in the first table."""
 
     def __post_init__(self) -> None:
         if isinstance(self.entries, int) and self.entries < 1:
@@ -167,17 +167,17 @@ class Scenario:
 
     @property
     def frame_bytes(self) -> tuple[int, ...]:
-        """The sizes that may pass."""
+        """The frame sizes that may pass, in increasing order if they are known."""
         sizes = self.packet_sizes_bytes
         return TABLE_1_FRAME_BYTES if isinstance(sizes, Unknown) else tuple(sorted(set(sizes)))
 
     @property
     def compares_ports(self) -> bool:
-        """Whether entries may compare the port that a frame comes by."""
+        """Whether entries may compare the input port of a frame."""
         return isinstance(self.match, Unknown) or "in_port" in self.match.fields
 
     def cases(self) -> Iterator[Case]:
-        """Every case that the scenario leaves open."""
+        """Yield every case that the scenario leaves open."""
         for entries, match, action, used, priorities, size in itertools.product(
             TABLE_1_ENTRIES if isinstance(self.entries, Unknown) else (self.entries,),
             TABLE_1_MATCHES if isinstance(self.match, Unknown) else (self.match,),
@@ -205,7 +205,7 @@ def of_lokos_tables(
     match: Match = Match.FIVE_TUPLE,
     action: Action = Action.OUTPUT,
 ) -> Scenario:
-    """What Loko's own tables make sure of (`loko.entries`): five-tuples, output, the last entries used."""
+    """Return the scenario of Loko's own tables (`loko.entries`): five-tuples, output, last entries used."""
     return Scenario(
         entries=entries,
         match=match,

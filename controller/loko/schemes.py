@@ -30,7 +30,7 @@ from loko.scenario import Scenario, Unknown
 
 _REQUESTS_FOR_TARGETS: Final = 150
 _FEW_SWITCHES: Final = 8
-"""So many get delay targets of their own, by several samples of requests; in larger labs all share one."""
+"""Up to this many switches get delay targets of their own, from several samples of requests."""
 _SAMPLES_IF_FEW: Final = 4
 
 
@@ -50,10 +50,9 @@ class Choice:
     scheme: SchemeName
     allocation: str | None = None
     """How much of a switch is given away: for Loko any of `ALLOCATIONS`, by default fifth-rate; for packets
-    `optimised` chooses the delay targets, `joint` bounds flows from one switch together. The rivals know of
-    none."""
+    `optimised` chooses the delay targets, `joint` bounds flows from one switch together. Rivals have none."""
     epsilon: Epsilon = Epsilon.PAPER
-    """QJump's."""
+    """Only for QJump: its cumulated processing time."""
 
     def __post_init__(self) -> None:
         known = {SchemeName.LOKO: ALLOCATIONS, SchemeName.PACKETS: (OPTIMISED, JOINT)}.get(self.scheme, ())
@@ -77,15 +76,15 @@ class Choice:
 
     @property
     def parts_fit(self) -> bool:
-        """Whether a part of what fits is known to fit, and a flow that asks for less in the place of another.
+        """Whether every part of a set that fits is known to fit, also with flows that ask for less.
 
-        What flows take of a switch then grows with their number, rates and bursts, whatever else is there.
+        What flows take of a switch then grows with their number, rates and bursts, whatever else is admitted.
         """
         return self.allocation != JOINT
 
     @property
     def is_optimised(self) -> bool:
-        """Whether it is made for an expected traffic mix."""
+        """Whether it is optimised for an expected traffic mix."""
         return self.allocation == OPTIMISED
 
 
@@ -103,11 +102,11 @@ CHOICES: Final[Mapping[str, Choice]] = MappingProxyType(
         },
     }
 )
-"""Every variant by a name of its own, as figures, attacks and `python -m loko.controller` take them."""
+"""Every variant by its own name, as figures, attacks and `python -m loko.controller` take them."""
 
 
 def choice_named(name: str) -> Choice:
-    """A variant by its name. Raises `InputError`."""
+    """Return a variant by its name. Raises `InputError` if it is unknown."""
     try:
         return CHOICES[name]
     except KeyError:
@@ -117,7 +116,7 @@ def choice_named(name: str) -> Choice:
 def choice_of(
     lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
 ) -> Choice:
-    """The scheme that was asked for; Loko allocates as the lab says if nobody else does."""
+    """Return the chosen scheme; without an allocation, Loko takes the lab's."""
     if scheme is SchemeName.LOKO:
         allocation = allocation or lab.allocation
     return Choice(scheme=scheme, allocation=allocation, epsilon=epsilon)
@@ -134,17 +133,18 @@ def admission_of(
     fillers: int | None = None,
     target_ns: float | None = None,
 ) -> Admission:
-    """An empty admission control of a lab.
+    """Return an empty admission control for a lab.
 
-    `mix` is what `optimised` is made for, by default the lab's. `traffic`, which Loko and the packets reserve
-    for, is in CPU time; what the board does by itself comes on top of it. `AS_PRINTED` in its place, without
-    that, is for replays of the paper by Loko alone. `control` is Loko's alone, the paper's token bucket of
-    bytes; the rivals know of neither. `target_ns`, the delay of each switch, is the packets' alone. By
-    default tables are filled up with dummies to the planned number of entries, whatever flows there are. Who
-    does not says by `fillers` how many entries that no frame hits stand beside those of the flows: with few
-    entries frames follow each other faster, which the packets must know.
+    `mix` is the traffic mix for `optimised`, by default the lab's. `traffic` is the control traffic for which
+    Loko and packets reserve CPU time, beside what the board does by itself. `AS_PRINTED` reserves neither;
+    it is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
+    alone. Rivals ignore both. `target_ns` is the delay target of each switch, for packets alone.
 
-    Raises `InputError`.
+    By default, dummies fill the tables up to the planned number of entries, whatever flows there are. Where
+    they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must know
+    this: with few entries, frames follow each other faster.
+
+    Raises `InputError` for choices that do not go together, or that leave nothing to flows.
     """
     entries = scenario.entries
     if fillers is not None and not isinstance(entries, Unknown) and fillers >= entries:
@@ -186,7 +186,7 @@ def schemes_of(
     traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
 ) -> dict[str, AllocationRule]:
-    """How Loko allocates each switch, by the name of an allocation; the rest as in `admission_of`."""
+    """Return Loko's allocation rule of each switch, for the name of an allocation. See `admission_of`."""
     if allocation_name(allocation) != OPTIMISED:
         return dict.fromkeys(lab.switches, scheme_named(allocation))
     from loko.optimised import optimised_splits  # noqa: PLC0415 - as above
@@ -195,14 +195,14 @@ def schemes_of(
 
 
 def expected_mix(lab: Lab, mix: Mix | None) -> Mix:
-    """The mix, or the lab's. Raises `InputError` if there is neither."""
-    found = mix or lab.mix
-    if found is None:
+    """Return the mix, or else the lab's. Raises `InputError` if there is neither."""
+    chosen = mix or lab.mix
+    if chosen is None:
         raise InputError(
             f"allocation '{OPTIMISED}': is chosen for an expected traffic mix; give --mix FILE, or `mix` in"
             f" {lab.path}"
         )
-    return found
+    return chosen
 
 
 def _targets(

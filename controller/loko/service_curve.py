@@ -35,7 +35,7 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Processing:
-    """How long a switch works on one frame, with the terms that add up to it."""
+    """How long a switch takes to process one frame, with the terms that add up to it."""
 
     case: Case
     cpu_terms: tuple[Term, ...]
@@ -67,7 +67,7 @@ class Processing:
 def processing(profile: Profile | GenericSwitch, case: Case) -> Processing:
     """Processing time of one frame, by the cost model of the profile and equation 7.
 
-    In OpenFlow 1.3 the longest: how long it takes depends on which fields of the other entries hold.
+    In OpenFlow 1.3 it is the longest: the time depends on which fields of the other entries match.
     """
     if isinstance(profile, GenericSwitch):
         return _simple_processing(profile, case)
@@ -77,7 +77,7 @@ def processing(profile: Profile | GenericSwitch, case: Case) -> Processing:
 
 
 def shortest_processing(profile: Profile, case: Case) -> Processing:
-    """The same at its shortest; in OpenFlow 1.0 it is always the same."""
+    """Return the shortest processing time of one frame. In OpenFlow 1.0 it equals the longest."""
     if case.openflow is OpenFlow.V1_3:
         return _processing(profile, case, _search_13_ps(profile, case, dearest=False))
     return processing(profile, case)
@@ -87,7 +87,7 @@ def _processing(profile: Profile, case: Case, search_ps: Mapping[str, int]) -> P
     length = case.frame_bytes
     actions = _ACTION_COSTS[case.action](profile.cpu.action)
     if case.openflow is OpenFlow.V1_3 and case.action in _TAGGING_ACTIONS:
-        actions = (*actions, profile.cpu.action.set_dl)  # PUSH_VLAN, and SET_FIELD behind it
+        actions = (*actions, profile.cpu.action.set_dl)  # PUSH_VLAN, and then SET_FIELD
     cpu_ps = {
         "base": profile.cpu.base_ps.value,
         "bytes of the frame": profile.cpu.per_byte_ps.value * length,
@@ -141,7 +141,7 @@ def _server(profile: GenericSwitch) -> Server:
 
 
 def _search_ps(profile: Profile, case: Case) -> dict[str, int]:
-    """The search of OpenFlow 1.0: every field of every entry that is examined is compared."""
+    """Return the cost of a search in OpenFlow 1.0, which compares every field of every examined entry."""
     entry = profile.cpu.entry
     entry_ps = entry.base_ps.value + sum(getattr(entry, f"{field}_ps").value for field in case.match.fields)
     return {
@@ -152,9 +152,9 @@ def _search_ps(profile: Profile, case: Case) -> dict[str, int]:
 
 
 def _search_13_ps(profile: Profile, case: Case, *, dearest: bool) -> dict[str, int]:
-    """The search of OpenFlow 1.3, if each entry ends at the field at which that costs most, or least.
+    """Return the cost of a search in OpenFlow 1.3 if other entries fail at their dearest, or cheapest, field.
 
-    Raises `InputError` if the profile says nothing of 1.3.
+    Raises `InputError` if the profile has no costs of 1.3.
     """
     costs = openflow_13(profile)
     fields = [costs.field(name, dearest=dearest) for name in case.match.oxms]
@@ -189,7 +189,7 @@ _ACTION_COSTS: Final[dict[Action, Callable[[ActionCosts], tuple[ActionCost, ...]
 class Rounding(Enum):
     """Outer rounding of the buffer formula.
 
-    A frame needs whole units, so `FLOOR` is the physical one; the paper's printed formula can be read as
+    A frame takes whole units, so `FLOOR` is physically right; the paper's printed formula can be read as
     `CEILING`. They agree at 64, 306 and 1516 bytes.
     """
 
@@ -198,7 +198,7 @@ class Rounding(Enum):
 
 
 def capacity_frames(profile: Profile, frame_bytes: int, rounding: Rounding = Rounding.FLOOR) -> int:
-    """Frames of one size that a switch holds without loss: 1 + floor(24 / ceil(l / 128)) (section 3.5)."""
+    """Return how many frames of one size a switch holds: 1 + floor(24 / ceil(l / 128)) (section 3.5)."""
     units, units_of_frame = profile.buffer.units.value, _units(profile, frame_bytes)
     waiting = units // units_of_frame if rounding is Rounding.FLOOR else -(-units // units_of_frame)
     return profile.buffer.packets.value + waiting
@@ -209,8 +209,8 @@ def capacity_bytes(
 ) -> int:
     """A backlog up to which no frame is lost, whatever mixture of these sizes it consists of.
 
-    For one size it is the capacity in frames times the size. Of several sizes, small frames may waste units
-    that a large one then lacks, so it can be less than the least of these (docs/model.md, section 3).
+    For one size it is the capacity in frames times the size. For several sizes it can be less than the
+    smallest of these, as small frames may waste units that a large one then lacks (docs/model.md, section 3).
     """
     if isinstance(profile, GenericSwitch):
         server = _server(profile)
@@ -218,7 +218,7 @@ def capacity_bytes(
         of_frames = min(frames, _PORT_FRAMES) * min(sizes)
         return of_frames if server.buffer_bytes is None else min(server.buffer_bytes.value, of_frames)
     if max(_units(profile, size) for size in sizes) > profile.buffer.units.value:
-        return 0  # every frame passes the units, and this one finds too few
+        return 0  # every frame passes through the units, and the largest finds too few
     of_one_size = min(capacity_frames(profile, size, rounding) * size for size in sizes)
     if len(set(sizes)) == 1:
         return of_one_size
@@ -236,7 +236,7 @@ def _units(profile: Profile, frame_bytes: int) -> int:
 
 
 def _least_waiting_bytes(profile: Profile, sizes: Sequence[int], units: int) -> int:
-    """The fewest bytes of whole frames that take at least so many units."""
+    """Return the fewest bytes of whole frames that take at least this many units."""
     takes = [(size, _units(profile, size)) for size in sizes]
     least = [0]
     for wanted in range(1, units + 1):
@@ -255,7 +255,7 @@ class SwitchService:
     longest: Processing
     """The case with the longest processing time: it sets T0."""
     largest_frame_bytes: int
-    """l of the term l/R, which turns the delay of a bit into that of a frame."""
+    """l of the term l/R, which turns the delay of a bit into the delay of a frame."""
     capacity_bytes: int
     """B: the backlog up to which no frame is lost."""
 
@@ -277,14 +277,14 @@ class SwitchService:
 
     @property
     def packetisation_ns(self) -> float:
-        """l/R."""
+        """The term l/R."""
         return time_ns(size_bytes=self.largest_frame_bytes, rate_bps=self.rate_bps)
 
     def latency_ns(self, interference: Interference) -> float:
-        """T0, and what the CPU does for others meanwhile (docs/model.md, section 8).
+        """Return T0 with what the CPU does for others meanwhile (docs/model.md, section 8).
 
-        T0 counts the processing of a frame that b/R counts too; the board's own interruptions fit in that, or
-        they replace it. Messages of the controller come on top.
+        T0 and b/R both count the processing of one frame. The board's own interruptions fit into this double
+        count, or they replace it. Messages of the controller come on top.
         """
         if isinstance(self.profile, GenericSwitch):
             return self.processing_ns

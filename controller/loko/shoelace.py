@@ -1,8 +1,8 @@
 """The shoelace wiring (predictability paper, section II-C, fig. 6): two hosts load every port of one switch.
 
-Cables lead from port 2k of the switch to its port 2k + 1. A frame comes in by port 1, leaves by 2, comes in
-by 3, and so on, until it leaves by the last; frames of the other host go the same way back. So each frame
-visits the switch n/2 times, and two hosts at n ports of one rate load all of them, both ways.
+Cables lead from port 2k of the switch to its port 2k + 1. A frame enters at port 1, leaves by 2, enters at 3,
+and so on, until it leaves by the last port. Frames of the other host go the same way back. So each frame
+visits the switch n/2 times, and two hosts load all n ports, in both directions, if all have the same rate.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from loko.ring import Setting
 
 SWITCH = "s1"
 HOSTS = ("H1", "H2")
-"""At the first port, and at the last."""
+"""The hosts at the first port and at the last."""
 _LEAST_PORTS = 2
 
 
 def shoelace_lab(profile: str, ports: int, config: Mapping[str, Setting] | None = None) -> Lab:
-    """The lab of a switch of which so many ports are laced; the controller's sessions are kept beside it.
+    """Return a lab of one switch with this many ports laced. The controller's sessions use none of them.
 
     Raises `InputError` for a number of ports that cannot be laced, or that the switch does not have.
     """
@@ -51,14 +51,14 @@ def shoelace_lab(profile: str, ports: int, config: Mapping[str, Setting] | None 
                 name: {"mac": f"02:00:00:00:00:{number:02x}", "ip": f"10.0.0.{number}/24"}
                 for number, name in enumerate(HOSTS, start=1)
             },
-            "links": [{"a": one, "b": other} for one, other in cables],
+            "links": [{"a": end, "b": other} for end, other in cables],
             "control_port": 0,
         }
     )
 
 
 def laced_path(lab: Lab, source: str) -> tuple[Hop, ...]:
-    """The way of a host's frames through all laces to the other host. Raises `InputError` for another lab."""
+    """Return the path of a host's frames through all laces. Raises `InputError` if the lab is no shoelace."""
     links = lab.links
     if len(lab.switches) != 1 or set(lab.hosts) != set(HOSTS) or len(lab.laces) != len(links) - 2:
         raise InputError(f"lab '{lab.name}': is no shoelace of one switch and two hosts")

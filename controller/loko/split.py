@@ -1,7 +1,7 @@
 """Equation 8: how the evaluation shares one switch's allocation among its flows (section 6.1).
 
-Two local flows enter each switch, (r1, b1) and (r2, b2), and the same two from the other switch with bursts
-grown by r D; with the control traffic they use up exactly what is allocated.
+Two local flows enter each switch, (r1, b1) and (r2, b2), and the same two from the other switch with their
+bursts grown by r D. Together with the control traffic, they use up exactly what is allocated.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ ECHO_BYTES: Final = 66
 
 
 def echo_traffic(echoes_per_s: float) -> TokenBucket:
-    """(r_CP, b_CP) of so many EchoRequests a second; nothing for none (section 6.1).
+    """Return (r_CP, b_CP) of EchoRequests at a rate; no traffic at rate 0 (section 6.1).
 
-    Known to be low: it charges 44.6 us a message at R = 11.8 Mbit/s, a BarrierRequest takes 92 us.
+    This is known to be too low: it charges 44.6 us per message at R = 11.8 Mbit/s, and a BarrierRequest takes
+    92 us.
     """
     if echoes_per_s < 0:
         raise InputError(f"echo requests per second: {echoes_per_s} is negative")
@@ -37,7 +38,7 @@ class Split:
     second: TokenBucket
     feasible: bool
     reason: str = ""
-    """Why it is not feasible (section 6.1.1)."""
+    """Why it is not feasible (section 6.1.1); empty if it is."""
 
 
 def split(allocation: Allocation, *, ratio: float, control: TokenBucket = NOTHING) -> Split:

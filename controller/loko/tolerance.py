@@ -1,7 +1,7 @@
-"""What promises about a device allow for beyond its own numbers (docs/model.md, section 14).
+"""What guarantees about a device allow for beyond its own numbers (docs/model.md, section 14).
 
-A rate is promised in the clock of its sender and served in the clock of the board. `Tolerance.stretch` is
-what brings the two together, and every admission scheme counts with it.
+A rate is promised in the clock of its sender and served in the clock of the board. `Tolerance.stretch`
+converts between the two, and every admission scheme uses it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Tolerance(Strict):
     """How far clocks may be off, and how long cables may be."""
 
     board_clock_ppm: Count
-    """How slow or fast the device's clocks may be, in millionths."""
+    """How far the device's clocks may be off, slow or fast, in millionths."""
     sender_clock_ppm: Count
-    """How slow or fast the clock of a host may be that sends to it."""
+    """How far the clock of a host that sends to the device may be off, slow or fast, in millionths."""
     cable_ns: Count
     """How long a signal may take through a cable."""
 
@@ -41,10 +41,10 @@ class Tolerance(Strict):
 
     @property
     def stretch(self) -> float:
-        """What the fastest sender counts while the slowest clock counts 1: at least 1.
+        """How much time the fastest sender's clock counts while the slowest clock counts 1: at least 1.
 
-        A rate is promised in the clock of its sender. So a time of the device counts this much longer, and
-        its rate is so much less.
+        A rate is promised in the clock of its sender. So a time of the device is longer by this factor, and
+        its rate is lower by it.
         """
         fastest = 1 + _PER_PPM * self.sender_clock_ppm.value
         slowest = 1 - _PER_PPM * max(self.board_clock_ppm.value, self.sender_clock_ppm.value)
@@ -60,24 +60,24 @@ UNSTATED: Final = Tolerance(
     sender_clock_ppm=_assumed(100, "as of the Zodiac FX"),
     cable_ns=_assumed(556, "100 m"),
 )
-"""Of a device whose profile says nothing."""
+"""The tolerance of a device whose profile states none."""
 EXACT: Final = Tolerance(
     board_clock_ppm=_assumed(0, "exact"), sender_clock_ppm=_assumed(0, "exact"), cable_ns=_assumed(0, "none")
 )
-"""As the papers have it: one clock for all, and cables that take no time."""
+"""No tolerance, as in the papers: one clock for all, and cables that take no time."""
 
 
 class Tolerant(Strict):
-    """What every profile of a device has: how far off all may be about which promises are made."""
+    """The part that every profile has: how far off clocks and cables may be."""
 
     tolerance: Tolerance = UNSTATED
 
     def __repr__(self) -> str:
-        """Its name alone; all of it has two hundred lines."""
+        """Show the name only; the whole profile has two hundred lines."""
         return f"{type(self).__name__}({getattr(self, 'name', '')!r})"
 
     __str__ = __repr__
 
     def with_exact_clocks(self) -> Self:
-        """The profile as the papers have it: one clock for all, and cables that take no time."""
+        """Return the profile with the clocks of the papers: one for all, and cables that take no time."""
         return self.model_copy(update={"tolerance": EXACT})

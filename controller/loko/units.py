@@ -31,28 +31,28 @@ _FRAMES: Final = {"frame": Decimal(1), "frames": Decimal(1)}
 
 
 class Size(NamedTuple):
-    """An amount of data: so many bytes, or so many frames of the flow that it is said of."""
+    """An amount of data, in bytes or in frames of the flow that it belongs to."""
 
     bytes: float = 0.0
     frames: float = 0.0
 
     def of(self, frame_bytes: int) -> float:
-        """In bytes."""
+        """Return the amount in bytes, for a flow with frames of this size."""
         return self.bytes + self.frames * frame_bytes
 
 
 def rate_bps(written: object) -> float:
-    """Of "2.3 Mbit/s". Raises `ValueError` in one line."""
+    """Read a rate such as "2.3 Mbit/s". Raises `ValueError` in one line."""
     return float(_read(written, _RATES_BPS, "a rate such as 2.3 Mbit/s").value)
 
 
 def time_ns(written: object) -> float:
-    """Of "5 ms". Raises `ValueError` in one line."""
+    """Read a time such as "5 ms". Raises `ValueError` in one line."""
     return float(_read(written, _TIMES_NS, "a time such as 5 ms").value)
 
 
 def frame_bytes(written: object) -> int:
-    """Of "306 bytes", whole ones. Raises `ValueError` in one line."""
+    """Read a size in whole bytes, such as "306 bytes". Raises `ValueError` in one line."""
     value = _read(written, _BYTES, "a size such as 306 bytes").value
     if value != int(value):
         raise ValueError(f"'{written}' is no whole number of bytes")
@@ -60,7 +60,7 @@ def frame_bytes(written: object) -> int:
 
 
 def size(written: object) -> Size:
-    """Of "2 frames" or "612 bytes". Raises `ValueError` in one line."""
+    """Read an amount of data such as "2 frames" or "612 bytes". Raises `ValueError` in one line."""
     read = _read(written, _BYTES | _FRAMES, "a size such as 2 frames or 612 bytes")
     amount = float(read.value)
     return Size(frames=amount) if read.unit in _FRAMES else Size(bytes=amount)
@@ -89,10 +89,10 @@ class _Read(NamedTuple):
 def _read(written: object, units: Mapping[str, Decimal], wanted: str) -> _Read:
     if isinstance(written, int | float):
         raise ValueError(f"{written} has no unit; give {wanted}")
-    found = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
-    if found is None or found.group(2) not in units:
+    match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
+    if match is None or match.group(2) not in units:
         raise ValueError(f"'{written}' is not {wanted} (units: {', '.join(units)})")
-    number, unit = Decimal(found.group(1)), found.group(2)
+    number, unit = Decimal(match.group(1)), match.group(2)
     if number <= 0:
         raise ValueError(f"'{written}' must be more than nothing")
     return _Read(number * units[unit], unit)

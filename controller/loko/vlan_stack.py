@@ -1,9 +1,9 @@
 """Source routing by stacks of VLAN tags (predictability paper, section IV and fig. 15).
 
 The sending host puts a tag for each switch of the path in front of a frame, the first switch's outermost. A
-switch matches the outermost tag, takes it off, and sends the frame out of the port that the tag stands for.
-So a table has an entry for each port, whatever flows there are, and never changes. What it costs are the
-tags: a frame of l bytes on a path of n switches leaves its host with l + 4 n.
+switch matches the outermost tag, removes it, and sends the frame out of the port that the tag stands for. So
+a table has one entry per port, whatever flows there are, and never changes. The price is the length of the
+tags: a frame of l bytes on a path of n switches leaves its host with l + 4 n bytes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from loko.scenario import Action, Match, OpenFlow, Priorities, Scenario
 
 TAG_BYTES: Final = 4
 LONGEST_FRAME_BYTES: Final = 1518
-"""With FCS and all tags: up to here what a board needs for a frame is known."""
+"""The longest frame for which a board's cost is known, with FCS and all tags."""
 _TAG: Final = struct.Struct("!HH")
 _TAG_TYPE: Final = 0x8100
 _ADDRESSES_BYTES: Final = 12
 _FIRST_VID: Final = 2
-"""Of port 1: VID 1 is the default VLAN of many switches."""
+"""VID of port 1. VID 1 is not used, as it is the default VLAN of many switches."""
 _LAST_VID: Final = 4094
 
 
@@ -38,13 +38,13 @@ class Forwarding(Enum):
     """How switches know where a frame goes."""
 
     PER_FLOW = "per-flow"
-    """By an entry for each flow, at each visit to a switch."""
+    """By one entry per flow and visit to a switch."""
     VLAN_STACK = "vlan-stack"
-    """By the tags that its host has put in front of it."""
+    """By the tags that the sending host has put in front of the frame."""
 
 
 def vid_of(port: int) -> int:
-    """The VID that stands for an output port. Raises `InputError` if there are too many ports."""
+    """Return the VID that stands for an output port. Raises `InputError` if there are too many ports."""
     vid = port - 1 + _FIRST_VID
     if vid > _LAST_VID:
         raise InputError(f"port {port}: VLAN tags tell {_LAST_VID - _FIRST_VID + 1} ports apart, no more")
@@ -52,18 +52,18 @@ def vid_of(port: int) -> int:
 
 
 def stack_of(path: Sequence[Hop]) -> tuple[int, ...]:
-    """The VIDs that a host puts in front of frames for a path, the outermost first."""
+    """Return the VIDs that a host puts in front of frames for a path, the outermost first."""
     return tuple(vid_of(hop.output_port) for hop in path)
 
 
 def tagged_frame(frame: bytes, path: Sequence[Hop]) -> bytes:
-    """A frame, without FCS, as its host sends it along a path."""
+    """Return a frame, without FCS, with the tags that send it along a path."""
     tags = b"".join(_TAG.pack(_TAG_TYPE, vid) for vid in stack_of(path))
     return frame[:_ADDRESSES_BYTES] + tags + frame[_ADDRESSES_BYTES:]
 
 
 def stack_entries(lab: Lab) -> dict[str, tuple[FlowEntry, ...]]:
-    """The table of every switch of the lab: an entry for each port that a cable leads from."""
+    """Return the table of every switch of the lab: one entry for each port that a cable leads from."""
     tables = {}
     for name in lab.switches:
         ports = [port for port, _ in lab.ways(name)]
@@ -79,9 +79,9 @@ def stack_entries(lab: Lab) -> dict[str, tuple[FlowEntry, ...]]:
 
 
 def stack_scenario(lab: Lab, flows: Sequence[Flow], openflow: OpenFlow) -> Scenario:
-    """What such tables make sure of: few entries, any of which may be used, and frames with 0 to n tags.
+    """Return the scenario of such tables: few entries, any of which may match, and frames with 0 to n tags.
 
-    n is the longest path of the lab (`loko.network.longest_path`). Raises `InputError` without any flow.
+    n is the longest path of the lab (`loko.network.longest_path`). Raises `InputError` if there is no flow.
     """
     if not flows:
         raise InputError("no flows to plan for; list at least one")
@@ -102,16 +102,16 @@ def stack_scenario(lab: Lab, flows: Sequence[Flow], openflow: OpenFlow) -> Scena
 
 
 class StackAdmission(LokoAdmission):
-    """Loko's admission for flows whose frames carry a tag for each switch that lies before them.
+    """Loko's admission for flows whose frames carry a tag for each switch still ahead.
 
-    At every switch a flow counts as it leaves its host, with all tags: as if no switch took one off. That is
-    never too little, since a frame only gets shorter (docs/planning.md). Entries limit nothing.
+    At every switch a flow counts as it leaves its host, with all tags, as if no switch removed one. That is
+    never too little, since frames only get shorter (docs/planning.md). Entries limit nothing.
     """
 
     def __init__(
         self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING
     ) -> None:
-        """As `LokoAdmission`, with allocations for `stack_scenario`."""
+        """Start empty, as `LokoAdmission` does, with allocations made for `stack_scenario`."""
         super().__init__(lab, allocations, control, entry_per_flow=False)
         self._most_tags = longest_path(lab)
 
@@ -121,24 +121,24 @@ class StackAdmission(LokoAdmission):
         return f"{super().scheme}, {Forwarding.VLAN_STACK.value}"
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer, without admitting anything."""
+        """Return what `request` would answer, without admitting anything."""
         sent = self._sent(flow, path)
         return sent if isinstance(sent, Refusal) else _told(flow, super().check(sent, path))
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """As `LokoAdmission.request`. Bursts in the answer are counted as the flow's own, without tags."""
+        """See `LokoAdmission.request`. Bursts in the answer are counted as the flow's own, without tags."""
         sent = self._sent(flow, path)
         return sent if isinstance(sent, Refusal) else _told(flow, super().request(sent, path))
 
     def demands(self, admitted: Admitted) -> Iterator[Demand]:
-        """As `LokoAdmission.demands`."""
+        """See `LokoAdmission.demands`."""
         factor = _growth(admitted.flow, len(admitted.path))
         bursts = tuple(burst_bytes * factor for burst_bytes in admitted.bursts_bytes)
         sent = tagged_flow(admitted.flow, len(admitted.path))
         return super().demands(admitted._replace(flow=sent, bursts_bytes=bursts))
 
     def _sent(self, flow: Flow, path: Sequence[Hop] | None) -> Flow | Refusal:
-        """The flow with its tags, or why it cannot have them."""
+        """Return the flow with its tags, or why it cannot have them."""
         hops = self._register.route(flow, path).path
         tags = len(hops)
         if tags > self._most_tags:
@@ -150,7 +150,7 @@ class StackAdmission(LokoAdmission):
 
 
 def tagged_flow(flow: Flow, tags: int) -> Flow:
-    """A flow as its host sends it, with so many tags in front of every frame."""
+    """Return a flow as its host sends it, with this many tags in front of every frame."""
     factor = _growth(flow, tags)
     return flow._replace(
         rate_bps=flow.rate_bps * factor,
@@ -164,7 +164,7 @@ def _growth(flow: Flow, tags: int) -> float:
 
 
 def _told(flow: Flow, answer: Admitted | Refusal) -> Admitted | Refusal:
-    """The answer about a flow with tags, for the flow as it was asked for."""
+    """Convert the answer for a flow with tags into one for the flow as requested."""
     if isinstance(answer, Refusal):
         return answer._replace(flow=flow)
     factor = _growth(flow, len(answer.path))

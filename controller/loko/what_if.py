@@ -1,4 +1,4 @@
-"""What would be if flows came or went: what is asked for then, and what changes for the others."""
+"""What-if questions: the requests if flows came or went, and what that changes for the others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from loko.requests import Request
 def changed(
     requests: Sequence[Request], *, added: Sequence[Request] = (), without: Sequence[str] = ()
 ) -> tuple[Request, ...]:
-    """The requests without those of these ids; then what is added, as if the others were there already.
+    """Return the requests without those of the ids `without`, followed by the `added` ones.
 
-    Raises `InputError` for an id that nothing has, and if what is added repeats an id or hosts and ports.
+    Raises `InputError` for an id that no request has, and if an added one repeats an id or hosts and ports.
     """
     ids = [request.flow.id for request in requests]
     for gone in without:
@@ -27,25 +27,25 @@ def changed(
                 f"--without {gone}: no flow has this id" + (f"; did you mean '{close[0]}'?" if close else "")
             )
     kept = [request for request in requests if request.flow.id not in without]
-    found = (*kept, *added)
+    changed_list = (*kept, *added)
     try:
-        refuse_doubles([request.flow for request in found])
+        refuse_doubles([request.flow for request in changed_list])
     except InputError as error:
         raise InputError(f"--add: {error}") from None
-    return found
+    return changed_list
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What differs between two plans for the flows that both were asked for."""
+    """What differs between two plans for the flows that both contain."""
 
     accepted_now: tuple[str, ...]
     refused_now: tuple[str, ...]
     guarantees_ns: dict[str, tuple[float, float]]
-    """Of each flow that is accepted in both and whose guarantee is another: before, and now."""
+    """Guarantees before and now, by flow id, of flows accepted in both whose guarantee changed."""
 
     def as_values(self) -> dict[str, object]:
-        """As plain values, for JSON."""
+        """Return the changes as plain values, for JSON."""
         return {
             "accepted_now": list(self.accepted_now),
             "refused_now": list(self.refused_now),
@@ -54,13 +54,13 @@ class Changes:
 
 
 def changes(before: Plan, now: Plan) -> Changes:
-    """What a plan changes for the flows of the one before."""
-    granted_before = {one.flow.id: one.guarantee_ns for one in before.accepted}
-    granted = {one.flow.id: one.guarantee_ns for one in now.accepted}
-    refused_before = {one.flow.id for one in before.refused}
+    """Return what a plan changes for the flows of the plan before it."""
+    granted_before = {accepted.flow.id: accepted.guarantee_ns for accepted in before.accepted}
+    granted = {accepted.flow.id: accepted.guarantee_ns for accepted in now.accepted}
+    refused_before = {request.flow.id for request in before.refused}
     return Changes(
         accepted_now=tuple(flow_id for flow_id in granted if flow_id in refused_before),
-        refused_now=tuple(one.flow.id for one in now.refused if one.flow.id in granted_before),
+        refused_now=tuple(request.flow.id for request in now.refused if request.flow.id in granted_before),
         guarantees_ns={
             flow_id: (granted_before[flow_id], guarantee_ns)
             for flow_id, guarantee_ns in granted.items()

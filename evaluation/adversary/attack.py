@@ -7,7 +7,7 @@ from typing import Final
 
 from evaluation.adversary.carriage import CarriageResult, bursts, carried, judged
 from evaluation.adversary.case import Case
-from evaluation.adversary.search import Found, adversary, random_search
+from evaluation.adversary.search import SearchResult, adversary, random_search
 
 LOADS: Final = (0.9, 4.0)
 """Loads of the paper's generator: that of its experiments, and more than the buckets pass."""
@@ -21,8 +21,8 @@ class Attack:
     """Number of flows in the set."""
     guarantee_ms: float
     """The largest guarantee of the set."""
-    adversary: Found
-    scattered: Found
+    adversary: SearchResult
+    scattered: SearchResult
     """Bursts at independent random instants."""
     bursts: tuple[CarriageResult, ...]
     """The paper's generator at each of `LOADS`."""

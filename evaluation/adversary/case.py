@@ -44,7 +44,7 @@ class Case:
 
     @cached_property
     def _idle_ns(self) -> Mapping[tuple[str, int], float]:
-        found = {}
+        idle_ns = {}
         for size in {flow.frame_bytes for flow in self.flows}:
             scenario = of_lokos_tables(
                 entries=self.entries, packet_sizes_bytes=(size,), openflow=self.openflow
@@ -52,8 +52,8 @@ class Case:
             for name, switch in self.lab.switches.items():
                 profile = bounded(switch.profile)
                 wire_ns = (_PREAMBLE_BYTES + size) * 8e9 / profile.ports.link_rate_bps.value
-                found[name, size] = service_curve(profile, scenario).processing_ns + wire_ns
-        return found
+                idle_ns[name, size] = service_curve(profile, scenario).processing_ns + wire_ns
+        return idle_ns
 
     def upstream_ns(self, admitted: Admitted, switch: str) -> float | None:
         """Return the time from release to a frame's start before a switch, if all before it are idle.

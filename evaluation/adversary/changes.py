@@ -224,7 +224,7 @@ class _Maker:
 
 def _stay(history: History, admission: Admission, maker: _Maker, load: float, count: int) -> list[Life]:
     """Add flows that together use this share of the rate that fits beside a single frame each."""
-    found = []
+    lives = []
     for place in range(count):
         wanted = maker.flow()
         least, most = _LEAST_RATE_BPS, 20_000_000
@@ -239,18 +239,18 @@ def _stay(history: History, admission: Admission, maker: _Maker, load: float, co
         share = load if place == count - 1 else load / count
         life = history.request(wanted._replace(rate_bps=float(max(_LEAST_RATE_BPS, int(share * least)))))
         if isinstance(life, Life):
-            found.append(life)
-    return found
+            lives.append(life)
+    return lives
 
 
 def _fill(history: History, maker: _Maker, rng: Random, entries: int) -> list[Life]:
     """Add as many brief flows as fit; usually wait until the first one fits."""
-    found: list[Life] = []
+    lives: list[Life] = []
     patient = rng.random() < 0.8
     misses = 0
     while misses < 4 and history.entries < entries:
         flow = maker.flow(rate_bps=rng.choice((1_000, 1_000, 20_000)), frames=rng.choice((1, 1, 2, 4)))
-        if patient and not found:
+        if patient and not lives:
             life = history.insist(flow, _LONGEST_WAIT_NS)
         else:
             answer = history.request(flow)
@@ -258,5 +258,5 @@ def _fill(history: History, maker: _Maker, rng: Random, entries: int) -> list[Li
         if life is None:
             misses += 1
         else:
-            found.append(life)
-    return found
+            lives.append(life)
+    return lives

@@ -58,11 +58,11 @@ def drawn(seed: int, *, scheme: str | None = None, openflow: OpenFlow = OpenFlow
         rng = Random(f"{seed} {attempt}")
         chosen = scheme or rng.choice(GUARANTEED)
         try:
-            found = _draw(rng, seed, chosen, openflow)
+            case = _draw(rng, seed, chosen, openflow)
         except InputError:
             continue  # such as a table too fast for its links, or a control load that leaves nothing
-        if found.case.admitted:
-            return found
+        if case.case.admitted:
+            return case
     raise AssertionError(f"seed {seed}: nothing is ever admitted")
 
 

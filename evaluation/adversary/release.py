@@ -106,14 +106,14 @@ def varied(bursts: Bursts, rng: np.random.Generator, *, scale_ns: float) -> Burs
 def instants(case: Case, at_ns: Sequence[int], bursts: Sequence[Bursts]) -> list[Instants]:
     """Return, by flow, when its frames are offered if each of the bursts aims at its instant."""
     frames = burst_frames(case)
-    begins = np.array(at_ns, dtype=np.int64)[:, None] + np.array([one.offsets_ns for one in bursts])
-    following = np.array([one.following for one in bursts])
-    found = []
+    begins = np.array(at_ns, dtype=np.int64)[:, None] + np.array([burst.offsets_ns for burst in bursts])
+    following = np.array([burst.following for burst in bursts])
+    instants = []
     for index, flow in enumerate(case.flows):
         spacing_ns = flow.frame_bytes * 8e9 / flow.rate_bps
         counts = frames[index] + following[:, index]
         places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         after = np.maximum(places - (frames[index] - 1), 0)
         offered = np.repeat(begins[:, index], counts) + (after * spacing_ns).astype(np.int64)
-        found.append(np.sort(np.maximum(offered, 0)))
-    return found
+        instants.append(np.sort(np.maximum(offered, 0)))
+    return instants

@@ -34,9 +34,9 @@ def admission_named(
         lab, choice_named(name), scenario, mix=mix, traffic=control if reserves else AS_PRINTED
     )
     if isinstance(admission, LokoAdmission):
-        for switch, one in admission.allocations.items():
-            if not one.feasible:
-                raise InputError(f"{switch}: {one.reason}")
+        for switch, allocation in admission.allocations.items():
+            if not allocation.feasible:
+                raise InputError(f"{switch}: {allocation.reason}")
     return admission
 
 
@@ -91,8 +91,8 @@ def filled(
     if not admitted:
         raise InputError(f"{scheme}: accepts none of these flows")
     more = refused[: math.ceil(too_many * len(admitted))]
-    for one in more:
-        for hop in one.path:
+    for extra in more:
+        for hop in extra.path:
             passing[hop.switch] += 1
     return Case(
         lab=lab,

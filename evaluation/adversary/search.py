@@ -54,7 +54,7 @@ class Damage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SearchResult:
     """The worst pattern that a search found, and what is needed to reproduce it."""
 
     damage: Damage
@@ -65,7 +65,7 @@ class Found:
     """(patterns tried, longest delay over its guarantee so far)."""
 
 
-def adversary(case: Case, *, generations: int, seed: int) -> Found:
+def adversary(case: Case, *, generations: int, seed: int) -> SearchResult:
     """Search critical instants, worse in each generation, and try one long greedy phase. Deterministic."""
 
     def next_ones(best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
@@ -77,16 +77,16 @@ def adversary(case: Case, *, generations: int, seed: int) -> Found:
             more.append(varied(parent, rng, scale_ns=float(rng.choice(_SCALES_NS))))
         return more
 
-    found = _search(case, next_ones, generations=generations, seed=seed, aim_timers=True)
+    best_found = _search(case, next_ones, generations=generations, seed=seed, aim_timers=True)
     greedy = sustained(case, seconds=_SUSTAINED_S)
-    damage = damage_of(case, [greedy], seed=found.seed)[0]
-    if damage <= found.damage:
-        return found
-    last = (found.history[-1][0] + 1, max(damage.worst, found.history[-1][1]))
-    return replace(found, damage=damage, bursts=greedy, history=(*found.history, last))
+    damage = damage_of(case, [greedy], seed=best_found.seed)[0]
+    if damage <= best_found.damage:
+        return best_found
+    last = (best_found.history[-1][0] + 1, max(damage.worst, best_found.history[-1][1]))
+    return replace(best_found, damage=damage, bursts=greedy, history=(*best_found.history, last))
 
 
-def random_search(case: Case, *, generations: int, seed: int) -> Found:
+def random_search(case: Case, *, generations: int, seed: int) -> SearchResult:
     """Try the same number of patterns, each with bursts at independent random instants."""
 
     def next_ones(_best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
@@ -98,7 +98,7 @@ def random_search(case: Case, *, generations: int, seed: int) -> Found:
 _Next = Callable[[Sequence[Bursts], np.random.Generator], list[Bursts]]
 
 
-def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_timers: bool) -> Found:
+def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_timers: bool) -> SearchResult:
     rng = np.random.default_rng(seed)
     ranked: list[tuple[Damage, int, Bursts]] = []
     history: list[tuple[int, float]] = []
@@ -110,11 +110,11 @@ def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_ti
         network_seed = int(rng.integers(1 << 62))
         damages = damage_of(case, candidates, seed=network_seed, aim_timers=aim_timers)
         ranked += [(damage, network_seed, bursts) for damage, bursts in zip(damages, candidates, strict=True)]
-        ranked = sorted(ranked, key=lambda one: one[0], reverse=True)[:_ELITE]
+        ranked = sorted(ranked, key=lambda scored: scored[0], reverse=True)[:_ELITE]
         worst = max(worst, *(damage.worst for damage in damages))
         history.append(((generation + 1) * POPULATION, worst))
     damage, network_seed, bursts = ranked[0]
-    return Found(damage=damage, bursts=bursts, seed=network_seed, history=tuple(history))
+    return SearchResult(damage=damage, bursts=bursts, seed=network_seed, history=tuple(history))
 
 
 def damage_of(
@@ -173,7 +173,7 @@ def _damages(case: Case, records: RunRecords, begin_ns: int, round_ns: int, coun
 
 def _profile(case: Case) -> Profile:
     profiles = [switch.profile for switch in case.lab.switches.values()]
-    found = profiles[0]
-    if not isinstance(found, Profile):
+    profile = profiles[0]
+    if not isinstance(profile, Profile):
         raise TypeError(f"{case.lab.name}: the adversary knows the phases of Zodiac FX boards only")
-    return found
+    return profile

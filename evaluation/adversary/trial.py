@@ -57,8 +57,8 @@ def trial(
 
     To narrow a failure down, let `only` these flows send, as they would among all, for at most `most_ns`.
     """
-    found = drawn(seed, scheme=scheme, openflow=openflow)
-    case = found.case
+    drawn_case = drawn(seed, scheme=scheme, openflow=openflow)
+    case = drawn_case.case
     rng = Random(f"{seed} traffic")
     way = rng.choice(WAYS)
     if way == "changes" and not choice_named(case.scheme).lets_flows_go:
@@ -66,11 +66,13 @@ def trial(
     releases: list[Instants] = []
     most_ns_of_changes = _LONGEST_NS
     if way == "changes":
-        history, ends_ns = random_history(found.admission, case.lab, found.sizes, rng, entries=case.entries)
+        history, ends_ns = random_history(
+            drawn_case.admission, case.lab, drawn_case.sizes, rng, entries=case.entries
+        )
         if history.lives:
             most_ns_of_changes = ends_ns
             case, releases = history.case(case), history.offers()
-            found = replace(found, case=case)
+            drawn_case = replace(drawn_case, case=case)
         else:  # no flow fits between the few hosts that were drawn
             way = "critical"
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in case.flows)
@@ -95,7 +97,7 @@ def trial(
         planned=planned,
         drain_ns=DRAIN_NS,
     )
-    return Trial(drawn=found, way=way, duration_ns=duration_ns, verdict=judged(case, records))
+    return Trial(drawn=drawn_case, way=way, duration_ns=duration_ns, verdict=judged(case, records))
 
 
 def narrowed(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple[frozenset[int], int]:

@@ -137,7 +137,7 @@ class Archive:
 
     def _safe_members(self) -> dict[str, zipfile.ZipInfo]:
         """Return the members by path from `ROOT`: regular files with plain names within `ROOT`, each once."""
-        found: dict[str, zipfile.ZipInfo] = {}
+        members: dict[str, zipfile.ZipInfo] = {}
         for info in self._archive.infolist():
             root, *parts = info.filename.split("/")
             if root != ROOT or not parts or not all(map(_is_plain, parts)):
@@ -146,10 +146,10 @@ class Archive:
             if info.is_dir() or kind not in (0, stat.S_IFREG) or info.flag_bits & _ENCRYPTED:
                 raise self._refusal(f"{info.filename!r} is no plain file")
             name = "/".join(parts)
-            if name in found:
+            if name in members:
                 raise self._refusal(f"{info.filename!r} is there twice")
-            found[name] = info
-        return found
+            members[name] = info
+        return members
 
     def _read_manifest(self) -> Manifest:
         info = self._members.get(MANIFEST)

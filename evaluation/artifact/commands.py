@@ -60,22 +60,22 @@ def verify(
     """
     with tempfile.TemporaryDirectory(prefix="loko-verify-") as folder:
         with Archive.opened(archive) as opened:
-            found = Bundle(opened, Path(folder))
-        typer.echo(f"checksums: {len(found)} files are as the manifest says, commit {found.commit}")
-        left_out = [one.name for one in found.results.values() if one.mode != "virtual"]
+            bundle = Bundle(opened, Path(folder))
+        typer.echo(f"checksums: {len(bundle)} files are as the manifest says, commit {bundle.commit}")
+        left_out = [result.name for result in bundle.results.values() if result.mode != "virtual"]
         if left_out:
             typer.echo(f"not replayed, since real time is never the same twice: {', '.join(left_out)}")
         if checksums:
             typer.echo("nothing was replayed (--checksums)")
             return
-        chosen = found.chosen(figures or [], everything=everything)
+        chosen = bundle.chosen(figures or [], everything=everything)
         with ProgressBar() as progress:
-            found.replay(chosen, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress)
+            bundle.replay(chosen, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress)
         unlike = False
-        for one in chosen:
-            lines = list(found.differences(one))
+        for figure in chosen:
+            lines = list(bundle.differences(figure))
             unlike = unlike or bool(lines)
-            for line in lines or [f"{one.name}: the same bytes"]:
+            for line in lines or [f"{figure.name}: the same bytes"]:
                 typer.echo(f"differs: {line}" if lines else f"replayed: {line}")
         if not chosen:
             typer.echo("nothing was replayed: the archive has no results of virtual time")

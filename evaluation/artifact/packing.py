@@ -48,8 +48,11 @@ def pack(directory: Path, path: Path) -> Manifest:
         raise InputError(f"{checkout()}: is no git checkout, so it may lack source; bundle from a checkout")
     source: dict[str, Path] = {name: checkout() / name for name in tracked}
     files: dict[str, Path | bytes] = {
-        **{f"{SOURCE}/{name}": one for name, one in (source | packed_marks(source)).items()},
-        **{f"{RESULTS}/{one.relative_to(directory).as_posix()}": one for one in results_files},
+        **{f"{SOURCE}/{name}": content for name, content in (source | packed_marks(source)).items()},
+        **{
+            f"{RESULTS}/{results_file.relative_to(directory).as_posix()}": results_file
+            for results_file in results_files
+        },
         _CITATION: checkout() / _CITATION,
         "README.md": _README.format(commit=commit()).encode(),
     }
@@ -62,7 +65,7 @@ def pack(directory: Path, path: Path) -> Manifest:
 def _results(directory: Path) -> list[Path]:
     """Return the files of every figure, the report, and the record of when they were made."""
     report = write_report(directory)
-    found = [report, *(path for path in [directory / RUNS] if path.is_file())]
+    files = [report, *(path for path in [directory / RUNS] if path.is_file())]
     for result in read_results(directory):
         made_by = result.provenance.commit
         if made_by != commit():
@@ -70,5 +73,5 @@ def _results(directory: Path) -> list[Path]:
                 f"{directory}: {result.name} was made by commit {made_by}, but the source here is {commit()};"
                 " replay it, or check that commit out"
             )
-        found += files_of(directory, result.name)
-    return found
+        files += files_of(directory, result.name)
+    return files

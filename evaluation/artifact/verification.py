@@ -38,13 +38,13 @@ class Bundle:
             path = PurePosixPath(name)
             if path.parts[0] == RESULTS and (path.suffix == ".json" or path.name == RUNS):
                 archive.extract(name, folder.joinpath(*path.parts[1:]))
-        self.results = {one.name: one for one in read_results(folder)}
+        self.results = {result.name: result for result in read_results(folder)}
         self._runs = read_runs(folder)
         self.commit = archive.manifest.commit
-        for one in self.results.values():
-            if one.provenance.commit != self.commit:
-                made_by = one.provenance.commit
-                raise InputError(f"{one.name}: is of commit {made_by}, the source of {self.commit}")
+        for result in self.results.values():
+            if result.provenance.commit != self.commit:
+                made_by = result.provenance.commit
+                raise InputError(f"{result.name}: is of commit {made_by}, the source of {self.commit}")
 
     def __len__(self) -> int:
         """Return the number of files."""
@@ -52,21 +52,21 @@ class Bundle:
 
     def chosen(self, names: Sequence[str], *, everything: bool) -> list[FigureResult]:
         """Return the figures to replay: those named, or all, or a small part. Raises `InputError`."""
-        virtual = {name: one for name, one in self.results.items() if one.mode == "virtual"}
+        virtual = {name: result for name, result in self.results.items() if result.mode == "virtual"}
         for name in map(full_name, names):
             if name not in virtual:
                 there = ", ".join(virtual)
                 raise InputError(f"figure '{name}': the archive has no virtual result of it (of: {there})")
         if names:
             return [virtual[name] for name in dict.fromkeys(map(full_name, names))]
-        quickest = sorted(virtual.values(), key=lambda one: (self._took_s(one), one.name))
-        found: list[FigureResult] = []
+        quickest = sorted(virtual.values(), key=lambda result: (self._took_s(result), result.name))
+        picked: list[FigureResult] = []
         total_s = 0.0
-        for one in quickest:
-            total_s += self._took_s(one)
-            if everything or not found or total_s <= SMALL_PART_S:
-                found.append(one)
-        return found
+        for result in quickest:
+            total_s += self._took_s(result)
+            if everything or not picked or total_s <= SMALL_PART_S:
+                picked.append(result)
+        return picked
 
     def _took_s(self, result: FigureResult) -> float:
         run = self._runs.get(result.name)
@@ -79,14 +79,14 @@ class Bundle:
                 f"the archive is of commit {self.commit}, this program of {commit()}: take the archive's own"
                 " source, check that commit out, or replay nothing (--checksums)"
             )
-        known = experiments_named([one.name for one in chosen])
+        known = experiments_named([name.name for name in chosen])
         alike: dict[str, list[FigureResult]] = {}
-        for one in chosen:
-            alike.setdefault(json.dumps(one.provenance.options, sort_keys=True), []).append(one)
+        for result in chosen:
+            alike.setdefault(json.dumps(result.provenance.options, sort_keys=True), []).append(result)
         for results in alike.values():
-            figures = select([one.name for one in results], known)
-            for one in results:  # so that only what comes out here is compared
-                (self._folder / f"{short_name(one.name)}.json").unlink()
+            figures = select([result.name for result in results], known)
+            for result in results:  # so that only what comes out here is compared
+                (self._folder / f"{short_name(result.name)}.json").unlink()
             evaluate(figures, _options(results[0], self._folder, jobs), progress)
 
     def differences(self, result: FigureResult) -> Iterator[str]:
@@ -139,8 +139,8 @@ def _unlike(there: Any, here: Any, where: str) -> Iterator[str]:
         for name in sorted(there.keys() | here.keys()):
             yield from _unlike(there.get(name), here.get(name), f"{where}.{name}" if where else name)
     elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        for place, (one, other) in enumerate(zip(there, here, strict=True)):
-            yield from _unlike(one, other, f"{where}[{place}]")
+        for place, (theirs, other) in enumerate(zip(there, here, strict=True)):
+            yield from _unlike(theirs, other, f"{where}[{place}]")
     elif there != here:
         yield f"{where}: {_short(here)} here, {_short(there)} in the archive"
 

@@ -57,8 +57,8 @@ class ChosenCampaign:
         if chosen.inventory is not None and workers.executor is not Executor.PROCESSES:
             raise InputError(f"--executor {workers.executor}: for a board in virtual time only; leave it out")
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
-        if chosen.is_simulated and not all(one.simulated_parts for one in procedures):
-            sensible = [one.name for one in PROCEDURES if one.simulated_parts]
+        if chosen.is_simulated and not all(procedure.simulated_parts for procedure in procedures):
+            sensible = [procedure.name for procedure in PROCEDURES if procedure.simulated_parts]
             raise InputError(
                 f"--device {device}: its profile is not that of a board with one slow CPU, so only"
                 f" {' and '.join(sensible)} make sense"

@@ -116,8 +116,8 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
         if estimate:
             _say(chosen.estimates())
             return
-        found = chosen.measure()
-        rows = _rows(asked, chosen.parts(), found, chosen.left_out())
+        kept = chosen.measure()
+        rows = _rows(asked, chosen.parts(), kept, chosen.left_out())
         if not rows:
             raise RunError(f"{device}: this switch, or its bench, has nothing that {asked.name} measures")
         _print(asked, rows, as_json)
@@ -164,13 +164,13 @@ def measure_all(
     if estimate:
         _say(whole.estimates())
         return
-    found = whole.measure()
+    kept = whole.measure()
     if isinstance(whole.chosen.inventory, SoftwareSwitch):
-        report(preconditions(found, whole.chosen.inventory.wire()), as_json=as_json)
+        report(preconditions(kept, whole.chosen.inventory.wire()), as_json=as_json)
         return
     form_name = form or whole.chosen.form
     values = form_of(form_name)
-    fitted = fit(found, wire_of(load_profile(form_name).ports), values)
+    fitted = fit(kept, wire_of(load_profile(form_name).ports), values)
     profile = measured_profile(
         values,
         fitted,
@@ -200,13 +200,13 @@ def _say(lines: Iterable[str]) -> None:
 
 
 def _rows(
-    procedure: Procedure, todo: list[Part], found: Samples, left_out: Mapping[tuple[Key, int], int]
+    procedure: Procedure, todo: list[Part], samples: Samples, left_out: Mapping[tuple[Key, int], int]
 ) -> list[Row]:
     """A row for each part and length of frame."""
     return [
         _row(part.key.name, size, procedure.shown(times)) | {"left_out": left_out[part.key, size]}
         for part in todo
-        for size, times in sorted(found.get(part.key, {}).items())
+        for size, times in sorted(samples.get(part.key, {}).items())
         if len(times) and size != Apart.CONTEXT
     ]
 

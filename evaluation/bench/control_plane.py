@@ -34,8 +34,8 @@ def exchange(
     """Send segments. Return the first one's frame, and the first frame of the answer."""
     for _ in range(TRIES):
         seen = device.control(gaps_ns, segments)
-        first = next((one for one in seen if not one.from_switch), None)
-        reply = next((one for one in seen if one.from_switch), None)
+        first = next((sighting for sighting in seen if not sighting.from_switch), None)
+        reply = next((sighting for sighting in seen if sighting.from_switch), None)
         if first is not None and reply is not None:
             return first, reply
     raise RunError(f"{device.name}: no reply to '{name}'")

@@ -84,10 +84,10 @@ class Controller(Port):
     @field_validator("listen")
     @classmethod
     def _address(cls, text: str) -> str:
-        found = _ADDRESS.fullmatch(text)
-        if not found or not 0 < int(found[2]) < 65536:
+        match = _ADDRESS.fullmatch(text)
+        if not match or not 0 < int(match[2]) < 65536:
             raise ValueError(f"'{text}' is no address and port, such as 10.0.1.8:6633")
-        IPv4Address(found[1])
+        IPv4Address(match[1])
         return text
 
     @property

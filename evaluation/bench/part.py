@@ -96,8 +96,8 @@ class Part:
         mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
         try:
             device.begin(mine)
-            found = self.measure(device, mine)
-            for combination in found.items() if isinstance(found, Mapping) else found:
+            samples = self.measure(device, mine)
+            for combination in samples.items() if isinstance(samples, Mapping) else samples:
                 self._refuse_unplugged(device)
                 yield combination
         except Exception:

@@ -147,10 +147,10 @@ def _shared_cpu(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
         f"p50 at the longest table at least {GROWTH:g} times that at the shortest: every entry is looked at"
         " (Fig. 9: 50 us to 2.1 ms)"
     )
-    found = _extremes(times, lambda value: float(np.percentile(value, _P50)))
-    if not found:
+    extremes = _extremes(times, lambda value: float(np.percentile(value, _P50)))
+    if not extremes:
         return _unknown(name, presumed)
-    (short, short_ns), (long, long_ns) = found
+    (short, short_ns), (long, long_ns) = extremes
     return Precondition(
         name=name,
         presumed=presumed,
@@ -233,12 +233,12 @@ def _extremes(
 
 def _cases(samples: Samples, procedure: Procedure) -> dict[Case, NDArray[np.int64]]:
     """Return the samples that a procedure took on flow tables."""
-    found = {}
+    cases = {}
     for key, by_size in procedure.among(samples).items():
         match key.subject:
             case (Table() as table,):
-                found.update({(table, key.turn, size): value for size, value in by_size.items()})
-    return found
+                cases.update({(table, key.turn, size): value for size, value in by_size.items()})
+    return cases
 
 
 def _said(case: Case) -> str:

@@ -66,9 +66,9 @@ def run(
     campaign_parts = pickle.dumps(make_parts)
     tasks = [_Task(chosen.form, seed, campaign_parts, part.key) for part in missing]
     with closing(replace(workers, jobs=jobs).each_done(_measured, tasks)) as done:
-        for place, found in done:
+        for place, sample in done:
             part = missing[place]
-            for size, (times, left_out) in found:
+            for size, (times, left_out) in sample:
                 store.keep(part.key, size, times, left_out)
             store.complete(part.key)
             on_part(part)

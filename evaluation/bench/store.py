@@ -100,7 +100,7 @@ class SampleStore:
 
     def samples(self, parts: Iterable[Key]) -> Samples:
         """Return the samples of these parts, as far as they are stored."""
-        found: dict[Key, dict[int, NDArray[np.int64]]] = {}
+        samples: dict[Key, dict[int, NDArray[np.int64]]] = {}
         for part, size, times, _ in self.rows(parts):
-            found.setdefault(part, {})[size] = times
-        return found
+            samples.setdefault(part, {})[size] = times
+        return samples

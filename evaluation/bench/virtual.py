@@ -215,7 +215,7 @@ class VirtualDevice:
             if output.kind == "controller":
                 stamp = output.at_ns + wire.preamble_ns
                 seen.append(ControlFrame(stamp, True, _frame_bytes(output.data), output.data))
-        return sorted(seen, key=lambda one: one.at_ns)
+        return sorted(seen, key=lambda sighting: sighting.at_ns)
 
     def _asked_by_frames(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         if self._connected is None:

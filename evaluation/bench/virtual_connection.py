@@ -65,7 +65,7 @@ class ConnectedBoard:
         """Add entries, confirmed by a barrier. Raises `RunError`."""
         said = []
         for segment in (*segments_of(messages), self._dialect.barrier_request):
-            said = [one.payload[1] for one in self.control([0], [segment]) if one.from_switch]
+            said = [sighting.payload[1] for sighting in self.control([0], [segment]) if sighting.from_switch]
             if _ERROR in said:
                 raise RunError(f"{self._name}: the board answers an entry with an error")
         if said != [self._dialect.barrier_reply]:
@@ -88,7 +88,7 @@ class ConnectedBoard:
             more = list(self._until(self._now_ns + _QUIET_NS))
             seen += more
             quiet = not more
-        return sorted(seen, key=lambda one: one.at_ns)
+        return sorted(seen, key=lambda sighting: sighting.at_ns)
 
     def _until(self, end_ns: int) -> Iterator[ControlFrame]:
         """Let time pass, with what arrives meanwhile. Yields the board's frames with OpenFlow bytes."""

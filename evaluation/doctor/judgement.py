@@ -80,20 +80,20 @@ def _root(facts: Facts) -> Diagnosis:
 def _part(part: Requirement) -> Diagnosis:
     if part.there:
         return _ok(part.name, part.found or "works")
-    found = "missing" if part.there is False else "not tried without root"
+    state = "missing" if part.there is False else "not tried without root"
     if part.backends:
         means = f"--backend {' or '.join(part.backends)} is not possible or not complete"
-        return Diagnosis(what=part.name, level=Level.NOTE, found=found, means=means, change=part.change)
-    return _missing(part.name, found, "no live run", part.change)
+        return Diagnosis(what=part.name, level=Level.NOTE, found=state, means=means, change=part.change)
+    return _missing(part.name, state, "no live run", part.change)
 
 
 def _cores(cores: Cores) -> Iterator[Diagnosis]:
-    found = f"{cores.usable} usable, the emulator on {cores.emulator}"
+    state = f"{cores.usable} usable, the emulator on {cores.emulator}"
     if cores.emulator_alone:
-        yield _ok("cores", found)
+        yield _ok("cores", state)
     else:
         means = "emulator, traffic and taps take each other's time: stalls are part of every delay"
-        yield _doubtful("cores", found, means, "give the machine a second core")
+        yield _doubtful("cores", state, means, "give the machine a second core")
     if cores.siblings:
         siblings = ", ".join(map(str, cores.siblings))
         means = "what runs there slows the emulator: departures up to some us late"
@@ -130,19 +130,19 @@ def _deadline(deadline: bool | None) -> Diagnosis:
 
 
 def _clocks(clocks: Clocks) -> Iterator[Diagnosis]:
-    found = f"{clocks.source}, read in {clocks.read_ns:.0f} ns"
+    state = f"{clocks.source}, read in {clocks.read_ns:.0f} ns"
     if clocks.read_ns <= SLOW_CLOCK_NS:
-        yield _ok("clock", found)
+        yield _ok("clock", state)
     else:
         means = "each pass of the emulator waits for the clock: departures late, fewer boards on a core"
         change = "use clocksource=tsc (or the hypervisor's own); an unstable TSC shows in dmesg"
-        yield _doubtful("clock", found, means, change)
-    found = f"set by {abs(clocks.step_ns) / 1e3:.1f} us meanwhile"
+        yield _doubtful("clock", state, means, change)
+    state = f"set by {abs(clocks.step_ns) / 1e3:.1f} us meanwhile"
     if abs(clocks.step_ns) <= LARGEST_STEP_NS:
-        yield _ok("wall clock", found)
+        yield _ok("wall clock", state)
     else:
         means = "packets are stamped with a clock that is being set: delays are wrong by as much"
-        yield _doubtful("wall clock", found, means, "wait until NTP has settled, or stop it during runs")
+        yield _doubtful("wall clock", state, means, "wait until NTP has settled, or stop it during runs")
 
 
 def _noise(facts: Facts) -> Diagnosis:
@@ -151,15 +151,15 @@ def _noise(facts: Facts) -> Diagnosis:
         means = "unknown how often the host, not the switch, delays packets"
         return _doubtful(what, f"not measured: {facts.no_noise}", means, "mend that, then repeat")
     share = noise.excused_share(UNDER_WAY_NS)
-    found = (
+    state = (
         f"{len(noise.stalls)} stalls above {noise.threshold_ns / 1e3:.0f} us in "
         f"{noise.duration_ns / 1e9:.0f} s, the worst {noise.worst_ns / 1e3:.0f} us; "
         f"{_percent(share)} of packets would meet one"
     )
     if share <= MOST_EXCUSED:
-        return _ok(what, found)
+        return _ok(what, state)
     means = f"so many late packets would be excused; at most {_percent(MOST_EXCUSED)} leaves a verdict"
-    return _doubtful(what, found, means, _quieter(noise, facts))
+    return _doubtful(what, state, means, _quieter(noise, facts))
 
 
 def _quieter(noise: Noise, facts: Facts) -> str:
@@ -185,21 +185,21 @@ def _steal(facts: Facts) -> Diagnosis:
 
 
 def _load(facts: Facts) -> Diagnosis:
-    found = f"{facts.load:.1f} programs on {facts.cores.usable} cores in the minute before"
+    state = f"{facts.load:.1f} programs on {facts.cores.usable} cores in the minute before"
     if facts.load < facts.cores.usable / 2:
-        return _ok("load", found)
+        return _ok("load", state)
     change = "end them ('top' shows which), wait a minute, then repeat"
     if facts.load <= facts.cores.usable:
-        return _note("load", found, "other programs take the lab's time: more stalls", change)
+        return _note("load", state, "other programs take the lab's time: more stalls", change)
     means = "there are fewer cores than programs: senders, controller and taps wait, as no stall tells"
-    return _doubtful("load", found, means, change)
+    return _doubtful("load", state, means, change)
 
 
 def _adapter(adapter: Adapter) -> Diagnosis:
     what, unknown = f"card {adapter.name}", "unknown (ethtool cannot tell)"
     offloads = unknown if adapter.offloads is None else ", ".join(adapter.offloads) or "none"
     stamps = unknown if adapter.hardware_stamps is None else "yes" if adapter.hardware_stamps else "no"
-    found = f"{adapter.driver}; offloads {offloads}; stamps in hardware {stamps}"
+    state = f"{adapter.driver}; offloads {offloads}; stamps in hardware {stamps}"
     meanings, changes = [], []
     if adapter.offloads:
         meanings.append("frames are merged or cut before a tap sees them")
@@ -208,8 +208,8 @@ def _adapter(adapter: Adapter) -> Diagnosis:
         meanings.append("stamps of real boards' frames are the kernel's: off by microseconds to tens of them")
         changes.append("use a card with a hardware clock for taps")
     if not meanings:
-        return _ok(what, found)
-    return _note(what, found, "emulated boards: nothing. " + "; ".join(meanings), "; ".join(changes))
+        return _ok(what, state)
+    return _note(what, state, "emulated boards: nothing. " + "; ".join(meanings), "; ".join(changes))
 
 
 def _versions(facts: Facts) -> Iterator[Diagnosis]:
@@ -223,17 +223,17 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _ok(what: str, found: str) -> Diagnosis:
-    return Diagnosis(what=what, level=Level.OK, found=found)
+def _ok(what: str, state: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.OK, found=state)
 
 
-def _note(what: str, found: str, means: str, change: str) -> Diagnosis:
-    return Diagnosis(what=what, level=Level.NOTE, found=found, means=means, change=change)
+def _note(what: str, state: str, means: str, change: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.NOTE, found=state, means=means, change=change)
 
 
-def _doubtful(what: str, found: str, means: str, change: str) -> Diagnosis:
-    return Diagnosis(what=what, level=Level.DOUBTFUL, found=found, means=means, change=change)
+def _doubtful(what: str, state: str, means: str, change: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.DOUBTFUL, found=state, means=means, change=change)
 
 
-def _missing(what: str, found: str, means: str, change: str) -> Diagnosis:
-    return Diagnosis(what=what, level=Level.MISSING, found=found, means=means, change=change)
+def _missing(what: str, state: str, means: str, change: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.MISSING, found=state, means=means, change=change)

@@ -116,11 +116,11 @@ def _cpu_flags() -> set[str]:
 
 def _numbers(text: str | None) -> set[int]:
     """Parse a list of the kernel such as ``0,2-3``."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for span in filter(None, (text or "").split(",")):
         first, _, last = span.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def _read(path: Path) -> str | None:

@@ -24,12 +24,12 @@ _TIMEOUT_S = 5.0
 
 def versions() -> dict[str, str]:
     """Return versions by name. Programs that are missing or report none are left out."""
-    found = {"python": platform.python_version(), "os-ken": importlib.metadata.version("os-ken")}
+    versions = {"python": platform.python_version(), "os-ken": importlib.metadata.version("os-ken")}
     asked = {**_ASKED, "zodiac-fx": (str(emulator()), "--version")}
     for name, (program, option) in asked.items():
         if version := _version(program, option):
-            found[name] = version
-    return found
+            versions[name] = version
+    return versions
 
 
 def _version(program: str, option: str) -> str | None:

@@ -212,7 +212,7 @@ class CabledLab:
         if self._turn[host] != turn_ns:
             return
         self._turn[host] = None
-        sender = min(self._hosts[host], key=lambda one: one.next_ns)
+        sender = min(self._hosts[host], key=lambda sender: sender.next_ns)
         sequence, frame = sender.begin(now_ns)
         end = Endpoint(node=host, port=1)
         self._occupy(host, frame, now_ns)

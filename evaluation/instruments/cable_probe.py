@@ -91,4 +91,4 @@ def let_out(endpoint: ControllerEndpoint, port: int) -> None:
 
 def probes(seen: Iterable[Seen], *, passive: bool = True) -> bool:
     """Return whether probes were seen: incoming ones if the tap is passive, else those that were sent."""
-    return any(number_of(one.data) is not None and one.outgoing is not passive for one in seen)
+    return any(number_of(sighting.data) is not None and sighting.outgoing is not passive for sighting in seen)

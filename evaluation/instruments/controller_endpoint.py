@@ -161,7 +161,7 @@ class ControllerEndpoint:
         if select.select([self._session], [], [], wait_s)[0]:
             self._read()
         messages, self._bytes = whole_messages(self._bytes)
-        found = []
+        received = []
         for message in messages:
             version, kind, length, xid = _HEADER.unpack_from(message)
             if length < _HEADER.size:
@@ -169,8 +169,8 @@ class ControllerEndpoint:
             if kind == _ECHO_REQUEST:
                 self.write(_HEADER.pack(version, _ECHO_REPLY, length, xid) + message[_HEADER.size :])
             else:
-                found.append(message)
-        return found
+                received.append(message)
+        return received
 
     def _read(self) -> None:
         assert self._session is not None

@@ -1,7 +1,7 @@
-"""The kinds of figures: one package each, which says what its document is and how it is produced.
+"""The kinds of figures: one package for each, which defines its document and how it is produced.
 
-A kind is found by its folder: `evaluation/kinds/NAME/production.py` has a `KIND`. Nothing else lists them,
-so a new kind is a new folder (docs/architecture.md, "A new kind of figure").
+Kinds are found by their folders: `evaluation/kinds/NAME/production.py` defines a `KIND`. There is no other
+list, so a new kind is just a new folder (docs/architecture.md, "A new kind of figure").
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ NOT_FOR_ALL: Final = {
     "capacity_factor": "does not depend on it",
     "executor": "is computed on this machine only",
 }
-"""Options that some kinds cannot follow, and what those do instead."""
+"""Options that some kinds cannot honour, with the reason as a predicate for messages."""
 IN_TASKS: Final = frozenset({"executor"})
-"""`Kind.honours` of figures whose work is in tasks that depend on nothing else."""
+"""`Kind.honours` of figures that are computed in independent tasks."""
 SIMULATED: Final = IN_TASKS | {"capacity_factor"}
-"""`Kind.honours` of figures whose packets go through boards of the lab."""
+"""`Kind.honours` of figures whose packets pass through boards of a lab."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind of figure. What it is given are figures of its own document."""
+    """One kind of figure. Its functions take figures of its own document class."""
 
     document: type[Figure]
     """The schema of its experiments; ``kind`` is the name of its folder."""
     produce: Callable[[Sequence[Any], Options, Progress], list[FigureResult]]
-    """Produce figures with their raw rows in ``options.out``, not yet judged nor drawn; a result for each."""
+    """Produces a result for each figure, neither judged nor drawn yet; writes raw rows to ``options.out``."""
     estimate_s: Callable[[Any], dict[str, float]]
-    """Estimated time in seconds at the paper's scale, by mode."""
+    """Estimates the time in seconds at the paper's scale, by mode."""
     honours: frozenset[str] = frozenset()
-    """Which of `NOT_FOR_ALL` its figures follow."""
+    """The options among `NOT_FOR_ALL` that its figures honour."""
 
 
 @cache
 def kind_names() -> tuple[str, ...]:
-    """The kinds that there are."""
+    """Return the names of all kinds."""
     return tuple(sorted(path.parent.name for path in _HERE.glob("*/production.py")))
 
 
 def kind_named(name: str) -> Kind:
-    """The kind with this name, one of `kind_names`."""
+    """Return the kind with this name, one of `kind_names`."""
     kind = import_module(f"{__name__}.{name}.production").KIND
     if not isinstance(kind, Kind):
         raise TypeError(f"evaluation.kinds.{name}.production: KIND is no Kind")
@@ -61,9 +61,9 @@ def kind_named(name: str) -> Kind:
 
 
 def refuse_unless_honoured(figures: Sequence[Figure], chosen: Sequence[str]) -> None:
-    """Raise `InputError` if one of the figures cannot follow an option of `NOT_FOR_ALL` that was chosen."""
+    """Raise `InputError` if a figure cannot honour a chosen option among `NOT_FOR_ALL`."""
     for name in chosen:
-        able = [one.name for one in figures if name in kind_named(one.kind).honours]
+        able = [figure.name for figure in figures if name in kind_named(figure.kind).honours]
         for figure in figures:
             if figure.name not in able:
                 raise InputError(

@@ -1,4 +1,4 @@
-"""What admission may use of each switch in a figure's lab."""
+"""The allocation of the switches in a figure's lab."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def allocation_of(
     entries: int | None = None,
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Allocation:
-    """What admission may use of each switch in the scenario of section 6. The switches are of one kind.
+    """Return what admission may use of each switch in the scenario of section 6; all are of one kind.
 
-    As the paper prints it; with `control`, the CPU time of that control traffic and of the boards' own
-    interruptions is taken out. `entries` replaces the figure's.
+    By default as printed in the paper. With other `control` traffic, the CPU time of that traffic and of the
+    boards' own interruptions is subtracted. `entries` overrides the figure's number of entries.
     Raises `InputError` if the switches are allocated differently.
     """
     profiles = {switch.profile.name for switch in lab.switches.values()}
@@ -38,9 +38,9 @@ def allocation_of(
         openflow=openflow,
     )
     schemes = schemes_of(lab, scheme, scenario, traffic=control)
-    one, *others = allocations_of(lab, schemes, scenario, control).values()
-    if any(other != one for other in others):
+    allocation, *others = allocations_of(lab, schemes, scenario, control).values()
+    if any(other != allocation for other in others):
         raise InputError(
             f"{lab.path}: '{scheme}' allocates its switches differently; the figure needs equal ones"
         )
-    return one
+    return allocation

@@ -1,4 +1,4 @@
-"""The experiments that there are: `labs/LAB/experiments/FIGURE.yml`, one figure or table of a paper each."""
+"""Find and load experiments: `labs/LAB/experiments/FIGURE.yml`, one figure or table of a paper each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Kind(BaseModel):
 
 
 def load_experiment(path: Path) -> Figure:
-    """Read and check an experiment's file. Raises `InputError`, one line."""
+    """Read and check an experiment's file. Raises `InputError`."""
     name = read(path, _Kind).kind
     if name not in kind_names():
         raise error_at(path, ("kind",), f"'{name}' is unknown (known: {', '.join(kind_names())})")
@@ -45,53 +45,58 @@ def load_experiment(path: Path) -> Figure:
 
 
 def experiments(labs: Path = LABS) -> dict[str, Figure]:
-    """Every experiment of every lab by its full name, tables first, then by name. Raises `InputError`."""
+    """Return the experiments of all labs by full name, tables first, then by name. Raises `InputError`."""
     return _by_name(labs.glob(_PLACE), labs)
 
 
 def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figure]:
-    """Those experiments that can have one of these names; all if one has none, or if no name is given.
+    """Return the experiments with these names, or all experiments if a name is unknown or none is given.
 
-    To read a few is quicker than to read all, each with the code of its kind. Raises `InputError`.
+    Other papers' figures with the same IDs may be among them. Only the files needed are read, because reading
+    one imports the code of its kind. Raises `InputError`.
     """
     wanted = set(map(full_name, names))
-    files = {one.partition("/")[2] for one in wanted}
-    found = _by_name((path for path in labs.glob(_PLACE) if path.stem in files), labs)
-    return found if wanted and wanted <= found.keys() else experiments(labs)
+    files = {name.partition("/")[2] for name in wanted}
+    figures = _by_name((path for path in labs.glob(_PLACE) if path.stem in files), labs)
+    return figures if wanted and wanted <= figures.keys() else experiments(labs)
 
 
 def _by_name(paths: Iterable[Path], labs: Path) -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     loaded = [_unchanged(path, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(paths)]
-    for experiment in sorted(loaded, key=lambda one: (one.kind != "table", in_order(one.paper, one.figure))):
-        if experiment.name in found:
+    for experiment in sorted(
+        loaded, key=lambda figure: (figure.kind != "table", in_order(figure.paper, figure.figure))
+    ):
+        if experiment.name in figures:
             raise InputError(f"{labs}: two experiments are named {experiment.name}; rename one")
-        found[experiment.name] = experiment
-    return found
+        figures[experiment.name] = experiment
+    return figures
 
 
 @lru_cache(maxsize=1024)
 def _unchanged(path: Path, _changed_ns: int, _bytes: int) -> Figure:
-    """The experiment in a file, which is read again only when it has changed."""
+    """Load an experiment; cached until the file changes."""
     return load_experiment(path)
 
 
 def _unknown(name: str, known: Mapping[str, Figure]) -> str:
-    """What is said of a name that no experiment has: what may be meant, or where to look."""
+    """Return the rest of an error message on an unknown name: similar names, or where to look."""
     figure = name.partition("/")[2]
-    elsewhere = [one for one in known if one.partition("/")[2] == figure]
+    elsewhere = [experiment for experiment in known if experiment.partition("/")[2] == figure]
     near = elsewhere or get_close_matches(short_name(name), map(short_name, known), n=_HINTS)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"unknown; {hint}'loko figures' lists all {len(known)}"
 
 
 def select(names: Sequence[str], known: Mapping[str, Figure], mode: str = "virtual") -> list[Figure]:
-    """The experiments with these names; bare ones mean ``loko/``. Raises `InputError`.
+    """Return the experiments with these names; bare names mean ``loko/``. Raises `InputError`.
 
-    Without names: all that can be replayed in this mode, but for those that want to be named.
+    Without names, returns all that can be replayed in this mode, except those `by_name_only`.
     """
     chosen: list[Figure] = []
-    unnamed = (name for name, one in known.items() if mode in one.modes and not one.by_name_only)
+    unnamed = (
+        name for name, experiment in known.items() if mode in experiment.modes and not experiment.by_name_only
+    )
     for name in names or unnamed:
         full = full_name(name)
         if full not in known:

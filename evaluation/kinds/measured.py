@@ -1,4 +1,4 @@
-"""What figures of step 1 have in common: the switch that they measure, and where its samples are kept."""
+"""Common parts of figures of step 1: the switch that they measure, and the store of its samples."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _FOLDER: Final = ".samples"
 _FIRST_WHISKER: Final = 5
 _LAST_WHISKER: Final = 95
 WHISKERS: Final = f"{_FIRST_WHISKER} % and {_LAST_WHISKER} %"
-"""Of the boxes of section 3."""
+"""Where the whiskers of the boxes of section 3 end."""
 LEFT_OUT: Final = "left_out_frames"
-"""Finding: frames that were left out since the bench's host lost time, or one was still in the switch."""
+"""Finding: frames left out because the bench's host lost time, or an earlier frame was in the switch."""
 _US: Final = 1000
 
 
 class MeasuredFigure(FindingFigure):
-    """A figure of one switch on the bench, not of a lab."""
+    """A figure of a single switch on the bench rather than of a lab."""
 
     device: dict[Mode, str] = Field(min_length=1)
-    """By mode a profile in virtual time, else an inventory: a name in ``labs/bench``, or a path."""
+    """By mode: a profile in virtual time, else an inventory, as a name in ``labs/bench`` or a path."""
 
     @model_validator(mode="after")
     def _device_for_every_mode(self) -> Self:
@@ -48,22 +48,22 @@ class MeasuredFigure(FindingFigure):
         return self
 
     def chosen(self, options: Options) -> Choice:
-        """The switch in this mode. Raises `InputError`."""
+        """Return the switch to measure in this mode. Raises `InputError`."""
         name = self.device["live" if options.mode == "live" else "virtual"]
         inventory = BENCHES / f"{name}.yml"
         return choose(str(inventory) if options.mode == "live" and inventory.is_file() else name)
 
     def wire(self, options: Options) -> Wire:
-        """Its links, as the equations need them."""
+        """Return the switch's links in the form that the equations need."""
         return wire_of(load_profile(self.chosen(options).form).ports)
 
 
 def measure(
     figure: MeasuredFigure, options: Options, progress: Progress, make_parts: Parts, *, samples: int
 ) -> Samples:
-    """Measure what no figure with as many samples of this switch has measured before; all samples there are.
+    """Measure the parts that no figure has measured yet with as many samples; return all samples.
 
-    Raises `InputError` or `RunError`; what is complete by then is kept.
+    Raises `InputError` or `RunError`; parts that are complete by then are kept.
     """
     chosen = figure.chosen(options)
     with _store(chosen, options, samples) as store:
@@ -79,7 +79,7 @@ def measure(
 
 
 def left_out(figure: MeasuredFigure, options: Options, keys: Collection[Key], *, samples: int) -> int:
-    """How many samples of these parts were left out when `measure` measured them. Raises `InputError`."""
+    """Return how many samples of these parts `measure` left out. Raises `InputError`."""
     with _store(figure.chosen(options), options, samples) as store:
         return sum(count for *_, count in store.rows(keys))
 
@@ -92,12 +92,12 @@ def _store(chosen: Choice, options: Options, samples: int) -> SampleStore:
 
 
 def box_us(times_ns: NDArray[np.int64]) -> BoxStatistics:
-    """A box of processing times in microseconds, as figures 9 and 10 draw them, with the mean."""
+    """Return a box of processing times in microseconds as in figures 9 and 10, with the mean."""
     return box_of(times_ns, low=_FIRST_WHISKER, high=_LAST_WHISKER, per=_US)
 
 
 def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
-    """Slope of the straight line through the points, and R^2, the share of their variance in it."""
+    """Fit a straight line; return its slope, and R^2, the share of the variance that it explains."""
     slope, offset = np.polyfit(x, y, 1)
     rest = np.array(y) - (slope * np.array(x) + offset)
     total = np.var(y)
@@ -107,7 +107,7 @@ def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
 def parameters_of(
     device: Callable[[Any, Options], Choice],
 ) -> Callable[[Any, Options], Mapping[str, Any]]:
-    """What results of these figures depend on beside the document: the profile or inventory itself."""
+    """Return a `OneByOne.parameters` with the identity of the profile or inventory that `device` chooses."""
     return lambda figure, options: device(figure, options).identity
 
 

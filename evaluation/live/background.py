@@ -25,10 +25,11 @@ from evaluation.live.building import start
 from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
+from evaluation.live.exclusion import claim_name
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from evaluation.live.patience import patient
 from evaluation.live.programs import require
-from evaluation.live.state import LABS, made, remove_if_unused, require_root
+from evaluation.live.state import LABS, remove_if_unused, require_root
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.document import InputError
@@ -197,13 +198,14 @@ def up(
     openflow: OpenFlow = OpenFlow.V1_0,
     backend: Backend | None = None,
     builder: Builder = Builder.MININET,
+    relaxed: bool = False,
 ) -> BackgroundLab:
-    """Start a lab that stays. Raises `RunError` or `InputError`, also if it is up already."""
+    """Start a lab that stays. Raises `RunError` or `InputError`, also if it is up already.
+
+    A `relaxed` one may be up beside others that are.
+    """
     require_root()
-    if BackgroundLab.find(lab.name):
-        raise RunError(f"lab {lab.name} is up already: end it with 'loko lab down {lab.name}' first")
-    made()
-    _socket(lab.name).unlink(missing_ok=True)
+    cores = CorePlan.relaxed_here() if relaxed else CorePlan.here()
     request = BuildRequest(
         lab=lab.path.resolve(),
         cabling=lab.cabling,
@@ -212,10 +214,18 @@ def up(
         allocation=allocation,
         entries=entries,
         openflow=openflow,
-        cores=CorePlan.here(),
+        cores=cores,
         seed=0,
         backend=backend,
     )
+    with claim_name(lab.name):
+        return _up(lab, request, builder)
+
+
+def _up(lab: Lab, request: BuildRequest, builder: Builder) -> BackgroundLab:
+    if BackgroundLab.find(lab.name):
+        raise RunError(f"lab {lab.name} is up already: end it with 'loko lab down {lab.name}' first")
+    _socket(lab.name).unlink(missing_ok=True)
     tree, request = start(lab, request, builder, outlive=True, log=_log(lab.name))
     try:
         hand_in(lab, tree.pid)

@@ -42,22 +42,22 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
     deadline = time.monotonic() + connect_s()
     with closing(ControllerEndpoint(host, int(port))) as endpoint:
         while waiting:
-            found = endpoint.accept(max(deadline - time.monotonic(), 0))
-            if found is None:
+            connected = endpoint.accept(max(deadline - time.monotonic(), 0))
+            if connected is None:
                 names = ", ".join(switch.name for switch in waiting.values())
                 raise RunError(silence(names, controller))
-            if found in waiting:
-                switch = waiting[found]
-                sessions[found] += 1
+            if connected in waiting:
+                switch = waiting[connected]
+                sessions[connected] += 1
                 try:
                     found_boards[switch.name] = _examine(switch, lab, endpoint)
-                    del waiting[found]
+                    del waiting[connected]
                 except RunError as error:
-                    refuse_unless_broken(endpoint, switch.name, error, sessions[found])
+                    refuse_unless_broken(endpoint, switch.name, error, sessions[connected])
                     deadline = time.monotonic() + connect_s()
-            elif found not in {switch.datapath_id for switch in lab.switches.values()}:
+            elif connected not in {switch.datapath_id for switch in lab.switches.values()}:
                 raise RunError(
-                    f"{lab.path}: a switch with datapath id {found:016x} connects, which is not in the"
+                    f"{lab.path}: a switch with datapath id {connected:016x} connects, which is not in the"
                     " lab: unplug it, or correct datapath_id and the board's MAC address"
                 )
     return found_boards

@@ -24,24 +24,27 @@ _REPORT_TIMEOUT_S = 15.0
 SHARED_REST_US = 100
 """Emulators that share a core rest so long when nothing is due, so that each finds it free in time."""
 
+RELAXED_REST_US = 1000
+"""Emulators whose delays nobody judges rest as long as they may: they take a tenth of a core each."""
+
 
 def configuration(
     lab: Lab,
     ports: Mapping[str, Mapping[int, str]],
     *,
     controller: str,
-    cpu: int,
+    cpu: int | None,
     seed: int,
     folder: Path,
     shares_core: bool = False,
 ) -> str:
-    """The emulator's configuration file (TOML) for the boards of a lab that `ports` names."""
-    # One thread can have a core as a whole by deadlines; of several the one that is at work goes on.
-    scheduling = ['scheduling = "fifo"', f"rest_us = {SHARED_REST_US}"]
+    """The emulator's configuration file (TOML) for the boards of a lab that `ports` names.
+
+    `cpu` is the emulator's core; without one it takes turns with everything else (`CorePlan.relaxed`).
+    """
     lines = [
         "[process]",
-        f"cpu = {cpu}",
-        *(scheduling if shares_core else ['scheduling = "deadline"']),
+        *_scheduling(cpu, shares_core=shares_core),
         f"stall_threshold_us = {STALL_THRESHOLD_US}",
         f"report = {json.dumps(str(folder / 'report.json'))}",
         f"ready = {json.dumps(str(folder / 'boards.ready'))}",
@@ -62,6 +65,14 @@ def configuration(
         if lab.controller is not None:
             lines += ['control = "network"', f"netmask = {json.dumps(str(lab.controller.netmask))}"]
     return "\n".join(lines) + "\n"
+
+
+def _scheduling(cpu: int | None, *, shares_core: bool) -> list[str]:
+    if cpu is None:
+        return ['scheduling = "other"', f"rest_us = {RELAXED_REST_US}"]
+    # One thread can have a core as a whole by deadlines; of several the one that is at work goes on.
+    shared = ['scheduling = "fifo"', f"rest_us = {SHARED_REST_US}"]
+    return [f"cpu = {cpu}", *(shared if shares_core else ['scheduling = "deadline"'])]
 
 
 def board_tables(
@@ -134,7 +145,7 @@ class BoardsReport:
             connected={name: value for part in parts for name, value in part.connected.items()},
             lateness_ns={key: max(part.lateness_ns.get(key, 0) for part in parts) for key in LATENESS},
             stalls=tuple(
-                sorted((stall for part in parts for stall in part.stalls), key=lambda one: one.start_ns)
+                sorted((stall for part in parts for stall in part.stalls), key=lambda stall: stall.start_ns)
             ),
             stalls_truncated=any(part.stalls_truncated for part in parts),
             interface_losses=sum(part.interface_losses for part in parts),
@@ -158,7 +169,7 @@ class Boards:
         ports: Mapping[str, Mapping[int, str]],
         *,
         controller: str,
-        cpu: int,
+        cpu: int | None,
         seed: int,
         folder: Path,
         shares_core: bool = False,

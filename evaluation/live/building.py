@@ -23,9 +23,11 @@ def start(
 ) -> tuple[Confinement, BuildRequest]:
     """Start the tree; the request that comes back knows what is there already. Raises `RunError`."""
     if builder is Builder.MININET:
-        return Confinement.start(outlive=outlive, log=log), request
+        return Confinement.start(relaxed=request.cores.relaxed, outlive=outlive, log=log), request
     if lab.cabling is not None:
         raise InputError("--builder containerlab: its boards are emulated; leave --cabling out")
+    if request.cores.relaxed:
+        raise InputError("--builder containerlab: its boards want the machine; leave --relaxed out")
     if request.backend is not None:
         lab = lab.with_backend(request.backend)
     if reason := deployment.obstacle():

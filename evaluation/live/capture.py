@@ -173,8 +173,8 @@ def join(
     place_inside = np.minimum(place, max(len(arrivals) - 1, 0))
     received_ns = np.full(len(numbers), LOST, dtype=np.int64)
     if len(arrivals):
-        found = arrivals[place_inside] == numbers
-        received_ns[found] = stamps_ns(arrived)[first][place_inside[found]]
+        are_there = arrivals[place_inside] == numbers
+        received_ns[are_there] = stamps_ns(arrived)[first][place_inside[are_there]]
     return numbers, times, received_ns
 
 

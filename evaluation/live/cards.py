@@ -58,8 +58,8 @@ def wait_for_carrier(card: str, *, prefix: Sequence[str] = ()) -> None:
     limit_s = patient(_CARRIER_S)
     deadline = time.monotonic() + limit_s
     while True:
-        [found] = run_json(["ip", "-json", "link", "show", "dev", card], what=card, prefix=prefix)
-        if "LOWER_UP" in found["flags"]:
+        [shown] = run_json(["ip", "-json", "link", "show", "dev", card], what=card, prefix=prefix)
+        if "LOWER_UP" in shown["flags"]:
             return
         if time.monotonic() > deadline:
             raise RunError(

@@ -79,8 +79,17 @@ def lab_up(
     openflow: OpenFlowOption = OpenFlow.V1_0,
     backend: BackendOption = None,
     cabling: CablingOption = None,
+    relaxed: Annotated[
+        bool,
+        typer.Option(
+            "--relaxed", help="Beside other labs put up so; its delays say nothing of the switches."
+        ),
+    ] = False,
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
+
+    It has the machine for itself, so that its delays are the switches'; with --relaxed several labs of
+    different names may be up.
 
     Example: sudo loko lab up two-switch
     """
@@ -88,7 +97,7 @@ def lab_up(
         the_lab = load_lab(lab, cabling)
         for switch in the_lab.with_backend(backend).switches.values():
             refuse_version(switch, openflow)
-        if warning := CorePlan.here().warning:
+        if warning := (CorePlan.relaxed_here() if relaxed else CorePlan.here()).warning:
             typer.echo(f"warning: {warning}", err=True)
         running = up(
             the_lab,
@@ -98,6 +107,7 @@ def lab_up(
             openflow=openflow,
             backend=backend,
             builder=builder,
+            relaxed=relaxed,
         )
     typer.echo(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
 
@@ -134,8 +144,8 @@ def lab_status(
     Example: sudo loko lab status two-switch --json
     """
     with _errors_end():
-        found = [BackgroundLab.find(_name(lab))] if lab else list(BackgroundLab.all())
-        shown = [_View.of(running) for running in found if running]
+        labs = [BackgroundLab.find(_name(lab))] if lab else list(BackgroundLab.all())
+        shown = [_View.of(running) for running in labs if running]
     if as_json:
         typer.echo(json.dumps([asdict(view) for view in shown], indent=2))
     elif not shown:
@@ -240,7 +250,7 @@ def _the_only_one() -> BackgroundLab:
     if not running:
         raise InputError("no lab is up: start one with 'loko lab up'")
     if len(running) > 1:
-        names = ", ".join(one.name for one in running)
+        names = ", ".join(lab.name for lab in running)
         raise InputError(f"several labs are up ({names}): name one before the host")
     return running[0]
 

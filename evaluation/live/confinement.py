@@ -69,12 +69,14 @@ class Confinement:
     def start(
         cls,
         *,
+        relaxed: bool = False,
         outlive: bool = False,
         log: Path | None = None,
         outside: Callable[[], Afterwards] | None = None,
     ) -> Self:
         """Start an empty tree. With `outlive` it goes on after this process has ended.
 
+        A `relaxed` one may be beside others that are: nothing in it may want a core for itself.
         Standard error of the tree's first process goes to `log`, or to this process's own. `outside` builds
         what the lab has outside of the tree before that begins; what it returns removes it afterwards.
         Raises `RunError` without root or the programs that are needed, or while another lab runs.
@@ -87,15 +89,15 @@ class Confinement:
             *(require(NEW_TREE[0]), *NEW_TREE[1:]),
             *(sys.executable, "-m", "evaluation.live.inside"),
         ]
-        claimed = claim()
+        claimed = claim(relaxed=relaxed)
         ours, theirs = socket.socketpair()
         with theirs, claimed:
             removal = outside() if outside else None
-            limit = RealtimeLimit()
-            held = [theirs.fileno(), claimed.fileno(), *limit.descriptors]
+            limit = None if relaxed else RealtimeLimit()
+            held = [theirs.fileno(), claimed.fileno(), *(limit.descriptors if limit else ())]
             if removal and removal.descriptor is not None:
                 held.append(removal.descriptor)
-            ends: list[RealtimeLimit | Afterwards] = [limit, *([removal] if removal else [])]
+            ends: list[RealtimeLimit | Afterwards] = [end for end in (limit, removal) if end is not None]
             stderr = log.open("wb") if log else None
             try:
                 process = _start_in_a_thread([*command, *map(str, held)], held, stderr)

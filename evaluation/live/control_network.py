@@ -54,9 +54,9 @@ class ControlNetwork:
             return
         for name in [BRIDGE, *itertools.chain.from_iterable(self._cables.values()), *self._cards]:
             where = f"control network: {name}"
-            found = run_json(["ip", "-json", "address", "show", "dev", name], what=where)[0]
-            refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in found["flags"] else "DOWN")
-            addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in found["addr_info"]]
+            shown = run_json(["ip", "-json", "address", "show", "dev", name], what=where)[0]
+            refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in shown["flags"] else "DOWN")
+            addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in shown["addr_info"]]
             expected = [str(self.lab.controller)] if name == BRIDGE else []
             refuse_difference(where, "addresses", expected, addresses)
 

@@ -1,10 +1,17 @@
-"""One live lab at a time on a machine: two would take each other's cores and spoil both's delays."""
+"""Who has the machine: one lab whose delays count, or any number of relaxed ones.
+
+Two labs would take each other's cores and spoil both's delays, so a lab claims the machine for itself.
+Relaxed labs (`CorePlan.relaxed`), whose delays nobody judges, share a claim.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -44,27 +51,62 @@ class MachineLock:
         self.close()
 
 
-def claim() -> MachineLock:
-    """Claim the machine. Raises `RunError`, also where the folder cannot be made."""
+def claim(*, relaxed: bool = False) -> MachineLock:
+    """Claim the machine: for oneself, or `relaxed` together with others that are. Raises `RunError`.
+
+    Also where the folder cannot be made.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        folder = made()
         try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:  # just removed by another
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Removed and made anew meanwhile, it would be another lock.
-            if os.path.samestat(os.fstat(descriptor), folder.stat()):
-                return MachineLock(descriptor)
-        except FileNotFoundError:
-            pass
+            descriptor = _locked(
+                made(), os.O_RDONLY | os.O_DIRECTORY, fcntl.LOCK_SH if relaxed else fcntl.LOCK_EX
+            )
         except BlockingIOError:
             if time.monotonic() > deadline:
-                os.close(descriptor)
                 raise RunError(
                     "another live lab runs on this machine: wait for its end, or see 'loko lab status'"
+                    " (only labs that were all put up with --relaxed can be up together)"
                 ) from None
+            time.sleep(0.05)
+            continue
+        if descriptor is not None:
+            return MachineLock(descriptor)
+
+
+@contextmanager
+def claim_name(lab: str) -> Iterator[None]:
+    """Meanwhile nobody else puts up a lab of this name. Raises `RunError` if somebody is at it."""
+    descriptor = None
+    while descriptor is None:
+        file = made() / f"{lab}.starting"
+        try:
+            descriptor = _locked(file, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
+        except BlockingIOError:
+            raise RunError(f"lab {lab} is just being put up: see 'loko lab status {lab}'") from None
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)  # as long as it is locked
         os.close(descriptor)
-        time.sleep(0.05)
+        remove_if_unused()
+
+
+def _locked(path: Path, flags: int, kind: int) -> int | None:
+    """A descriptor with a lock on what is there; None if that was just removed. Raises `BlockingIOError`."""
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        # Removed and made anew meanwhile, it would be another lock.
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            return descriptor
+    except FileNotFoundError:
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None

@@ -86,5 +86,5 @@ def limit(interface: str, wanted: LinkLimit) -> LimitedLink:
 
 def rates_mbps(shown: str) -> list[float]:
     """The rates in the answer of ``tc class show``. Its JSON is broken in iproute2 of 2023."""
-    found = re.findall(r"^class htb .* rate (\d+)([KMG]?)bit ", shown, re.MULTILINE)
-    return [int(number) * _UNITS_MBIT[unit] for number, unit in found]
+    rates = re.findall(r"^class htb .* rate (\d+)([KMG]?)bit ", shown, re.MULTILINE)
+    return [int(number) * _UNITS_MBIT[unit] for number, unit in rates]

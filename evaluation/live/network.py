@@ -75,8 +75,7 @@ class Network:
         require("ifconfig")
         require("mnexec")
         setLogLevel("error")
-        silence_own_network()
-        run(["ip", "link", "set", "lo", "up"], what="loopback")
+        set_up_own_network()
         self._net = LabNetwork(controller=None, build=False)
         for host in lab.hosts.values():
             self._net.addHost(host.name, ip=str(host.ip), mac=host.mac)
@@ -108,10 +107,10 @@ class Network:
 
     def verify(self) -> None:
         """Compare every interface with the lab file. Raises `RunError` at the first difference."""
-        found = {place: self._found(place) for place in {self._place(node) for node, _ in self._interfaces}}
+        places = {place: self._found(place) for place in {self._place(node) for node, _ in self._interfaces}}
         for (node, port), name in self._interfaces.items():
             where = f"{node}: port {port} ({name})"
-            addresses_of, queues_of = found[self._place(node)]
+            addresses_of, queues_of = places[self._place(node)]
             address, queues = addresses_of[name], queues_of.get(name, [])
             refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in address["flags"] else "DOWN")
             prefix = self._prefix(node)
@@ -200,11 +199,11 @@ class Network:
         return self.inside(node) if node in self.lab.hosts else ()
 
 
-def refuse_difference(where: str, what: str, wanted: object, found: object) -> None:
+def refuse_difference(where: str, what: str, wanted: object, actual: object) -> None:
     """Raise `RunError` if the kernel has something else than what was asked of it."""
-    if wanted != found:
+    if wanted != actual:
         raise RunError(
-            f"{where}: {what} should be {wanted} but is {found}: Mininet or this kernel did not obey"
+            f"{where}: {what} should be {wanted} but is {actual}: Mininet or this kernel did not obey"
         )
 
 
@@ -219,7 +218,8 @@ def _ipv6_scopes() -> Sequence[str]:
     return ("all", "default") if Path("/proc/sys/net/ipv6").exists() else ()
 
 
-def silence_own_network() -> None:
-    """Have this network namespace send nothing of its own accord."""
+def set_up_own_network() -> None:
+    """Give this network namespace its loopback, and have it send nothing of its own accord."""
     for scope in _ipv6_scopes():
         (Path("/proc/sys/net/ipv6/conf") / scope / "disable_ipv6").write_text("1", encoding="ascii")
+    run(["ip", "link", "set", "lo", "up"], what="loopback")

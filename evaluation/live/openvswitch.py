@@ -72,9 +72,9 @@ class OpenVSwitch:
             command += ["--", "set", "interface", interface, "type=system", f"ofport_request={port}"]
         self._vsctl(*command)
         for port, interface in sorted(ports.items()):
-            found, error = json.loads(self._show("interface", interface, "ofport", "error"))["data"][0]
-            if found != port:
-                reason = error if isinstance(error, str) else f"its number is {found}"
+            number, error = json.loads(self._show("interface", interface, "ofport", "error"))["data"][0]
+            if number != port:
+                reason = error if isinstance(error, str) else f"its number is {number}"
                 raise RunError(f"{name}: Open vSwitch does not take {interface} as port {port}: {reason}")
 
     def management(self, switch: str) -> str:
@@ -93,7 +93,7 @@ class OpenVSwitch:
         """
         self.check()
         connections = psutil.Process(self.pid).net_connections(kind="tcp")
-        if sum(one.status == psutil.CONN_ESTABLISHED for one in connections) >= len(switches):
+        if sum(connection.status == psutil.CONN_ESTABLISHED for connection in connections) >= len(switches):
             return dict.fromkeys(switches, True)
         return {
             name: self._vsctl("get", "controller", name, "is_connected").strip() == "true"

@@ -48,13 +48,14 @@ class LiveRunner:
         """The flows are what the controller admits by the allocation scheme, whatever is sent later.
 
         Those that come with a path, since they were admitted on it, are admitted and installed on no other.
-        `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
+        `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator; a relaxed
+        plan is for a lab beside others, whose delays nobody judges.
         `backend`: what every switch is, if not what the lab says. `builder`: what builds the network.
         `framework`: the controller's, of the interpreter `framework_python`, by default this one.
         """
         self._lab = lab
-        self._flows = tuple(one if isinstance(one, Flow) else one.flow for one in flows)
-        self._paths = {one.flow.id: one.path for one in flows if not isinstance(one, Flow)}
+        self._flows = tuple(flow if isinstance(flow, Flow) else flow.flow for flow in flows)
+        self._paths = {flow.flow.id: flow.path for flow in flows if not isinstance(flow, Flow)}
         self._allocation = allocation
         self._entries = entries
         self._seed = seed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from evaluation.live.containerlab import topology
 from evaluation.live.containerlab.boards import ContainerBoards
 from evaluation.live.containerlab.network import ContainerNetwork
 from evaluation.live.control_network import ControlNetwork
+from evaluation.live.cores import NOT_JUDGED
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import (
     CONTROLLER_PORT,
@@ -22,7 +24,7 @@ from evaluation.live.messages import (
     TrafficRequest,
     controller_address,
 )
-from evaluation.live.network import Network, silence_own_network
+from evaluation.live.network import Network, set_up_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
@@ -46,14 +48,21 @@ class Session:
         self.lab = load_lab(request.lab, request.cabling).with_backend(request.backend)
         refuse(self.lab, request)
         self._folder = folder
-        silence_own_network()
+        self._is_relaxed = request.cores.relaxed
+        set_up_own_network()
         prepare(self.lab)
         self._control = ControlNetwork(self.lab)
         self._real_boards = _examined(self.lab)
         containers = request.containers
-        self.network = ContainerNetwork(self.lab, containers) if containers else Network(self.lab)
-        # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
-        self._controller = self._start_controller(request) if request.flows else None
+        there = ContainerNetwork(self.lab, containers) if containers else None
+        # The controller first: a board that finds none waits for seconds, and the emulator takes a core. It
+        # loads while the network is built.
+        prefix = there.inside(topology.CONTROLLER) if there else []
+        self._controller = self._start_controller(request, prefix) if request.flows else None
+        self.network = there or Network(self.lab)
+        if self._controller:
+            pid = self._controller.pid
+            self._controller.wait_until(lambda: _listens(pid), CONTROLLER_TIMEOUT_S, "does not listen")
         ports = {
             name: {**self.network.ports(name), **self._control.ports(name)} for name in self.lab.switches
         }
@@ -74,7 +83,7 @@ class Session:
             path=str(self.lab.path),
             switches=len(self.lab.switches),
             connected=sum(report.connected.values()),
-            scheduling=report.scheduling,
+            scheduling=f"{report.scheduling}; {NOT_JUDGED}" if self._is_relaxed else report.scheduling,
             counters=report.counters,
             consoles=self._switches.consoles(),
             real_boards=self._real_boards,
@@ -107,8 +116,8 @@ class Session:
         if self._controller:
             self._controller.check()
 
-    def _start_controller(self, request: BuildRequest) -> Daemon:
-        containers = request.containers
+    def _start_controller(self, request: BuildRequest, prefix: Sequence[str]) -> Daemon:
+        """Start it; `prefix` is put before its command."""
         flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
         paths = self._folder / "paths.json"
@@ -121,7 +130,7 @@ class Session:
             "--entries": request.entries,
             "--openflow": request.openflow.value,
             **({"--backend": request.backend} if request.backend else {}),
-            "--listen": topology.controller_address() if containers else controller_address(self.lab),
+            "--listen": topology.controller_address() if request.containers else controller_address(self.lab),
             "--ready": ready,
             "--echo-rate": self._folder / _ECHO_RATE,
             "--framework": request.framework,
@@ -129,15 +138,12 @@ class Session:
         }
         words = [str(word) for option in options.items() for word in option]
         words += ["--as-printed"] if request.as_printed else []
-        prefix = self.network.inside(topology.CONTROLLER) if containers else []
-        controller = Daemon(
+        return Daemon(
             "the controller",
             [*prefix, sys.executable, "-m", "loko.controller", *words],
             log=self._folder / "controller.log",
             ready=ready,
         )
-        controller.wait_until(lambda: _listens(controller.pid), CONTROLLER_TIMEOUT_S, "does not listen")
-        return controller
 
 
 def _examined(lab: Lab) -> dict[str, dict[str, str]]:

@@ -107,7 +107,7 @@ def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, pref
     shown = run_json(["tc", "-json", "qdisc", "show", "dev", interface], what=what, prefix=prefix)
     at_root = len(buckets) == 1
     for number, bucket in enumerate(buckets.values(), start=1):
-        mine = shown if at_root else [one for one in shown if one.get("parent") == f"1:{number:x}"]
+        mine = shown if at_root else [qdisc for qdisc in shown if qdisc.get("parent") == f"1:{number:x}"]
         if difference := bucket.differences(mine):
             raise RunError(
                 f"{what}: {difference}: this kernel or tc did not obey '{' '.join(bucket.arguments())}'"

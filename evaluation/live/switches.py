@@ -64,7 +64,7 @@ class Switches:
                     lab,
                     group,
                     controller=controller_address(lab),
-                    cpu=cores.emulator,
+                    cpu=None if cores.relaxed else cores.emulator,
                     seed=request.seed,
                     folder=folder / f"emulator-{number}",
                     shares_core=len(groups) > 1,

@@ -163,10 +163,10 @@ def _verify_port(what: str, interface: str, names: Names, port: int) -> None:
     if targets != [("redirect", "egress", names.queue)]:
         raise RunError(f"{what}: frames are not redirected to {names.queue}: this kernel did not obey")
     members = run_json(["ip", "-json", "link", "show", "master", names.bridge(port)], what=what)
-    found = {member["ifname"] for member in members if "LOWER_UP" in member["flags"]}
-    if found != {interface, names.near(port)}:
+    up = {member["ifname"] for member in members if "LOWER_UP" in member["flags"]}
+    if up != {interface, names.near(port)}:
         raise RunError(
-            f"{what}: bridge {names.bridge(port)} joins {', '.join(sorted(found)) or 'nothing'}, not "
+            f"{what}: bridge {names.bridge(port)} joins {', '.join(sorted(up)) or 'nothing'}, not "
             f"{interface} and {names.near(port)}: this kernel did not obey"
         )
 

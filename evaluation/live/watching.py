@@ -150,29 +150,29 @@ class Watch:
             seen: list[_Seen] = []
             for tap in self._taps.values():
                 tap.pending += tap.read()
-                seen += [one for one in tap.pending if one.at_ns <= settled_ns]
-                tap.pending = [one for one in tap.pending if one.at_ns > settled_ns]
-            for one in sorted(seen, key=attrgetter("at_ns")):
-                self._take(one)
+                seen += [sighting for sighting in tap.pending if sighting.at_ns <= settled_ns]
+                tap.pending = [sighting for sighting in tap.pending if sighting.at_ns > settled_ns]
+            for sighting in sorted(seen, key=attrgetter("at_ns")):
+                self._take(sighting)
             missed = sum(tap.missed() for tap in self._taps.values())
             if missed:  # they must not count as lost
                 print(f"the taps missed {missed} frames: the machine is too busy", file=sys.stderr)
                 self._joined.forget()
             report(list(self._joined.observations(settled_ns)))
 
-    def _take(self, one: _Seen) -> None:
-        at_ns = one.at_ns
-        if one.is_sent:  # a veth has no line rate: when a real line would have begun the frame
-            tap = self._taps[one.host]
+    def _take(self, sighting: _Seen) -> None:
+        at_ns = sighting.at_ns
+        if sighting.is_sent:  # a veth has no line rate: when a real line would have begun the frame
+            tap = self._taps[sighting.host]
             at_ns = max(at_ns, tap.line_free_ns)
-            tap.line_free_ns = at_ns + one.line_bytes * BYTE_NS
-        flow = self._flows.get(one.key)
+            tap.line_free_ns = at_ns + sighting.line_bytes * BYTE_NS
+        flow = self._flows.get(sighting.key)
         if flow is None:
             return
-        if one.is_sent and flow.source == one.host:
-            self._joined.sent(flow.id, one.mark, at_ns)
-        elif not one.is_sent and flow.destination == one.host:
-            self._joined.received(flow.id, one.mark, at_ns)
+        if sighting.is_sent and flow.source == sighting.host:
+            self._joined.sent(flow.id, sighting.mark, at_ns)
+        elif not sighting.is_sent and flow.destination == sighting.host:
+            self._joined.received(flow.id, sighting.mark, at_ns)
 
     def _key(self, flow: Flow) -> FiveTuple:
         hosts = self._lab.hosts

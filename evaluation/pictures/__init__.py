@@ -1,16 +1,17 @@
-"""Pictures of results, as the paper draws them: the same result gives the same bytes.
+"""Draw results as the paper does. The same result always gives the same bytes.
 
-`canvas` is what all share; `sweep` and `table` draw results of these kinds, `chart` every other kind's, panel
-by panel.
+`canvas` has what all pictures share; `sweep` and `table` draw sweeps and tables, `chart` draws all other
+results, panel by panel.
 """
 
 from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import matplotlib as mpl
+from matplotlib.figure import Figure
 
 from evaluation.pictures.canvas import STYLE
 from evaluation.pictures.chart import draw_chart
@@ -18,43 +19,56 @@ from evaluation.pictures.sweep import draw_sweep
 from evaluation.pictures.table import draw_table
 from evaluation.result import FigureResult
 
+_METADATA: Final = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+"""What is not written into a picture: it would tell when it was made, and by what."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """All pictures of a result."""
+    """The pictures of one result."""
 
     svg: bytes
     png: bytes
     uncaptioned_svg: bytes
-    """For a page that has title and claims itself."""
+    """Without title and claims, for a page that has them itself."""
 
 
 def draw(result: FigureResult) -> Drawn:
-    """Draw a result in every way."""
-    return Drawn(svg=svg(result), png=png(result), uncaptioned_svg=svg(result, captioned=False))
+    """Draw all pictures of a result."""
+    with mpl.rc_context(STYLE):
+        figure = _figure(result, captioned=True)
+        return Drawn(
+            svg=_saved(figure, "svg"),
+            png=_saved(figure, "png"),
+            uncaptioned_svg=_saved(_figure(result, captioned=False), "svg"),
+        )
 
 
 def svg(result: FigureResult, *, captioned: bool = True) -> bytes:
-    """The picture as SVG, without date and with reproducible identifiers.
+    """Draw a result as SVG, without date and with reproducible identifiers.
 
-    `captioned`: with title and claims, so that it can stand alone.
+    If `captioned`, the picture has title and claims, so that it can stand alone.
     """
-    return _save(result, "svg", captioned=captioned, dpi=160, metadata={"Date": None, "Creator": None})
+    with mpl.rc_context(STYLE):
+        return _saved(_figure(result, captioned=captioned), "svg")
 
 
 def png(result: FigureResult) -> bytes:
-    """The picture as PNG, 160 dots per inch."""
-    return _save(result, "png", captioned=True, dpi=160, metadata={"Software": None})
-
-
-def _save(result: FigureResult, kind: str, *, captioned: bool, **options: Any) -> bytes:
+    """Draw a result as PNG with 160 dots per inch."""
     with mpl.rc_context(STYLE):
-        if result.chart is not None:
-            figure = draw_chart(result, result.chart, captioned)
-        elif result.table is not None:
-            figure = draw_table(result, result.table, captioned)
-        else:
-            figure = draw_sweep(result, captioned)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=kind, facecolor="white", **options)
+        return _saved(_figure(result, captioned=True), "png")
+
+
+def _figure(result: FigureResult, *, captioned: bool) -> Figure:
+    if result.chart is not None:
+        return draw_chart(result, result.chart, captioned)
+    if result.table is not None:
+        return draw_table(result, result.table, captioned)
+    return draw_sweep(result, captioned)
+
+
+def _saved(figure: Figure, kind: str) -> bytes:
+    """What a figure looks like. To save it in another way before changes nothing of it."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, facecolor="white", dpi=160, metadata=_METADATA[kind])
     return buffer.getvalue()

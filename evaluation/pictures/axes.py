@@ -1,4 +1,4 @@
-"""Axes of panels, and the straight lines across them."""
+"""Axes of panels, and reference lines."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ COLOURS: Final = (
     "#92400e",
     "#64748b",
 )
-"""Of curves, clouds and histograms, in this order."""
+"""Colours of successive curves, clouds and histograms."""
 _LINES: Final = (REFERENCE, "#000000", "#7a7a7a")
 _DASHES: Final = ("-", (0, (6, 2)), (0, (2, 1.5)))
-"""Of references."""
+"""Dashes of reference lines; `_LINES` has their colours."""
 _NAMED_RATIO: Final = 1000
-"""An axis that spans more than this names its powers of ten only."""
+"""A logarithmic axis with a larger ratio of its ends has labels at powers of ten only."""
 _FEW_RATIO: Final = 4
-"""One that spans less names more than 1, 2 and 5."""
+"""One with a smaller ratio has labels at all multiples of powers of ten, not just 1, 2 and 5."""
 
 
 def set_axis(axes: Axes, axis: ChartAxis, which: Literal["x", "y"]) -> None:
-    """Name an axis and set what it shows."""
+    """Set label, scale and limits of an axis."""
     drawn, set_scale, set_limits = (
         (axes.xaxis, axes.set_xscale, axes.set_xlim)
         if which == "x"
@@ -57,7 +57,7 @@ def set_axis(axes: Axes, axis: ChartAxis, which: Literal["x", "y"]) -> None:
 
 
 def name_decades(axis: Axis) -> None:
-    """Numbers as one writes them, at 1, 2 and 5 times the powers of ten, unless there are too many powers."""
+    """Label a logarithmic axis with plain numbers, at 1, 2 and 5 times powers of ten; skip long axes."""
     low, high = sorted(axis.get_view_interval())
     if low <= 0 or high > _NAMED_RATIO * low:
         return
@@ -71,14 +71,14 @@ def _as_written(value: float, _place: float) -> str:
 
 
 def references(axes: Axes, lines: Sequence[Reference]) -> None:
-    """Draw the lines."""
+    """Draw reference lines."""
     for line in lines:
         across = axes.axhline if line.axis == "y" else axes.axvline
         across(line.value, **_reference_look(_labels(lines).index(line.label)))
 
 
 def reference_entries(lines: Sequence[Reference]) -> list[Line2D]:
-    """What stands for the lines in the legend."""
+    """Return the legend entries of reference lines."""
     return [
         Line2D([], [], label=label, **_reference_look(number)) for number, label in enumerate(_labels(lines))
     ]
@@ -89,7 +89,7 @@ def _labels(lines: Sequence[Reference]) -> list[str]:
 
 
 def _reference_look(number: int) -> dict[str, Any]:
-    """Colours, and dashes that are told apart in grey as well."""
+    """Return colour and dashes of a reference line; the dashes differ so that it works in grey, too."""
     return {
         "color": _LINES[number % len(_LINES)],
         "linestyle": _DASHES[number % len(_DASHES)],

@@ -1,4 +1,4 @@
-"""What a picture shows beside what was found here: what the paper prints, and what is predicted."""
+"""What a picture shows beside the results: values that the paper prints, and predicted bands."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from evaluation.result import Band, FigureResult, Printed
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """By finding."""
+    """The paper's values and the predicted bands of a figure, by finding."""
 
     printed: Mapping[str, Printed] = field(default_factory=dict)
     bands: Mapping[str, Band] = field(default_factory=dict)
 
     def told(self, finding: str, here: str) -> str | None:
-        """A share of ours with the paper's and the band; None if there is neither."""
+        """Return a share's text `here` with the paper's value and the band; None if there is neither."""
         paper, band = self.printed.get(finding), self.bands.get(finding)
         if paper is None and band is None:
             return None
@@ -30,21 +30,21 @@ NOTHING_BESIDE: Final = Beside()
 
 
 def beside(result: FigureResult) -> Beside:
-    """What is beside the result of a figure."""
+    """Collect what is to be shown beside a result."""
     return Beside(
-        printed={one.finding: one for one in result.printed},
-        bands={one.finding: one for one in result.bands if one.figure == result.name},
+        printed={printed.finding: printed for printed in result.printed},
+        bands={band.finding: band for band in result.bands if band.figure == result.name},
     )
 
 
 def caption_of(bands: Mapping[str, Band]) -> str:
-    """What bands cover, to be added to a caption; empty without any."""
+    """Return a suffix for a caption that says what the bands cover; empty without any."""
     covered = dict.fromkeys(band.covers for band in bands.values())
     return f"; bands: {'; '.join(covered)}" if covered else ""
 
 
 def _reach(band: Band) -> str:
-    """A band of per cents in words, rounded outwards."""
+    """Describe a band in per cent, rounded outwards."""
     low, high = math.floor(10 * min(band.least)) / 10, math.ceil(10 * max(band.most)) / 10
     high = min(high, 100)
     return f"band {low:g} %" if low == high else f"band {low:g} to {high:g} %"

@@ -1,4 +1,4 @@
-"""Panels of boxes."""
+"""Draw panels of boxes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from evaluation.pictures.canvas import BOXES, EDGE, SECOND, box_statistics
 _MEAN: Final = "#b45309"
 _AIR: Final = 1.1
 _BESIDE: Final = 0.03
-"""Between a box and what is marked beside it, so that the box is seen: most are thinner than any mark."""
+"""Gap between a box and the marks beside it; marks on a box would hide it, as most boxes are very flat."""
 _TO_THE_LEFT, _TO_THE_RIGHT = 4, 5
-"""Carets of matplotlib: their tips are at the point."""
+"""Numbers of matplotlib's caret markers, whose tips are at the point."""
 _SPAN_LOOK: Final[Any] = {"facecolor": "#d97706", "alpha": 0.2, "linewidth": 0, "zorder": 0.4}
 _MANY_PLACES: Final = 6
 _LONG_LABELS: Final = 40
 
 
 def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
-    """Boxes at their places, the means beside them, and what the second axis shows."""
+    """Draw boxes at their places, their means beside them, and the values of the second axis."""
     groups = len(panel.groups)
     width = _boxes_wide(panel) / groups
     highest = 0.0
@@ -56,12 +56,12 @@ def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
 
 
 def _boxes_wide(panel: BoxPanel) -> float:
-    """The part of a place that its boxes take: less where values stand beside them, so that they are near."""
+    """Return the share of a place's width that its boxes take: less where values stand beside them."""
     return 0.7 if all(line.joined for line in panel.lines) else 0.5
 
 
 def names_are_slanted(panel: BoxPanel) -> bool:
-    """Whether the names of the places are too long to stand side by side."""
+    """Return whether the names of the places are too long to stand side by side."""
     return len(panel.places) > _MANY_PLACES and sum(map(len, panel.places)) > _LONG_LABELS
 
 
@@ -96,14 +96,14 @@ def _scales(axes: Axes, panel: BoxPanel, highest: float) -> None:
     axes.set_xlim(-margin, len(panel.places) - 1 + margin)
     axes.set_xlabel(panel.x.label)
     if not panel.y.log:
-        limits = [one.value for one in panel.references if one.axis == "y"]
+        limits = [reference.value for reference in panel.references if reference.axis == "y"]
         limits += [span.high for span in panel.spans]
         axes.set_ylim(0, _AIR * max([highest, *limits]) or 1)
     set_axis(axes, panel.y, "y")
 
 
 def boxes_legend(panel: BoxPanel) -> list[Any]:
-    """What stands for all that is drawn."""
+    """Return the legend entries of a panel of boxes."""
     entries: list[Any] = [
         Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=group.label)
         for number, group in enumerate(panel.groups)
@@ -120,7 +120,7 @@ def boxes_legend(panel: BoxPanel) -> list[Any]:
 
 
 def _second_axis(axes: Axes, panel: BoxPanel) -> None:
-    """Values at the places, in blue."""
+    """Draw the values at the places on a second axis, in blue."""
     if panel.second is None:
         return
     other = axes.twinx()
@@ -139,7 +139,7 @@ def _second_axis(axes: Axes, panel: BoxPanel) -> None:
 
 
 def _line_look(line: PlacedLine) -> dict[str, Any]:
-    """Unjoined ends of a range are dashes at the left of the box, its middle a point."""
+    """Return the style of a line. Values that are not joined are points, or dashes for ends of a range."""
     a_dash = line.dashed and not line.joined
     return {
         "color": SECOND,

@@ -1,4 +1,4 @@
-"""A drawing of a lab: which cable goes from where to where, with ports and network cards."""
+"""Draw a lab's cabling, with ports and network cards."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FAN = 0.62
 _NODE_POINTS, _NODE_PAD = 9, 0.5
 _LABEL_POINTS, _LABEL_PAD = 8, 0.15
 _GAP_POINTS = 4.0
-"""Between a label and the box of the node at its end of the cable."""
+"""Gap between a label and the node at its end of the cable."""
 _REAL, _EMULATED, _HOST, _CONTROL = "#f6d7a7", "#dfe7ef", "#ffffff", "#777777"
 _CONTROLLER = "controller"
-"""Its place; no node of a lab is at port 0."""
+"""Key of the controller's place among those of the nodes."""
 
 
 def draw(lab: Lab, path: Path) -> None:
-    """Write the drawing as SVG and as PNG beside it."""
+    """Write the drawing to `path` as SVG, and beside it as PNG."""
     with style.context(STYLE):
         figure = Figure(figsize=(9.0, 4.2) if len(lab.switches) <= 2 else (9.0, 7.6), layout="constrained")
         axes = figure.add_subplot()
@@ -46,12 +46,12 @@ def draw(lab: Lab, path: Path) -> None:
 
 
 class _Drawing:
-    """Nodes in their places, cables between them, and labels where a cable is seen."""
+    """Draws nodes, the cables between them, and labels on the visible parts of the cables."""
 
     def __init__(self, figure: Figure, axes: Axes, lab: Lab) -> None:
         self._axes = axes
         self._point = figure.dpi / 72
-        """In pixels."""
+        """One point in pixels."""
         self._places = {**_places(lab), _CONTROLLER: _centre(lab)}
         self._boxes = {name: self._node(name, *_looks(lab, name)) for name in (*lab.switches, *lab.hosts)}
         cards = lab.cards()
@@ -68,7 +68,7 @@ class _Drawing:
         axes.margins(0.12)
         axes.autoscale_view()
         axes.autoscale(enable=False)
-        figure.draw_without_rendering()  # now it is known where everything is
+        figure.draw_without_rendering()  # fixes the positions and sizes of everything
         for ends, _, _ in cables:
             for end, far in (ends, ends[::-1]):
                 card = cards.get(end)
@@ -89,7 +89,7 @@ class _Drawing:
         )
 
     def _label(self, end: Endpoint, far: Endpoint, text: str, *, card: bool = False) -> None:
-        """Write on a cable, just outside of the box at its end."""
+        """Write a label on a cable, just outside of the node at its end."""
         colours = ("#e7f3e4", "#99aa99") if card else ("white", "none")
         pad = f"square,pad={_LABEL_PAD}"
         box = {"boxstyle": pad, "facecolor": colours[0], "edgecolor": colours[1]}
@@ -104,9 +104,9 @@ class _Drawing:
         label.set_position(tuple(to_pixels.inverted().transform(begin + distance * way)))
 
 
-def _clear(one: Text, other: Text, pads: float, way: _Vector) -> float:
-    """How far in a direction another text must be so that the boxes of both do not touch; all in pixels."""
-    extents = [text.get_window_extent() for text in (one, other)]
+def _clear(near: Text, other: Text, pads: float, way: _Vector) -> float:
+    """Return the distance in a direction at which another text's box does not touch this one's, in pixels."""
+    extents = [text.get_window_extent() for text in (near, other)]
     across = sum(float(extent.width) for extent in extents) / 2 + pads
     along = sum(float(extent.height) for extent in extents) / 2 + pads
     sides = zip((across, along), way, strict=True)
@@ -114,7 +114,7 @@ def _clear(one: Text, other: Text, pads: float, way: _Vector) -> float:
 
 
 def _looks(lab: Lab, node: str) -> tuple[str, str]:
-    """Text and colour of a switch or host."""
+    """Return text and colour of a switch or host."""
     if node in lab.hosts:
         return f"{node}\n{lab.hosts[node].ip}", _HOST
     switch = lab.switches[node]
@@ -124,7 +124,7 @@ def _looks(lab: Lab, node: str) -> tuple[str, str]:
 
 
 def _places(lab: Lab) -> dict[str, _Point]:
-    """Switches on a circle, each with its hosts outside."""
+    """Place the switches on a circle and the hosts of each outside of it."""
     places = {}
     count = len(lab.switches)
     for index, name in enumerate(lab.switches):
@@ -139,7 +139,7 @@ def _places(lab: Lab) -> dict[str, _Point]:
 
 
 def _centre(lab: Lab) -> _Point:
-    """Between two switches there is their cable, so the controller stands below it."""
+    """Return the controller's place: the middle, or below the cable if there are only two switches."""
     return (0.0, 0.0) if len(lab.switches) > 2 else (0.0, -1.0)
 
 

@@ -1,4 +1,4 @@
-"""What all pictures share: style, colours, room for the title and for the paper's claims beside ours."""
+"""What all pictures share: style, colours, title, and the list of claims."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that ther
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
 }
-"""How pictures of this project look; a context for matplotlib."""
+"""Settings of matplotlib for all pictures of this project."""
 BOXES: Final = ("#8d99ae", "#dfe4ec")
 EDGE: Final = "#2b2d42"
 REFERENCE: Final = "#d00000"
-"""What must not be exceeded, and claims that do not hold."""
+"""Colour of limits and of claims that do not hold."""
 SECOND: Final = "#1d4ed8"
-"""A second axis: loss, throughput."""
+"""Colour of a second axis, such as loss or throughput."""
 PAPER: Final = "#7c3aed"
-"""What the paper prints, beside what was found here."""
+"""Colour of values that the paper prints."""
 PRINTED_NUMBER: Final[Any] = {
     "color": PAPER,
     "linestyle": "none",
@@ -41,33 +41,33 @@ PRINTED_NUMBER: Final[Any] = {
     "markerfacecolor": "white",
     "zorder": 3.5,
 }
-"""How a number that the paper prints is marked: behind the bullet of ours, and larger."""
+"""Marker of a number that the paper prints: behind our bullet, and larger."""
 HOLDS: Final = "#15803d"
 SOFT: Final = "#666666"
 WIDTH_INCHES: Final = 7.6
 LEFT: Final = 0.085
 RIGHT: Final = 0.915
-"""Where plots begin and end, as parts of the width."""
+"""Left and right end of the plots, as fractions of the width."""
 _TITLE_INCHES: Final = 0.42
 _EDGE_INCHES: Final = 0.1
-"""Above all panels, with a title and without."""
+"""Room above all panels with a title (`_TITLE_INCHES`) and without."""
 CLAIM_INCHES: Final = 0.19
 _LINE_INCHES: Final = 0.125
 _TEXT_X: Final = (0.055, 0.43, 0.645)
 _TEXT_CHARACTERS: Final = (54, 31, 50)
-"""How much of each of the three texts of a claim fits into a line."""
+"""Characters per line of each of the three texts of a claim."""
 _TITLE_POINTS: Final = 10.5
 _TITLE_CHARACTERS: Final = 74
 _FOOTNOTE_POINTS: Final = 6.5
 _FOOTNOTE_CHARACTERS: Final = 150
-"""So many of this size fit into a line below all."""
+"""Characters of `_FOOTNOTE_POINTS` that fit into the footnote's line."""
 _LEAST_TITLE_POINTS: Final = 7.5
 _MARKS: Final[Mapping[bool | None, tuple[str, str]]] = {
     True: ("✓", HOLDS),
     False: ("✗", REFERENCE),
     None: ("–", SOFT),
 }
-"""How a claim that holds, does not hold, or is not testable here, is marked."""
+"""Mark and colour of a claim that holds, does not hold, or (None) is not testable here."""
 _Texts = tuple[list[str], list[str], list[str]]
 
 
@@ -80,11 +80,11 @@ def canvas(
     footnote: bool,
     head_inches: float = 0.0,
 ) -> tuple[Figure, tuple[float, float, float]]:
-    """A figure with title and claims, and the room between them: its bottom, its height, the whole's inches.
+    """Return a figure with title and claims, and the room for the plot between them.
 
-    `axis_inches` is the room below the plot for its labels, `head_inches` that above for
-    a panel's title and legend.
-    `footnote`: leave a line at the very bottom.
+    The room is (bottom, height, inches): its bottom and height as fractions of the figure's height, and that
+    height in inches. `axis_inches` is the space below the plot for the labels of its axis, `head_inches` the
+    space above for a panel's title and legend. `footnote` leaves a line at the very bottom.
     """
     claims = [(claim, _texts(claim)) for claim in (result.claims if captioned else [])]
     footnote_inches = CLAIM_INCHES if claims and footnote else 0.0
@@ -103,25 +103,25 @@ def canvas(
 
 
 def title_of(result: FigureResult) -> str:
-    """The title above a picture."""
+    """Return the title of a result's picture."""
     name = re.sub(r"(?<![a-z])sec(?=\d)", "Sec. ", short_name(result.name))
     name = name.replace("fig", "Fig. ").replace("table", "Table ")
     return f"{name}: {symbols(result.title)}"
 
 
 def _title_points(title: str) -> float:
-    """Size of a title's letters, so that it fits into the width."""
+    """Return the font size at which a title fits into the width."""
     return max(_TITLE_POINTS * min(1, _TITLE_CHARACTERS / len(title)), _LEAST_TITLE_POINTS)
 
 
 def footnote(figure: Figure, text: str) -> None:
-    """A line in the lower right corner, in smaller letters if it is long."""
+    """Write a line in the lower right corner, in a smaller font if it is long."""
     size = _FOOTNOTE_POINTS * min(1, _FOOTNOTE_CHARACTERS / len(text))
     figure.text(0.985, 0.012, text, fontsize=size, color=SOFT, ha="right")
 
 
 def symbols(text: str) -> str:
-    """m_r, m_b and c_pps as the paper sets them."""
+    """Typeset m_r, m_b and c_pps as in the paper."""
     return re.sub(r"\b([mc])_(r|b|pps)\b", r"$\1_{\2}$", text)
 
 
@@ -134,9 +134,10 @@ def box_statistics(
     facecolor: str,
     lying: bool = False,
 ) -> None:
-    """Boxes with whiskers and crosses as the paper draws them, or lying; the keys are those of `Axes.bxp`.
+    """Draw boxes with whiskers and crosses as in the paper, horizontally if `lying`.
 
-    What looks alike is one artist: `Axes.bxp` makes seven of each box.
+    Boxes have the keys of `Axes.bxp`. All lines of one style are a single artist, which is faster than the
+    seven artists that `Axes.bxp` makes for each box.
     """
     half, cap = widths / 2, widths / 4
     outlines, medians, whiskers, crosses = [], [], [], []
@@ -172,10 +173,10 @@ def box_statistics(
 def _texts(claim: ClaimResult) -> _Texts:
     kind = "" if claim.kind == "predicted" else f" [{claim.kind}]"
     texts = (symbols(claim.claim) + kind, f"paper: {claim.paper}", f"here: {claim.here}")
-    one, two, three = (
+    first, two, three = (
         textwrap.wrap(text, width) for text, width in zip(texts, _TEXT_CHARACTERS, strict=True)
     )
-    return one, two, three
+    return first, two, three
 
 
 def _claim_inches(texts: _Texts) -> float:
@@ -188,7 +189,7 @@ def _claims(
     for claim, texts in claims:
         mark, colour = _MARKS[claim.holds]
         if claim.holds and claim.kind != "predicted":
-            colour = SOFT  # it reproduces nothing
+            colour = SOFT  # only predictions count as reproduction
         figure.text(0.03, top_inches / height, mark, color=colour, fontsize=9, va="center", weight="bold")
         for x, lines, tint in zip(_TEXT_X, texts, ("black", "#444444", colour), strict=True):
             for number, line in enumerate(lines):

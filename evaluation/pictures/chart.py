@@ -1,4 +1,4 @@
-"""Pictures of charts: a grid of panels, each drawn by its kind."""
+"""Draw charts: grids of panels of several kinds."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _TITLE_INCHES: Final = 0.22
 _BELOW_INCHES: Final = 0.62
 _BELOW_SLANTED_INCHES: Final = 0.85
 _BELOW_TURNED_INCHES: Final = 1.1
-"""Room below a panel for the names of its places and its axis."""
+"""Room below a panel for its axis: with names of places that are level, slanted, and vertical."""
 _NAMES_BESIDE: Final = 0.06
-"""Room beside a heatmap whose rows have names, of the figure's width."""
+"""Room beside a heatmap for the names of its rows, as a fraction of the figure's width."""
 
 
 def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
-    """All panels with title and claims."""
+    """Draw all panels of a chart, with title and claims if `captioned`."""
     others = beside(result)
     columns = min(chart.columns, len(chart.panels))
     rows = [chart.panels[at : at + columns] for at in range(0, len(chart.panels), columns)]
@@ -75,7 +75,7 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
 
 
 def _head_inches(panel: Panel, others: Beside, width_inches: float) -> float:
-    """Room above a panel for its legend and its title."""
+    """Return the room above a panel for its legend and title."""
     return legend_inches(_legend(panel, others), width_inches) + (_TITLE_INCHES if panel.title else 0.0)
 
 
@@ -98,7 +98,7 @@ def _below_inches(panel: Panel) -> float:
 
 
 def _share(panel: Panel, columns: int) -> float:
-    """How much of its column a panel takes beside what it has on the right."""
+    """Return the fraction of its column's width that a panel takes; the rest is for what is on its right."""
     if isinstance(panel, HeatPanel):
         return 0.88 if columns == 1 else 0.84
     if isinstance(panel, HistogramPanel) and panel.apart is not None:
@@ -120,7 +120,7 @@ def _draw(axes: Axes, panel: Panel, others: Beside) -> None:
 
 
 def _legend(panel: Panel, others: Beside) -> list[Any]:
-    """What stands for the things drawn, in the legend above the panel."""
+    """Return the entries of the legend above a panel."""
     if isinstance(panel, BoxPanel):
         return boxes_legend(panel)
     if isinstance(panel, LinePanel):

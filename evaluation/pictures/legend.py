@@ -1,4 +1,4 @@
-"""Legends above panels: in as many lines as they need to cover nothing and to be cut nowhere."""
+"""Legends above panels, in as many lines as they need to be neither cut nor cover anything."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from matplotlib.textpath import TextPath
 _POINTS: Final = 7.2
 _HANDLE: Final = 1.5
 _BETWEEN: Final = 1.3
-"""Lengths in letters' size: of what stands before a text, between two columns."""
+"""Length of the handle before a text, and of the gap between two columns, in multiples of the font size."""
 _AROUND_POINTS: Final = 10.0
-"""Between a handle and its text, and at both ends of a column."""
+"""Sum of the gaps between a handle and its text, and at both ends of a column."""
 _LINE_INCHES: Final = 1.62 * _POINTS / 72
 _MARGIN_INCHES: Final = 0.12
 _HINTING: Final = 1.05
-"""Letters that are set to pixels need so much more than their outlines."""
+"""Width of text that is aligned to pixels relative to that of its outlines."""
 
 
 def legend_inches(entries: Sequence[Any], width_inches: float) -> float:
-    """The height of the legend above a panel of this width."""
+    """Return the height of the legend above a panel of this width."""
     if not _named(entries):
         return 0.0
     labels, columns = _layout(entries, width_inches)
@@ -59,10 +59,10 @@ def _named(entries: Sequence[Any]) -> list[Any]:
 
 
 def _layout(entries: Sequence[Any], width_inches: float) -> tuple[list[str], int]:
-    """The labels, broken where one alone is too long, and the number of columns."""
+    """Return the labels, with lines broken where one is too long, and the number of columns."""
     room = 72 * width_inches
-    one = room - _POINTS * _HANDLE - _AROUND_POINTS
-    labels = [_broken(entry.get_label(), one) for entry in _named(entries)]
+    width_points = room - _POINTS * _HANDLE - _AROUND_POINTS
+    labels = [_broken(entry.get_label(), width_points) for entry in _named(entries)]
     for columns in range(len(labels), 0, -1):
         if _points(labels, columns) <= room:
             return labels, columns
@@ -80,14 +80,14 @@ def _broken(label: str, points: float) -> str:
 
 
 def _columns(labels: Sequence[str], columns: int) -> list[Sequence[str]]:
-    """The labels of each column: as many in each, the first ones have one more."""
+    """Distribute labels evenly over columns; if that leaves a remainder, the first columns have one more."""
     least, more = divmod(len(labels), columns)
     ends = list(accumulate(least + (column < more) for column in range(columns)))
     return [labels[begin:end] for begin, end in pairwise([0, *ends])]
 
 
 def _points(labels: Sequence[str], columns: int) -> float:
-    """The width of a legend."""
+    """Return the width of a legend in points."""
     widths = [max(map(_width, column)) for column in _columns(labels, columns)]
     each = _POINTS * _HANDLE + _AROUND_POINTS
     return sum(widths) + len(widths) * each + (len(widths) - 1) * _POINTS * _BETWEEN
@@ -95,7 +95,7 @@ def _points(labels: Sequence[str], columns: int) -> float:
 
 @cache
 def _width(label: str) -> float:
-    """The width of a text in points, of its longest line."""
+    """Return the width of a text's longest line in points."""
     font = FontProperties(family="DejaVu Sans")
     lines = [line for line in label.split("\n") if line.strip()]
     widths = [TextPath((0, 0), line, size=_POINTS, prop=font).get_extents().width for line in lines]

@@ -1,4 +1,4 @@
-"""Panels of lines, points, colours and counts."""
+"""Draw panels of curves, points, heatmaps and histograms."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ from evaluation.pictures.beside import NOTHING_BESIDE, Beside
 from evaluation.pictures.canvas import PRINTED_NUMBER, SECOND
 
 _ABOVE: Final = 1.08
-"""Room above a mark at the upper end of an axis."""
+"""Upper end of an axis over the highest mark on it."""
 _BAND_BESIDE: Final = 0.45
-"""Where a band stands beside a column from -0.3 to 0.3."""
+"""Position of a band beside a column that spans -0.3 to 0.3."""
 _BAND_LOOK: Final[Any] = {"color": SECOND, "linewidth": 1.2, "marker": "_", "markersize": 6}
 _CELLS_WITH_NUMBERS: Final = 120
-"""So many cells of a heatmap have room for their numbers."""
+"""Heatmaps with at most this many cells show their numbers."""
 _CELL_NAMES: Final = 11
-"""So many values beside an axis of a heatmap can be read."""
+"""Most labels on an axis of a heatmap."""
 _MANY_POINTS: Final = 2000
-"""So many points are drawn as an image, also in an SVG."""
+"""More points than this are drawn as an image, even in an SVG."""
 _CELL_POINTS: Final = 6.5
 _ROOMY: Final = 5.5
-"""Characters for which a cell has room that may have a number of any length."""
+"""Cells with room for this many characters may show numbers of any length."""
 _CHARACTER: Final = 0.6
-"""Width of one over the size of the type."""
+"""Width of a character relative to the font size."""
 _FOUR_DIGITS: Final = 999.5
 _TWO_DIGITS: Final = 9.95
 _SMALL: Final = 0.1
 """Below it a number of three digits is wider than a cell."""
 _MARKERS: Final = "os^Dv<>Pp*"
 _DASHES: Final[Any] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
-"""Of curves that are nothing but a line."""
+"""Dashes of curves without markers."""
 _DIAGONAL: Final[Any] = {"color": "black", "linewidth": 0.9, "zorder": 1}
 _SCALE: Final = (1.03, 0.0, 0.035, 1.0)
 _APART: Final = (1.04, 0.0, 0.09, 1.0)
-"""Places beside a panel, as parts of it: left, bottom, width, height."""
+"""Rectangles beside a panel in its coordinates: left, bottom, width, height."""
 _APART_LOOK: Final[Any] = {"facecolor": "#f0c48a", "edgecolor": "#92400e", "hatch": "////", "linewidth": 1.0}
 
 
 def draw_lines(axes: Axes, panel: LinePanel) -> None:
-    """Curves, with error bars where they have any."""
+    """Draw curves, with error bars where they have any."""
     for number, curve in enumerate(panel.curves):
         _draw_curve(axes, curve, _curve_look(panel, number))
     if not panel.x.log and all(float(x).is_integer() for curve in panel.curves for x in curve.x):
@@ -71,7 +71,7 @@ def draw_lines(axes: Axes, panel: LinePanel) -> None:
 
 
 def lines_legend(panel: LinePanel) -> list[Line2D]:
-    """What stands for the curves and references."""
+    """Return the legend entries of curves and references."""
     curves = [
         Line2D([], [], label=curve.label, **_curve_look(panel, number))
         for number, curve in enumerate(panel.curves)
@@ -88,9 +88,9 @@ def _draw_curve(axes: Axes, curve: Curve, look: dict[str, Any]) -> None:
 
 
 def _curve_look(panel: LinePanel, number: int) -> dict[str, Any]:
-    """Colour, and what tells curves apart in grey: the marker, or where none means anything the dashes."""
+    """Return the style of a curve: colour and, to tell curves apart in grey, markers, else dashes."""
     curve = panel.curves[number]
-    plain = not any(one.marker or one.dashed for one in panel.curves)
+    plain = not any(curve.marker or curve.dashed for curve in panel.curves)
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linewidth": 1.2,
@@ -101,7 +101,7 @@ def _curve_look(panel: LinePanel, number: int) -> dict[str, Any]:
 
 
 def draw_points(axes: Axes, panel: ScatterPanel | TimePanel) -> None:
-    """Clouds of points."""
+    """Draw clouds of points."""
     for number, cloud in enumerate(panel.clouds):
         look = _cloud_look(panel, number)
         axes.plot(cloud.x, cloud.y, rasterized=len(cloud.x) > _MANY_POINTS, **look)
@@ -116,7 +116,7 @@ def draw_points(axes: Axes, panel: ScatterPanel | TimePanel) -> None:
 
 
 def points_legend(panel: ScatterPanel | TimePanel) -> list[Line2D]:
-    """What stands for clouds, references and the line of equal numbers."""
+    """Return the legend entries of clouds, references and the diagonal."""
     entries = [
         Line2D([], [], label=cloud.label, **{**_cloud_look(panel, number), "markersize": 4})
         for number, cloud in enumerate(panel.clouds)
@@ -139,9 +139,9 @@ def _cloud_look(panel: ScatterPanel | TimePanel, number: int) -> dict[str, Any]:
 
 
 def draw_heatmap(axes: Axes, panel: HeatPanel) -> None:
-    """Cells of one size in colours, with the scale beside; cells without a value stay white.
+    """Draw coloured cells of equal size with a colour bar; cells without a value stay white.
 
-    Where they are few their numbers are in them.
+    If the cells are few, they show their numbers.
     """
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in panel.cells], dtype=float)
     norm = LogNorm(panel.value.low, panel.value.high) if panel.value.log else None
@@ -166,7 +166,7 @@ def draw_heatmap(axes: Axes, panel: HeatPanel) -> None:
 
 
 def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None:
-    """The number of each cell, light on dark and dark on light."""
+    """Write its number into each cell, light on dark and dark on light."""
     colours = mesh.to_rgba(cells)
     room = _room(axes) / cells.shape[1]
     for (row, column), value in np.ndenumerate(cells):
@@ -186,7 +186,7 @@ def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None
 
 
 def _room(axes: Axes) -> float:
-    """For so many characters of a cell's type the axes are wide enough."""
+    """Return the width of the axes in characters of a cell's font."""
     width_points = 72 * axes.get_position().width * cast("Figure", axes.figure).get_figwidth()
     return float(width_points / (_CHARACTER * _CELL_POINTS))
 
@@ -200,7 +200,7 @@ def _in_cell(value: float, *, is_narrow: bool) -> str:
 
 
 def _name_cells(axes: Axes, all_names: Sequence[str], which: Literal["x", "y"]) -> None:
-    """The values at the middle of the cells, as many as can be read."""
+    """Label the middles of the cells, as many as can be read."""
     step = -(-len(all_names) // _CELL_NAMES)
     places = range(0, len(all_names), step)
     set_ticks = axes.set_xticks if which == "x" else axes.set_yticks
@@ -210,14 +210,14 @@ def _name_cells(axes: Axes, all_names: Sequence[str], which: Literal["x", "y"]) 
 
 
 def draw_histogram(axes: Axes, panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> None:
-    """Counts between edges, and beyond the end of the axis those that are on no place of it.
+    """Draw histograms, and beyond the end of the axis a column for the count that has no place on it.
 
-    `others`: what is known of the panel's shares beside what was found here.
+    `others` has the paper's values and predicted bands of the panel's shares.
     """
-    for number, one in enumerate(panel.histograms):
+    for number, histogram in enumerate(panel.histograms):
         colour = COLOURS[number % len(COLOURS)]
-        axes.stairs(one.counts, panel.edges, color=colour, fill=True, alpha=0.45)
-        axes.stairs(one.counts, panel.edges, color=colour, linewidth=1.0)
+        axes.stairs(histogram.counts, panel.edges, color=colour, fill=True, alpha=0.45)
+        axes.stairs(histogram.counts, panel.edges, color=colour, linewidth=1.0)
     set_axis(axes, panel.x, "x")
     set_axis(axes, panel.y, "y")
     references(axes, panel.references)
@@ -234,7 +234,7 @@ def draw_histogram(axes: Axes, panel: HistogramPanel, others: Beside = NOTHING_B
 def _draw_apart(
     axes: Axes, apart: Apart, y: ChartAxis, marked: Sequence[float], reach: tuple[float, float] | None
 ) -> None:
-    """A column on an axis of its own, with the same scale, the paper's share on it and the band beside it."""
+    """Draw a column with its own axis of the same scale, marked with the paper's share and the band."""
     other = axes.inset_axes(_APART)
     set_axis(other, y, "y")
     other.set_ylabel("")
@@ -251,15 +251,15 @@ def _draw_apart(
 
 
 def histogram_legend(panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> list[Any]:
-    """What stands for the counts, references, and for what the paper prints of the shares."""
+    """Return the legend entries of the histograms, the references, and the paper's values and bands."""
     entries = [
         Patch(
             facecolor=COLOURS[number % len(COLOURS)],
             alpha=0.45,
             edgecolor=COLOURS[number % len(COLOURS)],
-            label=one.label,
+            label=histogram.label,
         )
-        for number, one in enumerate(panel.histograms)
+        for number, histogram in enumerate(panel.histograms)
     ]
     if panel.apart is not None:
         entries.append(Patch(label=f"{panel.apart.label} ({panel.apart.told})", **_APART_LOOK))
@@ -267,16 +267,16 @@ def histogram_legend(panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> 
 
 
 def _share_entries(panel: HistogramPanel, others: Beside) -> list[Line2D]:
-    """Each share of which more is known than ours; only that which stands apart has marks."""
+    """Return an entry for each share with a paper's value or a band; only that of `apart` is marked."""
     entries = []
-    for place, one in enumerate(panel.shares):
-        told = others.told(one.finding, one.told)
+    for place, share in enumerate(panel.shares):
+        told = others.told(share.finding, share.told)
         if told is None:
             continue
         apart = place == 0 and panel.apart is not None
-        printed = one.finding in others.printed and others.printed[one.finding].value is not None
+        printed = share.finding in others.printed and others.printed[share.finding].value is not None
         look: dict[str, Any] = {"linestyle": "none"}
         if apart:
             look = PRINTED_NUMBER if printed else _BAND_LOOK
-        entries.append(Line2D([], [], label=f"{one.name}: {told}", **look))
+        entries.append(Line2D([], [], label=f"{share.name}: {told}", **look))
     return entries

@@ -1,4 +1,4 @@
-"""Pictures of sweeps, as the paper draws them (section 6.1)."""
+"""Draw sweeps as the paper does (section 6.1)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from evaluation.result import (
 
 _FLOOR: Final = "#000000"
 _CARETS: Final = 0.965
-"""Where carets stand below the upper edge, of its height: no delay, guarantee or loss reaches so far."""
+"""Height of carets as a fraction of the plot's: above every delay, guarantee and loss."""
 _BAND_LOOKS: Final[Mapping[str, dict[str, Any]]] = {
     LOSS_PERCENT: {"facecolor": SECOND, "alpha": 0.16},
     MEDIAN_MS: {"facecolor": "#d97706", "alpha": 0.22},
@@ -50,11 +50,11 @@ _BAND_NAMES: Final = {LOSS_PERCENT: "band of the loss", MEDIAN_MS: "band of the 
 _PLOT_INCHES: Final = 3.7
 _ROW_INCHES: Final = 0.65
 _ROWS_LEFT: Final = 0.2
-"""Of a picture of one point, whose flows are rows with texts before them."""
+"""Left end of a plot of a single point, whose flows are rows with texts on their left."""
 
 
 def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
-    """Boxes of delay beside guarantee and floor, with the loss on a second axis (section 6.1)."""
+    """Draw boxes of delays with guarantee and floor, and the loss on a second axis (section 6.1)."""
     if len(result.series[0].points) == 1:
         return _draw_one_point(result, captioned)
     legend = _legend(result)
@@ -96,7 +96,7 @@ def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
 
 
 def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
-    """What a sweep of one point has to say: a lying box for each flow, and beside it the loss in words."""
+    """Draw a sweep of a single point: a horizontal box for each flow, with its loss as text."""
     legend = _bounds_legend(result)
     width_inches = (RIGHT - _ROWS_LEFT) * WIDTH_INCHES
     head_inches = legend_inches(legend, width_inches)
@@ -109,7 +109,7 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
         head_inches=head_inches + 0.22,
     )
     axes = figure.add_axes((_ROWS_LEFT, bottom, RIGHT - _ROWS_LEFT, height))
-    flows = enumerate(one.points[0] for one in result.series)
+    flows = enumerate(line.points[0] for line in result.series)
     known = [(row, point) for row, point in flows if point.delay_ms.p50 is not None]
     if known:
         box_statistics(
@@ -124,7 +124,7 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
         axes.axvline(value, **look)
     axes.set_xlim(0, _end_of_delays(result))
     axes.set_xlabel("end-to-end delay [ms]")
-    axes.set_yticks(range(len(result.series)), [_told(one) for one in result.series], fontsize=8)
+    axes.set_yticks(range(len(result.series)), [_told(line) for line in result.series], fontsize=8)
     axes.set_ylim(len(result.series) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["right"].set_visible(False)
@@ -140,10 +140,10 @@ def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
     return figure
 
 
-def _told(one: Series) -> str:
-    (point,) = one.points
+def _told(line: Series) -> str:
+    (point,) = line.points
     loss = f"{point.lost} of {point.packets} lost" if point.lost else f"none of {point.packets} lost"
-    return f"{one.label.replace('->', ' → ')}\n{loss}"
+    return f"{line.label.replace('->', ' → ')}\n{loss}"
 
 
 def _tell_runs(figure: Figure, result: FigureResult) -> None:
@@ -154,10 +154,10 @@ def _tell_runs(figure: Figure, result: FigureResult) -> None:
 
 def _boxes(axes: Axes, series: Sequence[Series]) -> None:
     width = 0.7 / len(series)
-    for number, one in enumerate(series):
+    for number, line in enumerate(series):
         shift = (number - (len(series) - 1) / 2) * (width + 0.04)
         received = [
-            (place, point) for place, point in enumerate(one.points) if point.delay_ms.p50 is not None
+            (place, point) for place, point in enumerate(line.points) if point.delay_ms.p50 is not None
         ]
         if not received:
             continue
@@ -183,7 +183,7 @@ def _statistics(point: PointResult) -> dict[str, Any]:
 
 
 def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
-    """Guarantee and floor, as far as there are any, with their looks."""
+    """Return guarantee and floor, where the result has them, with their line styles."""
     bounds: list[tuple[float, dict[str, Any]]] = []
     if result.guarantee_ms is not None:
         bounds.append((result.guarantee_ms, {"color": REFERENCE, "linewidth": 1.3, "zorder": 1}))
@@ -193,55 +193,58 @@ def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
 
 
 def _end_of_delays(result: FigureResult) -> float:
-    """Where the delay axis ends: beyond every delay and the guarantee."""
-    delays = [point.delay_ms.max or 0.0 for one in result.series for point in one.points]
+    """Return the upper end of the delay axis: above every delay and the guarantee."""
+    delays = [point.delay_ms.max or 0.0 for line in result.series for point in line.points]
     return 1.1 * max([*delays, result.guarantee_ms or 0.0]) or 1.0
 
 
 def _printed(result: FigureResult) -> list[Printed]:
-    """What the paper prints at values of x that were replayed."""
+    """Return the paper's values at those x that were replayed."""
     there = {point.x for point in result.series[0].points}
-    return [one for one in result.printed if one.x in there]
+    return [printed for printed in result.printed if printed.x in there]
 
 
 def _printed_losses(marks: Sequence[Printed]) -> list[tuple[float, float]]:
-    return [(one.x, one.value) for one in marks if one.x is not None and one.value is not None]
+    return [(mark.x, mark.value) for mark in marks if mark.x is not None and mark.value is not None]
 
 
 def _onsets(axes: Axes, marks: Sequence[Printed], places: Mapping[float, int]) -> None:
-    """Where the paper sees something begin: a caret at the upper edge, and a line behind the boxes."""
-    for one in marks:
-        if one.x is None or one.value is not None:
+    """Mark where the paper sees something begin, by a caret at the top and a line behind the boxes."""
+    for mark in marks:
+        if mark.x is None or mark.value is not None:
             continue
-        look = _printed_look(one)
-        axes.axvline(places[one.x], color=PAPER, linewidth=0.8, linestyle=":", zorder=0.5)
-        axes.plot([places[one.x]], [_CARETS], transform=axes.get_xaxis_transform(), **look)
+        look = _printed_look(mark)
+        axes.axvline(places[mark.x], color=PAPER, linewidth=0.8, linestyle=":", zorder=0.5)
+        axes.plot([places[mark.x]], [_CARETS], transform=axes.get_xaxis_transform(), **look)
 
 
-def _printed_look(one: Printed) -> dict[str, Any]:
-    """A diamond for a number; a caret for an onset, hollow where it is that of late packets."""
-    if one.value is not None:
+def _printed_look(printed: Printed) -> dict[str, Any]:
+    """Return the marker of a paper's value: a diamond for a number, a caret for an onset.
+
+    The caret is hollow for an onset of late packets.
+    """
+    if printed.value is not None:
         return dict(PRINTED_NUMBER)
-    face = "white" if one.finding.startswith("late") else PAPER
+    face = "white" if printed.finding.startswith("late") else PAPER
     return {**PRINTED_NUMBER, "marker": "v", "markerfacecolor": face}
 
 
 def _bands(result: FigureResult) -> dict[str, Band]:
-    """The bands at the values of x that were replayed, by what they are of; none at a single one."""
+    """Return the bands by finding, limited to x that were replayed; a band needs at least two of them."""
     there = {point.x for point in result.series[0].points}
-    found = {}
+    bands = {}
     for finding, band in beside(result).bands.items():
         kept = [number for number, x in enumerate(band.x) if x in there]
         if len(kept) > 1:
             values = {name: [getattr(band, name)[at] for at in kept] for name in ("x", "least", "most")}
-            found[finding] = band.model_copy(update=values)
-    return found
+            bands[finding] = band.model_copy(update=values)
+    return bands
 
 
 def _band(
     axes: Axes, band: Band, places: Mapping[float, int], scale: Transform, look: dict[str, Any]
 ) -> None:
-    """Between least and most at each place, behind the boxes; `scale` is that of the band's axis."""
+    """Draw a band behind the boxes; `scale` is the transform of the band's axis."""
     at = [places[x] for x in band.x]
     axes.fill_between(at, band.least, band.most, transform=scale, linewidth=0, zorder=0.4, **look)
 
@@ -249,14 +252,14 @@ def _band(
 def _loss(
     axes: Axes, series: Sequence[Series], printed: Sequence[tuple[int, float]], band: Band | None
 ) -> None:
-    """Loss of all flows together: empty bullets where no packet was lost, filled ones where some were.
+    """Draw the loss of all flows together: hollow bullets where no packet was lost, filled ones elsewhere.
 
-    `printed`: places and losses in per cent that the paper prints.
+    `printed` has the places and values, in per cent, of losses that the paper prints.
     """
     other = axes.twinx()
     other.spines["right"].set_color(SECOND)
     places, shares, lost = [], [], []
-    for place, points in enumerate(zip(*(one.points for one in series), strict=True)):
+    for place, points in enumerate(zip(*(line.points for line in series), strict=True)):
         packets = sum(point.packets for point in points)
         lost.append(sum(point.lost for point in points))
         places.append(place)
@@ -279,7 +282,7 @@ def _loss(
 
 
 def _loss_axis(highest: float) -> float:
-    """The end of the loss axis: the next of 1, 2, 5 times a power of ten with some air above."""
+    """Return the end of the loss axis: the next 1, 2 or 5 times a power of ten, with some room above."""
     for power in (0.0001, 0.001, 0.01, 0.1, 1, 10, 100):
         for step in (1, 2, 5):
             if 1.08 * highest <= step * power and highest > 0:
@@ -289,20 +292,21 @@ def _loss_axis(highest: float) -> float:
 
 def _legend(result: FigureResult) -> list[Any]:
     entries: list[Any] = [
-        Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=one.label.replace("->", " → "))
-        for number, one in enumerate(result.series)
+        Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=line.label.replace("->", " → "))
+        for number, line in enumerate(result.series)
     ]
     entries += _bounds_legend(result)
     entries.append(_bullet("no loss", "white"))
     entries.append(_bullet("loss", SECOND))
     entries += [Patch(label=_BAND_NAMES[finding], **_BAND_LOOKS[finding]) for finding in _bands(result)]
     return entries + [
-        Line2D([], [], label=f"paper: {one.text}", **_printed_look(one)) for one in _printed(result)
+        Line2D([], [], label=f"paper: {printed.text}", **_printed_look(printed))
+        for printed in _printed(result)
     ]
 
 
 def _bounds_legend(result: FigureResult) -> list[Any]:
-    """What stands for guarantee, floor and the marks of a box."""
+    """Return the legend entries of guarantee, floor and the marks of a box."""
     labels = []
     if result.guarantee_ms is not None:
         labels.append(f"guarantee {result.guarantee_ms:.2f} ms")

@@ -1,4 +1,4 @@
-"""Pictures of tables."""
+"""Draw tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.result import FigureResult, TableResult
 
 
 def draw_table(result: FigureResult, table: TableResult, captioned: bool) -> Figure:
-    """The table with the claims below."""
+    """Draw a table, with title and claims if `captioned`."""
     figure, (bottom, height, _) = canvas(
         result, 0.3 * (len(table.rows) + 1), captioned=captioned, footnote=False
     )

@@ -64,14 +64,14 @@ def measure(
     slots = _SHORTEST_SLOTS
     while True:
         try:
-            found = _capacities(subject, (ports, queues), frame_bytes, slots=slots, seed=seed)
+            capacity = _capacities(subject, (ports, queues), frame_bytes, slots=slots, seed=seed)
         except RefusedError:
             return None
-        if found.size:
+        if capacity.size:
             return Capacity(
-                frames=float(np.median(found)),
-                least_frames=float(found.min()),
-                most_frames=float(found.max()),
+                frames=float(np.median(capacity)),
+                least_frames=float(capacity.min()),
+                most_frames=float(capacity.max()),
             )
         if slots >= _LONGEST_SLOTS:
             return Capacity(frames=-1, least_frames=-1, most_frames=-1)
@@ -108,8 +108,8 @@ def capacities(
     A frame's wait beyond the shortest time of any frame, counted in frames, is what was before it (equations
     3 to 5).
     """
-    sent_ns = np.concatenate([one.sent_ns for one in through])
-    received_ns = np.concatenate([one.received_ns for one in through])
+    sent_ns = np.concatenate([stream.sent_ns for stream in through])
+    received_ns = np.concatenate([stream.received_ns for stream in through])
     order = np.argsort(sent_ns, kind="stable")
     sent_ns, received_ns = sent_ns[order], received_ns[order]
     came = np.flatnonzero(received_ns != LOST)
@@ -118,23 +118,28 @@ def capacities(
     before = came[passed[passed > 0] - 1]
     times_ns = received_ns - sent_ns
     waited_ns = times_ns[before] - times_ns[came].min(initial=np.iinfo(np.int64).max)
-    found: NDArray[np.float64] = np.rint(waited_ns / subject.slot_ns(frame_bytes)) + 1
-    return found
+    frames: NDArray[np.float64] = np.rint(waited_ns / subject.slot_ns(frame_bytes)) + 1
+    return frames
 
 
-def judge(found: dict[tuple[int, int], Capacity | None], limits: Thresholds) -> Verdict:
+def judge(capacities: dict[tuple[int, int], Capacity | None], limits: Thresholds) -> Verdict:
     """Give the mark: a queue that always holds the same is fit."""
-    if not found:
+    if not capacities:
         return Verdict(mark=Mark.NOT_JUDGED, reasons=(f"that needs a switch with {NEEDED_PORTS} ports",))
-    told = {case: one for case, one in found.items() if one is not None}
+    told = {case: capacity for case, capacity in capacities.items() if capacity is not None}
     if not told:
         reason = "it refuses the action enqueue: there are no queues to compare"
         return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,))
-    numbers = {f"frames_{ports}_ports_{queues}_queues": one.frames for (ports, queues), one in told.items()}
-    if any(one.frames < 0 for one in told.values()):
+    numbers = {
+        f"frames_{ports}_ports_{queues}_queues": capacity.frames for (ports, queues), capacity in told.items()
+    }
+    if any(capacity.frames < 0 for capacity in told.values()):
         reason = "no frame was lost in some of the runs: its buffer is larger than they can tell"
         return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)
-    least, most = min(one.frames for one in told.values()), max(one.frames for one in told.values())
+    least, most = (
+        min(capacity.frames for capacity in told.values()),
+        max(capacity.frames for capacity in told.values()),
+    )
     if most - least <= max(1.0, limits.buffer_differs_percent.value / 100 * most):
         reason = f"a queue holds {most:.0f} frames, whatever is congested elsewhere"
         return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)

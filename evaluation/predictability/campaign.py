@@ -104,19 +104,19 @@ def parts(device: str, size: Size, seed: int) -> list[Part]:
         )
     throughput.shoelace(subject)
     common: dict[str, Any] = {"device": device, "size": size, "seed": seed}
-    found = [
+    listed = [
         Part(name=_pt_name(dimension, value), scenario=scenario, **common)
         for dimension in VALUES
         for value, scenario in varied(dimension)
     ]
-    found.append(Part(name="PQ", **common))
-    found += [Part(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES]
+    listed.append(Part(name="PQ", **common))
+    listed += [Part(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES]
     congested = buffers.cases(subject, most_ports=size.congested_ports, most_queues=size.congested_queues)
-    found += [Part(name=_bm_name(case), congested=case, **common) for case in congested]
+    listed += [Part(name=_bm_name(case), congested=case, **common) for case in congested]
     matches = MATCHES if size.table_sizes else ()
     ways = (*_RATES, "paced", *_RUNS, "alternating", *(f"{_SIZES}{match}" for match in matches))
-    found += [Part(name=f"FM-{way}", fills=way, **common) for way in ways]
-    return found
+    listed += [Part(name=f"FM-{way}", fills=way, **common) for way in ways]
+    return listed
 
 
 def measure(part: Part) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _filled(part: Part) -> dict[str, Any]:
         return asdict(flow_management.fill_at_rate(subject, _RATES[part.fills], **common)[0])
     if part.fills in _RUNS:
         runs = flow_management.age(subject, wait_s=_RUNS[part.fills], runs=size.aging_runs, **common)
-        return {"runs": [asdict(one) for one in runs]}
+        return {"runs": [asdict(fill) for fill in runs]}
     if part.fills == "alternating":
         return dict(flow_management.alternate(subject, runs=size.alternating_runs, **common))
     if part.fills == "paced":
@@ -163,31 +163,35 @@ def _filled(part: Part) -> dict[str, Any]:
     return dict(flow_management.sizes(subject, part.fills.removeprefix(_SIZES), **common))
 
 
-def _managed(found: Mapping[str, Mapping[str, Any]]) -> flow_management.Found:
+def _managed(results: Mapping[str, Mapping[str, Any]]) -> flow_management.FlowResults:
     """Collect the results of all parts of FM."""
-    paced = found["FM-paced"]
-    return flow_management.Found(
-        rates={per_s: Fill(**found[f"FM-{way}"]) for way, per_s in _RATES.items()},
+    paced = results["FM-paced"]
+    return flow_management.FlowResults(
+        rates={per_s: Fill(**results[f"FM-{way}"]) for way, per_s in _RATES.items()},
         paced=Paced(**{**paced, "fill": Fill(**paced["fill"])}),
-        aging={wait_s: [Fill(**one) for one in found[f"FM-{way}"]["runs"]] for way, wait_s in _RUNS.items()},
-        alternating=found["FM-alternating"],
-        sizes={match: found[f"FM-{_SIZES}{match}"] for match in MATCHES if f"FM-{_SIZES}{match}" in found},
+        aging={
+            wait_s: [Fill(**fill) for fill in results[f"FM-{way}"]["runs"]] for way, wait_s in _RUNS.items()
+        },
+        alternating=results["FM-alternating"],
+        sizes={
+            match: results[f"FM-{_SIZES}{match}"] for match in MATCHES if f"FM-{_SIZES}{match}" in results
+        },
     )
 
 
-def verdicts(found: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict[str, Verdict]:
+def verdicts(results: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict[str, Verdict]:
     """Return the verdict of each dimension, from the results of all parts."""
     times: dict[tuple[Dimension, str], Times] = {
-        (dimension, value): Times(**found[_pt_name(dimension, value)])
+        (dimension, value): Times(**results[_pt_name(dimension, value)])
         for dimension in VALUES
         for value, _ in varied(dimension)
     }
-    laced = [Throughput(**found[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
-    queueing = found["PQ"]
+    laced = [Throughput(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
+    queueing = results["PQ"]
     held = {
-        case: Capacity(**found[_bm_name(case)]) if found[_bm_name(case)] else None
+        case: Capacity(**results[_bm_name(case)]) if results[_bm_name(case)] else None
         for case in buffers.ALL_CASES
-        if _bm_name(case) in found
+        if _bm_name(case) in results
     }
     judged = {
         "PT": processing_time.judge(times, limits),
@@ -195,7 +199,7 @@ def verdicts(found: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict
             mark=Mark(queueing["mark"]), reasons=tuple(queueing["reasons"]), numbers=queueing["numbers"]
         ),
         "TP": throughput.judge(laced, limits),
-        "FM": flow_management.judge(_managed(found), limits),
+        "FM": flow_management.judge(_managed(results), limits),
         "BM": buffers.judge(held, limits),
     }
     return {name: judged[name] for name in DIMENSIONS}
@@ -209,18 +213,18 @@ def carried_out(
     Raises `InputError`, `RunError`.
     """
     _refuse_another(todo[0], folder)
-    found = dict(_kept(todo, folder))
-    left = [part for part in todo if part.name not in found]
+    results = dict(_kept(todo, folder))
+    left = [part for part in todo if part.name not in results]
     for part in todo:
-        if part.name in found:
+        if part.name in results:
             tell(part)
     with closing(each_done(measure, left, jobs=jobs)) as done:
         for place, result in done:
             part = left[place]
-            found[part.name] = result
+            results[part.name] = result
             write_atomically(_file(folder, part), json.dumps(result).encode())
             tell(part)
-    return found
+    return results
 
 
 def document(device: str, judged: Mapping[str, Verdict]) -> dict[str, Any]:
@@ -228,8 +232,8 @@ def document(device: str, judged: Mapping[str, Verdict]) -> dict[str, Any]:
     return {
         "device": device,
         "dimensions": {
-            name: {"mark": one.mark.value, "reasons": list(one.reasons), "numbers": one.numbers}
-            for name, one in judged.items()
+            name: {"mark": verdict.mark.value, "reasons": list(verdict.reasons), "numbers": verdict.numbers}
+            for name, verdict in judged.items()
         },
         "thresholds": thresholds().model_dump(mode="json"),
     }

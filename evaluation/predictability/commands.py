@@ -44,15 +44,15 @@ def judge_predictability(
     todo = parts(device, size, seed)
     with ProgressBar() as bar:
         bar.begin(len(todo), 0, "parts")
-        found = carried_out(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name))
-    judged = verdicts(found, thresholds())
+        results = carried_out(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name))
+    judged = verdicts(results, thresholds())
     text = json.dumps(document(Path(device).stem, judged), indent=1)
     write_atomically(folder / "verdict.json", text.encode())
     if as_json:
         typer.echo(text)
         return
     table = Table("", "mark", "because", box=None)
-    for name, one in judged.items():
-        table.add_row(name, f"{one.mark.value} {WORDS[one.mark]}", "; ".join(one.reasons))
+    for name, verdict in judged.items():
+        table.add_row(name, f"{verdict.mark.value} {WORDS[verdict.mark]}", "; ".join(verdict.reasons))
     Console().print(table)
     typer.echo(f"numbers: {folder / 'verdict.json'}")

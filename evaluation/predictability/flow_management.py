@@ -167,11 +167,11 @@ class Controlled:
 
     def listed(self) -> set[int]:
         """Return the numbers of the entries that the switch says it has."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for message in self._messages([flow_stats_request(_ANY_XID)]):
             if message[1] == _STATS_REPLY:
-                found.update(_cookies(message))
-        return found
+                numbers.update(_cookies(message))
+        return numbers
 
     def clear(self) -> None:
         """Delete all entries."""
@@ -194,8 +194,8 @@ class Controlled:
             return {}
         sent = run(self._network, self.subject, streams, drain_ns=_S)
         return {
-            number: None if one.received_ns[0] == LOST else int(one.received_ns[0] - one.sent_ns[0])
-            for number, one in zip(numbers, sent, strict=True)
+            number: None if stream.received_ns[0] == LOST else int(stream.received_ns[0] - stream.sent_ns[0])
+            for number, stream in zip(numbers, sent, strict=True)
         }
 
     def _messages(
@@ -237,7 +237,7 @@ def age(
 
     Frames do not change a table, so the probes of each run go to a copy of the switch with the same past.
     """
-    found: list[Fill] = []
+    fills: list[Fill] = []
     for last in range(runs):
         switch = Controlled(subject, seed)
         for number in range(last + 1):
@@ -250,10 +250,10 @@ def age(
                 switch.clear()
         switch.wait(wait_s)
         fill, _ = _asked(switch, DEFAULT, sent, full=full, throttled=throttled)
-        found.append(fill)
+        fills.append(fill)
         if throttled:
             break
-    return found
+    return fills
 
 
 def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[str, list[int]]:
@@ -294,7 +294,7 @@ def sizes(subject: Subject, match: str, *, at_most: int, seed: int) -> dict[str,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FlowResults:
     """All that the mark depends on."""
 
     rates: Mapping[float, Fill]
@@ -305,14 +305,14 @@ class Found:
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def judge(found: Found, limits: Thresholds) -> Verdict:
+def judge(results: FlowResults, limits: Thresholds) -> Verdict:
     """Give the mark, and the reasons."""
-    fills = [found.paced.fill, *found.rates.values()]
-    rates = list(found.rates.items())
+    fills = [results.paced.fill, *results.rates.values()]
+    rates = list(results.rates.items())
     largest = max(fills, key=lambda fill: fill.forwarded)
     numbers: dict[str, float] = {
         "table_entries": largest.forwarded,
-        "slowest_entry_s": found.paced.slowest_s,
+        "slowest_entry_s": results.paced.slowest_s,
     }
     for per_s, fill in rates:
         numbers |= {
@@ -324,14 +324,14 @@ def judge(found: Found, limits: Thresholds) -> Verdict:
         f"in {len(of)} runs at {FAST_PER_S} entries/s, {wait_s:g} s after each": _shrinks(
             [fill.room for fill in of]
         )
-        for wait_s, of in found.aging.items()
+        for wait_s, of in results.aging.items()
     }
     shrinks |= {
         f"in {len(of)} runs with {action}, one after the other": _shrinks(of)
-        for action, of in found.alternating.items()
+        for action, of in results.alternating.items()
     }
     numbers["shrinks_percent"] = max(shrinks.values(), default=0.0)
-    several = [count for of in found.sizes.values() for count in of.values() if count]
+    several = [count for of in results.sizes.values() for count in of.values() if count]
     if several:
         numbers |= {"smallest_table_entries": min(several), "largest_table_entries": max(several)}
     unfit, partly = [], []
@@ -342,8 +342,8 @@ def judge(found: Found, limits: Thresholds) -> Verdict:
     for where, percent in shrinks.items():
         if percent > limits.shrinks_percent.value:
             unfit.append(f"the table shrinks by {percent:.3g} % {where}")
-    if found.paced.slowest_s > limits.entry_s.value:
-        unfit.append(f"an entry takes up to {found.paced.slowest_s:.3g} s")
+    if results.paced.slowest_s > limits.entry_s.value:
+        unfit.append(f"an entry takes up to {results.paced.slowest_s:.3g} s")
     ignored = max(fill.ignored for fill in fills)
     if ignored > limits.ignored_entries.value:
         partly.append(f"ignores up to {ignored} entries without an error, but does not report them")
@@ -379,7 +379,7 @@ def _asked(
 
 def _first_error(messages: Iterable[bytes]) -> int | None:
     """Return the number of the first entry that was refused; None if all were taken."""
-    refused = (int.from_bytes(one[4:8], "big") for one in messages if one[1] == ERROR)
+    refused = (int.from_bytes(message[4:8], "big") for message in messages if message[1] == ERROR)
     return min(refused, default=None)
 
 

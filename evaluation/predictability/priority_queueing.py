@@ -60,14 +60,16 @@ def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
             nothing = np.array([], dtype=np.int64)
             return Delays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
     processing_ns = [
-        np.where(one.received_ns == LOST, -1, one.received_ns - one.sent_ns - subject.wire_ns(HIGH_BYTES))
-        for one in parts
+        np.where(
+            stream.received_ns == LOST, -1, stream.received_ns - stream.sent_ns - subject.wire_ns(HIGH_BYTES)
+        )
+        for stream in parts
     ]
-    part_ns = max(int(one.sent_ns[-1]) for one in parts) + _PAUSES_NS[1]
+    part_ns = max(int(stream.sent_ns[-1]) for stream in parts) + _PAUSES_NS[1]
     return Delays(
         refused=False,
-        lost=sum(one.lost for one in parts),
-        sent_ns=np.concatenate([place * part_ns + one.sent_ns for place, one in enumerate(parts)]),
+        lost=sum(stream.lost for stream in parts),
+        sent_ns=np.concatenate([place * part_ns + stream.sent_ns for place, stream in enumerate(parts)]),
         processing_ns=np.concatenate(processing_ns),
         part=np.repeat(np.arange(len(parts)), bursts * BURST_FRAMES),
     )
@@ -119,22 +121,22 @@ def judge(subject: Subject, delays: Delays, limits: Thresholds) -> Verdict:
     """Give the mark: no excess is fit, one that is always the same is partly fit."""
     if delays.refused:
         return Verdict(mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",))
-    found = excesses_us(subject, delays)
+    excesses = excesses_us(subject, delays)
     numbers = {
         f"excess_{length}_us": excess
-        for length, excess in zip(LOW_BYTES, found, strict=True)
+        for length, excess in zip(LOW_BYTES, excesses, strict=True)
         if not math.isnan(excess)
     }
     numbers["lost_frames"] = float(delays.lost)
     if delays.lost > limits.lost_frames.value or len(numbers) <= len(LOW_BYTES):
         reason = f"{delays.lost} frames of high priority are lost behind low priority"
         return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
-    epsilon_us = max(found)
+    epsilon_us = max(excesses)
     numbers["epsilon_us"] = epsilon_us
     if epsilon_us <= limits.excess_us.value:
         return Verdict(mark=Mark.FIT, reasons=("no frame is later than equation 2 says",), numbers=numbers)
-    if max(found) - min(found) <= limits.excess_differs_us.value:
+    if max(excesses) - min(excesses) <= limits.excess_differs_us.value:
         reason = f"later than equation 2 by a constant of {epsilon_us:.1f} us, whatever interferes"
         return Verdict(mark=Mark.PARTLY, reasons=(reason,), numbers=numbers)
-    reason = f"later than equation 2 by {min(found):.1f} to {max(found):.1f} us, by what interferes"
+    reason = f"later than equation 2 by {min(excesses):.1f} to {max(excesses):.1f} us, by what interferes"
     return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)

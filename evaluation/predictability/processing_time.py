@@ -101,12 +101,12 @@ def in_hardware(times: Times, limits: Thresholds) -> bool:
     return times.came and times.median_us <= limits.software_us.value
 
 
-def judge(found: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> Verdict:
+def judge(times: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> Verdict:
     """Give the mark from all scenarios. As in the study, those forwarded in software do not count."""
     default = Scenario()
-    hardware = {key: times for key, times in found.items() if in_hardware(times, limits)}
+    hardware = {key: times for key, times in times.items() if in_hardware(times, limits)}
     outside = sorted(
-        f"{dimension} {value}" for dimension, value in found if (dimension, value) not in hardware
+        f"{dimension} {value}" for dimension, value in times if (dimension, value) not in hardware
     )
     if _key_of(default, "match") not in hardware:
         return Verdict(mark=Mark.UNFIT, reasons=("the default scenario is not forwarded in hardware",))
@@ -119,7 +119,7 @@ def judge(found: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> V
         "spread_us": spread_us,
         "influence_us": influence_us,
         "lost_frames": float(lost),
-        "scenarios": float(len(found)),
+        "scenarios": float(len(times)),
         "scenarios_in_hardware": float(len(hardware)),
     }
     reasons: list[str] = []
@@ -147,8 +147,8 @@ def _key_of(scenario: Scenario, dimension: Dimension) -> tuple[Dimension, str]:
     return dimension, str(getattr(scenario, dimension))
 
 
-def _influence_us(found: Mapping[tuple[Dimension, str], Times], dimension: Dimension) -> float:
+def _influence_us(times: Mapping[tuple[Dimension, str], Times], dimension: Dimension) -> float:
     medians = [
-        found[dimension, value].median_us for value, _ in varied(dimension) if (dimension, value) in found
+        times[dimension, value].median_us for value, _ in varied(dimension) if (dimension, value) in times
     ]
     return max(medians) - min(medians)

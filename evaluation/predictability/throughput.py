@@ -54,14 +54,14 @@ def entries(lab: Lab) -> list[bytes]:
     """Return the entries of a shoelace: a frame leaves by the other port of the pair it came in by."""
     leads = cables(lab)
     leads |= {b: a for a, b in leads.items()}
-    found = []
+    entries = []
     for source, first in zip(HOSTS, (1, len(leads) + 2), strict=True):
         come = first
         for hop in laced_path(lab, source):
             match, leave = parser.OFPMatch(in_port=come), parser.OFPActionOutput(hop.output_port, 0xFFFF)
-            found.append(flow_mod(match, [leave], priority=100, xid=come))
+            entries.append(flow_mod(match, [leave], priority=100, xid=come))
             come = leads.get(hop.output_port, 0)
-    return found
+    return entries
 
 
 def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int) -> Passage:
@@ -74,11 +74,11 @@ def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: in
         for a, b in ends
     ]
     try:
-        found = carry(subject, entries(lab), streams, seed=seed, cables=cables(lab))
+        streams_carried = carry(subject, entries(lab), streams, seed=seed, cables=cables(lab))
     except RefusedError:
         return Passage(rate_mbps=rate_mbps, received_mbps=0, sent=0, lost=0, refused=True)
-    sent = sum(len(one.sent_ns) for one in found)
-    lost = sum(one.lost for one in found)
+    sent = sum(len(stream.sent_ns) for stream in streams_carried)
+    lost = sum(stream.lost for stream in streams_carried)
     received_mbps = rate_mbps * (sent - lost) / sent
     return Passage(rate_mbps=rate_mbps, received_mbps=received_mbps, sent=sent, lost=lost)
 
@@ -123,20 +123,20 @@ def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Thro
     )
 
 
-def judge(found: list[Throughput], _limits: Thresholds) -> Verdict:
+def judge(rates: list[Throughput], _limits: Thresholds) -> Verdict:
     """Give the mark: line rate at every length, or unfit."""
-    numbers = {f"throughput_{one.frame_bytes}_mbps": one.mbps for one in found}
-    numbers["most_mpps"] = max(one.frames_per_s for one in found) / 1e6
-    if any(one.refused for one in found):
+    numbers = {f"throughput_{rate.frame_bytes}_mbps": rate.mbps for rate in rates}
+    numbers["most_mpps"] = max(rate.frames_per_s for rate in rates) / 1e6
+    if any(rate.refused for rate in rates):
         reason = "it refuses entries that match the port"
         return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
-    slow = [one for one in found if not one.is_line_rate]
+    slow = [rate for rate in rates if not rate.is_line_rate]
     if not slow:
         reason = f"line rate on all ports at every length, {numbers['most_mpps']:.4g} million frames/s"
         return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
-    least = min(slow, key=lambda one: one.mbps)
+    least = min(slow, key=lambda rate: rate.mbps)
     reason = (
-        f"loses frames at line rate at {len(slow)} of {len(found)} lengths: {least.mbps:.0f} Mbit/s a port "
+        f"loses frames at line rate at {len(slow)} of {len(rates)} lengths: {least.mbps:.0f} Mbit/s a port "
         f"at {least.frame_bytes} bytes, {least.frames_per_s / 1e6:.2f} million frames/s in all"
     )
     return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)

@@ -1,6 +1,6 @@
-"""The replay of points: what was admitted is sent through a lab, run after run, and the records are kept.
+"""Replay points: send what was admitted through a lab, run after run, and keep the records.
 
-A kind of figure describes its points (`point.Point`) and judges what is kept of them. How they are
-carried out is the same for all: in virtual time by tasks that depend on nothing else, so that processes and
-clusters share them; in real time one after the other, in one lab as long as it serves.
+A kind of figure describes its points (`point.Point`) and judges the records kept of them. All points are
+carried out in the same way. In virtual time, runs are independent tasks that processes or clusters share.
+In real time, they follow one another, in the same lab for as long as it fits.
 """

@@ -1,4 +1,4 @@
-"""Carries out the runs of points, and keeps what each gave, so that none is carried out twice."""
+"""Carry out the runs of points and keep the records of each, so that none is carried out twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evaluation.virtual import VirtualRunner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of a point. What it gives depends on nothing else."""
+    """One run of a point. Its result depends on nothing else."""
 
     point: Point
     number: int
@@ -30,7 +30,7 @@ class Run:
     fingerprint: Mapping[str, Any]
 
     def by(self, runner: Runner) -> bytes:
-        """Have a runner carry it out; gives a file of its records. Raises `RunError`."""
+        """Carry out the run with this runner; return a file of its records. Raises `RunError`."""
         point = self.point
         records = once(point, self.number, runner)
         file = BytesIO()
@@ -53,12 +53,12 @@ def replay(
     progress: Progress,
     on_point: Callable[[Point], None] = lambda _: None,
 ) -> None:
-    """Carry out all runs that are not kept from an earlier time; tells of each point that is complete.
+    """Carry out all runs that are not kept from an earlier replay; call `on_point` for each complete point.
 
-    Raises `InputError` or `RunError` in one line; what is complete by then is kept.
+    Raises `InputError` or `RunError`; runs that are complete by then are kept.
     """
     folder = options.out / POINTS
-    for part in folder.glob(".*.part"):  # of a replay that was killed
+    for part in folder.glob(".*.part"):  # left by a replay that was killed
         part.unlink()
     missing = {place: _missing(point, options) for place, point in enumerate(points)}
     runs = [(place, run) for place, each in missing.items() for run in each]
@@ -70,7 +70,7 @@ def replay(
     with closing(_carried([run for _, run in runs], options)) as carried:
         for at, records in carried:
             place, run = runs[at]
-            folder.mkdir(parents=True, exist_ok=True)  # it went with the last figure that became complete
+            folder.mkdir(parents=True, exist_ok=True)  # `forget` deletes it when it is empty
             write_atomically(run_file(options.out, run.point.figure, run.point.x, run.number), records)
             progress.advance(run.point.label)
             left[place] -= 1
@@ -79,7 +79,7 @@ def replay(
 
 
 def records_of(point: Point, options: Options) -> Generator[RunRecords]:
-    """The records of a point that is complete, run by run."""
+    """Yield the records of a complete point, run by run."""
     for number in range(len(point.seeds)):
         path = run_file(options.out, point.figure, point.x, number)
         told = summary(path)
@@ -95,7 +95,7 @@ def records_of(point: Point, options: Options) -> Generator[RunRecords]:
 
 
 def forget(figure: str, options: Options) -> None:
-    """Delete the runs of a figure, once its records are complete."""
+    """Delete the kept runs of a figure, whose records must be complete."""
     for path in run_files(options.out, figure):
         path.unlink()
     if (options.out / POINTS).is_dir() and not any((options.out / POINTS).iterdir()):
@@ -103,18 +103,18 @@ def forget(figure: str, options: Options) -> None:
 
 
 class Tally:
-    """What the runs of a point showed together."""
+    """Accumulates the runs of a point."""
 
     def __init__(self, guarantees_ns: Mapping[int, float]) -> None:
-        """Nothing yet. `guarantees_ns` are of the flows whose packets are counted."""
+        """Begin empty. `guarantees_ns` has the guarantees of the flows whose packets are counted."""
         self.boxes = {flow: Box(flow=flow, guarantee_ns=each) for flow, each in guarantees_ns.items()}
         self.real_boards: dict[str, dict[str, str]] = {}
-        """Of each real board what it says of itself."""
+        """What each real board reports about itself."""
         self._boards: list[Counters] = []
         self._hosts: list[HostResult] = []
 
     def add(self, records: RunRecords) -> None:
-        """Take in one run."""
+        """Add one run."""
         for box in self.boxes.values():
             box.add(records)
         self._boards.append(records.boards)
@@ -123,24 +123,24 @@ class Tally:
 
     @property
     def boards(self) -> dict[str, dict[str, int]]:
-        """The counters of the switches."""
+        """The combined counters of the switches."""
         return merge_counters(self._boards)
 
     @property
     def host(self) -> HostResult:
-        """How well the machine kept time."""
+        """How well the machine kept time, combined over the runs."""
         return HostResult.worst(self._hosts)
 
 
 def _missing(point: Point, options: Options) -> list[Run]:
-    """The runs that are not kept, or are those of other parameters. Raises `InputError` for damaged files."""
-    found = []
+    """Return the runs that are not kept with the same parameters. Raises `InputError` for damaged files."""
+    missing = []
     same = json.loads(json.dumps(point.fingerprint(options)))
     for number, seed in enumerate(point.seeds):
         path = run_file(options.out, point.figure, point.x, number)
         fingerprint = {**same, "seed": seed}
         if not path.exists() or summary(path).get("fingerprint") != fingerprint:
-            found.append(
+            missing.append(
                 Run(
                     point=point,
                     number=number,
@@ -148,11 +148,11 @@ def _missing(point: Point, options: Options) -> list[Run]:
                     fingerprint=fingerprint,
                 )
             )
-    return found
+    return missing
 
 
 def _carried(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
-    """The records of each run with its place, as they are done."""
+    """Yield (index of the run, file of its records) as runs finish."""
     if options.real_time:
         yield from _in_real_time(runs, options)
         return
@@ -167,7 +167,7 @@ def in_virtual_time(run: Run) -> bytes:
 
 
 def virtual_runner(point: Point, capacity_factor: float | None) -> VirtualRunner:
-    """The simulator of a point's lab. Raises `InputError`."""
+    """Return a runner of a point's lab in virtual time. Raises `InputError`."""
     return VirtualRunner(
         point.lab,
         point.routed,
@@ -178,17 +178,20 @@ def virtual_runner(point: Point, capacity_factor: float | None) -> VirtualRunner
 
 
 def once(point: Point, number: int, runner: Runner) -> RunRecords:
-    """One run of a point. Raises `RunError`."""
+    """Carry out one run of a point. Raises `RunError`."""
     return runner.run(
         point.senders, seconds=point.seconds, seed=point.seeds[number], echoes_per_s=point.echoes_per_s
     )
 
 
 def _in_real_time(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
-    """One after the other: two live labs would take each other's processor. A lab serves all that fits it."""
+    """Carry out runs one after the other: parallel live labs would compete for processors.
+
+    A lab serves all successive runs that need the same one.
+    """
     from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
-    for run in runs:  # before any lab is built
+    for run in runs:  # refuse early, before any lab is built
         refuse_others(run.point.senders, LiveRunner.carries, options.mode)
     built: object = None
     with ExitStack() as stack:

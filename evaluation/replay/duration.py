@@ -1,4 +1,4 @@
-"""How long runs take: rates measured once, on an x86-64 VM."""
+"""Estimate how long runs take, from rates measured once on an x86-64 VM."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 from typing import Final
 
 PACKETS_PER_CPU_S: Final = 1_500_000
-"""Simulated, analysed and written in virtual time."""
+"""Packets that one processor simulates, analyses and writes per second in virtual time."""
 
 LIVE_SETUP_S: Final = 15.0
-"""Starting a lab of a few switches once."""
+"""Time to start a lab of a few switches."""
 
 LIVE_OVERHEAD_S: Final = 1.6
-"""What a live run needs beside its own length: starting the generators, draining, reading the captures."""
+"""Overhead of a live run: starting the generators, draining, reading the captures."""
 
 
 def virtual_s(packets: float) -> float:
-    """Time of all runs in virtual time, which together send so many packets."""
+    """Estimate the time of all runs in virtual time that together send this many packets."""
     return 1.0 + packets / (PACKETS_PER_CPU_S * len(os.sched_getaffinity(0)))
 
 
 def live_s(runs: int, seconds: float, *, setup_s: float = LIVE_SETUP_S) -> float:
-    """Time of so many runs of so many seconds in one lab in real time."""
+    """Estimate the time of `runs` runs of `seconds` each in one lab in real time."""
     return setup_s + runs * (seconds + LIVE_OVERHEAD_S)

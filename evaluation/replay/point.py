@@ -1,4 +1,4 @@
-"""A point of a figure: everything that its runs depend on, and nothing of how they are carried out."""
+"""A point of a figure: everything that its runs depend on, but not how they are carried out."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from loko.scenario import OpenFlow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What is sent through a lab, so many times."""
+    """What is sent through a lab, once for each seed."""
 
     figure: str
     """``PAPER/FIGURE``."""
     x: float
-    """Its place in the figure, as records have it. No other point of the figure has the same."""
+    """Position in the figure, which records store. Unique among the figure's points."""
     label: str
-    """As progress tells of it."""
+    """Text for the display of progress."""
     lab: Lab
-    """With the real boards, if there are some."""
+    """The lab, including real boards if there are any."""
     routed: Sequence[Routed]
-    """What was admitted, each flow on its path: tables are made of it, whatever is sent."""
+    """The admitted flows on their paths. Tables are made from these, whatever `senders` send."""
     scheme: str
-    """The admission scheme by which a controller in real time admits the flows."""
+    """The admission scheme of the controller in real time."""
     entries: int
     """Entries of each table."""
     senders: Sequence[Sender]
@@ -39,17 +39,17 @@ class Point:
     seeds: Sequence[int]
     """One for each run."""
     guarantees_ns: Mapping[int, float]
-    """What each flow that is judged was promised, end to end, by number. No record depends on it."""
+    """End-to-end guarantees of the flows that are judged, by number. Records do not depend on them."""
     echoes_per_s: float = 0
-    """EchoRequests that the controller sends to each switch."""
+    """Rate of EchoRequests from the controller to each switch."""
     openflow: OpenFlow = OpenFlow.V1_0
 
     def with_backend(self, backend: Backend | None) -> Point:
-        """The same with this in the place of every switch (`Lab.with_backend`). Raises `InputError`."""
+        """Return the point with this backend for every switch (`Lab.with_backend`). Raises `InputError`."""
         return replace(self, lab=self.lab.with_backend(backend))
 
     def fingerprint(self, options: Options) -> dict[str, Any]:
-        """All that the records depend on but the seeds, as plain values.
+        """Return everything that the records depend on except the seeds, as plain values.
 
         Equal fingerprints and seeds mean equal records in virtual time.
         """
@@ -61,7 +61,7 @@ class Point:
             **carriage(self, options),
             "profiles": {name: switch.profile.name for name, switch in self.lab.switches.items()},
             "commit": commit(),
-            "admitted": [[one.flow.id, [hop.switch for hop in one.path]] for one in self.routed],
+            "admitted": [[route.flow.id, [hop.switch for hop in route.path]] for route in self.routed],
             "scheme": self.scheme,
             "entries": self.entries,
             "traffic": [flow.described() for flow in self.senders],
@@ -72,7 +72,10 @@ class Point:
 
 
 def carriage(_figure: object, options: Options) -> dict[str, Any]:
-    """What records depend on beside figure, scale and seed: `OneByOne.parameters` of figures with points."""
+    """Return the options, apart from scale and seed, that records depend on.
+
+    Serves as `OneByOne.parameters` of figures with points.
+    """
     return {
         "backend": options.backend,
         "builder": options.builder,
@@ -84,6 +87,6 @@ def carriage(_figure: object, options: Options) -> dict[str, Any]:
 
 
 def seed_of(*words: object) -> int:
-    """A seed for each text: what has the same words meets the same chances."""
+    """Derive a seed from words: the same words give the same seed."""
     text = " ".join(map(str, words))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

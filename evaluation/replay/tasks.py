@@ -1,4 +1,4 @@
-"""The tasks of a figure whose packets do not pass through points of a lab, or which sends none."""
+"""Compute the tasks of figures that have no points in a lab."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def computed(
     options: Options,
     tell: Callable[[Task], None],
 ) -> list[Result]:
-    """The results in the order of the tasks, wherever they are computed; `tell` hears of each as it is done.
+    """Compute all tasks where `options` say; return the results in order. Calls `tell` as each task finishes.
 
-    Raises `InputError`, and what the function raises.
+    Raises `InputError`, and whatever the function raises.
     """
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     with closing(options.workers.each_done(function, tasks)) as done:
         for place, result in done:
-            found[place] = result
+            results[place] = result
             tell(tasks[place])
-    return [found[place] for place in range(len(tasks))]
+    return [results[place] for place in range(len(tasks))]

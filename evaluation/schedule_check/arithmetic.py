@@ -18,24 +18,24 @@ Use = tuple[str, str, int]
 def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocument) -> list[str]:
     """Everything that is wrong with a schedule, a line each; nothing if all holds."""
     wanted = {flow.id: flow for flow in flows}
-    found = [*_completeness(wanted, schedule), *_cycle(schedule)]
-    for one in schedule.scheduled:
-        if one.id not in wanted:
+    refutations = [*_completeness(wanted, schedule), *_cycle(schedule)]
+    for allotted in schedule.scheduled:
+        if allotted.id not in wanted:
             continue
-        flow = wanted[one.id]
-        found += _instants(one, flow, schedule)
-        broken = list(_path(lab, flow, one))
-        found += broken
+        flow = wanted[allotted.id]
+        refutations += _instants(allotted, flow, schedule)
+        broken = list(_path(lab, flow, allotted))
+        refutations += broken
         if not broken:
-            found += _length(lab, flow, one, schedule.scheme)
-            found += _tables(lab, flow, one, schedule)
-    found += _collisions(schedule, wanted)
-    found += _strangers(lab, wanted, schedule)
-    return found
+            refutations += _length(lab, flow, allotted, schedule.scheme)
+            refutations += _tables(lab, flow, allotted, schedule)
+    refutations += _collisions(schedule, wanted)
+    refutations += _strangers(lab, wanted, schedule)
+    return refutations
 
 
 def _completeness(wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:
-    told = Counter([*(one.id for one in schedule.scheduled), *schedule.unscheduled])
+    told = Counter([*(flow.id for flow in schedule.scheduled), *schedule.unscheduled])
     for name in wanted:
         if told[name] != 1:
             yield f"{name}: is there {told[name]} times, scheduled or not; a flow has one slot at most"
@@ -58,49 +58,51 @@ def _cycle(schedule: ScheduleDocument) -> Iterator[str]:
         )
 
 
-def _instants(one: Allotted, flow: WantedFlow, schedule: ScheduleDocument) -> Iterator[str]:
-    if not 0 <= one.slot < schedule.slots:
-        yield f"{one.id}: slot {one.slot} is not in 0 to {schedule.slots - 1}"
-    if one.send.host != flow.source:
-        yield f"{one.id}: {one.send.host} is told to send, its source is {flow.source}"
-    begin_us = one.slot * schedule.slot_us
-    if abs(one.send.offset_us - begin_us) > _SLACK_US * max(schedule.slots, 1):
-        yield f"{one.id}: sends at {one.send.offset_us:g} us, its slot begins at {begin_us:g}"
-    cycles = one.send.period_us / schedule.base_period_us
+def _instants(slot: Allotted, flow: WantedFlow, schedule: ScheduleDocument) -> Iterator[str]:
+    if not 0 <= slot.slot < schedule.slots:
+        yield f"{slot.id}: slot {slot.slot} is not in 0 to {schedule.slots - 1}"
+    if slot.send.host != flow.source:
+        yield f"{slot.id}: {slot.send.host} is told to send, its source is {flow.source}"
+    begin_us = slot.slot * schedule.slot_us
+    if abs(slot.send.offset_us - begin_us) > _SLACK_US * max(schedule.slots, 1):
+        yield f"{slot.id}: sends at {slot.send.offset_us:g} us, its slot begins at {begin_us:g}"
+    cycles = slot.send.period_us / schedule.base_period_us
     if cycles < 1 or abs(cycles - round(cycles)) > 1e-6:
-        yield f"{one.id}: its period is {cycles:g} base periods; it has to be a whole number of them"
-    if flow.period_us is not None and abs(flow.period_us - one.send.period_us) > _SLACK_US:
-        yield f"{one.id}: sends every {one.send.period_us:g} us, and wants {flow.period_us:g}"
-    if one.guarantee_us + 2 * schedule.guard_us > schedule.slot_us + _SLACK_US:
+        yield f"{slot.id}: its period is {cycles:g} base periods; it has to be a whole number of them"
+    if flow.period_us is not None and abs(flow.period_us - slot.send.period_us) > _SLACK_US:
+        yield f"{slot.id}: sends every {slot.send.period_us:g} us, and wants {flow.period_us:g}"
+    if slot.guarantee_us + 2 * schedule.guard_us > schedule.slot_us + _SLACK_US:
         yield (
-            f"{one.id}: a frame may take {one.guarantee_us:g} us, hosts may be {schedule.guard_us:g} us off:"
-            f" more than a slot of {schedule.slot_us:g} us"
+            f"{slot.id}: a frame may take {slot.guarantee_us:g} us, hosts may be {schedule.guard_us:g} us"
+            f" off: more than a slot of {schedule.slot_us:g} us"
         )
 
 
-def _path(lab: Lab, flow: WantedFlow, one: Allotted) -> Iterator[str]:
-    if len(one.path) != len(one.ports):
-        yield f"{one.id}: {len(one.path)} switches, but {len(one.ports)} ports"
+def _path(lab: Lab, flow: WantedFlow, slot: Allotted) -> Iterator[str]:
+    if len(slot.path) != len(slot.ports):
+        yield f"{slot.id}: {len(slot.path)} switches, but {len(slot.ports)} ports"
         return
-    if len(set(one.path)) != len(one.path):
-        yield f"{one.id}: its path has a loop: {' '.join(one.path)}"
+    if len(set(slot.path)) != len(slot.path):
+        yield f"{slot.id}: its path has a loop: {' '.join(slot.path)}"
     starts = {far.node for _, far in lab.ways(flow.source)}
-    here = one.path[0] if one.path else flow.destination
+    here = slot.path[0] if slot.path else flow.destination
     if here not in starts:
-        yield f"{one.id}: no cable leads from {flow.source} to {here}"
-    for place, (switch, port) in enumerate(zip(one.path, one.ports, strict=True)):
-        there = one.path[place + 1] if place + 1 < len(one.path) else flow.destination
+        yield f"{slot.id}: no cable leads from {flow.source} to {here}"
+    for place, (switch, port) in enumerate(zip(slot.path, slot.ports, strict=True)):
+        there = slot.path[place + 1] if place + 1 < len(slot.path) else flow.destination
         ends = dict(lab.ways(switch)) if switch in lab.switches else {}
         if port not in ends or ends[port].node != there:
-            yield f"{one.id}: port {port} of {switch} does not lead to {there}"
+            yield f"{slot.id}: port {port} of {switch} does not lead to {there}"
 
 
-def _length(lab: Lab, flow: WantedFlow, one: Allotted, scheme: str) -> Iterator[str]:
+def _length(lab: Lab, flow: WantedFlow, slot: Allotted, scheme: str) -> Iterator[str]:
     if scheme == "s-ur":
         return
     fewest = _distance(lab, flow.source, flow.destination)
-    if len(one.path) != fewest:
-        yield f"{one.id}: crosses {len(one.path)} switches, {scheme} allows shortest paths only, of {fewest}"
+    if len(slot.path) != fewest:
+        yield (
+            f"{slot.id}: crosses {len(slot.path)} switches, {scheme} allows shortest paths only, of {fewest}"
+        )
 
 
 def _distance(lab: Lab, source: str, destination: str) -> int:
@@ -119,35 +121,35 @@ def _distance(lab: Lab, source: str, destination: str) -> int:
 
 def _collisions(schedule: ScheduleDocument, wanted: dict[str, WantedFlow]) -> Iterator[str]:
     owners: dict[tuple[int, Use], str] = {}
-    for one in schedule.scheduled:
-        for use in _uses(one, wanted, schedule.exclusive):
-            other = owners.setdefault((one.slot, use), one.id)
-            if other != one.id:
+    for flow in schedule.scheduled:
+        for use in _uses(flow, wanted, schedule.exclusive):
+            other = owners.setdefault((flow.slot, use), flow.id)
+            if other != flow.id:
                 kind, node, port = use
                 what = f"port {port} of {node}" if kind == "port" else node
-                yield f"{one.id}: is not alone on {what} in slot {one.slot}: {other} is there, too"
+                yield f"{flow.id}: is not alone on {what} in slot {flow.slot}: {other} is there, too"
 
 
-def _uses(one: Allotted, wanted: dict[str, WantedFlow], exclusive: str) -> Iterator[Use]:
-    if one.id in wanted:
-        yield "port", wanted[one.id].source, 1
-    for switch, port in zip(one.path, one.ports, strict=False):
+def _uses(slot: Allotted, wanted: dict[str, WantedFlow], exclusive: str) -> Iterator[Use]:
+    if slot.id in wanted:
+        yield "port", wanted[slot.id].source, 1
+    for switch, port in zip(slot.path, slot.ports, strict=False):
         yield "port", switch, port
         if exclusive == "switches":
             yield "switch", switch, 0
 
 
-def _tables(lab: Lab, flow: WantedFlow, one: Allotted, schedule: ScheduleDocument) -> Iterator[str]:
+def _tables(lab: Lab, flow: WantedFlow, slot: Allotted, schedule: ScheduleDocument) -> Iterator[str]:
     """Follow a frame from entry to entry."""
-    for switch, port in zip(one.path, one.ports, strict=True):
+    for switch, port in zip(slot.path, slot.ports, strict=True):
         own = (entry for entry in schedule.entries.get(switch, []) if _is_of(lab, entry, flow))
         out = [entry.output_port for entry in own]
         if out != [port]:
-            yield f"{one.id}: the entries of {switch} send it to ports {out}, not {port}"
+            yield f"{slot.id}: the entries of {switch} send it to ports {out}, not {port}"
 
 
 def _strangers(lab: Lab, wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:
-    paths = {one.id: one.path for one in schedule.scheduled}
+    paths = {flow.id: flow.path for flow in schedule.scheduled}
     for switch, entries in schedule.entries.items():
         if len(entries) > schedule.table_entries:
             yield f"{switch}: {len(entries)} entries, planned for {schedule.table_entries}"

@@ -37,10 +37,10 @@ def check_schedule(
     replayed = Replay(packets=0, refutations=[], worst_ns={})
     if cycles:
         replayed = replay(network, wanted, document, cycles=cycles, seed=seed)
-    found = [*by_arithmetic, *replayed.refutations]
+    told = [*by_arithmetic, *replayed.refutations]
     if as_json:
         values = {
-            "refuted": bool(found),
+            "refuted": bool(told),
             "by_arithmetic": by_arithmetic,
             "by_replay": replayed.refutations,
             "packets": replayed.packets,
@@ -48,12 +48,12 @@ def check_schedule(
         }
         typer.echo(json.dumps(values, indent=2))
     else:
-        for line in found:
+        for line in told:
             typer.echo(f"refuted: {line}")
-        if not found:
+        if not told:
             replay_told = f"; {replayed.packets} frames in {cycles} base periods" if cycles else ""
             typer.echo(f"not refuted: {len(document.scheduled)} flows{replay_told}")
-    if found:
+    if told:
         raise typer.Exit(1)
 
 
@@ -69,13 +69,13 @@ def check_gates(
     Example: loko check-gates task.csv topo.csv output
     """
     gates = load_gates(task, topology, folder)
-    found = gate_refutations(gates)
+    refutations = gate_refutations(gates)
     if as_json:
-        typer.echo(json.dumps({"refuted": bool(found), "refutations": found}, indent=2))
+        typer.echo(json.dumps({"refuted": bool(refutations), "refutations": refutations}, indent=2))
     else:
-        for line in found:
+        for line in refutations:
             typer.echo(f"refuted: {line}")
-        if not found:
+        if not refutations:
             typer.echo(f"not refuted: {len(gates.streams)} streams")
-    if found:
+    if refutations:
         raise typer.Exit(1)

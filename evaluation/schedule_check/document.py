@@ -86,15 +86,15 @@ def load_wanted(path: Path) -> list[WantedFlow]:
     """Read the list of flows. Raises `InputError`: a line for each error."""
     return [
         WantedFlow(
-            id=one.id,
-            source=one.source,
-            destination=one.destination,
-            udp_source=one.udp_source,
-            udp_destination=one.udp_destination,
-            frame_bytes=one.size_bytes,
-            period_us=None if one.period_ns is None else one.period_ns / 1e3,
+            id=document.id,
+            source=document.source,
+            destination=document.destination,
+            udp_source=document.udp_source,
+            udp_destination=document.udp_destination,
+            frame_bytes=document.size_bytes,
+            period_us=None if document.period_ns is None else document.period_ns / 1e3,
         )
-        for one in load_documents(path)
+        for document in load_documents(path)
     ]
 
 

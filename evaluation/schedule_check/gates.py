@@ -80,43 +80,43 @@ class Gates:
 
     def frames(self, stream: int) -> int:
         """How many frames of a stream have an offset of their own; then it begins again with the first."""
-        return sum(1 for one, _ in self.offsets_ns if one == stream)
+        return sum(1 for name, _ in self.offsets_ns if name == stream)
 
 
 def load_gates(task: Path, topology: Path, folder: Path) -> Gates:
     """Read the streams, the network and the schedule's four files. Raises `InputError` in one line."""
-    found = Gates()
+    gates = Gates()
 
     def stream(row: Row) -> None:
         ends = tuple(int(node) for node in json.loads(row["dst"]))
         size, period, deadline, jitter = (int(row[name]) for name in ("size", "period", "deadline", "jitter"))
         if period < 1 or size < 1:
             raise ValueError("a period and a size are above 0")
-        found.streams[int(row["stream"])] = Stream(int(row["src"]), ends, size, period, deadline, jitter)
+        gates.streams[int(row["stream"])] = Stream(int(row["src"]), ends, size, period, deadline, jitter)
 
     def cable(row: Row) -> None:
         rate = float(row["rate"])
         if not rate > 0:
             raise ValueError("a rate is above 0")
         numbers = int(row["q_num"]), rate, int(row["t_proc"]), int(row["t_prop"])
-        found.cables[_ends(row["link"])] = Cable(*numbers)
+        gates.cables[_ends(row["link"])] = Cable(*numbers)
 
     def gate(row: Row) -> None:
         link = _ends(row["link"])
         window = Window(int(row["start"]), int(row["end"]), int(row["queue"]))
-        found.windows.setdefault(link, []).append(window)
-        found.cycles_ns[link] = int(row["cycle"])
-        if found.cycles_ns[link] < 1:
+        gates.windows.setdefault(link, []).append(window)
+        gates.cycles_ns[link] = int(row["cycle"])
+        if gates.cycles_ns[link] < 1:
             raise ValueError("a cycle is above 0")
 
     def offset(row: Row) -> None:
-        found.offsets_ns[int(row["stream"]), int(row["frame"])] = int(row["offset"])
+        gates.offsets_ns[int(row["stream"]), int(row["frame"])] = int(row["offset"])
 
     def route(row: Row) -> None:
-        found.routes.setdefault(int(row["stream"]), []).append(_ends(row["link"]))
+        gates.routes.setdefault(int(row["stream"]), []).append(_ends(row["link"]))
 
     def queue(row: Row) -> None:
-        found.queues[int(row["stream"]), int(row["frame"]), _ends(row["link"])] = int(row["queue"])
+        gates.queues[int(row["stream"]), int(row["frame"]), _ends(row["link"])] = int(row["queue"])
 
     _each(task, "stream,src,dst,size,period,deadline,jitter", stream)
     _each(topology, "link,q_num,rate,t_proc,t_prop", cable)
@@ -124,13 +124,13 @@ def load_gates(task: Path, topology: Path, folder: Path) -> Gates:
     _each(_output(folder, "OFFSET"), "stream,frame,offset", offset)
     _each(_output(folder, "ROUTE"), "stream,link", route)
     _each(_output(folder, "QUEUE"), "stream,frame,link,queue", queue)
-    if not found.streams:
+    if not gates.streams:
         raise InputError(f"{task}: no streams; list at least one")
-    if found.hyper_period_ns > _LONGEST_NS:
+    if gates.hyper_period_ns > _LONGEST_NS:
         raise InputError(
-            f"{task}: the periods meet every {found.hyper_period_ns / 1e9:g} s only; choose others"
+            f"{task}: the periods meet every {gates.hyper_period_ns / 1e9:g} s only; choose others"
         )
-    return found
+    return gates
 
 
 Row = dict[str, str]
@@ -155,17 +155,17 @@ def _each(path: Path, columns: str, take: Callable[[Row], None]) -> None:
 
 
 def _output(folder: Path, name: str) -> Path:
-    found = sorted(folder.glob(f"*{name}.csv"))
-    if len(found) != 1:
-        raise InputError(f"{folder}: {len(found)} files are named *{name}.csv; there has to be one")
-    return found[0]
+    files = sorted(folder.glob(f"*{name}.csv"))
+    if len(files) != 1:
+        raise InputError(f"{folder}: {len(files)} files are named *{name}.csv; there has to be one")
+    return files[0]
 
 
 def _ends(text: str) -> Ends:
-    found = re.fullmatch(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)", text.strip())
+    if match is None:
         raise ValueError(f"'{text}' is no link such as (0, 1)")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def gate_refutations(gates: Gates) -> list[str]:
@@ -173,8 +173,8 @@ def gate_refutations(gates: Gates) -> list[str]:
 
     The replay is left out where the files contradict each other already.
     """
-    found = [*_lists(gates), *_routes(gates)]
-    return found or _replayed(gates)
+    refutations = [*_lists(gates), *_routes(gates)]
+    return refutations or _replayed(gates)
 
 
 def _lists(gates: Gates) -> Iterator[str]:
@@ -190,8 +190,8 @@ def _lists(gates: Gates) -> Iterator[str]:
                 yield f"gates of {link}: {window.start_ns} to {window.end_ns} ns is no window of its cycle"
             if not 0 <= window.queue < gates.cables[link].queues:
                 yield f"gates of {link}: there is no queue {window.queue}"
-        for one, other in pairwise(windows):
-            if one.end_ns > other.start_ns and one.queue != other.queue:
+        for earlier, other in pairwise(windows):
+            if earlier.end_ns > other.start_ns and earlier.queue != other.queue:
                 yield f"gates of {link}: two are open at {other.start_ns} ns"
     for number, stream in gates.streams.items():
         if not gates.frames(number):
@@ -237,26 +237,28 @@ class _Instance(NamedTuple):
 
 def _replayed(gates: Gates) -> list[str]:
     delays = _delays_ns(gates)
-    found = []
+    refutations = []
     for number, stream in gates.streams.items():
         due = _HYPER_PERIODS * gates.hyper_period_ns // stream.period_ns
         for destination in stream.destinations:
             own = delays.get((number, destination), [])
             if len(own) < due:
-                found.append(f"stream {number}: {due - len(own)} of {due} frames did not reach {destination}")
+                refutations.append(
+                    f"stream {number}: {due - len(own)} of {due} frames did not reach {destination}"
+                )
                 continue
             late = [delay for delay in own if delay > stream.deadline_ns]
             if late:
-                found.append(
+                refutations.append(
                     f"stream {number}: {len(late)} of {due} frames reached {destination} after its deadline"
                     f" of {stream.deadline_ns} ns, after up to {max(late)} ns"
                 )
             if max(own) - min(own) > stream.jitter_ns:
-                found.append(
+                refutations.append(
                     f"stream {number}: its delays to {destination} differ by {max(own) - min(own)} ns,"
                     f" allowed are {stream.jitter_ns}"
                 )
-    return found
+    return refutations
 
 
 def _delays_ns(gates: Gates) -> dict[tuple[int, int], list[int]]:
@@ -322,7 +324,7 @@ def _choice(
     cycle_ns = gates.cycles_ns[link]
     phase_ns = now_ns % cycle_ns
     next_ns: int | None = None
-    for window in sorted(gates.windows[link], key=lambda one: -one.queue):
+    for window in sorted(gates.windows[link], key=lambda window: -window.queue):
         queue = waiting.get((link, window.queue))
         if not queue:
             continue

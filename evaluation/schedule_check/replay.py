@@ -41,7 +41,7 @@ def replay(
     tables that the emulator does not take, `RunError` if a board refuses its table.
     """
     wanted = {flow.id: flow for flow in flows}
-    sent = [one for one in schedule.scheduled if one.id in wanted]
+    sent = [flow for flow in schedule.scheduled if flow.id in wanted]
     if not sent:
         return Replay(packets=0, refutations=[], worst_ns={})
     chance = np.random.default_rng(seed)
@@ -50,11 +50,11 @@ def replay(
         powered = PoweredLab(lab, network, seed)
         planned: list[NDArray[np.int64]] = []
         traffic: list[Sender] = []
-        for number, one in enumerate(sent):
-            due_ns = _due_ns(one, schedule, cycles)
+        for number, flow in enumerate(sent):
+            due_ns = _due_ns(flow, schedule, cycles)
             off_ns = chance.choice([-1, 0, 1], due_ns.size) * round(schedule.guard_us * 1e3)
             sends = Releases(instants_ns=due_ns + off_ns)
-            traffic.append(Sender.of(number, _flow(wanted[one.id]), sends))
+            traffic.append(Sender.of(number, _flow(wanted[flow.id]), sends))
             planned.append(due_ns)
         duration_ns = round((cycles + 2) * schedule.base_period_us * 1e3)
         records = powered.run(traffic, duration_ns=duration_ns, drain_ns=_DRAIN_NS)
@@ -64,53 +64,53 @@ def replay(
         raise RunError(records.events[0])
     refutations: list[str] = []
     worst_ns: dict[str, int] = {}
-    for number, one in enumerate(sent):
+    for number, flow in enumerate(sent):
         mine = records.flow == number
         order = np.argsort(records.sequence[mine], kind="stable")
         sent_ns, received_ns = records.sent_ns[mine][order], records.received_ns[mine][order]
-        refutations += _of_flow(one, schedule, planned[number], sent_ns=sent_ns, received_ns=received_ns)
+        refutations += _of_flow(flow, schedule, planned[number], sent_ns=sent_ns, received_ns=received_ns)
         arrived = received_ns >= 0
         if arrived.any():
-            worst_ns[one.id] = int((received_ns - sent_ns)[arrived].max())
+            worst_ns[flow.id] = int((received_ns - sent_ns)[arrived].max())
     return Replay(packets=int(records.flow.size), refutations=refutations, worst_ns=worst_ns)
 
 
 def _of_flow(
-    one: Allotted,
+    slot: Allotted,
     schedule: ScheduleDocument,
     due_ns: NDArray[np.int64],
     *,
     sent_ns: NDArray[np.int64],
     received_ns: NDArray[np.int64],
 ) -> list[str]:
-    found = []
+    instants = []
     if sent_ns.size != due_ns.size:
-        return [f"{one.id}: {due_ns.size} frames were due, {sent_ns.size} were sent"]
+        return [f"{slot.id}: {due_ns.size} frames were due, {sent_ns.size} were sent"]
     lost = int((received_ns < 0).sum())
     if lost:
-        found.append(f"{one.id}: {lost} of {sent_ns.size} frames did not arrive")
+        instants.append(f"{slot.id}: {lost} of {sent_ns.size} frames did not arrive")
     arrived = received_ns >= 0
     delay_ns = (received_ns - sent_ns)[arrived]
-    late = int((delay_ns > one.guarantee_us * 1e3).sum())
+    late = int((delay_ns > slot.guarantee_us * 1e3).sum())
     if late:
-        found.append(
-            f"{one.id}: {late} frames took longer than its {one.guarantee_us:g} us, up to"
+        instants.append(
+            f"{slot.id}: {late} frames took longer than its {slot.guarantee_us:g} us, up to"
             f" {delay_ns.max() / 1e3:g} us"
         )
     over_ns = received_ns[arrived] - due_ns[arrived] - (schedule.slot_us - schedule.guard_us) * 1e3
     if (over_ns > 1).any():
-        found.append(
-            f"{one.id}: {int((over_ns > 1).sum())} frames were still under way when the next slot could"
+        instants.append(
+            f"{slot.id}: {int((over_ns > 1).sum())} frames were still under way when the next slot could"
             f" begin, up to {over_ns.max() / 1e3:g} us after that"
         )
-    return found
+    return instants
 
 
-def _due_ns(one: Allotted, schedule: ScheduleDocument, cycles: int) -> NDArray[np.int64]:
+def _due_ns(slot: Allotted, schedule: ScheduleDocument, cycles: int) -> NDArray[np.int64]:
     """When its slots begin, from the second base period on."""
-    base_ns, period_ns = round(schedule.base_period_us * 1e3), round(one.send.period_us * 1e3)
+    base_ns, period_ns = round(schedule.base_period_us * 1e3), round(slot.send.period_us * 1e3)
     count = max(1, cycles * base_ns // max(period_ns, 1))
-    return base_ns + round(one.send.offset_us * 1e3) + np.arange(count, dtype=np.int64) * period_ns
+    return base_ns + round(slot.send.offset_us * 1e3) + np.arange(count, dtype=np.int64) * period_ns
 
 
 def _tables(lab: Lab, schedule: ScheduleDocument) -> dict[str, list[FlowEntry]]:

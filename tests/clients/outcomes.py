@@ -123,10 +123,10 @@ def _shown(result: str | None) -> str:
     return result if result == WORKS else f"**{result}**"
 
 
-def written(document: str, tables: str) -> str:
-    """The document with these tables."""
-    before, rest = document.split(BEGIN)
-    return before + BEGIN + "\n" + tables + "\n" + END + rest.split(END)[1]
+def written(document: str, tables: str, begin: str = BEGIN, end: str = END) -> str:
+    """The document with these tables between two marks."""
+    before, rest = document.split(begin)
+    return before + begin + "\n" + tables + "\n" + end + rest.split(end)[1]
 
 
 if __name__ == "__main__":

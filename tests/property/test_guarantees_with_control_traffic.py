@@ -147,18 +147,18 @@ def admitted_flows(case: Drawn) -> list[Admitted]:
 
 def control_segments(traffic: ControlTraffic, rng: np.random.Generator) -> list[tuple[int, bytes]]:
     """All that the buckets of messages let pass: each burst at once, then one whenever it may be."""
-    found: list[tuple[int, bytes]] = []
+    control_segments: list[tuple[int, bytes]] = []
     for kind, rate in traffic.items():
         gap_ns = int(np.ceil(1e9 / rate.per_s))
         begin_ns = int(rng.integers(0, 3_000_000))
-        found += [(begin_ns, REQUESTS[kind])] * rate.burst
-        found += [(at_ns, REQUESTS[kind]) for at_ns in range(begin_ns + gap_ns, RUN_NS, gap_ns)]
-    return sorted(found, key=lambda segment: segment[0])
+        control_segments += [(begin_ns, REQUESTS[kind])] * rate.burst
+        control_segments += [(at_ns, REQUESTS[kind]) for at_ns in range(begin_ns + gap_ns, RUN_NS, gap_ns)]
+    return sorted(control_segments, key=lambda segment: segment[0])
 
 
 def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
     """The result of a run in which every sender uses its bucket up, as bursts or without pause."""
-    flows = [one.flow for one in admitted]
+    flows = [granted.flow for granted in admitted]
     lab = case.lab
     tables = switch_entries(lab, admitted, entries=case.entries)
     rng = np.random.default_rng(case.seed)
@@ -208,7 +208,7 @@ def test_nothing_is_lost_and_nothing_is_late(case: Drawn) -> None:
     result = carried(case, admitted)
     assert (result.received_ns >= 0).all()
     delays = result.received_ns - result.sent_ns
-    for number, one in enumerate(admitted):
+    for number, admitted_flow in enumerate(admitted):
         mine = delays[result.flow == number]
         if len(mine):
-            assert mine.max() <= one.guarantee_ns
+            assert mine.max() <= admitted_flow.guarantee_ns

@@ -64,7 +64,7 @@ class Planned:
     @property
     def detours(self) -> int:
         """So many of them do not take the shortest path."""
-        return sum(one.path != shortest(self.lab, one.flow) for one in self.admitted)
+        return sum(admitted.path != shortest(self.lab, admitted.flow) for admitted in self.admitted)
 
 
 def shortest(lab: Lab, flow: Flow) -> tuple[Hop, ...]:
@@ -103,7 +103,7 @@ def planned(seed: int, scheme: str, shape: str) -> Planned:
 def requested(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Planned:
     """What fits. A scheme that does not count entries gets tables that hold what it accepts."""
     result = plan(lab, flows, admission(lab, scheme, flows, entries))
-    most = Counter(hop.switch for one in result.accepted for hop in one.path)
+    most = Counter(hop.switch for accepted in result.accepted for hop in accepted.path)
     return Planned(lab=lab, scheme=scheme, entries=max(entries, *most.values(), 0), result=result)
 
 
@@ -113,25 +113,25 @@ def admission(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Adm
     return admission_of(lab, choice, scenario_of(flows, entries=entries), traffic=HEARTBEAT)
 
 
-def of_the_controller(found: Planned) -> Tables:
+def of_the_controller(planned: Planned) -> Tables:
     """The tables of `python -m loko.controller`, told what was admitted as a live run tells it."""
-    paths = {one.flow.id: one.path for one in found.admitted}
+    paths = {admitted.flow.id: admitted.path for admitted in planned.admitted}
     return admitted_tables(
-        found.lab, [one.flow for one in found.admitted], found.scheme, found.entries, paths
+        planned.lab, [admitted.flow for admitted in planned.admitted], planned.scheme, planned.entries, paths
     )
 
 
-def of_the_evaluation(found: Planned) -> Tables:
+def of_the_evaluation(planned: Planned) -> Tables:
     """The tables of the boards in virtual time."""
-    return switch_entries(found.lab, found.admitted, entries=found.entries)
+    return switch_entries(planned.lab, planned.admitted, entries=planned.entries)
 
 
-def on_the_shortest_paths(found: Planned) -> Tables:
+def on_the_shortest_paths(planned: Planned) -> Tables:
     """A mistake on purpose: what looks for the paths again."""
-    flows = [one.flow for one in found.admitted]
-    most = Counter(hop.switch for one in on_shortest_paths(found.lab, flows) for hop in one.path)
-    entries = max(found.entries, *most.values())
-    return switch_entries(found.lab, on_shortest_paths(found.lab, flows), entries=entries)
+    flows = [admitted.flow for admitted in planned.admitted]
+    most = Counter(hop.switch for flow in on_shortest_paths(planned.lab, flows) for hop in flow.path)
+    entries = max(planned.entries, *most.values())
+    return switch_entries(planned.lab, on_shortest_paths(planned.lab, flows), entries=entries)
 
 
 def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
@@ -148,22 +148,23 @@ def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
     return tuple(hops)
 
 
-def misplaced(found: Planned, tables: Tables) -> list[str]:
+def misplaced(planned: Planned, tables: Tables) -> list[str]:
     """Flows whose frames would not take the admitted path, or that have entries beside it."""
     own = {name: {entry.match.tp_src for entry in table} for name, table in tables.items()}
     return [
-        one.flow.id
-        for one in found.admitted
-        if way(found.lab, tables, one.flow) != one.path
-        or {name for name in own if one.flow.udp_source in own[name]} != {hop.switch for hop in one.path}
+        admitted.flow.id
+        for admitted in planned.admitted
+        if way(planned.lab, tables, admitted.flow) != admitted.path
+        or {name for name in own if admitted.flow.udp_source in own[name]}
+        != {hop.switch for hop in admitted.path}
     ]
 
 
-def crossings(found: Planned, sent: Mapping[int, int]) -> dict[str, int]:
+def crossings(planned: Planned, sent: Mapping[int, int]) -> dict[str, int]:
     """How many frames each switch should see if so many of each flow were sent."""
-    seen = dict.fromkeys(found.lab.switches, 0)
-    for number, one in enumerate(found.admitted):
-        for hop in one.path:
+    seen = dict.fromkeys(planned.lab.switches, 0)
+    for number, admitted in enumerate(planned.admitted):
+        for hop in admitted.path:
             seen[hop.switch] += sent[number]
     return seen
 
@@ -178,20 +179,20 @@ class Carried:
     broken: tuple[object, ...]
 
 
-def carried(found: Planned, tables: Tables, seed: int) -> Carried:
+def carried(planned: Planned, tables: Tables, seed: int) -> Carried:
     """Bursts of all flows that meet where their paths join, again as soon as all buckets are full."""
-    case = Case(lab=found.lab, scheme=found.scheme, admitted=found.admitted, entries=found.entries)
+    case = Case(lab=planned.lab, scheme=planned.scheme, admitted=planned.admitted, entries=planned.entries)
     rng = np.random.default_rng(seed)
     bursts = [critical(case, rng) for _ in range(6)]
     period_ns = round(refill_ns(case)) + 20_000_000
     at_ns = [LEAD_NS + place * period_ns for place in range(len(bursts))]
-    powered = PoweredLab(found.lab, lab_network(found.lab, tables, seed=seed), seed)
+    powered = PoweredLab(planned.lab, lab_network(planned.lab, tables, seed=seed), seed)
     traffic = released(case, instants(case, at_ns, bursts))
     records = powered.run(traffic, duration_ns=at_ns[-1] + period_ns, drain_ns=DRAIN_NS)
     sent = {number: seen["sent"] for number, seen in records.flows.items()}
     return Carried(
         received={name: board["received"] for name, board in records.boards.items()},
-        expected=crossings(found, sent),
+        expected=crossings(planned, sent),
         broken=judged(case, records).broken,
     )
 
@@ -223,7 +224,7 @@ def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme:
     choice = CHOICES[scheme]
     try:
         drawn = planned(seed, scheme, shape)
-        flows = [one.flow for one in drawn.admitted]
+        flows = [admitted.flow for admitted in drawn.admitted]
         scenario = scenario_of(flows, entries=drawn.entries)
         own = admission_of(drawn.lab, choice, scenario, traffic=HEARTBEAT)
     except InputError:
@@ -238,7 +239,7 @@ def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme:
 def test_paths_that_are_looked_for_again_are_found_out(scheme: str) -> None:
     """That the test above can fail, for each of these schemes: somewhere a flow goes a longer way."""
     plans = (planned(seed, scheme, shape) for seed in range(100) for shape in SHAPES)
-    found = next(one for one in plans if one.detours)
+    found = next(plan for plan in plans if plan.detours)
     assert not misplaced(found, of_the_evaluation(found))
     assert not misplaced(found, of_the_controller(found))
     tables = on_the_shortest_paths(found)
@@ -264,7 +265,7 @@ def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way
     assert [hop.switch for hop in last.path] == ["s1", "s5", "s4", "s3"]
     # On the shortest path s2 would carry one flow more than fits.
     filled = admission(found.lab, SCHEME, [last.flow], 17)
-    assert all(isinstance(filled.request(one.flow, one.path), Admitted) for one in others)
+    assert all(isinstance(filled.request(other.flow, other.path), Admitted) for other in others)
     refusal = filled.request(last.flow, shortest(found.lab, last.flow))
     assert isinstance(refusal, Refusal)
     assert refusal.switch == "s2"
@@ -281,8 +282,8 @@ def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way
 def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
     found = around_a_full_switch()
     senders = [
-        SenderSettings(queue_frames=10).conforming(number, one.flow)
-        for number, one in enumerate(found.admitted)
+        SenderSettings(queue_frames=10).conforming(number, admitted.flow)
+        for number, admitted in enumerate(found.admitted)
     ]
     with VirtualRunner(found.lab, found.admitted, entries=found.entries) as runner:
         records = runner.run(senders, seconds=2, seed=1)
@@ -324,11 +325,11 @@ def test_a_live_run_tells_its_controller_what_was_admitted(
     flows = load_flows(options["--flows"])
     tables = admitted_tables(found.lab, flows, options["--allocation"], int(options["--entries"]), decided)
     assert misplaced(found, tables) == []
-    assert decided == {one.flow.id: one.path for one in found.admitted}
+    assert decided == {admitted.flow.id: admitted.path for admitted in found.admitted}
 
 
 def test_paths_survive_a_file(tmp_path: Path) -> None:
-    paths = {one.flow.id: one.path for one in around_a_full_switch().admitted}
+    paths = {admitted.flow.id: admitted.path for admitted in around_a_full_switch().admitted}
     file = tmp_path / "paths.json"
     file.write_text(json.dumps(dump_paths(paths)))
     assert load_paths(file) == paths

@@ -116,7 +116,7 @@ def test_it_is_what_trying_everything_finds(seed: int, scheme: str, where: str, 
     result = found(lab, flows, admission, deadlines_ns)
     assert result.is_proven
     assert not result.is_by_few_paths
-    assert set(admission.admitted) == {one.flow.id for one in result.plan.accepted}
+    assert set(admission.admitted) == {accepted.flow.id for accepted in result.plan.accepted}
     assert len(result.plan.accepted) == most_by_trying(lab, flows, admission, deadlines_ns)
 
 
@@ -131,10 +131,10 @@ def test_no_order_has_more(seed: int, scheme: str, where: str) -> None:
     end_ns = time.monotonic_ns() + 10**9
     clock = Clock(now_ns=time.monotonic_ns, end_ns=end_ns)
     result = largest(lab, flows, admission, solve=HIGHS, clock=clock, deadlines_ns=deadlines_ns)
-    accepted = {one.flow.id: one for one in result.plan.accepted}
+    accepted = {accepted.flow.id: accepted for accepted in result.plan.accepted}
     assert len(accepted) + len(result.plan.refused) == len(flows)
     assert len(accepted) <= result.bound
-    assert fits(admission, [(one.flow, one.path) for one in accepted.values()], deadlines_ns)
+    assert fits(admission, [(granted.flow, granted.path) for granted in accepted.values()], deadlines_ns)
     rng = Random(seed)
     for _ in range(5):
         in_order = len(plan(lab, flows, fresh(admission), deadlines_ns=deadlines_ns).accepted)
@@ -152,7 +152,7 @@ def fresh(admission: Admission) -> Admission:
 def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where: str) -> None:
     """What the rows of the program rest on, of every scheme that says so."""
     lab, admission, flows, _ = drawn_case(seed, scheme, where, 17, 20)
-    granted = [(one.flow, one.path) for one in plan(lab, flows, admission).accepted]
+    granted = [(accepted.flow, accepted.path) for accepted in plan(lab, flows, admission).accepted]
     rng = Random(seed)
     part = [one for one in granted if rng.random() < 0.7]
     less = [
@@ -177,8 +177,8 @@ def test_what_is_granted_demands_no_more_than_there_is(seed: int, scheme: str, w
     lab, admission, flows, _ = drawn_case(seed, scheme, where, 5, 40)
     accepted = plan(lab, flows, admission).accepted
     total: dict[tuple[str, str], float] = {}
-    for one in accepted:
-        for demand in admission.demands(one):
+    for granted in accepted:
+        for demand in admission.demands(granted):
             key = demand.server, demand.quantity
             total[key] = total.get(key, 0.0) + demand.amount
             assert total[key] <= demand.capacity * (1 + 1e-12), key

@@ -15,11 +15,13 @@ from evaluation.live.background import BackgroundLab
 
 pytestmark = [
     pytest.mark.namespaces,
+    pytest.mark.waits,
     needs_root,
-    pytest.mark.timeout(900),  # many runs of Ansible, beside an emulator that has a core for itself
+    pytest.mark.usefixtures("relaxed"),
+    pytest.mark.timeout(900),  # many runs of Ansible
 ]
 
-LAB = ["playbooks/lab.yml", "-e", "lab=bench"]
+LAB = ["playbooks/lab.yml", "-e", "{lab: bench, lab_relaxed: true}"]
 UP, DOWN = [*LAB, "-e", "state=up"], [*LAB, "-e", "state=down"]
 
 

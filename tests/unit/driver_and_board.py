@@ -11,7 +11,7 @@ from board_end import BoardEnd, Pair
 from loko.controller import wire, wire13
 from loko.controller.driver import Driver
 from loko.controller.manners import MANNERS
-from loko.controller.wire import Entry
+from loko.controller.wire import WireEntry
 from loko.controller.wire13 import Entry13
 from loko.entries import FlowEntry, five_tuple_entry
 from loko.scenario import OpenFlow
@@ -47,7 +47,9 @@ class Setting:
     def __str__(self) -> str:
         return f"{self.openflow.value}-{self.quirks}"
 
-    def entry(self, number: int, *, mark: int = MARK, port: int = 3, priority: int = 100) -> Entry | Entry13:
+    def entry(
+        self, number: int, *, mark: int = MARK, port: int = 3, priority: int = 100
+    ) -> WireEntry | Entry13:
         flow, cookie = flow_entry(number, port=port, priority=priority), mark << 48 | number
         if self.openflow is OpenFlow.V1_3:
             return wire13.entry_of(flow, cookie=cookie)
@@ -63,7 +65,7 @@ class Setting:
     def pair(self, config: dict[str, object] | None = None, **options: object) -> Pair:
         return Pair(self.driver(**options), self.end(config))
 
-    def added(self, xid: int, entry: Entry | Entry13) -> bytes:
+    def added(self, xid: int, entry: WireEntry | Entry13) -> bytes:
         """The message by which another controller adds an entry."""
         if isinstance(entry, Entry13):
             return wire13.encode(wire13.Add(xid, entry))
@@ -86,10 +88,10 @@ def table(pair: Pair) -> list[tuple[int, bytes, bytes]]:
     return sorted((flow.cookie, b"", b"".join(flow.actions)) for flow in pair.end.board.flows())
 
 
-def expected(*entries: Entry | Entry13) -> list[tuple[int, bytes, bytes]]:
+def expected(*entries: WireEntry | Entry13) -> list[tuple[int, bytes, bytes]]:
     """The table that has these entries and no others."""
     return sorted(
-        (one.cookie, one.match if isinstance(one, Entry13) else b"", one.actions) for one in entries
+        (entry.cookie, entry.match if isinstance(entry, Entry13) else b"", entry.actions) for entry in entries
     )
 
 

@@ -207,7 +207,9 @@ class ServedBoards:
             if all(self.boards[name].is_open and self.keeper.drivers[name].complete for name in names):
                 away = set(self.boards) - set(names)
                 states = self.keeper.promises.values()
-                if all(one.state is FlowState.INSTALLED or set() < one.waiting <= away for one in states):
+                if all(
+                    state.state is FlowState.INSTALLED or set() < state.waiting <= away for state in states
+                ):
                     return
             self.step(STEP_NS if any(end.is_open for end in self.boards.values()) else 100_000_000)
         raise AssertionError([(str(d.phase), n) for n, d in self.keeper.drivers.items()] + self.log[-5:])

@@ -153,7 +153,7 @@ def test_the_picture_shows_the_use_of_each_switch_and_ends_where_no_flow_is_acce
         assert box.mean == pytest.approx(sum(uses) / len(uses))
     largest = result.findings["largest_rate_use_percent"]
     assert largest == max(box.max for box in of_switches.boxes if box is not None)
-    assert [one.value for one in whole.references] == [49]
+    assert [reference.value for reference in whole.references] == [49]
     with_flows = {row["hops"] for row in rows if row["accepted"]}
     assert whole.places == bottleneck.places == [str(hops) for hops in sorted(with_flows)]
     assert 30 not in with_flows

@@ -234,7 +234,9 @@ def test_lost_and_late_packets_are_counted_without_records() -> None:
     assert len(records) == 0
     assert not judged(case, records).broken
     longest_ns = max(seen["max_delay_ns"] for seen in records.flows.values())
-    hurried = tuple(one._replace(delays_ns=(longest_ns - 1,) * len(one.delays_ns)) for one in case.admitted)
+    hurried = tuple(
+        admitted._replace(delays_ns=(longest_ns - 1,) * len(admitted.delays_ns)) for admitted in case.admitted
+    )
     assert len(judged(replace(case, admitted=hurried), records).broken) == 1
 
 

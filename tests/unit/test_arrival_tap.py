@@ -50,21 +50,21 @@ def arrives(frame: bytes, *, at_ns: int, turn_ns: int) -> None:
 def test_the_switch_has_its_turn_as_long_after_the_second_as_that_after_the_first(tap: ArrivalTap) -> None:
     arrives(b"request", at_ns=1_000_000, turn_ns=900)
     arrives(b"another", at_ns=2_000_000, turn_ns=1_100)
-    assert [one.at_ns for one in tap.read()] == [1_001_800, 2_002_200]
+    assert [sighting.at_ns for sighting in tap.read()] == [1_001_800, 2_002_200]
 
 
 def test_what_is_stamped_once_has_that_stamp(tap: ArrivalTap) -> None:
     arrives(b"frame", at_ns=5_000, turn_ns=0)
-    assert [one.at_ns for one in tap.read()] == [5_000]
+    assert [sighting.at_ns for sighting in tap.read()] == [5_000]
 
 
 def test_a_frame_that_only_the_first_one_has_seen_waits_for_the_second(tap: ArrivalTap) -> None:
     arrives(b"one", at_ns=0, turn_ns=10)
     second, first = Listener.opened
     first.frames.append(Seen(100, False, b"two"))
-    assert [one.at_ns for one in tap.read()] == [20]
+    assert [sighting.at_ns for sighting in tap.read()] == [20]
     second.frames.append(Seen(110, False, b"two"))
-    assert [one.at_ns for one in tap.read()] == [120]
+    assert [sighting.at_ns for sighting in tap.read()] == [120]
 
 
 def test_both_have_their_turns_before_a_program_that_began_anew(tap: ArrivalTap) -> None:
@@ -72,11 +72,11 @@ def test_both_have_their_turns_before_a_program_that_began_anew(tap: ArrivalTap)
     tap.renew()
     assert all(one.closed for one in before)
     arrives(b"request", at_ns=0, turn_ns=5)
-    assert [one.at_ns for one in tap.read()] == [10]
+    assert [sighting.at_ns for sighting in tap.read()] == [10]
 
 
 def test_what_is_forgotten_is_not_paired(tap: ArrivalTap) -> None:
     arrives(b"same", at_ns=0, turn_ns=5)
     tap.forget()
     arrives(b"same", at_ns=1_000, turn_ns=5)
-    assert [one.at_ns for one in tap.read()] == [1_010]
+    assert [sighting.at_ns for sighting in tap.read()] == [1_010]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from evaluation.live import background, commands, exclusion, state
 from evaluation.live.background import BackgroundLab, up
-from evaluation.live.exclusion import claim
+from evaluation.live.exclusion import claim, claim_name
 from evaluation.runner import RunError
 from evaluation.smoke import main as smoke
 from loko.lab import load_lab
@@ -145,6 +145,29 @@ def test_two_claims_exclude_each_other_and_nothing_is_left(folder):
     assert not folder.exists()
     with claim():
         pass
+
+
+def test_relaxed_claims_are_shared_and_exclude_one_for_oneself_as_that_does_them(folder):
+    with claim(relaxed=True), claim(relaxed=True):
+        with pytest.raises(RunError, match="only labs that were all put up with --relaxed"):
+            claim()
+        state.remove_if_unused()
+        assert folder.exists(), "who holds it keeps it"
+    assert not folder.exists()
+    with claim(), pytest.raises(RunError, match="another live lab runs"):
+        claim(relaxed=True)
+
+
+def test_a_name_is_claimed_by_one_and_what_a_killed_one_left_is_in_nobodys_way(folder):
+    folder.mkdir()
+    (folder / "one.starting").touch()
+    with claim_name("one"):
+        with pytest.raises(RunError, match="lab one is just being put up"), claim_name("one"):
+            pass
+        with claim_name("two"):
+            pass
+        assert [file.name for file in folder.iterdir()] == ["one.starting"]
+    assert not folder.exists()
 
 
 def test_a_claim_lasts_as_long_as_a_process_has_it(folder):

@@ -49,7 +49,7 @@ def kept(path: Path, todo: list[Part]) -> tuple[set[Key], dict[tuple[Key, int], 
 
 
 @pytest.mark.parametrize("port", [IN_PORT, OUT_PORT])
-@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda one: one.name)
+@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda procedure: procedure.name)
 def test_a_cable_that_is_pulled_in_a_part(procedure, port, tmp_path):
     todo = [FIRST, part_of(procedure)]
     device = VirtualDevice()

@@ -30,9 +30,9 @@ SIZE = 306
 def pcap(frames, *, order="<", nanoseconds=True, link=1, snap=65535):
     unit = 1 if nanoseconds else 1000
     data = struct.pack(f"{order}IHHiIII", 0xA1B23C4D if nanoseconds else 0xA1B2C3D4, 2, 4, 0, 0, snap, link)
-    for stamp, one in frames:
-        kept = one[:snap]
-        data += struct.pack(f"{order}IIII", stamp // NS, stamp % NS // unit, len(kept), len(one)) + kept
+    for stamp, content in frames:
+        kept = content[:snap]
+        data += struct.pack(f"{order}IIII", stamp // NS, stamp % NS // unit, len(kept), len(content)) + kept
     return data
 
 
@@ -54,18 +54,20 @@ def pcapng(frames, *, order="<", resolution=9, offset_s=0, names=("in", "out")):
         options += option(order, 14, struct.pack(f"{order}q", offset_s)) + option(order, 0, b"")
         data += block(order, 1, struct.pack(f"{order}HHI", 1, 0, 0) + options)
     per_second = 2 ** (resolution - 128) if resolution & 128 else 10**resolution
-    for stamp, interface, one in frames:
+    for stamp, interface, content in frames:
         units = (stamp - offset_s * NS) * per_second // NS
-        head = struct.pack(f"{order}IIIII", interface, units >> 32, units & 0xFFFFFFFF, len(one), len(one))
-        data += block(order, 6, head + one)
+        head = struct.pack(
+            f"{order}IIIII", interface, units >> 32, units & 0xFFFFFFFF, len(content), len(content)
+        )
+        data += block(order, 6, head + content)
     return data
 
 
 def erf(frames, *, kind=2, losses=0, extensions=0, fcs=True, flags=0x04):
     """`frames`: stamp, interface, bytes without FCS."""
     data = b""
-    for stamp, interface, one in frames:
-        kept = one + (b"\xff" * 4 if fcs else b"")
+    for stamp, interface, content in frames:
+        kept = content + (b"\xff" * 4 if fcs else b"")
         tail = b"".join(
             bytes([(0x80 if n < extensions - 1 else 0) | 3]) + bytes(7) for n in range(extensions)
         )
@@ -73,7 +75,7 @@ def erf(frames, *, kind=2, losses=0, extensions=0, fcs=True, flags=0x04):
         tail += b"\xee" * (-(16 + len(tail)) % 8)
         ticks = (stamp // NS << 32) + (stamp % NS << 32) // NS
         head = struct.pack("<QBB", ticks, kind | (0x80 if extensions else 0), flags | interface)
-        data += head + struct.pack(">HHH", 16 + len(tail), losses, len(one) + 4) + tail
+        data += head + struct.pack(">HHH", 16 + len(tail), losses, len(content) + 4) + tail
     return data
 
 
@@ -84,7 +86,7 @@ def written(tmp_path: Path, data: bytes, name: str = "capture") -> Path:
 
 
 def stamps(path):
-    return [one.stamp_ns for one in read_capture(path)]
+    return [frame_read.stamp_ns for frame_read in read_capture(path)]
 
 
 ONE = frame(SIZE, 1)
@@ -102,7 +104,9 @@ def test_pcap_is_read_to_the_nanosecond(tmp_path: Path, order: str) -> None:
 def test_pcap_in_microseconds_and_cut_frames(tmp_path: Path) -> None:
     path = written(tmp_path, pcap([(at, ONE) for at in TIMES], nanoseconds=False, snap=64))
     assert stamps(path) == [at // 1000 * 1000 for at in TIMES]
-    assert {(len(one.data), one.length_bytes) for one in read_capture(path)} == {(64, SIZE)}
+    assert {(len(frame_read.data), frame_read.length_bytes) for frame_read in read_capture(path)} == {
+        (64, SIZE)
+    }
 
 
 def test_what_dpkt_writes_is_read(tmp_path: Path) -> None:
@@ -122,16 +126,20 @@ def test_pcapng_keeps_interfaces_and_any_resolution(tmp_path, order, resolution,
     frames = [(at, place % 2, ONE) for place, at in enumerate(TIMES)]
     path = written(tmp_path, pcapng(frames, order=order, resolution=resolution))
     found = list(read_capture(path))
-    assert [(one.interface, one.interface_name) for one in found] == [("0", "in"), ("1", "out"), ("0", "in")]
-    for one, at in zip(found, TIMES, strict=True):
-        assert at - error_ns <= one.stamp_ns <= at
+    assert [(frame_read.interface, frame_read.interface_name) for frame_read in found] == [
+        ("0", "in"),
+        ("1", "out"),
+        ("0", "in"),
+    ]
+    for frame_read, at in zip(found, TIMES, strict=True):
+        assert at - error_ns <= frame_read.stamp_ns <= at
 
 
 def test_pcapng_with_offset_and_a_second_section(tmp_path: Path) -> None:
     part = pcapng([(BEGIN_NS, 1, ONE)], offset_s=1_600_000_000)
     swapped = pcapng([(BEGIN_NS + 5, 0, ONE)], order=">")
     path = written(tmp_path, gzip.compress(part + swapped))
-    assert [(one.stamp_ns, one.interface) for one in read_capture(path)] == [
+    assert [(frame_read.stamp_ns, frame_read.interface) for frame_read in read_capture(path)] == [
         (BEGIN_NS, "1"),
         (BEGIN_NS + 5, "0"),
     ]
@@ -143,9 +151,9 @@ def test_erf_is_read_with_its_extensions(tmp_path: Path, extensions: int, kind: 
     frames = [(at, place % 4, ONE) for place, at in enumerate(TIMES)]
     path = written(tmp_path, erf(frames, kind=kind, extensions=extensions))
     found = list(read_capture(path))
-    assert [one.interface for one in found] == ["0", "1", "2"]
-    assert [one.stamp_ns - at for one, at in zip(found, TIMES, strict=True)] == [0, 0, 0]
-    assert {(one.length_bytes, one.data) for one in found} == {(SIZE, ONE + b"\xff" * 4)}
+    assert [frame_read.interface for frame_read in found] == ["0", "1", "2"]
+    assert [frame_read.stamp_ns - at for frame_read, at in zip(found, TIMES, strict=True)] == [0, 0, 0]
+    assert {(frame_read.length_bytes, frame_read.data) for frame_read in found} == {(SIZE, ONE + b"\xff" * 4)}
 
 
 def test_erf_may_begin_with_what_the_card_tells_of_itself(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def examine(path: Path, data: bytes) -> None:
         assert "\n" not in found
     else:
         json.dumps(found.as_json())
-        assert found.lost + found.under_way + sum(one.samples for one in found.times) == found.entered
+        assert found.lost + found.under_way + sum(times.samples for times in found.times) == found.entered
 
 
 @PATIENT

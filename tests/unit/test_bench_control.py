@@ -38,7 +38,7 @@ def device() -> VirtualDevice:
 
 
 def named(name: str) -> Subject:
-    return next(one for one in messages.messages() if one.name == name)
+    return next(message for message in messages.messages() if message.name == name)
 
 
 def test_a_barrier_takes_what_the_paper_says(device: VirtualDevice) -> None:
@@ -58,7 +58,7 @@ def test_the_barrier_method_agrees_with_the_costs(device: VirtualDevice) -> None
 
 
 def test_an_entry_that_was_added_is_gone_before_the_next_sample(device: VirtualDevice) -> None:
-    last = [one for one in flow_adds() if one.name.startswith("Add/128/")]
+    last = [procedure for procedure in flow_adds() if procedure.name.startswith("Add/128/")]
     assert len(last) == 5
     for subject in last:
         # With one more entry the table would be full and an error would come.
@@ -74,7 +74,7 @@ def test_a_modify_that_hits_nothing_adds_by_the_specification_only(quirks: str, 
 
 def test_of_a_long_reply_the_first_frame_counts(device: VirtualDevice) -> None:
     """Its cost comes out as the profile has it, though the reply needs several frames."""
-    question = next(one for one in cp_time.questions() if one.name == "description")
+    question = next(question for question in cp_time.questions() if question.name == "description")
     times = cp_time.ask(device, question, samples=60, seed=1).values
     charged_ps = (
         2 * PROFILE.integrated_switch.transit_ps.value
@@ -87,15 +87,15 @@ def test_of_a_long_reply_the_first_frame_counts(device: VirtualDevice) -> None:
 
 
 def test_requests_for_flow_statistics_are_those_that_the_board_survives(device: VirtualDevice) -> None:
-    names = {one.name for one in flow_statistics()}
+    names = {procedure.name for procedure in flow_statistics()}
     assert (
         len(names) == 45 - sum(hangs(entries, actions) for entries in ENTRIES for actions in range(5)) == 23
     )
-    longest = next(one for one in flow_statistics() if one.name == "FlowStatsRequest/17/3")
+    longest = next(procedure for procedure in flow_statistics() if procedure.name == "FlowStatsRequest/17/3")
     assert len(messages.with_reply(device, longest, samples=3, seed=1).values) == 3
     assert hangs(17, 4)
     deadly = next(iter(flow_adds()))
-    table = [one for one in flow_adds() if one.name == "Add/17/4"]
+    table = [procedure for procedure in flow_adds() if procedure.name == "Add/17/4"]
     subject = Subject(
         what=("deadly",), message=longest.message, replies=True, table=(*table[0].table, table[0].message)
     )
@@ -149,7 +149,7 @@ def test_a_series_keeps_its_instants(device: VirtualDevice, monkeypatch: pytest.
     short = messages.echo_over_time(device, duration_ns=100_000_000)
     monkeypatch.setattr(messages, "echo_over_time", lambda _: short)
     parts = messages.PROCEDURE.parts(Extent(samples=3))
-    (part,) = (one for one in parts if one.key == ECHO_UNMODIFIED)
+    (part,) = (part for part in parts if part.key == ECHO_UNMODIFIED)
     found = dict(part.measured(device, 1))
     assert len(found[Apart.VALUES][0]) == len(found[Apart.CONTEXT][0]) == 79
     assert (np.diff(found[Apart.CONTEXT][0]) > 0).all()

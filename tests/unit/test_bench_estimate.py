@@ -13,7 +13,7 @@ from evaluation.bench.cost_model.estimate import Observation, solve
 def test_exact_observations_give_the_parameters_back(values: list[int]) -> None:
     truth = dict(zip("abc", values, strict=True))
     sums = [{"a": 1}, {"a": 1, "b": 64}, {"a": 1, "b": 128, "c": 2}, {"a": 2, "c": 5}]
-    solution = solve([Observation(one, sum(truth[name] * n for name, n in one.items())) for one in sums])
+    solution = solve([Observation(term, sum(truth[name] * n for name, n in term.items())) for term in sums])
     assert not solution.unidentified
     for name, value in truth.items():
         assert solution.estimates[name].value_ps == pytest.approx(value, abs=1.0)

@@ -128,10 +128,10 @@ class Switch(threading.Thread):
         while data := self.session.recv(4096):
             buffer += data
             messages, buffer = whole_messages(buffer)
-            for one in messages:
-                self.heard.append(one[1])
-                self.versions.add(one[0])
-                if answer := self.answers.get(one[1]):
+            for message in messages:
+                self.heard.append(message[1])
+                self.versions.add(message[0])
+                if answer := self.answers.get(message[1]):
                     self.session.sendall(answer)
 
 

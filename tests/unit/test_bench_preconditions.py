@@ -20,17 +20,19 @@ def five_tuple(entries, **order):
 
 def samples(times_ns, *, factor=1.0, frames=(9,)):
     """Of 306 bytes: processing times around those of `times_ns`, throughput by equation 6 times `factor`."""
-    found = {buffer.PROCEDURE.key(five_tuple(128)): {306: np.array(frames, dtype=np.int64)}}
+    samples = {buffer.PROCEDURE.key(five_tuple(128)): {306: np.array(frames, dtype=np.int64)}}
     for entries, time in times_ns.items():
         spread = np.linspace(-2500, 2500, 1000).astype(np.int64)
-        found[dp_time.PROCEDURE.key(five_tuple(entries))] = {306: time + spread}
+        samples[dp_time.PROCEDURE.key(five_tuple(entries))] = {306: time + spread}
         rate = factor * throughput_bps(306, time, WIRE)
-        found[throughput.PROCEDURE.key(five_tuple(entries))] = {306: np.array([round(rate)], dtype=np.int64)}
-    return found
+        samples[throughput.PROCEDURE.key(five_tuple(entries))] = {
+            306: np.array([round(rate)], dtype=np.int64)
+        }
+    return samples
 
 
 def verdicts(found):
-    return [one.holds for one in preconditions(found, WIRE)]
+    return [precondition.holds for precondition in preconditions(found, WIRE)]
 
 
 def test_a_slow_deterministic_switch_has_all_of_them() -> None:

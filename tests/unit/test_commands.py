@@ -141,7 +141,7 @@ def mixed_file(folder: Path) -> Path:
 def test_the_largest_set_leaves_out_what_takes_most(tmp_path: Path) -> None:
     flows = mixed_file(tmp_path)
     assert "large" in [
-        one["flow"] for one in json.loads(call("plan", "two-switch", flows, "--json").stdout)["accepted"]
+        flow["flow"] for flow in json.loads(call("plan", "two-switch", flows, "--json").stdout)["accepted"]
     ]
     result = call("plan", "two-switch", flows, "--largest")
     assert result.exit_code == 1

@@ -51,12 +51,12 @@ def asked(lab: Lab, scenario: Scenario, seed: int) -> list[Flow]:
 def by_sums(control: LokoAdmission, flows: list[Passed], flow: Flow, path: tuple[Hop, ...]) -> tuple:
     """Section 5: at each switch the sums of rates and of bursts, and the entries, within its allocation."""
 
-    def burst_bytes(one: Flow, route: tuple[Hop, ...], switch: str) -> float:
-        burst_bytes = one.burst_bytes
+    def burst_bytes(flow: Flow, route: tuple[Hop, ...], switch: str) -> float:
+        burst_bytes = flow.burst_bytes
         for hop in route:
             if hop.switch == switch:
                 break
-            burst_bytes += one.rate_bps * control.allocations[hop.switch].delay_ns / 8e9
+            burst_bytes += flow.rate_bps * control.allocations[hop.switch].delay_ns / 8e9
         return burst_bytes
 
     bursts = []
@@ -85,17 +85,17 @@ def by_frames(control: PacketAdmission, flows: list[Passed], flow: Flow, path: t
     """Equation 1 of docs/packet-granular.md, in every cell of the grid, of the staircase of every flow."""
     lab = control._lab
 
-    def stages(one: Flow, route: tuple[Hop, ...]) -> dict[str, tuple[int, int, int]]:
+    def stages(flow: Flow, route: tuple[Hop, ...]) -> dict[str, tuple[int, int, int]]:
         """By switch: the port that the flow comes by, its jitter, and the time that each frame takes."""
-        found, jitter_ns, end = {}, 0, lab.far_end(one.source, 1)
+        stages, jitter_ns, end = {}, 0, lab.far_end(flow.source, 1)
         for hop in route:
             use = control.switches[hop.switch]
             server = use.server
-            found[hop.switch] = end.port, jitter_ns, server.times[one.frame_bytes].service_ns
+            stages[hop.switch] = end.port, jitter_ns, server.times[flow.frame_bytes].service_ns
             jitter_ns = jitter_ns or server.sender_queue_ns(use.work_ns)
-            jitter_ns += server.jitter_ns(one.frame_bytes, use.work_ns)
+            jitter_ns += server.jitter_ns(flow.frame_bytes, use.work_ns)
             end = lab.far_end(hop.switch, hop.output_port)
-        return found
+        return stages
 
     bursts, delays_ns = [], []
     for hop in path:

@@ -21,7 +21,7 @@ from loko.document import InputError
 FIGURES = experiments()
 SILO = SiloSystem(system="silo", label="Silo", rate_bps=45e6, burst_bytes=306)
 LOKO = LokoSystem(system="loko", label="Loko", allocation="fifth-rate", split=2)
-DEPLOYMENTS = [one for one in FIGURES.values() if isinstance(one, Deployment)]
+DEPLOYMENTS = [figure for figure in FIGURES.values() if isinstance(figure, Deployment)]
 
 
 def figure(name: str) -> Deployment:
@@ -120,7 +120,7 @@ def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
     assert result.violations == 0
     guaranteed = [point.guaranteed for point in result.series[0].points]
     assert guaranteed == [False, False, True]
-    verdicts = {one.system: (one.verdict, one.ours) for one in result.guarantees}
+    verdicts = {guarantee.system: (guarantee.verdict, guarantee.ours) for guarantee in result.guarantees}
     assert verdicts == {"Silo": ("broken", False), "QJump": ("broken", False), "Loko": ("kept", True)}
     assert not result.breaks_ours
     (again,) = KIND.produce([figure("fig15")], options, Silent())

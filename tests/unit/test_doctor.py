@@ -50,8 +50,8 @@ def finding(facts: Facts, what: str):
 
 def test_a_good_machine_is_trusted_and_nothing_is_to_be_changed():
     diagnoses = judge(GOOD)
-    assert {one.level for one in diagnoses} == {Level.OK}
-    assert not any(one.means or one.change for one in diagnoses)
+    assert {diagnosis.level for diagnosis in diagnoses} == {Level.OK}
+    assert not any(diagnosis.means or diagnosis.change for diagnosis in diagnoses)
     assert trusted(diagnoses)
 
 

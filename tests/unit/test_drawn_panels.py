@@ -334,7 +334,7 @@ def test_the_papers_share_is_marked_where_ours_stands_and_told_beside_it() -> No
     chart = Chart(panels=[panel])
     figure = draw_chart(chart_result(chart).model_copy(update={"printed": printed}), chart, captioned=True)
     assert_legible(figure)
-    (axes,) = (one for one in figure.axes if one.child_axes)
+    (axes,) = (axes_of_share for axes_of_share in figure.axes if axes_of_share.child_axes)
     (apart,) = axes.child_axes
     assert marks_of(apart, "D") == [(0, 92.4)]
     assert apart.get_ylim() == axes.get_ylim()
@@ -363,19 +363,21 @@ BANDS = [
 
 def ends_of_bands(axes: Axes) -> list[list[tuple[float, float, float]]]:
     """Of each band x, least and most at each place, on the axis that it belongs to."""
-    found = []
-    for one in axes.collections:
-        if not isinstance(one, FillBetweenPolyCollection):
+    ends_of_bands = []
+    for collection in axes.collections:
+        if not isinstance(collection, FillBetweenPolyCollection):
             continue
-        scale = one.get_transform()
-        (path,) = one.get_paths()
-        assert one.get_zorder() < min(box.get_zorder() for box in axes.collections if box.get_zorder() >= 2)
+        scale = collection.get_transform()
+        (path,) = collection.get_paths()
+        assert collection.get_zorder() < min(
+            box.get_zorder() for box in axes.collections if box.get_zorder() >= 2
+        )
         axis = next(each for each in axes.figure.axes if scale == each.transData)
         assert all(axis.get_ylim()[0] <= y <= axis.get_ylim()[1] for _, y in path.vertices)
         xs = sorted(set(path.vertices[:, 0]))
         ys = [[y for at, y in path.vertices if at == x] for x in xs]
-        found.append([(float(x), float(min(y)), float(max(y))) for x, y in zip(xs, ys, strict=True)])
-    return found
+        ends_of_bands.append([(float(x), float(min(y)), float(max(y))) for x, y in zip(xs, ys, strict=True)])
+    return ends_of_bands
 
 
 @pytest.mark.parametrize("captioned", [True, False])
@@ -412,7 +414,7 @@ def test_a_band_of_a_share_stands_beside_its_column_and_is_told_in_words(caption
     chart = Chart(panels=[panel], caption="12700000 packets shown, 30 runs of 10 s")
     figure = draw_chart(chart_result(chart).model_copy(update={"bands": bands}), chart, captioned=captioned)
     assert_legible(figure)
-    (axes,) = (one for one in figure.axes if one.child_axes)
+    (axes,) = (axes_of_share for axes_of_share in figure.axes if axes_of_share.child_axes)
     (apart,) = axes.child_axes
     (bar,) = apart.patches
     (reach,) = (line for line in apart.lines if line.get_marker() == "_")

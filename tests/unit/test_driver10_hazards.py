@@ -10,7 +10,7 @@ from driver_and_board import V1_0, S, assert_unharmed, expected, table
 
 from loko.controller.manners import REFRESH_NS
 from loko.controller.notices import Failed, Installed, Note, Rejected
-from loko.controller.wire import DeleteStrict, Entry, encode
+from loko.controller.wire import DeleteStrict, WireEntry, encode
 
 
 def test_every_write_fits_a_segment_and_gets_one_reply() -> None:
@@ -54,8 +54,8 @@ def test_no_entry_expires_in_hours(address: int) -> None:
     """Quirks 51, 52: with any memory layout whose least threshold is above the time between renewals."""
     both = V1_0.pair({"flow_memory_address": address})
     entries = [V1_0.entry(number) for number in range(60)]
-    for one in entries:
-        both.driver.want(one)
+    for entry in entries:
+        both.driver.want(entry)
     both.connect()
     both.settle()
     both.run(2 * 3600 * S, step_ns=100_000_000)
@@ -110,7 +110,7 @@ def test_long_table_of_unknown_entries_is_not_listed() -> None:
     output = V1_0.entry(0).actions
     for number in range(20):
         one = V1_0.entry(1000 + number, mark=0)
-        both.end.send(V1_0.added(number, Entry(one.cookie, one.priority, one.match, output * 2)))
+        both.end.send(V1_0.added(number, WireEntry(one.cookie, one.priority, one.match, output * 2)))
         both.end.wait(1_000_000)
     both.driver = V1_0.driver()
     for number in range(30):
@@ -128,7 +128,7 @@ def test_stale_actions_are_found() -> None:
     both.connect()
     both.settle()
     one = V1_0.entry(5, mark=0)
-    both.end.send(V1_0.added(1, Entry(one.cookie, one.priority, one.match, one.actions * 2)))
+    both.end.send(V1_0.added(1, WireEntry(one.cookie, one.priority, one.match, one.actions * 2)))
     both.end.wait(1_000_000)
     both.driver.want(V1_0.entry(1))
     both.reconnect()
@@ -185,6 +185,6 @@ def test_delete_without_cookie_would_fail() -> None:
     end.send(V1_0.added(1, V1_0.entry(1)))
     end.wait(1_000_000)
     one = V1_0.entry(1)
-    end.send(encode(DeleteStrict(2, Entry(0, one.priority, one.match, b""))))
+    end.send(encode(DeleteStrict(2, WireEntry(0, one.priority, one.match, b""))))
     end.wait(1_000_000)
     assert len(end.board.flows()) == 1

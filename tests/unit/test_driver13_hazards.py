@@ -36,13 +36,13 @@ def long_entry(number: int) -> Entry13:
 
 def kinds(data: bytes) -> list[int]:
     """Types of the messages in a segment."""
-    found, at = [], 0
+    kinds, at = [], 0
     while at < len(data):
         assert data[at] == 4
-        found.append(data[at + 1])
+        kinds.append(data[at + 1])
         at += struct.unpack_from("!H", data, at + 2)[0]
     assert at == len(data)
-    return found
+    return kinds
 
 
 @pytest.mark.parametrize("quirks", QUIRKS)
@@ -138,8 +138,8 @@ def test_no_entry_expires_in_hours_and_none_is_renewed() -> None:
     """Entries without timeouts stay (unlike quirk 51), so nothing is written but the counts."""
     both = V1_3.pair()
     entries = [V1_3.entry(number) for number in range(20)]
-    for one in entries:
-        both.driver.want(one)
+    for entry in entries:
+        both.driver.want(entry)
     both.connect()
     both.settle()
     both.step()
@@ -172,8 +172,8 @@ def test_strangers_are_deleted_on_request_however_long_they_are(quirks: str) -> 
     strangers = [V1_3.entry(70, mark=0), replace(V1_3.entry(71, mark=0), table=3)]
     if quirks == "firmware":  # the standard takes no match that names a field twice
         strangers += [replace(long_entry(number), priority=number) for number in range(4)]
-    for number, one in enumerate(strangers):
-        both.end.send(encode(Add(number, one)))
+    for number, stranger in enumerate(strangers):
+        both.end.send(encode(Add(number, stranger)))
         both.end.wait(MS)
     assert len(table(both)) == len(strangers)
     both.driver.want(V1_3.entry(1))

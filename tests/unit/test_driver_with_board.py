@@ -18,8 +18,8 @@ in_each = pytest.mark.parametrize("version", SETTINGS, ids=str)
 def test_table_is_installed_and_confirmed(count: int, version: Setting) -> None:
     both = version.pair()
     entries = [version.entry(number) for number in range(count)]
-    for one in entries:
-        both.driver.want(one)
+    for entry in entries:
+        both.driver.want(entry)
     both.connect()
     both.settle()
     assert table(both) == expected(*entries)
@@ -35,8 +35,8 @@ def test_removal_leaves_other_entries_alone(version: Setting) -> None:
     """Quirks 46, 48, 49, and of 1.3 128, 129, 133, 135: whichever entry goes, the others stay as they are."""
     both = version.pair()
     entries = [version.entry(number) for number in range(17)]
-    for one in entries:
-        both.driver.want(one)
+    for entry in entries:
+        both.driver.want(entry)
     both.connect()
     both.settle()
     for index in (0, 8, 14, 3):
@@ -146,15 +146,15 @@ def test_safe_mode_keeps_what_is_wanted_and_reports_strangers(version: Setting) 
 def test_long_table_of_its_own_is_written_anew_without_a_gap(version: Setting) -> None:
     both = version.pair({"fail_state": "safe"})
     entries = [version.entry(number) for number in range(MANNERS[version.openflow].listable + 20)]
-    for one in entries:
-        both.driver.want(one)
+    for entry in entries:
+        both.driver.want(entry)
     both.connect()
     both.settle()
     both.driver = version.driver()
-    for one in entries[3:]:
-        both.driver.want(one)
-    for one in entries[:3]:
-        both.driver.unwant(one)
+    for entry in entries[3:]:
+        both.driver.want(entry)
+    for entry in entries[:3]:
+        both.driver.unwant(entry)
     both.reconnect()
     while both.driver.phase is not Phase.KEEPING:
         both.step(100_000)

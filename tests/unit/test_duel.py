@@ -18,7 +18,7 @@ from loko.lab import load_lab
 
 FIGURE = experiments()["tssdn/duel"]
 TWO, RING = FIGURE.arenas
-CONTENDERS = {one.key: one for one in FIGURE.contenders}
+CONTENDERS = {contender.key: contender for contender in FIGURE.contenders}
 LINKS, SWITCHES = CONTENDERS["tssdn_links"], CONTENDERS["tssdn_switch"]
 FULL = CONTENDERS["loko_full"]
 LAB = load_lab(TWO.lab)
@@ -54,23 +54,23 @@ def test_every_system_is_asked_for_the_same_flows() -> None:
     assert (ring[61].source, ring[61].destination) == ("h31b", "h2b")
 
 
-@pytest.mark.parametrize("contender", [LINKS, SWITCHES], ids=lambda one: one.key)
+@pytest.mark.parametrize("contender", [LINKS, SWITCHES], ids=lambda contender: contender.key)
 def test_flows_with_slots_have_them_for_themselves_and_the_rate_that_they_ask_for(contender) -> None:
     flows = promised(contender)
     used = set()
-    for one in flows:
-        assert one.turn is not None
-        own = [(hop.switch, hop.output_port if contender is LINKS else 0) for hop in one.path]
-        for taken in [(one.flow.source, 1), *own]:
-            assert (one.turn.offset_ns, taken) not in used
-            used.add((one.turn.offset_ns, taken))
-        assert one.flow.frame_bytes * 8e9 / one.turn.every_ns >= FIGURE.rate_kbps * 1e3
-        assert one.unaware_ns(2000) == one.guarantee_ns + one.turn.every_ns + 4000
+    for flow in flows:
+        assert flow.turn is not None
+        own = [(hop.switch, hop.output_port if contender is LINKS else 0) for hop in flow.path]
+        for taken in [(flow.flow.source, 1), *own]:
+            assert (flow.turn.offset_ns, taken) not in used
+            used.add((flow.turn.offset_ns, taken))
+        assert flow.flow.frame_bytes * 8e9 / flow.turn.every_ns >= FIGURE.rate_kbps * 1e3
+        assert flow.unaware_ns(2000) == flow.guarantee_ns + flow.turn.every_ns + 4000
 
 
 def test_a_switch_for_itself_makes_slots_shorter_and_guarantees_tighter() -> None:
-    assert max(one.guarantee_ns for one in promised(SWITCHES)) < max(
-        one.guarantee_ns for one in promised(LINKS)
+    assert max(granted.guarantee_ns for granted in promised(SWITCHES)) < max(
+        granted.guarantee_ns for granted in promised(LINKS)
     )
 
 
@@ -100,7 +100,9 @@ def test_a_fast_clock_is_a_host_s_and_moves_its_frames_alone() -> None:
     right = {row.flow: row.frames for row in rows_of(LINKS, seconds=4)}
     doers = rows_of(LINKS, "drift", 100_000.0, seconds=4, role="doer")
     assert {row.flow for row in doers} == {
-        one.flow.id for one in promised(LINKS) if one.flow.source == promised(LINKS)[0].flow.source
+        granted.flow.id
+        for granted in promised(LINKS)
+        if granted.flow.source == promised(LINKS)[0].flow.source
     }
     assert all(1.08 < row.frames / right[row.flow] < 1.12 for row in doers)
     others = rows_of(LINKS, "drift", 100_000.0, seconds=4)
@@ -155,11 +157,11 @@ def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_pa
     assert found["two_switch_tssdn_switch_best_effort_20000_others_percent"] > 0
     frames, lost, late = (rows.column(name).to_pylist() for name in ("frames", "lost", "late"))
     normal = [at for at, deed in enumerate(rows.column("deed").to_pylist()) if deed == "none"]
-    assert sum(one.packets for one in outcome.guarantees if "TSSDN" in one.system) == sum(
+    assert sum(guarantee.packets for guarantee in outcome.guarantees if "TSSDN" in guarantee.system) == sum(
         frames[at] for at in normal if rows.column("system")[at].as_py() == "tssdn_switch"
     )
     assert not any(lost[at] or late[at] for at in normal)
-    assert {one.verdict for one in outcome.guarantees} == {"kept"}
+    assert {guarantee.verdict for guarantee in outcome.guarantees} == {"kept"}
     assert compute(small(), options, Silent())[0] == outcome
     other = compute(small(), replace(options, seed=2), Silent())[0]
     assert other.findings != found
@@ -167,7 +169,7 @@ def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_pa
 
 def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) -> None:
     outcome, rows = compute(small(), Options(mode="virtual", seed=1, out=tmp_path), Silent())
-    counted = {one.system: one.packets for one in outcome.guarantees}
+    counted = {guarantee.system: guarantee.packets for guarantee in outcome.guarantees}
     for system, deeds in (("loko_full", {"none", "drift"}), ("tssdn_switch", {"none"})):
         label = CONTENDERS[system].label
         assert counted[f"{label} on two-switch"] == sum(

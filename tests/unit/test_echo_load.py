@@ -31,7 +31,9 @@ class Run:
         self._end_s = 0.0
         self._each_turn: Callable[[], object] = bool
         self.load = EchoLoad(
-            lambda: {number: one.send for number, one in enumerate(switches)}, self._sleep, lambda: self.now_s
+            lambda: {number: switch.send for number, switch in enumerate(switches)},
+            self._sleep,
+            lambda: self.now_s,
         )
         self.load.set_rate(rate_pps)
 

@@ -123,7 +123,7 @@ class Emulation:
     def run(self, seconds: float) -> dict[str, Observation]:
         end_ns = self.cabled.now_ns + round(seconds * 1e9)
         self.cabled.advance(end_ns)
-        return {one.flow: one for one in self.cabled.observations()}
+        return {observation.flow: observation for observation in self.cabled.observations()}
 
 
 def test_boards_answer_their_controller() -> None:

@@ -104,5 +104,5 @@ def test_flows_of_the_ring_go_the_short_way_and_fit():
     lab = ring(7)
     plan, requests = admitted(lab, hops=2, seed=1)
     assert 0 < len(plan.accepted) <= requests
-    for one in plan.accepted:
-        assert len(shortest_path(lab, one.flow.source, one.flow.destination)) == 3
+    for accepted in plan.accepted:
+        assert len(shortest_path(lab, accepted.flow.source, accepted.flow.destination)) == 3

@@ -12,7 +12,7 @@ from evaluation.predictability import tag_stack
 from evaluation.predictability.flow_management import (
     Controlled,
     Fill,
-    Found,
+    FlowResults,
     Paced,
     age,
     alternate,
@@ -38,7 +38,7 @@ def test_each_frame_matches_its_own_entry_and_no_other(match: str, action: str) 
         enters, data = probe(combination, number)
         streams.append(Stream(enters=enters, leaves=2, frame=data, instants_ns=evenly(1, 1)))
     for left_out in range(len(numbers)):
-        entries = [added(combination, one) for place, one in enumerate(numbers) if place != left_out]
+        entries = [added(combination, number) for place, number in enumerate(numbers) if place != left_out]
         lost = [one.lost for one in carry(subject, entries, streams, seed=1)]
         assert lost == [int(place == left_out) for place in range(len(numbers))]
 
@@ -118,7 +118,9 @@ FINE = Fill(sent=3_000, listed=3_000, forwarded=3_000, full=True)
 )
 def test_the_mark_follows_from_what_is_reported_and_forwarded(fill: Fill, mark: Mark) -> None:
     paced = Paced(fill=FINE, at_s=[0, 30], entries=[0, 3_000], slowest_s=0.01)
-    found = Found(rates={1: FINE, 85: fill}, paced=paced, aging={0: [FINE, FINE]}, alternating={"a": [9, 9]})
+    found = FlowResults(
+        rates={1: FINE, 85: fill}, paced=paced, aging={0: [FINE, FINE]}, alternating={"a": [9, 9]}
+    )
     assert judge(found, thresholds()).mark is mark
     aged = replace(FINE, sent=2_900, listed=2_900, forwarded=2_900)
     assert judge(replace(found, aging={0: [FINE, aged]}), thresholds()).mark is Mark.UNFIT

@@ -32,7 +32,7 @@ def test_a_stream_in_any_pieces_gives_its_messages(sent: list[bytes], cuts: list
 @given(messages)
 def test_segments_hold_whole_messages_in_their_order(sent: list[bytes]) -> None:
     segments = list(segments_of(sent))
-    assert [one for segment in segments for one in whole_messages(segment)[0]] == sent
+    assert [message for segment in segments for message in whole_messages(segment)[0]] == sent
     for segment, following in itertools.pairwise(segments):
         first = whole_messages(following)[0][0]
         assert len(segment) + len(first) > SEGMENT_BYTES, "another would have fitted"

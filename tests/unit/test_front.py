@@ -47,7 +47,7 @@ def test_plan_promises_what_the_command_promises(scheme: str, tmp_path: Path) ->
     file.write_text(json.dumps([flow._asdict() for flow in MANY]))
     told = answer("plan", "two-switch", str(file), "--scheme", scheme)
     planned = loko.plan("two-switch", MANY, scheme=scheme)
-    assert {one.flow.id: one.guarantee_ns for one in planned.accepted} == {
+    assert {accepted.flow.id: accepted.guarantee_ns for accepted in planned.accepted} == {
         one["flow"]: one["guarantee_ns"] for one in told["accepted"]
     }
     assert told["accepted"]

@@ -35,10 +35,10 @@ def flows(tmp_path: Path) -> Path:
 
 
 def rows(text: str) -> list[list[str]]:
-    found = re.findall(r"<tr><td.*?</tr>", text)
+    rows = re.findall(r"<tr><td.*?</tr>", text)
     return [
         [html.unescape(re.sub(r"<.*?>", "", cell)) for cell in re.findall(r"<td.*?</td>", row)]
-        for row in found
+        for row in rows
     ]
 
 

@@ -235,8 +235,8 @@ def test_the_driver_writes_entries_with_many_actions_in_segments_that_fit(openfl
         )
         for number in range(20)
     ]
-    for one in entries:
-        both.driver.want(one)
+    for written in entries:
+        both.driver.want(written)
     both.connect()
     both.settle()
     assert both.driver.complete

@@ -88,7 +88,11 @@ def test_the_figure_never_predicts_what_it_was_inferred_from() -> None:
 
 def test_a_grid_has_no_sender_whose_burst_finds_no_room() -> None:
     grid = Grid(burst_frames=[0, 300], offered_load=[0.8], queue_frames=[160, 400])
-    assert {(one.burst_frames, one.queue_frames) for one in grid.senders} == {(0, 160), (0, 400), (300, 400)}
+    assert {(sender.burst_frames, sender.queue_frames) for sender in grid.senders} == {
+        (0, 160),
+        (0, 400),
+        (300, 400),
+    }
 
 
 def test_it_is_replayed_with_all_figures_in_virtual_time_only() -> None:
@@ -123,8 +127,8 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
     before = dict(tried([first], options, kept))
     done: list[SenderSettings] = []
 
-    def counted(one: GridCell) -> list[list[int]]:
-        done.append(one.senders)
+    def counted(grid_cell: GridCell) -> list[list[int]]:
+        done.append(grid_cell.senders)
         return [[10, 1, 2], [10, 2, 3]]
 
     monkeypatch.setattr("evaluation.kinds.senders.grid.carry_out", counted)
@@ -150,7 +154,7 @@ def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path)
     assert full.findings["fig17a"]["loss_starts"] <= half.findings["fig17a"]["loss_starts"]
     sweep = experiments()["loko/fig17a"]
     assert isinstance(sweep, Sweep)
-    assert [one.claim for one in full.claims["fig17a"]] == [one.claim for one in sweep.claims]
+    assert [claim.claim for claim in full.claims["fig17a"]] == [claim.claim for claim in sweep.claims]
 
 
 def test_a_prediction_is_judged_beside_the_others_of_the_same_scale(tmp_path: Path) -> None:
@@ -165,7 +169,7 @@ def test_a_prediction_is_judged_beside_the_others_of_the_same_scale(tmp_path: Pa
             if one.figure == name
         ]
         claims = predict(pair, "loko", SenderSettings(), options).claims["fig17b"]
-        return [one.because for one in claims if one.because.startswith("fig17a is not in this folder")]
+        return [claim.because for claim in claims if claim.because.startswith("fig17a is not in this folder")]
 
     assert why_not(0.2) == []
     assert len(why_not(0.3)) == 1

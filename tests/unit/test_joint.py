@@ -101,10 +101,10 @@ ASKED = st.lists(
 def test_only_the_set_counts_and_all_that_fits_one_by_one_fits(asked, random) -> None:
     flows = numbered(asked)
     single, together = PacketAdmission(RING, EVALUATION), JointAdmission(RING, EVALUATION)
-    fits = [one for one in flows if isinstance(single.request(one), Admitted)]
-    assert {one.id: together.request(one) for one in fits} == single.admitted
+    fits = [flow for flow in flows if isinstance(single.request(flow), Admitted)]
+    assert {flow.id: together.request(flow) for flow in fits} == single.admitted
     together.release_all()
-    kept = [one for one in flows if isinstance(together.request(one), Admitted)]
+    kept = [flow for flow in flows if isinstance(together.request(flow), Admitted)]
     usage = [together.usage(name) for name in RING.switches]
     assert all(share.used <= share.allowed + 1e-9 for one in usage for share in one.shares)
     random.shuffle(kept)
@@ -125,7 +125,7 @@ def test_switches_that_delay_for_longer_than_the_curves_reach_are_decided_on() -
     single, together = PacketAdmission(RING, slow), JointAdmission(RING, slow)
     server, work_ns = together.switches["s1"].server, together.switches["s1"].work_ns
     assert server.jitter_ns(64, work_ns) > joint._MOST_DELAY_CELLS * joint._CELL_NS
-    counts = [sum(isinstance(kind.request(one), Admitted) for one in flows) for kind in (single, together)]
+    counts = [sum(isinstance(kind.request(flow), Admitted) for flow in flows) for kind in (single, together)]
     assert 0 < counts[0] <= counts[1] < len(flows)
 
 
@@ -134,7 +134,7 @@ def test_more_flows_fit_together() -> None:
     counts = []
     for kind in (PacketAdmission, JointAdmission):
         admission = kind(RING, EVALUATION)
-        counts.append(sum(isinstance(admission.request(one), Admitted) for one in flows))
+        counts.append(sum(isinstance(admission.request(flow), Admitted) for flow in flows))
     assert counts[1] > counts[0]
 
 
@@ -152,7 +152,7 @@ def test_no_frame_is_lost_or_late(asked, phase_ns, seed, random) -> None:
         SETTLED_NS + 20_000_000 + phase_ns,
         lambda delay_ns: random.choice([280_000, delay_ns, random.randrange(280_000, delay_ns + 280_000)]),
     )
-    seen = carry(RING, [one.flow for one in admitted], releases, entries=17, seed=seed)
+    seen = carry(RING, [granted.flow for granted in admitted], releases, entries=17, seed=seed)
     lost, ratio = worst(admitted, seen)
     assert lost == 0
     assert ratio <= 1

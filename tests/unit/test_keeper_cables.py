@@ -26,7 +26,7 @@ class Watched(BoardEnd):
     def wait(self, duration_ns: int) -> list[bytes]:
         messages = super().wait(duration_ns)
         statuses = [message for message in messages if message[1] == PORT_STATUS]
-        self.changes += [(int.from_bytes(one[16:18]), one[47] == 1) for one in statuses]
+        self.changes += [(int.from_bytes(status[16:18]), status[47] == 1) for status in statuses]
         return messages
 
 

@@ -77,11 +77,11 @@ def debts(served: ServedBoards) -> dict[str, float]:
 
 def bursts(served: ServedBoards, names: set[str]) -> dict[str, float]:
     """What flows bring to each switch at once."""
-    found = dict.fromkeys(served.boards, 0.0)
+    bursts = dict.fromkeys(served.boards, 0.0)
     for name in names:
         for hop in served.admission.admitted[name].hops:
-            found[hop.switch] += hop.arrival.burst_bytes
-    return found
+            bursts[hop.switch] += hop.arrival.burst_bytes
+    return bursts
 
 
 @pytest.mark.parametrize("openflow", OpenFlow)
@@ -106,7 +106,9 @@ def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
         owes = debts(served)
         assert all(owed[name] <= owes[name] + back[name] for name in owed)  # nothing is forgotten
         served.settle()
-        installed = {name for name, one in served.keeper.promises.items() if one.state is FlowState.INSTALLED}
+        installed = {
+            name for name, promise in served.keeper.promises.items() if promise.state is FlowState.INSTALLED
+        }
         assert customer.granted <= installed <= customer.granted | customer.unsure
         assert served.tables() == served.promised()
         assert set(served.admission.admitted) == installed == set(served.keeper.promises)
@@ -133,7 +135,9 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
         served.kill()
         served.start()
         served.settle()
-        there = {name for name, one in served.keeper.promises.items() if one.state is FlowState.INSTALLED}
+        there = {
+            name for name, promise in served.keeper.promises.items() if promise.state is FlowState.INSTALLED
+        }
         assert customer.granted <= there <= customer.granted | customer.unsure
         assert there == set(served.keeper.promises)
         assert served.tables() == served.promised()
@@ -143,9 +147,9 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
         }
         used = [(slot, hop) for slot, path in turns.values() for hop in path]
         used += [
-            (slot, one.flow.source)
-            for one in served.keeper.promises.values()
-            for slot in [turns[one.flow.id][0]]
+            (slot, promise.flow.source)
+            for promise in served.keeper.promises.values()
+            for slot in [turns[promise.flow.id][0]]
         ]
         assert len(set(used)) == len(used)
         gone |= before - there

@@ -54,10 +54,14 @@ def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme,
     kept = made([flow(one) for one in before], slots=slots, scheme=scheme, exclusive=exclusive)
     wanted = [flow(one) for one in after]
     found = extend(LAB, wanted, kept, HIGHS, clock())
-    had = {one.id: (one.slot, one.path, one.ports) for one in kept.scheduled}
+    had = {scheduled.id: (scheduled.slot, scheduled.path, scheduled.ports) for scheduled in kept.scheduled}
     has = {
-        one.timed.id: (one.slot, [hop.switch for hop in one.path], [hop.output_port for hop in one.path])
-        for one in found.schedule.scheduled
+        scheduled.timed.id: (
+            scheduled.slot,
+            [hop.switch for hop in scheduled.path],
+            [hop.output_port for hop in scheduled.path],
+        )
+        for scheduled in found.schedule.scheduled
     }
     names = {one.id for one in wanted}
     assert {name: what for name, what in has.items() if name in had} == {
@@ -108,17 +112,20 @@ def test_a_path_is_found_again_by_its_switches_and_ports(lab, exclusive) -> None
 
 def test_a_flow_keeps_a_slot_that_nobody_would_give_it_today() -> None:
     kept = made([flow(0), flow(2)], slots=3)
-    (last,) = (one for one in kept.scheduled if one.id == "f2")
+    (last,) = (scheduled for scheduled in kept.scheduled if scheduled.id == "f2")
     later = kept.model_copy(update={"scheduled": [last.model_copy(update={"slot": 2})]})
     found = extend(LAB, [flow(2), flow(0)], later, HIGHS, clock())
-    assert {one.timed.id: one.slot for one in found.schedule.scheduled} == {"f2": 2, "f0": 0}
+    assert {scheduled.timed.id: scheduled.slot for scheduled in found.schedule.scheduled} == {
+        "f2": 2,
+        "f0": 0,
+    }
 
 
 def test_where_moving_would_help_the_bound_says_so() -> None:
     """The host's cable is taken in one slot and the trunk in the other; the two could share a slot."""
     wanted = [flow(1, ("H1", "H2")), flow(2, ("H2", "H3")), flow(3, ("H1", "H4"))]
     kept = made(wanted[:2], slots=2)
-    apart = [one.model_copy(update={"slot": slot}) for slot, one in enumerate(kept.scheduled)]
+    apart = [scheduled.model_copy(update={"slot": slot}) for slot, scheduled in enumerate(kept.scheduled)]
     found = extend(LAB, wanted, kept.model_copy(update={"scheduled": apart}), HIGHS, clock())
     assert [one.id for one in found.schedule.unscheduled] == ["f3"]
     assert found.cost_at_most == 1
@@ -172,7 +179,7 @@ def test_the_command_keeps_adds_and_lets_go_and_its_schedule_is_not_refuted(shel
     values, before = json.loads(done.stdout), json.loads(shell.schedule.read_text())
     assert (values["kept"], values["added"], values["removed"]) == (["b"], ["c"], ["a"])
     assert values["cost_at_most"] == 0
-    assert [one for one in values["scheduled"] if one["id"] == "b"] == [
+    assert [flow for flow in values["scheduled"] if flow["id"] == "b"] == [
         one for one in before["scheduled"] if one["id"] == "b"
     ]
     for name in ("scheme", "exclusive", "slots", "base_period_us", "slot_us", "guard_us", "table_entries"):

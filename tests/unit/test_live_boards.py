@@ -44,6 +44,13 @@ def test_one_configuration_holds_all_boards(tmp_path):
     assert (second["name"], second["seed"]) == ("s2", 6)
 
 
+def test_boards_of_a_relaxed_lab_have_no_core_and_no_priority(tmp_path):
+    text = configuration(LAB, {"s1": {1: "a"}}, controller="127.0.0.1:1", cpu=None, seed=5, folder=tmp_path)
+    process = tomllib.loads(text)["process"]
+    assert (process["scheduling"], process["rest_us"]) == ("other", 1000)
+    assert "cpu" not in process
+
+
 def test_boards_that_connect_by_themselves_are_told_so(tmp_path):
     lab = replace(LAB, controller=IPv4Interface("10.0.1.8/25"))
     ports = {"s1": {1: "s1-eth1", 4: "s1-eth4"}, "s2": {4: "s2-eth4"}}
@@ -87,6 +94,13 @@ def test_a_single_core_is_shared_with_a_warning():
     plan = CorePlan.of({3})
     assert (plan.emulator, plan.others) == (3, frozenset({3}))
     assert "one core only" in plan.warning
+
+
+def test_a_relaxed_lab_is_on_all_cores_and_says_what_its_delays_are_worth(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    plan = CorePlan.relaxed_here()
+    assert plan.others == {0, 1, 2}
+    assert plan.warning.startswith("relaxed: its delays say nothing of the switches")
 
 
 def test_interfaces_have_mininets_names():

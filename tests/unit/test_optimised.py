@@ -120,7 +120,7 @@ def test_feasible_by_the_checks_of_the_fixed_ones(lab, mix, traffic) -> None:
 @settings(max_examples=15, deadline=None)
 @given(mixes, st.randoms())
 def test_the_order_and_the_names_of_the_kinds_do_not_matter(mix, random) -> None:
-    shuffled = [one.model_copy(update={"name": str(number)}) for number, one in enumerate(mix.kinds)]
+    shuffled = [kind.model_copy(update={"name": str(number)}) for number, kind in enumerate(mix.kinds)]
     random.shuffle(shuffled)
     other = mix.model_copy(update={"kinds": shuffled})
     assert other.digest == mix.digest
@@ -292,7 +292,7 @@ def test_a_lab_may_say_how_it_is_allocated(flows_path: str, tmp_path: Path) -> N
     assert load_lab(path).mix == load_mix(LABS / "two-switch" / "mix.yml")
     result = CliRunner().invoke(app, ["plan", str(path), flows_path, "--json"])
     values = json.loads(result.stdout)
-    assert {one["allocation"] for one in values["switches"].values()} == {OPTIMISED}
+    assert {switch["allocation"] for switch in values["switches"].values()} == {OPTIMISED}
 
 
 @pytest.mark.parametrize(

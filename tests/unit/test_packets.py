@@ -45,7 +45,7 @@ def flow(number=0, source=1, hops=0, rate_bps=0.9e6, frames=1, frame_bytes=306, 
 
 
 def accepted(admission: Admission, flows) -> int:
-    return sum(isinstance(admission.request(one), Admitted) for one in flows)
+    return sum(isinstance(admission.request(flow), Admitted) for flow in flows)
 
 
 def test_as_many_frames_as_the_delay_target_has_room_for() -> None:
@@ -57,9 +57,9 @@ def test_as_many_frames_as_the_delay_target_has_room_for() -> None:
     assert accepted(two_links, flows) == 8
 
 
-def replace_source(one: Flow, which: str) -> Flow:
+def replace_source(flow: Flow, which: str) -> Flow:
     other = "b" if which == "a" else "a"
-    return one._replace(source=one.source[:-1] + which, destination=one.destination[:-1] + other)
+    return flow._replace(source=flow.source[:-1] + which, destination=flow.destination[:-1] + other)
 
 
 @pytest.mark.parametrize(("hops", "at_least"), [(0, 1.3), (1, 1.5), (3, 2.0), (4, 2.0)])
@@ -69,7 +69,8 @@ def test_more_flows_than_loko_under_a_stricter_guarantee(hops, at_least) -> None
     packets = PacketAdmission(RING, EVALUATION)
     assert accepted(packets, flows) >= at_least * accepted(loko, flows) > 0
     longest = {
-        scheme: max(one.guarantee_ns for one in scheme.admitted.values()) for scheme in (loko, packets)
+        scheme: max(admitted.guarantee_ns for admitted in scheme.admitted.values())
+        for scheme in (loko, packets)
     }
     assert longest[packets] <= longest[loko]
 
@@ -123,16 +124,16 @@ def test_cancelling_restores_exactly_and_order_does_not_matter(asked, random) ->
     admission = PacketAdmission(RING, EVALUATION)
     flows = numbered(asked)
     half = len(flows) // 2
-    for one in flows[:half]:
-        admission.request(one)
+    for flow in flows[:half]:
+        admission.request(flow)
     before = {name: admission.usage(name) for name in RING.switches}
-    later = [one.id for one in flows[half:] if isinstance(admission.request(one), Admitted)]
+    later = [flow.id for flow in flows[half:] if isinstance(admission.request(flow), Admitted)]
     guarantees = dict(admission.admitted)
     random.shuffle(later)
     for flow_id in later:
         admission.cancel(flow_id)
     assert {name: admission.usage(name) for name in RING.switches} == before
-    kept = [one for one in flows if one.id in guarantees]
+    kept = [flow for flow in flows if flow.id in guarantees]
     random.shuffle(kept)
     again = PacketAdmission(RING, EVALUATION)
     assert {one.id: again.request(one) for one in kept} == guarantees
@@ -173,11 +174,11 @@ def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) ->
 def test_releasing_all_leaves_nothing() -> None:
     fresh, used = PacketAdmission(RING, EVALUATION), PacketAdmission(RING, EVALUATION)
     flows = [flow(number, source=number % 5 + 1, hops=number % 4) for number in range(60)]
-    answers = [used.request(one) for one in flows]
+    answers = [used.request(flow) for flow in flows]
     used.release_all()
     assert not used.admitted
     assert [used.usage(name) for name in RING.switches] == [fresh.usage(name) for name in RING.switches]
-    assert [used.request(one) for one in flows] == answers
+    assert [used.request(flow) for flow in flows] == answers
 
 
 def test_ring_of_the_server_is_that_of_the_board() -> None:
@@ -242,11 +243,11 @@ def test_a_cell_bounds_the_staircase_inside_it(rate_bps, burst_bytes, jitter_ns,
 def worst(admitted, seen: list[Seen]) -> tuple[int, float]:
     """Lost frames, and the largest delay over its guarantee."""
     flows = list(admitted)
-    lost = sum(one.departed_ns is None for one in seen)
+    lost = sum(sighting.departed_ns is None for sighting in seen)
     ratios = [
-        (one.departed_ns - one.sent_ns) / flows[one.flow].guarantee_ns
-        for one in seen
-        if one.departed_ns is not None
+        (sighting.departed_ns - sighting.sent_ns) / flows[sighting.flow].guarantee_ns
+        for sighting in seen
+        if sighting.departed_ns is not None
     ]
     return lost, max(ratios)
 
@@ -254,13 +255,13 @@ def worst(admitted, seen: list[Seen]) -> tuple[int, float]:
 def critical(admitted, target: str, at_ns: int, draw_late) -> dict[int, list[int]]:
     """Greedy releases that let the first frames of all flows meet at one switch, as far as jitter allows."""
     releases = {}
-    for number, one in enumerate(admitted):
+    for number, granted in enumerate(admitted):
         ahead_ns = 0
-        for hop in one.hops:
+        for hop in granted.hops:
             if hop.switch == target:
                 break
             ahead_ns += draw_late(int(hop.delay_ns))
-        releases[number] = conforming(one.flow, first_ns=at_ns - ahead_ns, frames=8)
+        releases[number] = conforming(granted.flow, first_ns=at_ns - ahead_ns, frames=8)
     return releases
 
 
@@ -292,7 +293,9 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
         SETTLED_NS + 20_000_000 + phase_ns,
         lambda delay_ns: random.choice([280_000, delay_ns, random.randrange(280_000, delay_ns + 280_000)]),
     )
-    seen = carry(RING, [one.flow for one in admitted], releases, entries=ENTRIES, seed=seed, dummies=full)
+    seen = carry(
+        RING, [granted.flow for granted in admitted], releases, entries=ENTRIES, seed=seed, dummies=full
+    )
     lost, ratio = worst(admitted, seen)
     assert lost == 0
     assert ratio <= 1
@@ -300,7 +303,9 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
 
 def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple[int, bytes]]:
     """What a driver sends that renews entries: segments with a barrier, a removal, an addition."""
-    own = [entry_of(one, cookie=number) for number, one in enumerate(filler_entries(RING, entries), start=1)]
+    own = [
+        entry_of(entry, cookie=number) for number, entry in enumerate(filler_entries(RING, entries), start=1)
+    ]
     return [
         (
             first_ns + number * pace_ns,
@@ -341,7 +346,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
     }
     seen = carry(
         RING,
-        [one.flow for one in admitted],
+        [granted.flow for granted in admitted],
         releases,
         entries=ENTRIES,
         seed=seed,
@@ -358,14 +363,14 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     """That the test above can fail: as many flows as fit without changes, and three changes at once."""
     quiet = PacketAdmission(RING, EVALUATION)
     answers = [quiet.request(flow(number)) for number in range(20)]
-    admitted = [one for one in answers if isinstance(one, Admitted)]
+    admitted = [answer for answer in answers if isinstance(answer, Admitted)]
     start_ns = SETTLED_NS + 20_000_000
     releases = {number: [start_ns] for number in range(len(admitted))}
     (one,) = filler_entries(RING, 1)
     absent = entry_of(one, cookie=1)
     change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
     control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without a pace
-    flows = [one.flow for one in admitted]
+    flows = [granted.flow for granted in admitted]
     seen = carry(RING, flows, releases, entries=17, seed=1, control=control)
     lost, ratio = worst(admitted, seen)
     assert lost or ratio > 1
@@ -385,7 +390,7 @@ def test_two_more_frames_than_admitted_are_late(flows, keeps) -> None:
         start_ns = SETTLED_NS + 20_000_000 + phase
         releases = {number: [start_ns] for number in range(flows)}
         seen = carry(RING, at_once(flows), releases, entries=17, seed=1)
-        slowest_ns = max(slowest_ns, *(one.departed_ns - one.sent_ns for one in seen))
+        slowest_ns = max(slowest_ns, *(sighting.departed_ns - sighting.sent_ns for sighting in seen))
     assert (slowest_ns <= guarantee_ns) is keeps
 
 
@@ -393,7 +398,7 @@ def test_two_more_frames_than_admitted_are_late(flows, keeps) -> None:
 def test_frames_beyond_the_ring_are_lost(frames, loses) -> None:
     releases = {number: [SETTLED_NS + 20_000_000] for number in range(frames)}
     seen = carry(RING, at_once(frames), releases, entries=17, seed=1)
-    assert any(one.departed_ns is None for one in seen) is loses
+    assert any(sighting.departed_ns is None for sighting in seen) is loses
 
 
 def test_optimised_targets_let_in_no_fewer_flows_with_stricter_guarantees() -> None:
@@ -430,14 +435,14 @@ def test_what_interrupts_a_waiting_frame_counts_in_long_intervals_too() -> None:
     always = Flow("always", "H2", "H1", 1999, 7000, 0.2335e6, 64.0, 64)
     assert isinstance(admission.request(always), Admitted)
     assert 5 < accepted(admission, rarely) < 20
-    flows = [one.flow for one in admission.admitted.values()]
+    flows = [admitted.flow for admitted in admission.admitted.values()]
     server = frame_server(
         lab.switches["s1"].profile, scenario, traffic={Message.ECHO: MessageRate(per_s=3000)}
     )
     work_ns = server.work_for(30e6)
     share, service_ns = server.interruption.share, server.times[64].service_ns
     for at_ns in range(400_000_000, 1_000_000_000, 100_000):
-        frames = sum(int((one.burst_bytes + one.rate_bps / 8e9 * at_ns) / 64) for one in flows)
+        frames = sum(int((flow.burst_bytes + flow.rate_bps / 8e9 * at_ns) / 64) for flow in flows)
         late_ns = server.first_work_ns() + share * work_ns
         assert late_ns + frames * service_ns + share * at_ns - at_ns <= work_ns  # equation 1
 

@@ -50,8 +50,8 @@ That is ~ there, as its queues turned out to share a memory once an option let t
 
 
 def marks(device: str, size: Size = SMALL) -> str:
-    found = {part.name: measure(part) for part in parts(device, size, 1)}
-    return "".join(one.mark.value for one in verdicts(found, thresholds()).values())
+    marks = {part.name: measure(part) for part in parts(device, size, 1)}
+    return "".join(verdict.mark.value for verdict in verdicts(marks, thresholds()).values())
 
 
 @pytest.mark.parametrize("device", SEVEN)

@@ -68,8 +68,8 @@ def filled(admission: Admission, first: int = 0, rate_bps: float = 1e3) -> list[
 
 
 def waiting_ms(refusal: Refusal) -> int | None:
-    found = re.match(r"ask again in (\d+) ms", refusal.remedy)
-    return int(found[1]) if found else None
+    waiting_ms = re.match(r"ask again in (\d+) ms", refusal.remedy)
+    return int(waiting_ms[1]) if waiting_ms else None
 
 
 @pytest.mark.parametrize("scheme", ALL_SCHEMES)

@@ -63,23 +63,23 @@ def first_question_ns() -> int:
     board.advance(S)
     board.outputs()
     board.advance(4 * S)
-    return next(one.at_ns for one in board.outputs() if one.kind == "controller")
+    return next(output.at_ns for output in board.outputs() if output.kind == "controller")
 
 
 def worst(admission: PacketAdmission) -> float:
     """One-frame flows of one host, as many as fit, released about when the board asks."""
     answers = [admission.request(flow) for flow in FLOWS]
-    admitted = [one for one in answers if isinstance(one, Admitted)]
+    admitted = [answer for answer in answers if isinstance(answer, Admitted)]
     asked_ns = first_question_ns()
     found = 0.0
     for ahead_ns in range(140_000, 260_000, 20_000):
         for answer in ([], [(asked_ns + 30_000, ANSWER)]):
             at_ns = asked_ns - ahead_ns
             releases = {number: [at_ns] for number in range(len(admitted))}
-            flows = [one.flow for one in admitted]
+            flows = [granted.flow for granted in admitted]
             seen = carry(STAR, flows, releases, entries=17, seed=SEED, control={"s1": answer})
-            assert all(one.departed_ns is not None for one in seen)
-            last_ns = max(one.departed_ns or 0 for one in seen)
+            assert all(sighting.departed_ns is not None for sighting in seen)
+            last_ns = max(sighting.departed_ns or 0 for sighting in seen)
             found = max(found, (last_ns - at_ns) / admitted[0].guarantee_ns)
     return found
 
@@ -138,11 +138,11 @@ def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns
     pace_ns = round(S / 2 / changes_per_s) if changes_per_s else 0
     both = Pair(Driver(capacity=128, own_mark=OWN_MARK, pace_ns=pace_ns, batch=2), BoardEnd())
     entries = [
-        entry_of(one, cookie=OWN_MARK << 48 | number)
-        for number, one in enumerate(filler_entries(STAR, 12), start=1)
+        entry_of(entry, cookie=OWN_MARK << 48 | number)
+        for number, entry in enumerate(filler_entries(STAR, 12), start=1)
     ]
-    for one in entries[:5]:
-        both.driver.want(one)
+    for entry in entries[:5]:
+        both.driver.want(entry)
     both.connect()
     both.settle(most=30_000)  # paced as it is
     end_ns = both.end.now_ns + duration_ns
@@ -164,5 +164,5 @@ def test_a_driver_that_is_silent_too_long_is_asked_and_says_so() -> None:
     """That the test above can fail."""
     both = kept(1, 20.0, (600_000_000, 700_000_000), 60 * S)
     assert both.end.asked > 0
-    told = [one.text for one in both.notices if isinstance(one, Note)]
+    told = [notice.text for notice in both.notices if isinstance(notice, Note)]
     assert any("it may have asked for a sign of life" in text for text in told)

@@ -33,14 +33,14 @@ NAMES = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
 
 
 def figure(name: str = "tssdn/fig4d", **changes: Any) -> RunTimesFigure:
-    """A figure of the paper, changed."""
+    """Return a figure of the paper, changed."""
     found = experiments()[name]
     assert isinstance(found, RunTimesFigure)
     return RunTimesFigure.model_validate({**found.model_dump(mode="json"), **changes})
 
 
 def small(**changes: Any) -> RunTimesFigure:
-    """Three numbers of flows that take milliseconds."""
+    """Return a figure with three numbers of flows that take milliseconds."""
     return figure(flows=[2, 4, 8], schemes=["s-pr", "s-fr"], runs=2, **changes)
 
 
@@ -162,7 +162,7 @@ def test_the_benchmark_measures_the_points_of_the_figures(monkeypatch: pytest.Mo
     found = list(schedule.growth(told.append))
     assert len(found) == 3 * len(points_of(small(), seed=1))
     mine, paper, row = found[0]
-    assert (mine.way, paper.way) == ("ours", "straight")
+    assert (mine.way, paper.way) == ("ours", "highs straight")
     assert mine.scheduled == paper.scheduled == 2
     assert row[0] == "fig4d, S/PR, 2 flows, 5 slots, 38 cables"
     assert kind_named("run_times").estimate_s(small()).keys() == {"live"}

@@ -49,7 +49,7 @@ def best_by_trying(problem, paths) -> int:
 def all_paths(problem) -> list[list[tuple[int, ...]]]:
     """Every loop-free path of every flow."""
     graph = problem.graph
-    found = []
+    all_paths = []
     for demand in problem.demands:
         own, waiting = [], [((), demand.source)]
         while waiting:
@@ -66,8 +66,8 @@ def all_paths(problem) -> list[list[tuple[int, ...]]]:
                     graph.links[link].head not in graph.hosts or graph.links[link].head == demand.destination
                 )
             ]
-        found.append(own)
-    return found
+        all_paths.append(own)
+    return all_paths
 
 
 @FEW

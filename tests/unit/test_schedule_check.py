@@ -65,7 +65,7 @@ def replayed(values, cycles=20):
 
 
 def flow(values, name):
-    return next(one for one in values["scheduled"] if one["id"] == name)
+    return next(flow for flow in values["scheduled"] if flow["id"] == name)
 
 
 def test_a_schedule_is_replayed_in_the_sessions_for_which_it_was_made(values):
@@ -164,8 +164,8 @@ def no_room(values):
 
 def slots_too_short(values):
     values["slot_us"] = values["base_period_us"] / 30
-    for one in values["scheduled"]:
-        move(values, one["id"], one["slot"])
+    for flow in values["scheduled"]:
+        move(values, flow["id"], flow["slot"])
 
 
 def guard_too_long(values):
@@ -231,7 +231,7 @@ MUTATIONS = {
 }
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_every_mutation_is_refuted_by_arithmetic(values, mutation) -> None:
     mutation(values)
     assert any(MUTATIONS[mutation] in line for line in refuted(values)), refuted(values)
@@ -305,14 +305,14 @@ def test_the_replay_refutes_a_guarantee_that_is_too_short(values) -> None:
 
 
 def imports(package) -> set[str]:
-    found = set()
+    imports = set()
     for path in Path(package.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+                imports |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
-                found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+                imports |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return imports
 
 
 def test_checker_and_scheduler_share_no_code() -> None:

@@ -26,7 +26,7 @@ def test_the_paper_has_160_scenarios_of_8_topologies() -> None:
     found = scenarios_of(FIGURE, FIGURE.scale, seed=1)
     assert len(found) == len(set(found)) == 160
     assert {one.flows for one in found} == set(range(20, 111, 10))
-    models = [one.model for one in FIGURE.topologies]
+    models = [topology.model for topology in FIGURE.topologies]
     assert [models.count(model) for model in ("random-regular", "erdos-renyi", "barabasi-albert")] == [
         3,
         2,
@@ -34,7 +34,9 @@ def test_the_paper_has_160_scenarios_of_8_topologies() -> None:
     ]
 
 
-@pytest.mark.parametrize("topology", FIGURE.topologies, ids=lambda one: f"{one.model}-{one.seed}")
+@pytest.mark.parametrize(
+    "topology", FIGURE.topologies, ids=lambda topology: f"{topology.model}-{topology.seed}"
+)
 def test_a_scheme_that_allows_more_paths_schedules_as_many_flows_at_least(topology) -> None:
     row = carry_out(scenario(topology=topology, flows=30))
     assert row.s_fr <= row.s_pr <= row.s_ur <= row.s_ur_bound <= row.flows

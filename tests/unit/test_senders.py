@@ -32,7 +32,7 @@ from loko.document import InputError
 from loko.scenario import OpenFlow
 
 FIGURES = experiments()
-SENDING = [one for one in FIGURES.values() if isinstance(one, SendingFigure)]
+SENDING = [figure for figure in FIGURES.values() if isinstance(figure, SendingFigure)]
 LONG = SenderSettings(burst_frames=50, offered_load=0.8, queue_frames=200, shaper_latency_ns=7)
 
 
@@ -40,7 +40,7 @@ def sent(figure: SendingFigure, how: SenderSettings | None) -> list[Sender]:
     if isinstance(figure, Sweep):
         return list(traffic(prepare(figure), figure.x.values[-1], how))
     if isinstance(figure, Deployment):
-        return [one for system in figure.systems for one in deploy(figure, system, how).senders]
+        return [sender for system in figure.systems for sender in deploy(figure, system, how).senders]
     if isinstance(figure, Versions):
         lab = lab_of(figure)
         allocations = [
@@ -60,7 +60,7 @@ def test_the_kinds_that_send_are_these() -> None:
     assert {one.kind for one in SENDING} == {"sweep", "deployment", "paths", "versions"}
 
 
-@pytest.mark.parametrize("figure", SENDING, ids=lambda one: one.figure)
+@pytest.mark.parametrize("figure", SENDING, ids=lambda figure: figure.figure)
 def test_all_systems_of_all_figures_send_alike(figure: SendingFigure) -> None:
     assert figure.senders == SenderSettings()
     for one in sent(figure, None):
@@ -73,7 +73,7 @@ def test_all_systems_of_all_figures_send_alike(figure: SendingFigure) -> None:
         )
 
 
-@pytest.mark.parametrize("figure", SENDING, ids=lambda one: one.figure)
+@pytest.mark.parametrize("figure", SENDING, ids=lambda figure: figure.figure)
 def test_every_number_reaches_every_sender(figure: SendingFigure) -> None:
     for before, after in zip(sent(figure, None), sent(figure, LONG), strict=True):
         sends = RandomBursts(

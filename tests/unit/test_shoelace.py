@@ -68,8 +68,8 @@ def test_two_hosts_use_every_port_both_ways(count: int, tmp_path: Path) -> None:
     there, back = laced_path(lab, "H1"), laced_path(lab, "H2")
     assert ports(there) == list(range(2, count + 1, 2))
     assert ports(back) == list(range(count - 1, 0, -2))
-    assert [one.input_port for one in visits(lab, "H1", there)] == list(range(1, count, 2))
-    assert [one.input_port for one in visits(lab, "H2", back)] == list(range(count, 1, -2))
+    assert [visit.input_port for visit in visits(lab, "H1", there)] == list(range(1, count, 2))
+    assert [visit.input_port for visit in visits(lab, "H2", back)] == list(range(count, 1, -2))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 47])
@@ -102,7 +102,7 @@ def test_visits_that_no_entry_could_tell_apart_are_refused() -> None:
         visits(lab, "H1", [*around, Hop(switch="s2", output_port=1)])
     with pytest.raises(InputError, match=r"leaves s1 by port 1, by which it came"):
         visits(lab, "H1", [Hop(switch="s1", output_port=1)])
-    assert [one.number for one in visits(lab, "H1", [*around[:3], Hop(switch="s1", output_port=1)])] == [
+    assert [visit.number for visit in visits(lab, "H1", [*around[:3], Hop(switch="s1", output_port=1)])] == [
         0,
         0,
         0,
@@ -251,17 +251,17 @@ def test_no_frame_is_later_than_its_guarantee(openflow: OpenFlow) -> None:
 # What the tests are made of.
 
 
-def add_greedy(network, lab: Lab, one: Flow, number: int) -> None:
+def add_greedy(network, lab: Lab, flow: Flow, number: int) -> None:
     """It sends all that its bucket lets through, from the beginning on."""
     network.add_pattern(
-        one.source,
+        flow.source,
         flow=number,
-        frame=frame_of(lab, one),
+        frame=frame_of(lab, flow),
         sequence_offset=SEQUENCE_OFFSET,
-        shaper_rate_bps=one.rate_bps,
-        shaper_burst_bytes=one.burst_bytes,
+        shaper_rate_bps=flow.rate_bps,
+        shaper_burst_bytes=flow.burst_bytes,
         instants_ns=np.zeros(40, dtype=np.int64),
-        destination=one.destination,
+        destination=flow.destination,
     )
 
 

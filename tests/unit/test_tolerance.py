@@ -73,7 +73,7 @@ def largest(fits: Callable[[float], bool], most: float) -> float:
 
 def all_fit(admission: Admission, flows: Sequence[Flow]) -> bool:
     admission.release_all()
-    return all(isinstance(admission.request(one), Admitted) for one in flows)
+    return all(isinstance(admission.request(flow), Admitted) for flow in flows)
 
 
 def admission(choice: Choice, lab: Lab) -> Admission:
@@ -176,32 +176,32 @@ def carried(admitted: Sequence[Admitted], folder: Path, *, seconds: float) -> tu
     """
     path = folder / "slow.toml"
     path.write_text(profile_text("zodiac-fx", capacity_factor=1 - SLOW_PPM * 1e-6))
-    flows = [one.flow for one in admitted]
+    flows = [granted.flow for granted in admitted]
     network = lab_network(
         LAB,
         switch_entries(LAB, admitted, entries=17),
         seed=1,
         profile_of=dict.fromkeys(LAB.switches, str(path)),
     )
-    for number, one in enumerate(flows):
-        rate_bps = one.rate_bps * (1 + FAST_PPM * 1e-6)
-        free = one.burst_bytes / one.frame_bytes
-        counts = np.arange(1, int(seconds * rate_bps / 8 / one.frame_bytes) + int(free))
-        instants_ns = np.maximum(0, np.ceil((counts - free) * one.frame_bytes * 8e9 / rate_bps))
+    for number, flow in enumerate(flows):
+        rate_bps = flow.rate_bps * (1 + FAST_PPM * 1e-6)
+        free = flow.burst_bytes / flow.frame_bytes
+        counts = np.arange(1, int(seconds * rate_bps / 8 / flow.frame_bytes) + int(free))
+        instants_ns = np.maximum(0, np.ceil((counts - free) * flow.frame_bytes * 8e9 / rate_bps))
         network.add_pattern(
-            one.source,
+            flow.source,
             flow=number,
-            frame=frame_of(LAB, one),
+            frame=frame_of(LAB, flow),
             sequence_offset=SEQUENCE_OFFSET,
             shaper_rate_bps=math.ceil(rate_bps),
-            shaper_burst_bytes=one.burst_bytes,
+            shaper_burst_bytes=flow.burst_bytes,
             instants_ns=instants_ns.astype(np.int64),
-            destination=one.destination,
+            destination=flow.destination,
         )
     result = network.run(duration_ns=int(seconds * 1e9), drain_ns=1_000_000_000)
     arrived = result.received_ns >= 0
     delays_ns = (result.received_ns - result.sent_ns)[arrived]
-    guarantees_ns = np.array([one.guarantee_ns for one in admitted])[result.flow[arrived]]
+    guarantees_ns = np.array([granted.guarantee_ns for granted in admitted])[result.flow[arrived]]
     return int((~arrived).sum()), float((delays_ns / guarantees_ns).max())
 
 
@@ -221,7 +221,7 @@ def test_the_papers_figures_admit_what_the_paper_admits(name) -> None:
     assert isinstance(figure, Sweep)
     setting, choice = prepare(figure), choice_named(figure.allocation)
     assert setting.lab.is_as_printed
-    flows = [one.flow for one in setting.admitted()]
+    flows = [admitted.flow for admitted in setting.admitted()]
     for lab, fits in ((setting.lab, True), (LAB, False)):
         found = plan(lab, flows, admission_of(lab, choice, EVALUATION, traffic=AS_PRINTED))
         assert (not found.refused) == fits

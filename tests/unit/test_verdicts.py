@@ -107,7 +107,7 @@ def test_each_system_of_a_figure_has_its_own_verdict() -> None:
 def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
     figure = FIGURES["loko/attack"]
     assert isinstance(figure, AttackFigure)
-    schemes = [one for one in figure.schemes if one.scheme in ("silo", "full-rate")]
+    schemes = [scheme for scheme in figure.schemes if scheme.scheme in ("silo", "full-rate")]
     small = figure.model_copy(update={"schemes": schemes, "effort": Effort(generations=2, seconds=0.2)})
     outcome, _ = compute(small, Options(mode="virtual", seed=1, out=tmp_path), Silent())
     silo, loko = outcome.guarantees
@@ -178,16 +178,16 @@ def test_a_result_of_an_earlier_version_counts_as_no_reproduction() -> None:
     assert ClaimResult.model_validate(values).kind == "ours"
 
 
-@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda one: one.figure)
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.figure)
 def test_only_what_the_paper_saw_of_whole_networks_is_predicted(figure: Figure) -> None:
-    for one in figure.claims:
-        stated = check_reference(figure, one)
-        kind = kind_of(figure, one, stated)
+    for claim in figure.claims:
+        stated = check_reference(figure, claim)
+        kind = kind_of(figure, claim, stated)
         if kind == "predicted":
             assert stated.role == "validation"
             assert not stated.recomputed
             assert not figure.ours
-        assert one.check.tolerance(stated)
+        assert claim.check.tolerance(stated)
     if figure.title.startswith("Ours"):
         assert figure.ours
 
@@ -195,10 +195,10 @@ def test_only_what_the_paper_saw_of_whole_networks_is_predicted(figure: Figure) 
 @pytest.mark.parametrize(("name", "reference"), CIRCULAR.items())
 def test_what_was_fitted_says_so(name: str, reference: str | None) -> None:
     figure = FIGURES[f"loko/{name}"]
-    claims = [one for one in figure.claims if reference in (None, one.fact)]
+    claims = [claim for claim in figure.claims if reference in (None, claim.fact)]
     assert claims
-    for one in claims:
-        assert kind_of(figure, one, fact("loko", one.fact)) != "predicted"
+    for claim in claims:
+        assert kind_of(figure, claim, fact("loko", claim.fact)) != "predicted"
     assert claims[0].kind_because
 
 

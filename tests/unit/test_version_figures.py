@@ -42,11 +42,14 @@ def test_both_versions_keep_a_guarantee_of_their_own(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
     with ProgressBar() as progress:
         (result,) = evaluate(select(["openflow13"], experiments()), options, progress)
-    assert [one.system for one in result.guarantees] == [
+    assert [guarantee.system for guarantee in result.guarantees] == [
         "fifth-rate, OpenFlow 1.0",
         "fifth-rate, OpenFlow 1.3",
     ]
-    assert all(one.packets > 500 and one.verdict == "kept" and one.ours for one in result.guarantees)
+    assert all(
+        guarantee.packets > 500 and guarantee.verdict == "kept" and guarantee.ours
+        for guarantee in result.guarantees
+    )
     found = result.findings
     assert found["guarantee_in_1_3_ms"] != found["guarantee_in_1_0_ms"]
     profile = load_profile("zodiac-fx").with_exact_clocks()

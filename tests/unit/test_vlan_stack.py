@@ -87,8 +87,8 @@ class Cables(CabledLab):
         self.came.append((host, frame, now_ns))
 
 
-def numbered(lab: Lab, one: Flow, number: int) -> bytes:
-    return frame_of(lab, one)[:-4] + number.to_bytes(4, "big")
+def numbered(lab: Lab, flow: Flow, number: int) -> bytes:
+    return frame_of(lab, flow)[:-4] + number.to_bytes(4, "big")
 
 
 # Frames through boards.
@@ -210,7 +210,7 @@ def test_tables_do_not_limit_the_number_of_flows() -> None:
     flows = [flow(number, rate_bps=1.0, burst_bytes=64, frame_bytes=64) for number in range(20)]
     control = admission(LAB, flows)
     most = control.usage("s1").share("burst").allowed
-    assert sum(isinstance(control.request(one), Admitted) for one in flows) == min(20, int(most // 72))
+    assert sum(isinstance(control.request(flow), Admitted) for flow in flows) == min(20, int(most // 72))
     assert most // 72 > len(stack_entries(LAB)["s1"])
 
 

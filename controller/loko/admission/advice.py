@@ -1,7 +1,7 @@
-"""What would fit instead of a flow that was refused: found by asking, when somebody reads it.
+"""What would fit instead of a refused flow. It is found by trying, and only when somebody reads it.
 
-No formula of one limit can say it: what keeps to that limit may exceed the next one, at another switch. So
-the answer is a request that was tried, and is granted as things are.
+No formula for one limit can tell: a flow that keeps to it may exceed the next one, at another switch. So the
+answer is a request that was tried, and that is granted as things are.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from loko.flow import Flow
 from loko.network import Hop
 
 Ask = Callable[[Flow], Admitted | Refusal]
-"""Decides on a request, whole; admits nothing."""
+"""Decides on a request, on whatever path; admits nothing."""
 Check = Callable[[Flow, Sequence[Hop] | None], Admitted | Refusal]
-"""Decides on a request on one path, as `Admission.check`."""
+"""Decides on a request on one path, as `Admission.check` does."""
 _LEAST_RATE_BPS: Final = 1
 
 
 def what_fits_on(check: Check, path: Sequence[Hop] | None, refusal: Refusal) -> Change:
-    """What would fit on the path on which a flow was refused."""
+    """Return what would fit on the path on which a flow was refused."""
     return what_fits(lambda flow: check(flow, path), check, refusal)
 
 
 def what_fits(ask: Ask, check: Check, refusal: Refusal) -> Change:
-    """The most that is granted of what was asked for, in whole bit/s and bytes; empty if nothing smaller is.
+    """Return the largest smaller request that is granted, in whole bit/s and bytes; empty if there is none.
 
-    Of rate and burst one alone is lowered if that does, first the one that was too much; else the burst to
-    one frame, and then the rate. `ask` decides as whoever will be asked again; `check` is quicker, on a path
-    that has granted something smaller.
+    It lowers only the rate or only the burst if that is enough, trying first the one that was too large;
+    otherwise it lowers the burst to one frame, and then the rate. `ask` decides as the next request will be
+    decided; `check` is quicker, on a path that has granted something smaller.
     """
     flow = refusal.flow
     low = flow._replace(rate_bps=min(flow.rate_bps, _LEAST_RATE_BPS), burst_bytes=flow.frame_bytes)
@@ -45,7 +45,7 @@ def what_fits(ask: Ask, check: Check, refusal: Refusal) -> Change:
                 return change
         rate = _rate(flow._replace(burst_bytes=flow.frame_bytes), ask, check)
         return rate._replace(burst_bytes=flow.frame_bytes) if rate else Change()
-    except InputError:  # such as of an id that is in use by now
+    except InputError:  # the id may be in use by now
         return Change()
 
 
@@ -70,16 +70,16 @@ def _burst(flow: Flow, ask: Ask, check: Check) -> Change:
 
 
 def _most(request: Callable[[int], Flow], between: tuple[int, int], ask: Ask, check: Check) -> int | None:
-    """The largest value that is granted; more is never easier than less."""
+    """Return the largest value that is granted, assuming that more is never easier to grant than less."""
     least, most = between
-    found = None
+    granted = None
     while least <= most and isinstance(answer := ask(request(least)), Admitted):
-        found, refused = least, most + 1
-        while refused - found > 1:  # on the path that granted the least
-            middle = (found + refused) // 2
+        granted, refused = least, most + 1
+        while refused - granted > 1:  # search on the path that granted the least
+            middle = (granted + refused) // 2
             if isinstance(check(request(middle), answer.path), Admitted):
-                found = middle
+                granted = middle
             else:
                 refused = middle
-        least = found + 1  # which another path may have room for
-    return found
+        least = granted + 1  # another path may have room for more
+    return granted

@@ -1,7 +1,7 @@
 """The answers to a request: admitted with a guarantee, or refused with the reason.
 
-Named tuples, because whoever plans asks millions of times: they are made several times as fast as frozen
-dataclasses, and what only people read is put together when it is read.
+They are named tuples because planning may make millions of them: they are several times as fast to make as
+frozen dataclasses. What only people read is put together when it is read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class HopTerm:
     switch: str
     output_port: int
     arrival: TokenBucket
-    """The flow where it enters the switch: its burst has grown at every switch before."""
+    """The flow's token bucket where it enters the switch; the burst has grown at every switch before."""
     delay_ns: float
     """Bound on the delay at the switch."""
 
 
 class Admitted(NamedTuple):
-    """An accepted flow. The last three have one value for each switch, in the order of the path."""
+    """An accepted flow. The last three fields have one value per switch, in the order of the path."""
 
     flow: Flow
     path: tuple[Hop, ...]
@@ -45,7 +45,7 @@ class Admitted(NamedTuple):
 
     @property
     def hops(self) -> tuple[HopTerm, ...]:
-        """The same, switch by switch."""
+        """The burst and the delay of the flow, switch by switch."""
         rate_bps = self.flow.rate_bps
         return tuple(
             HopTerm(
@@ -59,22 +59,22 @@ class Admitted(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a request that was refused would have to ask for instead. What is None may stay as it is."""
+    """What a refused request would have to ask for instead. A value of None may stay as it is."""
 
     rate_bps: int | None = None
-    """At most."""
+    """The highest rate that is granted."""
     burst_bytes: int | None = None
-    """At most."""
+    """The largest burst that is granted."""
     deadline_ns: int | None = None
-    """At least."""
+    """The shortest deadline that is kept."""
     wait_ms: int | None = None
-    """Nothing else than later by so much: until then, flows that were released count."""
+    """Ask for the same this much later: until then, flows that were released count."""
 
     def __bool__(self) -> bool:
         return any(value is not None for value in self)
 
     def __str__(self) -> str:
-        """In the units in which a request is written."""
+        """Say what to ask for, in the units in which a request is written."""
         rate_bps, burst_bytes, deadline_ns, wait_ms = self
         if wait_ms is not None:
             return f"ask again in {wait_ms} ms: until then, flows that were released count"
@@ -86,7 +86,7 @@ class Change(NamedTuple):
         return " and ".join(part for part in parts if part)
 
     def as_values(self) -> dict[str, int]:
-        """What would change, by the names that a request has for it."""
+        """Return what would change, by the names of a request's fields."""
         named = {name: value for name, value in self._asdict().items() if value is not None}
         named.pop("wait_ms", None)  # a request has no such field
         return named
@@ -103,26 +103,26 @@ class Refusal(NamedTuple):
     requested: float
     allowed: float
     unit: str
-    """Of the three numbers: bit/s, bytes, entries, ..."""
+    """Unit of the three numbers: bit/s, bytes, entries, ..."""
     advice: str | Change | Callable[[Refusal], Change] = ""
-    """The remedy, or what finds it: only if somebody reads it, as that takes many decisions."""
+    """The remedy, or a function that finds it when somebody reads it: that takes many decisions."""
     paths: int = 1
-    """So many were tried; the limit is that of the first."""
+    """How many paths were tried; the limit is that of the first."""
 
     @property
     def change(self) -> Change:
-        """What to ask for instead: that is granted, as things are when this is read. Empty if nothing is."""
+        """What to ask for instead, which is granted as things are when this is read; empty if nothing is."""
         if isinstance(self.advice, str):
             return Change()
         return self.advice if isinstance(self.advice, Change) else self.advice(self)
 
     @property
     def remedy(self) -> str:
-        """In words: what to ask for instead, or what else to do. Empty if nothing smaller is granted."""
+        """What to ask for instead, or what else to do, in words. Empty if nothing smaller is granted."""
         return self.advice if isinstance(self.advice, str) else str(self.change)
 
     def __eq__(self, other: object) -> bool:
-        """Whether they say the same; how advice would be found is no part of it."""
+        """Return whether two refusals say the same; how their advice would be found does not count."""
         return isinstance(other, Refusal) and self._said == other._said
 
     def __ne__(self, other: object) -> bool:
@@ -136,7 +136,7 @@ class Refusal(NamedTuple):
         return (*self[:7], self.paths)
 
     def as_values(self) -> dict[str, object]:
-        """All but the flow as plain values, for JSON."""
+        """Return all but the flow as plain values, for JSON."""
         change = self.change
         return {
             "switch": self.switch,
@@ -161,11 +161,11 @@ class Refusal(NamedTuple):
 
 
 _EXACT: Final = 1e15
-"""Below it a double tells one whole number from the next, so that all of its digits say something."""
+"""Below this, a double tells one whole number from the next, so all of its digits are significant."""
 
 
 def _up(value: float) -> str:
-    """Rounded so that what is too much reads as too much; not by what arithmetic has added."""
+    """Round up, so that what is too much reads as too much; ignore the rounding error of arithmetic."""
     return str(math.ceil(round(value, 3))) if value < _EXACT else f"{value:g}"
 
 

@@ -1,8 +1,8 @@
-"""What released flows may have left at a server: they are charged until it provably no longer matters.
+"""What released flows may have left at a server. They are charged until it provably no longer matters.
 
-A backlog outlives the flow that sent it. So a flow counts at a server until the last of its frames can have
-come there; then its burst joins the *debt* K, which falls as fast as the flows that count leave the server
-spare. Rule and proof: docs/packet-granular.md, and docs/model.md, section 6.
+A backlog outlives the flow that sent it. So a flow counts at a server until the last of its frames must have
+arrived there. Then its burst joins the *debt* K, which falls at the rate that the flows that still count
+leave spare. Rule and proof: docs/packet-granular.md, and docs/model.md, section 6.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from loko.admission.answer import Change
 
 NONE: Final = -math.inf
-"""No debt: no flow was released, or whatever one had sent is served."""
+"""No debt: no flow was released, or all that released flows have sent is served."""
 _HASTE: Final = 1e-3
-"""The clock that is passed in may be so much faster than those of senders and boards: more than crystals are
+"""How much faster the clock that is passed in may be than those of senders and boards: more than crystals are
 off and NTP slews."""
 _NS_PER_MS: Final = 1e6
 _LONGEST_WAIT_NS: Final = 3_600_000_000_000
 
 Kept = TypeVar("Kept")
-"""What a server has noted of a flow."""
+"""What a server keeps about a flow."""
 
 
 @dataclass(slots=True)
 class Clock:
-    """The latest instant that an admission control was told of. Its servers share it."""
+    """The latest instant that an admission control was told. Its servers share it."""
 
     now_ns: int = 0
 
     def advance(self, now_ns: int) -> None:
-        """Let time pass; an earlier instant changes nothing."""
+        """Let time pass until `now_ns`; an earlier instant changes nothing."""
         self.now_ns = max(self.now_ns, now_ns)
 
     @staticmethod
     def after(begin_ns: int, duration_ns: float) -> int:
-        """When so much has passed by everybody's clock."""
+        """Return the instant by which this duration has passed by everybody's clock."""
         return begin_ns + math.ceil(duration_ns * (1 + _HASTE))
 
 
@@ -47,18 +47,18 @@ class Leaving(NamedTuple, Generic[Kept]):
     """A released flow at one server."""
 
     until_ns: int
-    """It counts until then."""
+    """The instant until which the flow counts."""
     order: int
     share: float
-    """Its rate, in units of the server for a nanosecond."""
+    """The flow's rate, in the server's units per nanosecond."""
     burst: float
     kept: Kept
 
 
 class Debt(Generic[Kept]):
-    """The released flows of one server that still count, and the debt of those that do no longer.
+    """The released flows that still count at one server, and the debt of those that no longer do.
 
-    Units are the server's: bytes, or nanoseconds of its CPU.
+    Amounts are in the server's unit: bytes, or nanoseconds of its CPU.
     """
 
     __slots__ = ("_leaving", "_order", "_since_ns", "amount", "is_open")
@@ -67,7 +67,7 @@ class Debt(Generic[Kept]):
         self.amount = NONE
         """K, at the instant to which it was last settled. It may be negative."""
         self.is_open = False
-        """Whether time changes anything here; `settle` is to be called then, and only then."""
+        """Whether time changes anything here. Call `settle` if, and only if, this is set."""
         self._since_ns = 0
         self._leaving: list[Leaving[Kept]] = []
         self._order = 0
@@ -78,7 +78,7 @@ class Debt(Generic[Kept]):
         return self._leaving
 
     def leave(self, until_ns: int, *, share: float, burst: float, kept: Kept) -> None:
-        """A flow was released; it counts until `until_ns`."""
+        """Note that a flow was released; it counts until `until_ns`."""
         self.is_open = True
         self._order += 1
         heapq.heappush(self._leaving, Leaving(until_ns, self._order, share, burst, kept))
@@ -90,16 +90,16 @@ class Debt(Generic[Kept]):
         forget: Callable[[Kept], None],
         paid: Callable[[], float],
     ) -> None:
-        """Let time pass. To be called before the set of flows changes, and before `amount` is read.
+        """Let time pass. Call this before the set of flows changes, and before `amount` is read.
 
-        `spare` is the rate that the flows that count leave, `forget` strikes off one that does no longer, and
-        a debt of `paid` or less matters no longer.
+        `spare` gives the rate that the flows that count leave over, `forget` removes a flow that no longer
+        counts, and a debt of `paid` or less no longer matters.
         """
         while self._leaving and self._leaving[0].until_ns <= now_ns:
-            one = heapq.heappop(self._leaving)
-            self._fall(one.until_ns, spare())
-            self.amount = max(self.amount, 0.0) + one.burst
-            forget(one.kept)
+            leaver = heapq.heappop(self._leaving)
+            self._fall(leaver.until_ns, spare())
+            self.amount = max(self.amount, 0.0) + leaver.burst
+            forget(leaver.kept)
         self._fall(now_ns, spare())
         if self.amount <= paid():
             self.amount = NONE
@@ -116,27 +116,27 @@ class Debt(Generic[Kept]):
         self.amount, self._since_ns, self.is_open = amount, now_ns, True
 
     def clear(self) -> None:
-        """Nothing was ever sent."""
+        """Begin anew, as if nothing had ever been sent."""
         self.amount, self.is_open = NONE, False
         self._leaving.clear()
 
     def paid_ns(self, spare: float, enough: float) -> float:
-        """From when on the debt is at most `enough`, if nothing else comes; infinite if never.
+        """Return the instant from which the debt is at most `enough`, if nothing is added; infinite if never.
 
-        Not before all released flows have ceased to count.
+        It is not before all released flows have ceased to count.
         """
         amount, at_ns = self.amount, self._since_ns
-        for one in sorted(self._leaving):
-            paid = max(spare, 0.0) * (1 - _HASTE) * (one.until_ns - at_ns)
-            amount, at_ns = max(amount - paid, 0.0) + one.burst, one.until_ns
-            spare += one.share
+        for leaver in sorted(self._leaving):
+            paid = max(spare, 0.0) * (1 - _HASTE) * (leaver.until_ns - at_ns)
+            amount, at_ns = max(amount - paid, 0.0) + leaver.burst, leaver.until_ns
+            spare += leaver.share
         if amount <= enough:
             return at_ns
         return at_ns + (amount - enough) / (spare * (1 - _HASTE)) if spare > 0 else math.inf
 
 
 def patience(now_ns: int, fits_ns: float) -> Change | None:
-    """The advice to wait until a flow fits; none if that takes too long to be advice."""
+    """Return the advice to wait until a flow fits; None if that takes too long."""
     wait_ns = fits_ns - now_ns
     if wait_ns > _LONGEST_WAIT_NS:
         return None

@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 _BITS: Final = 96
-"""Enough for the usual numbers; more are taken as needed."""
+"""Fractional bits at the start: enough for usual numbers. More are taken as needed."""
 _SCALE: Final = float(1 << _BITS)
 _INVERSE: Final = 1 / _SCALE
 
@@ -32,7 +32,7 @@ class ExactSum:
         multiple = int(scaled) if scaled.is_integer() else self._multiple(term)  # may rescale the total
         self._total += multiple
         try:
-            # The product is exact; what is rounded, once, is the integer.
+            # The product is exact; only the conversion of the integer rounds, once.
             self.value = self._total * self._inverse if self._inverse else self._divided()
         except OverflowError:
             self.value = self._divided()
@@ -45,12 +45,12 @@ class ExactSum:
         return self._total / (1 << self._bits)
 
     def _multiple(self, term: float) -> int:
-        """Of the unit, which is made smaller as far as needed."""
+        """Return the term as a multiple of the unit, after making the unit as small as needed."""
         numerator, denominator = float(term).as_integer_ratio()
         shift = self._bits + 1 - denominator.bit_length()
         if shift < 0:
             self._bits -= shift
             self._total <<= -shift
-            self._scale, self._inverse = math.inf, 0.0  # from now on the long way: they may be no doubles
+            self._scale, self._inverse = math.inf, 0.0  # from now on divide: they may not fit a double
             shift = 0
         return numerator << shift

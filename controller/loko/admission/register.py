@@ -1,4 +1,4 @@
-"""Which flows are admitted, and which paths exist: what all schemes have in common."""
+"""The admitted flows and the known paths, which all schemes have in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loko.network import Hop, ShortestPaths, visits
 
 
 class OnPath(Protocol):
-    """What a scheme has to know of a path."""
+    """What a scheme needs to know about a path."""
 
     @property
     def path(self) -> tuple[Hop, ...]:
@@ -22,35 +22,35 @@ class OnPath(Protocol):
 
 
 class PathAlone(NamedTuple):
-    """Of schemes that need no more."""
+    """A path, for schemes that need nothing else."""
 
     path: tuple[Hop, ...]
 
     @classmethod
     def prepare(cls, _source: str, path: tuple[Hop, ...]) -> PathAlone:
-        """As `Register` asks for it."""
+        """Make one of a source and a path, as `Register` requires."""
         return cls(path)
 
 
 Route = TypeVar("Route", bound=OnPath)
 _KEPT: Final = 1 << 16
-"""Switches on the paths that are kept, in each of two generations: of all paths in a ring of 31."""
+"""The most switches on all kept paths, in each of two generations: enough for all paths in a ring of 31."""
 _KEPT_PER_SWITCH: Final = 64
-"""The same in a large network, for each of its switches."""
+"""The same in a large network, per switch of the lab."""
 _LEAST_SWITCHES: Final = 8
-"""A shorter path counts as one of so many, because of what any path takes."""
+"""A shorter path counts as if it had this many switches, because of the memory that any path takes."""
 
 
 class Register(Generic[Route]):
-    """The admitted flows of a lab, by id and by what tells them apart on the wire. Each call is O(path)."""
+    """The admitted flows of a lab, by id and by five-tuple. Each call is O(path)."""
 
     def __init__(
         self, lab: Lab, prepare: Callable[[str, tuple[Hop, ...]], Route], *, single_visits: str = ""
     ) -> None:
-        """`prepare` makes of a source and a path what the scheme needs.
+        """Start empty. `prepare` makes what the scheme needs from a source and a path.
 
-        Of shortest paths it is kept, for those that were asked for last: for so many as a bound allows.
-        `single_visits` says why no path may visit a switch twice; without it, one may.
+        Its results for the most recently requested shortest paths are kept, up to a bound. `single_visits`
+        says why no path may visit a switch twice; if it is empty, one may.
         """
         self.lab = lab
         self._single_visits = single_visits
@@ -66,7 +66,7 @@ class Register(Generic[Route]):
         """The accepted flows by id, in order of admission."""
 
     def route(self, flow: Flow, path: Sequence[Hop] | None) -> Route:
-        """The path asked for, or the shortest, as the scheme has prepared it.
+        """Return the given path, or the shortest, as the scheme has prepared it.
 
         Raises `InputError` if it does not lead from the flow's source to its destination, or visits a switch
         as it may not; `DoubleFlowError` if the flow's id or its hosts and ports are in use.
@@ -89,7 +89,7 @@ class Register(Generic[Route]):
         self._five_tuples[flow[1:5]] = flow.id
 
     def remove(self, flow_id: str) -> Admitted:
-        """Strike off a flow. Raises `InputError` if it was not admitted."""
+        """Remove a flow and return it. Raises `InputError` if it was not admitted."""
         admitted = self._admitted.pop(flow_id, None)
         if admitted is None:
             raise InputError(f"flow '{flow_id}' is not admitted")
@@ -97,12 +97,15 @@ class Register(Generic[Route]):
         return admitted
 
     def clear(self) -> None:
-        """Strike off all flows."""
+        """Remove all flows."""
         self._admitted.clear()
         self._five_tuples.clear()
 
     def _shortest_route(self, ends: tuple[str, str]) -> Route:
-        """Of the older generation, or looked for. Once the younger one is full, it takes that one's place."""
+        """Return a route from the older generation, or search for it, and keep it in the younger one.
+
+        Once the younger generation is full, it replaces the older one.
+        """
         known = self._older.get(ends) if self._older else None
         if known is None:
             known = self._prepare(ends[0], self._paths.between(*ends))

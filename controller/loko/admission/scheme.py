@@ -1,4 +1,4 @@
-"""What every admission scheme offers, whatever it counts."""
+"""The interface of every admission scheme, whatever it counts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loko.network import Hop
 
 
 class Share(NamedTuple):
-    """How much of one thing is used of what a switch's allocation allows."""
+    """How much of one quantity is used at a switch, and how much its allocation allows."""
 
     quantity: str
-    """Such as rate, burst, entries; a `Refusal` names the same."""
+    """Such as rate, burst, entries, as `Refusal.quantity` names it."""
     used: float
     allowed: float
     unit: str
@@ -33,36 +33,36 @@ class Usage(NamedTuple):
     """The bound on the delay that the switch guarantees to every flow, now and later."""
 
     def share(self, quantity: str) -> Share:
-        """The share of that name. Raises `KeyError`."""
+        """Return the share of a quantity. Raises `KeyError`."""
         for share in self.shares:
             if share.quantity == quantity:
                 return share
         raise KeyError(quantity)
 
     def used(self, quantity: str) -> float:
-        """What is used of it. Raises `KeyError`."""
+        """Return how much of a quantity is used. Raises `KeyError`."""
         return self.share(quantity).used
 
 
 class Demand(NamedTuple):
-    """What an admitted flow takes of one thing that it shares with others."""
+    """How much an admitted flow takes of one quantity that it shares with others."""
 
     server: str
-    """Where: mostly a switch."""
+    """Where it is shared: mostly a switch."""
     quantity: str
-    """As a `Refusal` names it."""
+    """As `Refusal.quantity` names it."""
     amount: float
     capacity: float
-    """What all flows may take together; rounding is forgiven."""
+    """How much all flows may take together, with some slack for rounding."""
 
 
 class Admission(Protocol):
     """The admitted flows of a network. A request is granted at every switch of its path, or nowhere.
 
-    A guarantee once given holds whatever is admitted and released later. What is used depends on the set of
-    admitted flows, not on their order, and on what was released: that counts until it provably no longer
-    matters. Time is passed in, by `advance` and `release`; requests are judged at the latest instant that
-    was told, so to tell nothing is safe. Delay targets and allocations are fixed for the life of the object.
+    A guarantee once given holds whatever is admitted and released later. Usage depends on the set of admitted
+    flows, not on their order, and on released flows, which count until they provably no longer matter. Time
+    is passed in by `advance` and `release`. Requests are judged at the latest instant passed in, so not
+    passing any is safe. Delay targets and allocations are fixed for the life of the object.
     """
 
     @property
@@ -74,7 +74,7 @@ class Admission(Protocol):
         """The accepted flows by id, in order of admission."""
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer, without admitting anything."""
+        """Return what `request` would answer, without admitting anything."""
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -84,12 +84,12 @@ class Admission(Protocol):
         """
 
     def advance(self, now_ns: int) -> None:
-        """Let time pass, on any clock that never goes back. What was released counts less and less."""
+        """Let time pass, on any clock that never goes back. Released flows count less and less."""
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        """Strike off a flow that has sent until now, or until `sent_until_ns`.
+        """Release a flow that has sent until now, or until `sent_until_ns`.
 
-        It counts on as long as what it has sent may matter. Raises `InputError` if it was not admitted.
+        It still counts as long as what it has sent may matter. Raises `InputError` if it was not admitted.
         """
 
     def cancel(self, flow_id: str) -> None:
@@ -99,29 +99,29 @@ class Admission(Protocol):
         """Begin anew, as if no flow had ever sent: for the next of several plans."""
 
     def passage_ns(self, flow_id: str) -> int:
-        """From the last frame that a flow sends until none of it is on its way and it counts nowhere.
+        """Return the time from a flow's last frame until no frame is on its way and the flow counts nowhere.
 
-        Then its burst is in the debt alone.
+        From then on, only the debt holds its burst.
         """
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
-        """The names of what a flow shares with others: mostly the switches of its path."""
+        """Return the names of the servers that a flow shares with others: mostly the switches of its path."""
 
     def debt(self, server: str) -> float | None:
-        """What released flows that count no longer may have left there, if anything, for `restore`.
+        """Return what released flows that no longer count may have left at a server, if anything.
 
-        In the scheme's own unit.
+        It is in the scheme's own unit, for `restore`.
         """
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over debts that were written down, as if no time had passed since."""
+        """Take over stored debts by server, as if no time had passed since."""
 
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch now."""
+        """Return what is used of a switch now."""
 
     def demands(self, admitted: Admitted) -> Iterator[Demand]:
-        """What a flow that is admitted, or would be, takes of each thing that it shares.
+        """Yield how much a flow that is admitted, or would be, takes of each quantity that it shares.
 
-        Flows of which the amounts exceed a capacity do not fit together. Whether those do that exceed none
+        Flows whose amounts together exceed a capacity do not fit together. Whether flows fit that exceed none
         depends on the scheme: with sums of rates and bursts they do; packet-granular counts more than this.
         """

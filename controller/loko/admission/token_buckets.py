@@ -31,12 +31,12 @@ ROUNDING: Final = 1e-9
 _BITS_NS_PER_BYTE_S: Final = 8e9
 _ULP: Final = sys.float_info.epsilon
 _MOST_FLOWS: Final = 1_000_000
-"""Of a switch whose entries are no flow's: so many sums keep within the rounding that is forgiven."""
+"""The most flows of a switch without entries per flow: sums of this many keep within `ROUNDING`."""
 _NO_ROOM: Final = -math.inf
 _new: Final = tuple.__new__
-"""Makes a named tuple of all its values in their order: in half the time of its own call."""
+"""Makes a named tuple from all its values in order, in half the time of a normal call."""
 _Remedy = Callable[[Refusal], Change]
-"""As `Refusal.advice`."""
+"""Finds a remedy, as `Refusal.advice` does."""
 Sizes = tuple[int, ...] | range
 """Sizes of frames in bytes."""
 
@@ -44,9 +44,9 @@ Sizes = tuple[int, ...] | range
 class LokoAdmission:
     """Admission by token buckets.
 
-    A decision costs O(path), however many flows are admitted; where it gets tight, and while released flows
-    matter, the sums of a switch's flows are made anew, of which its table holds no more than 128. The
-    allocations stay what they are as long as the object lives.
+    A decision costs O(path), however many flows are admitted. Only when room is tight, or while released
+    flows matter, are the sums over a switch's flows computed anew; its table holds at most 128. The
+    allocations never change.
     """
 
     def __init__(
@@ -60,24 +60,24 @@ class LokoAdmission:
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
-        Of the planned entries, `fillers` are no flow's. Without `entry_per_flow` none is, and entries limit
-        nothing.
+        Of the planned entries, `fillers` belong to no flow. Without `entry_per_flow` none does, and entries
+        limit nothing.
         """
         self.allocations = allocations
-        """Of each switch."""
+        """The allocation of each switch."""
         self._register = Register(
             lab, self._prepare, single_visits=_single_visits(allocations) if entry_per_flow else ""
         )
         self._clock = Clock()
         self._owes = False  # until a flow is released
         self._remedy = self._remedy_on(None)
-        """One for all refusals on shortest paths: it takes time to make, and few are read."""
+        """Shared by all refusals on shortest paths: it takes time to make, and few are read."""
         self._control, self._fillers, self._entry_per_flow = control, fillers, entry_per_flow
         self._limits: dict[int, _Limits] = {}
-        """By identity of the allocation."""
+        """By the identity of the allocation."""
         alike = {id(allocation): allocation for allocation in allocations.values()}
         self._limits_of_all = self._limits_of(*alike.values()) if len(alike) == 1 else None
-        """Of every switch, if they are the same."""
+        """The limits of every switch, if all have the same."""
         self._switches: OnDemand[str, _Switch] = OnDemand(
             lambda name: _Switch(name, self._limits_of(allocations[name]), self._clock)
         )
@@ -93,7 +93,7 @@ class LokoAdmission:
         return self._register.admitted
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer, without admitting anything."""
+        """Return what `request` would answer, without admitting anything."""
         route = self._register.route(flow, path)
         answer = route.decide(flow, self._remedy if path is None else self._remedy_on(path))
         return self._patient(answer, route) if self._owes else answer
@@ -115,24 +115,24 @@ class LokoAdmission:
         return self._patient(answer, route) if self._owes else answer
 
     def _remedy_on(self, path: Sequence[Hop] | None) -> _Remedy:
-        """What finds what would fit on a path; by default on the shortest, as it then is."""
+        """Return a function that finds what would fit on a path, by default the shortest at that time."""
         return partial(what_fits_on, self.check, path)
 
     def _patient(self, answer: Admitted | Refusal, route: _Route) -> Admitted | Refusal:
-        """With the advice to wait if that helps."""
+        """Add the advice to wait to a refusal, if waiting helps."""
         if isinstance(answer, Refusal) and any(switch.owes() for switch in route.switches):
             advice = patience(self._clock.now_ns, route.fits_ns(answer.flow))
             return answer if advice is None else answer._replace(advice=advice)
         return answer
 
     def advance(self, now_ns: int) -> None:
-        """Let time pass. What was released counts less and less."""
+        """Let time pass. Released flows count less and less."""
         self._clock.advance(now_ns)
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        """Strike off a flow that has sent until now, or until `sent_until_ns`.
+        """Release a flow that has sent until now, or until `sent_until_ns`.
 
-        It counts on as long as what it has sent may matter. Raises `InputError` if it was not admitted.
+        It still counts as long as what it has sent may matter. Raises `InputError` if it was not admitted.
         """
         self._clock.advance(now_ns)
         self._owes = True
@@ -158,33 +158,33 @@ class LokoAdmission:
                 switch.clear()
 
     def passage_ns(self, flow_id: str) -> int:
-        """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
+        """Return the time from a flow's last frame until none is on its way and the flow counts nowhere."""
         return self._clock.after(0, max(self._ends_ns(self._register.admitted[flow_id])))
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
-        """The switches on a flow's path."""
+        """Return the switches on a flow's path."""
         return tuple(hop.switch for hop in admitted.path)
 
     def debt(self, server: str) -> float | None:
-        """What released flows that count no longer may have left at a switch, in bytes, if anything."""
+        """Return what released flows that no longer count may have left at a switch, in bytes; or None."""
         return self._switches[server].debt_bytes() or None
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over debts that were written down, as if no time had passed since."""
+        """Take over stored debts by switch, as if no time had passed since."""
         self._clock.advance(now_ns)
         self._owes = True
         for server, amount in debts.items():
             self._switches[server].restore(amount)
 
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch now.
+        """Return what is used of a switch now.
 
-        It depends on the set of flows, and on what was released shortly before, not on older history.
+        It depends on the set of flows and on recent releases, not on older history.
         """
         return self._switches[switch].usage()
 
     def demands(self, admitted: Admitted) -> Iterator[Demand]:
-        """As `Admission.demands`: flows that exceed none fit."""
+        """See `Admission.demands`. Flows that exceed no capacity fit."""
         rate_bps = admitted.flow.rate_bps
         for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
             name, limits = hop.switch, self._switches[hop.switch].limits
@@ -196,9 +196,9 @@ class LokoAdmission:
                 yield Demand(name, "entries", 1.0, float(limits.max_entries))
 
     def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
-        """Of each switch on the path, how long a flow counts there after its last frame was sent.
+        """Yield, for each switch on the path, how long a flow counts there after its last frame was sent.
 
-        And in the end, when that frame is at its destination at the latest.
+        The last value is when that frame is at its destination at the latest.
         """
         first = self._switches[admitted.path[0].switch]
         passed_ns = first.limits.sender_queue_ns
@@ -219,29 +219,31 @@ class LokoAdmission:
         every, limits = self._switches, self._limits_of_all
         switches = tuple([every[hop.switch] for hop in path])
         if len(set(switches)) < len(switches):
-            return _RevisitingRoute(path, switches, tuple([one.limits.delay_ns for one in switches]), ())
+            return _RevisitingRoute(
+                path, switches, tuple([switch.limits.delay_ns for switch in switches]), ()
+            )
         if limits is None:
             return _Route(path, switches, tuple([switch.limits.delay_ns for switch in switches]), ())
         return _new(_Route, (path, switches, limits.delays_ns[len(path)], limits.sizes))
 
 
 class _Route(NamedTuple):
-    """A path, with what a decision has to know of its switches."""
+    """A path, with what a decision needs to know about its switches."""
 
     path: tuple[Hop, ...]
     switches: tuple[_Switch, ...]
     delays_ns: tuple[float, ...]
     sizes: Sizes
-    """Frames that were planned for at every switch of the lab, if the limits of all are the same."""
+    """Frame sizes that every switch of the lab was planned for, if all have the same limits."""
 
     def decide(self, flow: Flow, remedy: _Remedy) -> Admitted | Refusal:
-        """Whether the sums of rates and of bursts keep within the allocation at every switch (section 5)."""
+        """Decide whether the sums of rates and bursts fit the allocation at every switch (section 5)."""
         switches, delays_ns = self.switches, self.delays_ns
         rate_bps, burst_bytes, frame_bytes = flow[5:]
         if frame_bytes not in self.sizes:
             self._refuse_uncovered(frame_bytes)
         here_bytes = burst_bytes
-        # Bursts are added up on the way: in a full network most flows are refused before its end.
+        # Bursts are added up along the path: in a full network most flows are refused before its end.
         for switch, delay_ns in zip(switches, delays_ns):  # noqa: B905 - `strict` takes longer than a switch
             if here_bytes > switch.burst_room or rate_bps > switch.rate_room:
                 refusal = switch.refusal(flow, rate_bps, here_bytes, remedy)
@@ -256,7 +258,7 @@ class _Route(NamedTuple):
                 raise switch.uncovered(frame_bytes)
 
     def fits_ns(self, flow: Flow) -> float:
-        """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
+        """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
         bursts = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
         return max(
             switch.fits_ns(flow.rate_bps, burst_bytes)
@@ -264,16 +266,16 @@ class _Route(NamedTuple):
         )
 
     def _bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
-        """The burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
+        """Return the burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
         growths = [rate_bps * delay_ns / _BITS_NS_PER_BYTE_S for delay_ns in self.delays_ns]
         return tuple(accumulate(growths, initial=burst_bytes))[:-1]
 
 
 class _RevisitingRoute(_Route):
-    """A path that visits a switch several times: there the flow counts as one for each visit.
+    """A path that visits a switch several times. There the flow counts once for each visit.
 
-    Each of them has the rate of the flow, and the burst that it has grown to by then (docs/model.md, section
-    15). So they are asked for together.
+    Each visit has the rate of the flow, and the burst to which it has grown by then (docs/model.md, section
+    15). So all visits are requested together.
     """
 
     __slots__ = ()
@@ -295,24 +297,26 @@ class _RevisitingRoute(_Route):
         )
 
     def _visits(self, flow: Flow) -> dict[_Switch, list[float]]:
-        """The flow's burst at each visit to a switch."""
-        found: dict[_Switch, list[float]] = {}
+        """Return the flow's bursts at its visits to each switch."""
+        bursts_of: dict[_Switch, list[float]] = {}
         bursts = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
         for switch, burst_bytes in zip(self.switches, bursts, strict=True):
-            found.setdefault(switch, []).append(burst_bytes)
-        return found
+            bursts_of.setdefault(switch, []).append(burst_bytes)
+        return bursts_of
 
 
 def _single_visits(allocations: Mapping[str, Allocation]) -> str:
-    """Why no path may visit a switch twice, if the tables are not made for it."""
-    scenarios = {id(one.service.scenario): one.service.scenario for one in allocations.values()}
+    """Return why no path may visit a switch twice; empty if the tables are made for it."""
+    scenarios = {
+        id(allocation.service.scenario): allocation.service.scenario for allocation in allocations.values()
+    }
     if all(scenario.compares_ports for scenario in scenarios.values()):
         return ""
     return "entries that tell the visits apart compare ports, which is not planned for; take another path"
 
 
 class _Limits:
-    """What may be used of a switch, and what it promises: of all switches with one allocation."""
+    """What may be used of a switch, and its delay bound. Switches with the same allocation share one."""
 
     __slots__ = (
         "allocation",
@@ -342,7 +346,7 @@ class _Limits:
             sizes = range(min(sizes), max(sizes) + 1)
         self.allocation = allocation
         self.control = control
-        """What is used without any flow."""
+        """What control traffic uses, without any flow."""
         self.max_rate_bps = allocation.max_rate_bps
         self.max_burst_bytes = allocation.max_burst_bytes
         planned = table if isinstance(scenario.entries, Unknown) else scenario.entries
@@ -350,25 +354,25 @@ class _Limits:
         self.max_entries = planned - fillers if entry_per_flow else _MOST_FLOWS
         certain = 1 - (self.max_entries + 4) * _ULP
         self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
-        """What may be used, less than rounding can come to in a full table."""
+        """The allowed rate and burst, less the most that rounding errors can add up to in a full table."""
         self.delay_ns = delay_ns = allocation.delay_ns
         self.delays_ns: OnDemand[int, tuple[float, ...]] = OnDemand(lambda count: (delay_ns,) * count)
-        """By length of a path across such switches alone, the bound of each."""
+        """By length of a path across such switches only, the bound of each."""
         self.sizes = sizes
-        """Frames for which the service curve was made; no guarantee would hold for others."""
+        """Frame sizes for which the service curve was made; no guarantee would hold for others."""
         self.free_bps = allocation.splits.max_rate_bps
-        """All of R that is left to flows, given away or not: what flows leave of it works off the debt."""
+        """All of R that is left to flows, allocated or not. What flows leave of it reduces the debt."""
         self.latency_ns = allocation.splits.latency_ns
-        """T': what has come is served at that rate from then on; so long a released flow goes on to count."""
+        """T', after which arrived frames are served at that rate. A released flow still counts this long."""
         self.sender_queue_ns = time_ns(size_bytes=self.max_burst_bytes, rate_bps=service.rate_bps)
-        """Longest wait for the link of a flow's own host, which is no slower than R."""
+        """Longest wait for the link of a flow's own host, which is at least as fast as R."""
 
 
 class _Switch:
-    """What is used of one switch, and what may be.
+    """What is used of one switch, and what may be used.
 
-    Sums are exact (`math.fsum`), so they depend on the set of flows only. They are made when somebody asks,
-    or when it gets tight: until then it will do that the rooms are no more than what is really left.
+    Sums are exact (`math.fsum`), so they depend only on the set of flows. They are computed when somebody
+    asks, or when room gets tight. Until then, rooms that are no larger than what is really left are enough.
     """
 
     __slots__ = (
@@ -391,19 +395,19 @@ class _Switch:
         self.limits = limits
         self.clock = clock
         self.debt: Debt[tuple[float, float]] = Debt()
-        """In bytes. Of a flow, its rate and its burst are kept."""
+        """In bytes. Of each flow, it keeps the rate and the burst."""
         self.rates: list[float]
         self.bursts: list[float]
-        """Of all flows, and of the control traffic."""
+        """The rates and bursts of all flows, and of the control traffic."""
         self.entries: int
         self.rate_room: float
         self.burst_room: float
-        """What fits is certain up to here; in a full table there is no room for any rate."""
+        """Up to here a flow certainly fits. In a full table there is no room for any rate."""
         self.used_bps: float
         self.used_bytes: float
-        """The sums as they were when they were last made."""
+        """The sums, as last computed."""
         self.summed: int
-        """Of so many flows: a release makes the sums anew, so they are stale only where flows were added."""
+        """How many flows the sums cover. Only added flows make them stale: a release renews them."""
         self.clear()
 
     def clear(self) -> None:
@@ -419,7 +423,7 @@ class _Switch:
         self.rates.append(rate_bps)
         self.bursts.append(burst_bytes)
         self.entries += 1
-        # Rounding is covered: `certain_bytes` leaves aside more than it can come to.
+        # Rounding errors are covered: `certain_bytes` leaves out more than they can add up to.
         self.burst_room -= burst_bytes
         self.rate_room = self.rate_room - rate_bps if self.entries < self.limits.max_entries else _NO_ROOM
 
@@ -432,7 +436,7 @@ class _Switch:
         self._sum()
 
     def leave(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
-        """A flow was released; it counts until then."""
+        """Note that a flow was released; it counts until `until_ns`."""
         share = rate_bps / _BITS_NS_PER_BYTE_S
         self.debt.leave(until_ns, share=share, burst=burst_bytes, kept=(rate_bps, burst_bytes))
 
@@ -441,18 +445,18 @@ class _Switch:
         self._sum()
 
     def owes(self) -> bool:
-        """Whether what was released matters still."""
+        """Return whether released flows still matter."""
         if self.debt.is_open:
             self._settle()
         return self.debt.is_open
 
     def debt_bytes(self) -> float:
-        """Of flows that were released and count no longer; 0 if there is none."""
+        """Return the debt of released flows that no longer count; 0 if there is none."""
         return max(self.debt.amount, 0.0) if self.owes() else 0.0
 
     def fits_ns(self, rate_bps: float, burst_bytes: float, visits: int = 1) -> float:
-        """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
-        leaving = [one.kept for one in self.debt.leaving]
+        """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
+        leaving = [leaver.kept for leaver in self.debt.leaving]
         limits = self.limits
         left_bps = limits.max_rate_bps - math.fsum([*self.rates, *(-rate for rate, _ in leaving), rate_bps])
         enough = limits.max_burst_bytes - math.fsum(
@@ -463,7 +467,7 @@ class _Switch:
         return self.debt.paid_ns(self._spare(), enough)
 
     def usage(self) -> Usage:
-        """With the shares in the order in which they are checked."""
+        """Return the usage, with its shares in the order in which they are checked."""
         self._know()
         limits = self.limits
         shares = (
@@ -476,7 +480,7 @@ class _Switch:
     def refusal(
         self, flow: Flow, rate_bps: float, burst_bytes: float, remedy: _Remedy, visits: int = 1
     ) -> Refusal | None:
-        """The first limit that the flow would exceed, if any, with what all its visits together have here."""
+        """Return the first limit that the flow would exceed here, if any, with all its visits together."""
         if self.debt.is_open or self.summed != self.entries:
             self._know()
         limits = self.limits
@@ -505,7 +509,7 @@ class _Switch:
         self._sum()
 
     def _spare(self) -> float:
-        """Bytes a nanosecond that the flows leave of what the switch serves."""
+        """Return the rate that the flows leave of what the switch serves, in bytes per nanosecond."""
         return (self.limits.free_bps - math.fsum(self.rates)) / _BITS_NS_PER_BYTE_S
 
     def _forget(self, kept: tuple[float, float]) -> None:

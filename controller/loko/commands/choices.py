@@ -1,4 +1,4 @@
-"""What several commands can be told: scheme, allocation, expected mix, control traffic; and how they end."""
+"""Options that several commands share: scheme, allocation, mix, control traffic; and how they end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MixOption = Annotated[
 
 
 def mix_of(lab: Lab, choice: Choice, path: str | None) -> Mix | None:
-    """The mix that the scheme is made for, if it is made for any: of a file, or the lab's."""
+    """Return the mix that the scheme is optimised for, from a file or the lab; None if it needs none."""
     if choice.is_optimised:
         return expected_mix(lab, None if path is None else load_mix(path))
     if path is not None:

@@ -1,4 +1,4 @@
-"""What another way of forwarding makes of a plan, beside an entry for each flow."""
+"""Plans for forwarding by stacks of tags, compared with an entry for each flow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from loko.vlan_stack import Forwarding, StackAdmission, stack_entries, stack_sce
 
 
 def refuse_stacks(choice: Choice, **chosen: object) -> None:
-    """Raises `InputError` for what cannot be asked for beside stacks of tags."""
+    """Raise `InputError` for options that do not go with stacks of tags."""
     said = f"--forwarding {Forwarding.VLAN_STACK.value}"
     if choice.scheme is not SchemeName.LOKO:
         raise InputError(f"{said}: scheme {choice.scheme.value} does not know of tags; use loko")
@@ -43,7 +43,7 @@ def stack_admission(
     traffic: ControlTraffic | None,
     echoes_per_s: float = 0.0,
 ) -> StackAdmission:
-    """An empty admission control of a lab whose switches forward by tags.
+    """Return an empty admission control for a lab whose switches forward by tags.
 
     Raises `InputError`, also for a switch that cannot.
     """
@@ -57,7 +57,7 @@ def stack_admission(
 
 
 def entries_of_plan(result: Plan) -> dict[str, int]:
-    """By switch, the entries of its accepted flows if each has its own: one for each visit."""
+    """Return by switch how many entries its accepted flows need if each has its own: one for each visit."""
     count = dict.fromkeys(result.lab.switches, 0)
     for admitted in result.accepted:
         for hop in admitted.path:
@@ -66,7 +66,7 @@ def entries_of_plan(result: Plan) -> dict[str, int]:
 
 
 def forwarding_values(by_stacks: Plan, by_flows: Plan) -> dict[str, Any]:
-    """For JSON: the entries of each switch both ways, and the plan with an entry for each flow."""
+    """Return, for JSON, the entries of each switch both ways, and the plan with an entry for each flow."""
     return {
         "forwarding": Forwarding.VLAN_STACK.value,
         "entries": _stack_counts(by_stacks.lab),
@@ -77,7 +77,7 @@ def forwarding_values(by_stacks: Plan, by_flows: Plan) -> dict[str, Any]:
 def print_forwarding(
     console: Console, flow_ids: Sequence[str], by_stacks: Plan, by_flows: Plan, planned: int
 ) -> None:
-    """The plan by stacks, and what it changes."""
+    """Print the plan by stacks, and what differs with an entry for each flow."""
     print_plan(console, by_stacks)
     print_comparison(console, flow_ids, [by_stacks, by_flows])
     typer.echo(

@@ -25,16 +25,16 @@ _SUFFIXES: Final = (".html", ".htm")
 
 
 class Terms(NamedTuple):
-    """What a plan was made with, beside its flows."""
+    """The conditions of a plan, beside its flows."""
 
     reserved: str
-    """Of each switch, in words."""
+    """What is reserved of each switch, in words."""
     entries: int
-    """Of each table."""
+    """Entries of each table."""
     fillers: int | None
-    """As `loko.schemes.admission_of` takes it."""
+    """Filler entries, as for `loko.schemes.admission_of`."""
     openflow: str = "1.0"
-    """Version of the switches' sessions."""
+    """OpenFlow version of the switches' sessions."""
 
 
 class _Input(NamedTuple):
@@ -56,7 +56,7 @@ class _Line(NamedTuple):
 
 
 def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
-    """Raises `InputError` if no sheet can be written there, or none of these schemes."""
+    """Raise `InputError` if no sheet can be written there, or none for these schemes."""
     if out.suffix.lower() not in _SUFFIXES:
         raise InputError(
             f"--sheet {out}: is written as HTML; give a name such as {out.with_suffix('.html').name}, and"
@@ -73,7 +73,7 @@ def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
 
 
 def write_sheet(out: Path, result: Plan, terms: Terms, files: Sequence[tuple[str, str]], tool: str) -> None:
-    """Write the sheet. `files` are what each input is and its path; `tool` is what computed.
+    """Write the sheet. `files` has the kind and path of each input; `tool` names the program.
 
     The same plan gives the same bytes. Raises `InputError` if it cannot be written.
     """
@@ -85,7 +85,7 @@ def write_sheet(out: Path, result: Plan, terms: Terms, files: Sequence[tuple[str
 
 
 def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) -> str:
-    """The sheet as HTML."""
+    """Return the sheet as HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - few want a sheet
 
     environment = Environment(
@@ -100,7 +100,7 @@ def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) 
         lab=result.lab,
         scheme=result.scheme,
         fit=result.fit,
-        lines=[_line(result, one) for one in result.accepted],
+        lines=[_line(result, accepted) for accepted in result.accepted],
         refused=result.refused,
         deadlines=bool(result.deadlines_ns),
         terms=terms,
@@ -111,7 +111,7 @@ def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) 
 
 
 def tool_of(context: typer.Context) -> str:
-    """What computes, in a line: as the program tells it, else the package alone."""
+    """Return in one line which program computes: as it says itself, else just the package."""
     told = context.find_root().obj
     if callable(told):
         return str(told())
@@ -134,7 +134,7 @@ def _line(result: Plan, admitted: Admitted) -> _Line:
 
 
 def _tolerances(lab: Lab) -> list[tuple[str, str, int, int, int]]:
-    """By switch: its device, and how far off clocks may be (ppm) and cables long (ns)."""
+    """Return by switch its device, how far off clocks may be (ppm), and how long cables may be (ns)."""
     return [
         (
             name,
@@ -163,5 +163,5 @@ def _input(what: str, name: str) -> _Input:
 
 
 def _number(value: float) -> str:
-    """With thousands apart; no digit is rounded away that somebody wrote."""
+    """Format a number with thousands separators, without rounding digits away that somebody wrote."""
     return f"{value:,.12g}"

@@ -21,7 +21,7 @@ from loko.service_curve import Rounding
 _NS_PER_US = 1e3
 _NS_PER_MS = 1e6
 _SLICE = "slice"
-"""In the place of a profile: a sliced port is asked for."""
+"""Given instead of a profile: show a sliced port."""
 
 
 def model(
@@ -67,7 +67,7 @@ def model(
     with wrong_input_ends():
         if profile == _SLICE:
             told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
-            print_slices(file, as_json=as_json, others=any(one is not None for one in told))
+            print_slices(file, as_json=as_json, others=any(option is not None for option in told))
             return
         if file is not None:
             raise InputError(f"model: '{file}' is one word too many; only 'slice' takes a file")

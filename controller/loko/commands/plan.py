@@ -57,12 +57,12 @@ from loko.vlan_stack import Forwarding
 from loko.what_if import Changes, changed, changes
 
 _RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
-"""The schemes that know what a controller sends, and what boards do by themselves."""
+"""The schemes that reserve for what a controller sends, and for what boards do by themselves."""
 _HINTED = 2_000
-"""Of so many flows it is quickly known how many fit with another scheme."""
+"""Up to this many flows, it is quick to find out how many fit with another scheme."""
 _TIME_LIMIT_S: Final = 10.0
 _BROKEN: Final = "for comparison only: on switches with one CPU for all ports its guarantees do not hold"
-"""What is said of rivals (figures 3 and 15)."""
+"""The remark about rivals (figures 3 and 15)."""
 
 
 def plan(
@@ -203,7 +203,7 @@ def plan(
         typer.echo(as_csv(plans), nl=False)
     elif not quiet:
         _print(answers, asked)
-    if any(one.refused for one in plans):
+    if any(plan.refused for plan in plans):
         raise typer.Exit(1)
 
 
@@ -214,14 +214,14 @@ class _Answer:
     plan: Plan
     choice: Choice
     reserved: str
-    """Of each switch, in words."""
+    """What is reserved of each switch, in words."""
     openflow: OpenFlow
     largest: Largest | None
-    """If it was asked for."""
+    """The largest set, if it was asked for."""
     changes: Changes | None
-    """What differs from the plan of the flows as they are, in a what-if."""
+    """In a what-if, what differs from the plan of the flows as they are."""
     per_flow: Plan | None
-    """With an entry for each flow, if the plan is for another forwarding."""
+    """The plan with an entry for each flow, if `plan` is for another forwarding."""
 
     def as_values(self) -> dict[str, Any]:
         values = {**self.plan.as_values(), "openflow": self.openflow.value, "reserved": self.reserved}
@@ -252,7 +252,7 @@ class _Asked:
     openflow: OpenFlow
     forwarding: Forwarding
     limit_s: float | None
-    """How long to look for the largest set; none: not at all."""
+    """How long to search for the largest set; None: not at all."""
 
     @property
     def traffic(self) -> ControlTraffic:
@@ -263,7 +263,7 @@ class _Asked:
         return silent if self.control is None else parse_control(self.control)
 
     def refuse_control(self, scheme: SchemeName) -> None:
-        """Raises `InputError` if the scheme does not know what is to be reserved."""
+        """Raise `InputError` if the scheme cannot reserve for this control traffic."""
         if self.echoes_per_s is not None and self.control is not None:
             raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
         if self.echoes_per_s is not None and self.changes_per_s is not None:
@@ -276,13 +276,13 @@ class _Asked:
             raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
 
     def refuse_forwarding(self, choices: Sequence[Choice], sheet: Path | None) -> None:
-        """Raises `InputError` for what does not go with the forwarding."""
+        """Raise `InputError` for options that do not go with the forwarding."""
         if self.forwarding is Forwarding.VLAN_STACK:
             for choice in choices:
                 refuse_stacks(choice, sheet=sheet, fillers=self.fillers)
 
     def answer(self, choice: Choice) -> _Answer:
-        """By one scheme. Raises `InputError`."""
+        """Plan by one scheme. Raises `InputError`."""
         if self.limit_s is not None and not choice.parts_fit:
             raise InputError(
                 f"--largest: for --allocation {choice.allocation} nobody knows whether a subset of what fits"
@@ -293,14 +293,14 @@ class _Asked:
             if choice.scheme in _RESERVING
             else "nothing: the scheme knows no control traffic"
         )
-        found = self._found(choice, self.requests)
-        result = found.plan if isinstance(found, Largest) else found
+        answer = self._found(choice, self.requests)
+        result = answer.plan if isinstance(answer, Largest) else answer
         return _Answer(
             plan=result,
             choice=choice,
             reserved=reserved,
             openflow=self.openflow,
-            largest=found if isinstance(found, Largest) else None,
+            largest=answer if isinstance(answer, Largest) else None,
             changes=self._changes(choice, result),
             per_flow=None
             if self.forwarding is Forwarding.PER_FLOW
@@ -308,7 +308,7 @@ class _Asked:
         )
 
     def by_packets(self) -> Plan | None:
-        """The same flows, admitted by whole packets; none where that scheme cannot plan this."""
+        """Plan the same flows by whole packets; None if that scheme cannot plan them."""
         try:
             return self._plan(Choice(scheme=SchemeName.PACKETS), self.requests)
         except InputError:
@@ -333,7 +333,7 @@ class _Asked:
         )
 
     def _changes(self, choice: Choice, result: Plan) -> Changes | None:
-        """Against the flows as they are; none if this is no what-if."""
+        """Compare with the plan of the flows as they are; None if this is no what-if."""
         if self.requests == self.before:
             return None
         before = self._found(choice, self.before)

@@ -1,4 +1,4 @@
-"""How a plan is told: a table for people, CSV for spreadsheets."""
+"""The output of a plan: a table for people, CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _NS_PER_MS: Final = 1e6
 _NS_PER_US: Final = 1e3
 _US_PER_MS: Final = 1e3
 _FEW: Final = 10
-"""So many refusals are told one by one."""
+"""Up to this many refusals are printed one by one."""
 _FEW_TERMS: Final = 3
 _NUMBERS: Final = frozenset({"guarantee ms", "deadline ms", "slack ms"})
-"""Columns that are never folded, and nothing else is ever cut: two ids might begin alike."""
+"""Columns that are never folded. Others are folded but never cut: two ids might begin alike."""
 _NOTHING_SMALLER: Final = "no smaller rate or burst beside the flows that are there"
 
 
 def print_plan(console: Console, result: Plan) -> None:
-    """What is accepted, what is refused and why, and how many fit."""
+    """Print what is accepted, what is refused and why, and how many fit."""
     if result.accepted:
         console.print(_accepted(result))
     if len(result.refused) <= _FEW:
@@ -70,7 +70,7 @@ def _accepted(result: Plan) -> Table:
 
 
 def _terms(admitted: Admitted) -> str:
-    """What each switch adds; of a long path of equal ones, how often."""
+    """Return what each switch adds; for a long path of equal terms, the term and its count."""
     terms = [f"{delay_ns / _NS_PER_MS:.3f}" for delay_ns in admitted.delays_ns]
     if len(terms) > _FEW_TERMS and len(set(terms)) == 1:
         return f"{len(terms)} x {terms[0]}"
@@ -78,7 +78,7 @@ def _terms(admitted: Admitted) -> str:
 
 
 def _print_groups(console: Console, result: Plan) -> None:
-    """The refusals by what runs out where, the most frequent first, each with one that stands for it."""
+    """Print refusals grouped by what runs out where, the most frequent first, each with an example."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in result.refused:
         groups.setdefault((refusal.quantity, refusal.switch), []).append(refusal)
@@ -97,7 +97,7 @@ def _print_refusal(console: Console, told: str, refusal: Refusal) -> None:
 
 
 def print_comparison(console: Console, flow_ids: Sequence[str], results: Sequence[Plan]) -> None:
-    """What each scheme makes of every flow, side by side."""
+    """Print the guarantee of every flow by each scheme, side by side."""
     first = results[0]
     table = Table(title=f"{first.lab.name}: guarantees in ms by scheme", title_justify="left")
     table.add_column("flow", overflow="fold")
@@ -105,7 +105,9 @@ def print_comparison(console: Console, flow_ids: Sequence[str], results: Sequenc
         table.add_column("deadline ms", justify="right", no_wrap=True)
     for result in results:
         table.add_column(result.scheme, justify="right", no_wrap=True)
-    guarantees_ns = [{one.flow.id: one.guarantee_ns for one in result.accepted} for result in results]
+    guarantees_ns = [
+        {accepted.flow.id: accepted.guarantee_ns for accepted in result.accepted} for result in results
+    ]
     for flow_id in flow_ids:
         row = [flow_id]
         if first.deadlines_ns:
@@ -119,7 +121,7 @@ def print_comparison(console: Console, flow_ids: Sequence[str], results: Sequenc
 
 
 def print_changes(console: Console, changes: Changes, said: str) -> None:
-    """What a what-if changes for the flows that are there. `said` is whose answer it is."""
+    """Print what a what-if changes for the present flows. `said` begins each line with the scheme."""
     lines = []
     if changes.accepted_now:
         lines.append(f"accepted now: {', '.join(changes.accepted_now)}")
@@ -134,7 +136,7 @@ def print_changes(console: Console, changes: Changes, said: str) -> None:
 
 
 def as_csv(results: Sequence[Plan]) -> str:
-    """A line for each flow, accepted or not, with the reason; of several schemes, the scheme in front."""
+    """Return a CSV line for each flow, with the reason if refused; for several schemes, the scheme first."""
     text = io.StringIO()
     columns = _COLUMNS if len(results) == 1 else ("scheme", *_COLUMNS)
     table = csv.DictWriter(text, columns, restval="", lineterminator="\n", extrasaction="ignore")
@@ -190,5 +192,5 @@ def _refused_cells(result: Plan, refusal: Refusal) -> Mapping[str, object]:
 
 
 def in_ms(value_ns: float | None, rounded: Callable[[float], int]) -> str:
-    """In whole microseconds, rounded so that nothing is promised that does not hold."""
+    """Format a time in ms to whole microseconds. `rounded` rounds so that no promise is too good."""
     return "" if value_ns is None else f"{rounded(value_ns / _NS_PER_US) / _US_PER_MS:.3f}"

@@ -170,7 +170,7 @@ def schedule(
 
 
 def _refuse_beside_keep(**chosen: object) -> None:
-    """Raise `InputError` for what the kept schedule has decided already."""
+    """Raise `InputError` for options that the kept schedule has already decided."""
     for name, value in chosen.items():
         if value is not None:
             raise InputError(
@@ -188,7 +188,7 @@ def _changes(extended: Extended) -> dict[str, Any]:
 
 
 def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
-    """A schedule as plain values, for JSON; `seconds` is how long it took."""
+    """Return a schedule as plain values, for JSON; `seconds` is how long it took."""
     timing, solution = result.timing, result.solution
     return {
         "lab": result.lab.name,
@@ -198,9 +198,9 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
         "base_period_us": timing.base_period_ns / _NS_PER_US,
         "slot_us": timing.slot_ns / _NS_PER_US,
         "guard_us": timing.guard_ns / _NS_PER_US,
-        "scheduled": [_flow_values(one) for one in result.scheduled],
+        "scheduled": [_flow_values(scheduled) for scheduled in result.scheduled],
         "unscheduled": [flow.id for flow in result.unscheduled],
-        "slower_than_asked": [one.timed.id for one in result.slower_than_asked],
+        "slower_than_asked": [scheduled.timed.id for scheduled in result.slower_than_asked],
         "optimal": solution.is_optimal,
         "bound": solution.bound,
         "bound_because": solution.why,
@@ -228,23 +228,23 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
     }
 
 
-def _flow_values(one: ScheduledFlow) -> dict[str, Any]:
+def _flow_values(scheduled: ScheduledFlow) -> dict[str, Any]:
     return {
-        "id": one.timed.id,
-        "source": one.timed.source,
-        "destination": one.timed.destination,
-        "udp_source": one.timed.udp_source,
-        "udp_destination": one.timed.udp_destination,
-        "frame_bytes": one.timed.frame_bytes,
-        "slot": one.slot,
-        "path": [hop.switch for hop in one.path],
-        "ports": [hop.output_port for hop in one.path],
+        "id": scheduled.timed.id,
+        "source": scheduled.timed.source,
+        "destination": scheduled.timed.destination,
+        "udp_source": scheduled.timed.udp_source,
+        "udp_destination": scheduled.timed.udp_destination,
+        "frame_bytes": scheduled.timed.frame_bytes,
+        "slot": scheduled.slot,
+        "path": [hop.switch for hop in scheduled.path],
+        "ports": [hop.output_port for hop in scheduled.path],
         "send": {
-            "host": one.timed.source,
-            "offset_us": one.offset_ns / _NS_PER_US,
-            "period_us": one.every_ns / _NS_PER_US,
+            "host": scheduled.timed.source,
+            "offset_us": scheduled.offset_ns / _NS_PER_US,
+            "period_us": scheduled.every_ns / _NS_PER_US,
         },
-        "guarantee_us": round(one.bound_ns / _NS_PER_US, 3),
+        "guarantee_us": round(scheduled.bound_ns / _NS_PER_US, 3),
     }
 
 
@@ -256,14 +256,16 @@ def _print(result: LabSchedule, extended: Extended | None) -> None:
     table = Table(title=f"{result.lab.name}: slots by {result.scheme.value}", title_justify="left")
     for column in ("flow", "slot", "path", "sends at us", "every us", "guarantee us"):
         table.add_column(column, justify="left" if column in {"flow", "path"} else "right")
-    for one in result.scheduled:
+    for scheduled in result.scheduled:
         table.add_row(
-            one.timed.id,
-            str(one.slot),
-            " ".join([one.timed.source, *(hop.switch for hop in one.path), one.timed.destination]),
-            f"{one.offset_ns / _NS_PER_US:.3f}",
-            f"{one.every_ns / _NS_PER_US:.3f}",
-            f"{one.bound_ns / _NS_PER_US:.3f}",
+            scheduled.timed.id,
+            str(scheduled.slot),
+            " ".join(
+                [scheduled.timed.source, *(hop.switch for hop in scheduled.path), scheduled.timed.destination]
+            ),
+            f"{scheduled.offset_ns / _NS_PER_US:.3f}",
+            f"{scheduled.every_ns / _NS_PER_US:.3f}",
+            f"{scheduled.bound_ns / _NS_PER_US:.3f}",
         )
     console.print(table)
     lines = [
@@ -277,10 +279,10 @@ def _print(result: LabSchedule, extended: Extended | None) -> None:
         for flow in result.unscheduled
     ]
     lines += [
-        f"slower than asked: {one.timed.id} wants a frame every"
-        f" {(one.timed.asked_ns or 0) / _NS_PER_US:.3f} us, and has one"
-        f" every {one.every_ns / _NS_PER_US:.3f} us"
-        for one in result.slower_than_asked
+        f"slower than asked: {slow.timed.id} wants a frame every"
+        f" {(slow.timed.asked_ns or 0) / _NS_PER_US:.3f} us, and has one"
+        f" every {slow.every_ns / _NS_PER_US:.3f} us"
+        for slow in result.slower_than_asked
     ]
     count = len(result.scheduled)
     lines.append(

@@ -1,4 +1,4 @@
-"""`loko model slice`: what will come out of the queues of a software switch's port."""
+"""The command `loko model slice`: what will come out of the queues of a software switch's port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loko.slices.document import load_slices
 
 
 def print_slices(file: str | None, *, as_json: bool, others: bool) -> None:
-    """Print the model of a port's slices. `others`: whether options were given that it does not have.
+    """Print the model of a port's slices. `others`: whether options were given that it does not take.
 
     Raises `InputError`.
     """

@@ -117,7 +117,7 @@ def main(
 
 
 class Controller:
-    """Carries events between the switches and the tables, and tells by a file when all are set up."""
+    """Carries events between the switches and the tables, and shows by a file when all are set up."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Controller:
         self._load = 0.0
 
     async def run(self, listening: socket.socket, framework: str, python: str) -> int:
-        """Run until SIGTERM or Ctrl-C, or until the OpenFlow application ends; gives the exit status."""
+        """Run until SIGTERM or Ctrl-C, or until the OpenFlow application ends. Return the exit status."""
         self._tell(is_ready=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._ended.set)
@@ -157,22 +157,22 @@ class Controller:
         return self._status
 
     def switch_connected(self, name: str) -> None:
-        """A switch has introduced itself."""
+        """Called when a switch has introduced itself."""
         self._tables.connected(time.monotonic_ns(), name)
         self._carry_out()
 
     def switch_replied(self, name: str, reply: Reply) -> None:
-        """A switch has answered."""
+        """Called when a switch has answered."""
         self._tables.reply(time.monotonic_ns(), name, reply)
         self._carry_out()
 
     def switch_disconnected(self, name: str) -> None:
-        """The connection of a switch is gone."""
+        """Called when the connection of a switch is gone."""
         self._tables.disconnected(name)
         self._carry_out()
 
     def application_ended(self, status: int) -> None:
-        """The OpenFlow application should not end."""
+        """End with status 1: the OpenFlow application has ended, which it should not."""
         _LOG.critical("the OpenFlow application has ended with status %d; its messages are above", status)
         self._status = 1
         self._ended.set()
@@ -188,7 +188,7 @@ class Controller:
         self._tell(is_ready=self._tables.ready)
 
     def _look_for_load(self) -> None:
-        """Pass on what the file with the rate of EchoRequests says. It is there during measurements."""
+        """Pass on the rate of EchoRequests from its file, which exists only during measurements."""
         if self._echo_rate is None:
             return
         try:
@@ -201,7 +201,7 @@ class Controller:
             self._switches.load(load)
 
     def _tell(self, *, is_ready: bool) -> None:
-        """Keep the ready file: it is there, complete, exactly while every switch is set up."""
+        """Keep the ready file up to date: it exists, complete, exactly while every switch is set up."""
         if self._ready is None or is_ready == self._was_ready:
             return
         self._was_ready = is_ready
@@ -228,7 +228,7 @@ def admitted_tables(
     openflow: OpenFlow = OpenFlow.V1_0,
     forwarding: Forwarding = Forwarding.PER_FLOW,
 ) -> dict[str, tuple[FlowEntry, ...]]:
-    """The tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
+    """Return the tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
 
     Ends the program with status 1 if a flow is refused. Raises `InputError`.
     """
@@ -260,7 +260,7 @@ def _bound(text: str) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, int(port)))
-        return listening  # the OpenFlow application listens, once it can serve
+        return listening  # the OpenFlow application calls listen() once it can serve
     except OSError as error:
         listening.close()
         raise InputError(

@@ -1,15 +1,15 @@
-"""The switch driver: keeps one switch's table as it is wanted. Events and `now` in, segments out.
+"""The switch driver: keeps one switch's table in the wanted state. Events and `now` in, segments out.
 
 It uses only sequences that are safe on a Zodiac FX with firmware 0.84, in OpenFlow 1.0 and in 1.3;
-docs/driver.md lists what it avoids. What differs from one version or switch to another are its `Manners`.
+docs/driver.md lists what it avoids. What differs between versions or switches is in `Manners`.
 
 - A segment is one write of at most 536 bytes, and one segment is outstanding at a time.
-- A segment with FLOW_MODs begins with a barrier. So its one reply is of the kind behind which errors fit; the
-  other way round, two refusals wedge the connection. That the FLOW_MODs are done, and whether all were
-  accepted, is confirmed by the barrier of the next segment.
-- Entries are removed one by one with their own bytes and cookie, never by a loose DELETE.
-- In 1.0 an entry that grows old is removed and added again within one segment, between two frames.
-- Entries are listed only if the reply can in no case exceed the board's memory for it.
+- A segment with FLOW_MODs begins with a barrier. So errors come behind its barrier reply, which is safe; the
+  other way round, two refusals wedge the connection. The barrier of the next segment confirms that the
+  FLOW_MODs are done, and whether all were accepted.
+- Entries are removed one by one with their own bytes and cookie, never by a non-strict DELETE.
+- In 1.0, an entry that gets old is removed and added again within one segment, between two frames.
+- Entries are listed only if the reply can never exceed the board's memory for it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from loko.controller.wire import (
     Barrier,
     BarrierReply,
     DeleteStrict,
-    Entry,
     FlowStats,
     Listed,
     Refused,
@@ -44,6 +43,7 @@ from loko.controller.wire import (
     Request,
     TableCount,
     TableStats,
+    WireEntry,
 )
 from loko.lab import Switch
 from loko.scenario import OpenFlow
@@ -53,45 +53,46 @@ OWN_MARK: Final = 0x4C6F
 REPLY_TIMEOUT_NS: Final = 5_000_000_000
 """Silence after which a connection counts as dead. The board itself gives up after 6 s (quirk 7)."""
 RETRY_NS: Final = 10_000_000_000
-"""Time until an entry that was refused is tried again."""
+"""Time until a refused entry is tried again."""
 _LEAST_BATCH: Final = 2
-"""FLOW_MODs that fit into a segment however long they are: a board stores no longer entries (quirk 122)."""
+"""FLOW_MODs that fit into a segment even at their longest: a board stores no longer entries (quirk 122)."""
 
 Segment = list[Request]
-"""Requests that are written at once."""
+"""Requests to send in one write."""
 
 
 class Phase(Enum):
-    """How far a connection is."""
+    """The state of a connection."""
 
     AWAY = auto()
     """Not connected."""
     COUNTING = auto()
-    """Asking for the number of entries: at the beginning, and when some have come or gone by themselves."""
+    """Asking for the number of entries: at the beginning, and after some have appeared or vanished."""
     LISTING = auto()
     """Asking for the entries."""
     REWRITING = auto()
-    """Writing wanted entries anew without knowing what is there."""
+    """Writing the wanted entries anew without knowing what is in the table."""
     KEEPING = auto()
-    """The table is known; what is wanted is kept."""
+    """The table is known, and kept in the wanted state."""
     CHECKING = auto()
     """Reading the first entries back."""
 
 
 _Op = Add | DeleteStrict
-_Change = tuple[type[_Op], Entry]
+_Change = tuple[type[_Op], WireEntry]
 
 
 class Driver:
-    """Keeps the table of one switch. Every event returns the segments to send, each one write.
+    """Keeps the table of one switch. Every event returns the segments to send, each in one write.
 
-    What is wanted changes by `want` and `unwant`; call `poll` afterwards. What happened is in `notices()`.
-    Entries whose cookie begins with the 16 bits of `own_mark` are this service's; others are strangers,
-    reported and left alone unless `delete_strangers`. While it keeps a table, at least `pace_ns` pass between
-    two segments, each of at most `batch` FLOW_MODs, from 2 on, and of no more than its manners allow. A
-    `fixed` table is one that is not to change: it is counted as soon as it is there, and its entries keep
-    their order when they are renewed. While `quiet` is set, they are renewed only if they are twice as old as
-    else.
+    `want` and `unwant` change what is wanted; call `poll` afterwards. `notices()` returns what has happened.
+    Entries whose cookie begins with the 16 bits of `own_mark` belong to this service. Others are strangers:
+    they are reported, and left alone unless `delete_strangers` is set.
+
+    While it keeps a table, at least `pace_ns` pass between two segments. Each has at most `batch` FLOW_MODs
+    (2 or more), and no more than its manners allow. A `fixed` table is not meant to change: it is counted as
+    soon as it is complete, and its entries keep their order when they are renewed. While `quiet` is set,
+    entries are renewed only at twice the usual age.
     """
 
     def __init__(
@@ -114,22 +115,22 @@ class Driver:
         self._pace_ns = pace_ns
         self._batch = manners.batch if batch is None else min(batch, manners.batch)
         self._fixed = fixed
-        self._wanted: dict[int, Entry] = {}
-        self._leaving: dict[int, Entry] = {}
+        self._wanted: dict[int, WireEntry] = {}
+        self._leaving: dict[int, WireEntry] = {}
         self._notices: list[Notice] = []
         self._xid = 0
         self._forget()
 
     def _forget(self) -> None:
-        """What is only known while connected."""
+        """Reset what is known only while connected."""
         self.strangers: tuple[str, ...] = ()
-        self._actual: dict[int, int] = {}  # by cookie, oldest first: when it was installed
-        self._rejected: dict[int, int] = {}  # by cookie: when to try again
-        self._sent: list[_Op] = []  # behind the barrier that is outstanding
-        self._processed: list[_Op] = []  # behind the barrier before: refusals may still be on their way
+        self._actual: dict[int, int] = {}  # by cookie, oldest first: when the entry was installed
+        self._rejected: dict[int, int] = {}  # by cookie: when to try the entry again
+        self._sent: list[_Op] = []  # after the barrier that is outstanding
+        self._processed: list[_Op] = []  # after the previous barrier: refusals may still be on their way
         self._refusals: dict[int, Refused] = {}
-        self._forced: deque[list[_Change]] = deque()  # before all else; each list within one segment
-        self._listed: list[Entry] = []
+        self._forced: deque[list[_Change]] = deque()  # to do before all else; each list within one segment
+        self._listed: list[WireEntry] = []
         self._awaited = 0
         self._asked_ns = self._heard_ns = 0
         self._paced_ns = -self._pace_ns
@@ -146,7 +147,7 @@ class Driver:
 
     @property
     def complete(self) -> bool:
-        """Whether the table holds what is wanted, and nothing of this service's beside it."""
+        """Whether the table holds all that is wanted, and nothing else of this service."""
         unsettled = self._sent or self._processed or self._forced or self._unread
         return self.ready and not unsettled and self._actual.keys() == self._wanted.keys()
 
@@ -157,46 +158,46 @@ class Driver:
 
     @property
     def counted(self) -> bool:
-        """Whether the table is complete, and has been counted since it is."""
+        """Whether the table is complete, and was counted after it became so."""
         return self.complete and self._counted and (self._checked or not self._actual)
 
     def holds(self, cookie: int) -> bool:
-        """Whether an entry stands in the table."""
+        """Return whether an entry is in the table."""
         return cookie in self._actual
 
-    def want(self, entry: Entry) -> None:
-        """From now on keep an entry; its cookie is its name."""
+    def want(self, entry: WireEntry) -> None:
+        """Keep an entry in the table from now on. Its cookie identifies it."""
         self._leaving.pop(entry.cookie, None)
         self._rejected.pop(entry.cookie, None)
         self._wanted[entry.cookie] = entry
         fit = (SEGMENT_BYTES - BARRIER_BYTES) // entry.flow_mod_bytes
         self._batch = min(self._batch, max(fit, _LEAST_BATCH))
 
-    def unwant(self, entry: Entry) -> None:
-        """From now on keep an entry away; `Removed` tells when it is."""
+    def unwant(self, entry: WireEntry) -> None:
+        """Keep an entry out of the table from now on. The notice `Removed` tells when it is gone."""
         self._wanted.pop(entry.cookie, None)
         self._rejected.pop(entry.cookie, None)
         self._leaving[entry.cookie] = entry
 
     def notices(self) -> list[Notice]:
-        """Take what has happened since the last call."""
+        """Return, and forget, what has happened since the last call."""
         taken, self._notices = self._notices, []
         return taken
 
     def connected(self, now_ns: int) -> list[Segment]:
-        """The switch has introduced itself on a new connection."""
+        """Note that the switch has introduced itself on a new connection."""
         self._forget()
         self.phase = Phase.COUNTING
         self._paced_ns = now_ns - self._pace_ns
         return self.poll(now_ns)
 
     def disconnected(self) -> None:
-        """The connection is gone."""
+        """Note that the connection is gone."""
         self.phase = Phase.AWAY
         self._forget()
 
     def reply(self, now_ns: int, reply: Reply) -> list[Segment]:
-        """The switch has answered."""
+        """Take in an answer of the switch."""
         if isinstance(reply, Refused):
             self._refusals[reply.xid] = reply
         if self.phase is Phase.AWAY or isinstance(reply, Refused) or reply.xid != self._awaited:
@@ -219,7 +220,7 @@ class Driver:
         return self.poll(now_ns)
 
     def poll(self, now_ns: int) -> list[Segment]:
-        """Do what is due. To be called a few times a second, and after `want` and `unwant`."""
+        """Do what is due. Call it a few times a second, and after `want` and `unwant`."""
         if self.phase is Phase.AWAY:
             return []
         self._announce_absent()
@@ -240,7 +241,7 @@ class Driver:
         return [requests]
 
     def _mind_silence(self, now_ns: int) -> None:
-        """Tell of a promise that was not kept: silent for so long, the board may have asked (quirk 7)."""
+        """Warn of a broken promise: after so long a silence, the board may have asked (quirk 7)."""
         silent_ns = now_ns - self._asked_ns
         if self._asked_ns and self._pace_ns <= HEARTBEAT_NS and silent_ns >= KEEPALIVE_AFTER_NS:
             self._note(
@@ -265,7 +266,7 @@ class Driver:
         return []
 
     def _check_first(self) -> Segment:
-        """Read the first entries back, if the reply is short enough whatever their actions are (quirk 28)."""
+        """Read the first entries back if the reply is short enough, whatever their actions are (quirk 28)."""
         most = self._manners.listable
         if most is None or len(self._actual) + len(self.strangers) <= most:
             self.phase = Phase.CHECKING
@@ -275,7 +276,7 @@ class Driver:
         return []
 
     def _changes(self, now_ns: int) -> Segment:
-        """FLOW_MODs behind a barrier, or a barrier alone to confirm the ones before."""
+        """Return a barrier with FLOW_MODs behind it, or a barrier alone to confirm the previous ones."""
         ops = self._next_ops(now_ns)
         if not ops and not self._processed:
             return []
@@ -284,7 +285,7 @@ class Driver:
         return [barrier, *self._sent]
 
     def _next_ops(self, now_ns: int) -> list[_Change]:
-        """The FLOW_MODs that are due, as many as go in a segment."""
+        """Return the FLOW_MODs that are due, as many as fit into a segment."""
         ops: list[_Change] = []
         while self._forced and len(ops) + len(self._forced[0]) <= self._batch:
             ops += self._forced.popleft()
@@ -321,7 +322,7 @@ class Driver:
         return adds
 
     def _renewals(self, now_ns: int, unsettled: set[int], refresh_ns: int) -> list[_Change]:
-        """The oldest entry, if it is too old, to be removed and added again between two frames."""
+        """Return the changes that renew the oldest entry, if it is too old, between two frames."""
         for cookie, since_ns in self._actual.items():
             if now_ns - since_ns < (2 * refresh_ns if self.quiet else refresh_ns):
                 break
@@ -330,13 +331,13 @@ class Driver:
                 renewed: list[_Change] = [(DeleteStrict, entry), (Add, entry)]
                 last = next(reversed(self._wanted.values()))
                 if self._fixed and entry is not last:
-                    # The last entry moves into the gap, and the renewed one is the last: change them back.
+                    # The last entry moves into the gap, and the renewed one becomes the last: swap them back.
                     renewed += [(DeleteStrict, last), (Add, last)]
                 return renewed
         return []
 
     def _settle(self, now_ns: int, processed: list[_Op]) -> None:
-        """Take note of FLOW_MODs that are done, now that their refusals have come, too."""
+        """Note FLOW_MODs that are done. Their refusals, if any, have arrived by now."""
         self._counted = self._counted and not processed
         for op in processed:
             cookie = op.entry.cookie
@@ -399,7 +400,7 @@ class Driver:
         what = "vanished (quirk 47)" if self._manners.vanished_leak else "were refused (quirk 123)"
         self._fail(f"its memory may run out: so many entries {what}")
 
-    def _take_listing(self, now_ns: int, listed: list[Entry]) -> None:
+    def _take_listing(self, now_ns: int, listed: list[WireEntry]) -> None:
         if self.phase is Phase.CHECKING:
             self._check(now_ns, listed)
             return
@@ -428,8 +429,8 @@ class Driver:
         self._checked = self._checked or bool(self._actual)
         self._keep(0)
 
-    def _check(self, now_ns: int, listed: list[Entry]) -> None:
-        """Compare what the first entries do with what they should: slots are never cleared (quirk 55)."""
+    def _check(self, now_ns: int, listed: list[WireEntry]) -> None:
+        """Compare what the first entries do with what they should do: slots are never cleared (quirk 55)."""
         self.phase = Phase.KEEPING
         harmed = []
         for entry in listed:
@@ -444,7 +445,7 @@ class Driver:
             self._read_back()
 
     def _read_back(self) -> None:
-        """The first entries are what they should be, as far as that can be known."""
+        """Report the first entries as installed: they are right, as far as that can be known."""
         self._checked = True
         self._notices += [Installed(cookie) for cookie in self._unread if cookie in self._wanted]
         self._unread = []
@@ -479,7 +480,7 @@ class Driver:
         return self._xid
 
 
-def _same(wanted: Entry, listed: Entry) -> bool:
+def _same(wanted: WireEntry, listed: WireEntry) -> bool:
     return wanted.fields == listed.fields
 
 
@@ -491,7 +492,7 @@ def driver_of(
     pace_ns: int = 0,
     fixed: bool = False,
 ) -> Driver:
-    """A driver for a switch of a lab, whatever is in its place.
+    """Return a driver for a switch of a lab, whatever its backend.
 
     Raises `InputError` if the switch does not speak the version.
     """

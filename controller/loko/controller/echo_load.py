@@ -9,20 +9,20 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 FIRST_XID: Final = 0xE000_0000
-"""From here on are the requests of the load; no driver waits for their replies."""
+"""The load's requests have transaction ids from here on; no driver waits for their replies."""
 _IDLE_S: Final = 0.02
-"""How often an idle load looks whether it has a rate."""
+"""How often an idle load checks whether it has got a rate."""
 _ECHO_REQUEST: Final = struct.Struct("!BBHI")
 
 Send = Callable[[bytes], None]
 
 
 class EchoLoad:
-    """Sends EchoRequests to every switch at equal distances, one in a TCP segment.
+    """Sends EchoRequests to every switch at equal intervals, each in its own TCP segment.
 
     Two requests in one segment get two replies at once, which a board does not survive (quirks 14 and 15),
-    and whoever reads a stream late reads both at once. So one reply is outstanding at a time, to a request of
-    the load or to what else is sent. What is late is not made up for.
+    and a board that reads its stream late reads both at once. So only one reply is outstanding at a time, to
+    the load or to anything else that is sent. Late requests are not made up for.
     """
 
     def __init__(
@@ -33,9 +33,9 @@ class EchoLoad:
         *,
         version: int = 1,
     ) -> None:
-        """`switches` gives the connections by number, `sleep` lets other threads of the framework run.
+        """`switches` returns the connections by number; `sleep` lets other threads of the framework run.
 
-        The requests are of this wire version.
+        `version` is the OpenFlow wire version of the requests.
         """
         self._switches = switches
         self._sleep = sleep
@@ -48,11 +48,11 @@ class EchoLoad:
         self._turn = 0
 
     def set_rate(self, rate_pps: float) -> None:
-        """EchoRequests a second to each switch; 0 for none."""
+        """Set the EchoRequests per second to each switch; 0 for none."""
         self._rate_pps = rate_pps
 
     def carry(self, connection: int, send: Send, data: bytes) -> None:
-        """Send something else, that has a reply, when no reply to the load is outstanding."""
+        """Send another message that gets a reply, as soon as no reply to the load is outstanding."""
         with self._lock:
             if self._rate_pps > 0 and connection in self._outstanding:
                 self._deferred[connection] = data
@@ -61,7 +61,7 @@ class EchoLoad:
         send(data)
 
     def replied(self, connection: int, send: Send) -> None:
-        """A switch has answered whatever was outstanding."""
+        """Note that a switch has answered what was outstanding."""
         with self._lock:
             data = self._deferred.pop(connection, None)
             if data is None:

@@ -1,4 +1,4 @@
-"""Tables that stay as they are planned, in all switches of a lab. Events and `now` in, effects out."""
+"""Keeps the planned tables in all switches of a lab. Events and `now` in, effects out."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Effects:
     """What is to be done."""
 
     sends: list[tuple[str, Segment]] = field(default_factory=list)
-    """Switch, and what goes to it in one write."""
+    """A switch, and what goes to it in one write."""
     closes: list[str] = field(default_factory=list)
     """Switches whose connection is to be closed."""
     lines: list[str] = field(default_factory=list)
-    """For the log."""
+    """Lines for the log."""
 
 
 class FixedTables:
-    """Keeps in every switch the entries that are planned, in their order. Not for several threads at once."""
+    """Keeps the planned entries in every switch, in their order. Not thread-safe."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class FixedTables:
         tables: Mapping[str, Sequence[FlowEntry]],
         openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
-        """`tables` says by name what each switch shall hold.
+        """`tables` has the entries that each switch shall hold, by its name.
 
-        Raises `InputError` as `driver_of`, and as `refuse_entries`.
+        Raises `InputError` as `driver_of` and `refuse_entries` do.
         """
         for name, switch in lab.switches.items():
             refuse_entries(switch, openflow, tables[name])
@@ -56,21 +56,21 @@ class FixedTables:
 
     @property
     def ready(self) -> bool:
-        """Whether every switch holds what is planned and nothing else; at first by its own count."""
+        """Whether every switch holds just what is planned. To become ready, its own count must agree."""
         return all(map(self._is_ready, self.drivers))
 
     def keep_quiet(self, *, quiet: bool) -> None:
-        """Whether something is being measured: then entries are renewed only if they must be (quirk 51)."""
+        """Set whether something is being measured: then entries are renewed only if necessary (quirk 51)."""
         for driver in self.drivers.values():
             driver.quiet = quiet
 
     def effects(self) -> Effects:
-        """Take what is to be done since the last call."""
+        """Return, and forget, what is to be done since the last call."""
         taken, self._effects = self._effects, Effects()
         return taken
 
     def connected(self, now_ns: int, name: str) -> None:
-        """A switch has introduced itself; an older connection of it is gone."""
+        """Note that a switch has introduced itself; an older connection of it is gone."""
         driver = self.drivers[name]
         if driver.phase is not Phase.AWAY:
             driver.disconnected()
@@ -78,17 +78,17 @@ class FixedTables:
         self._carry(name, driver.connected(now_ns))
 
     def disconnected(self, name: str) -> None:
-        """The connection of a switch is gone."""
+        """Note that the connection of a switch is gone."""
         self.drivers[name].disconnected()
         self._tell(name, "disconnected")
         self._carry(name, ())
 
     def reply(self, now_ns: int, name: str, reply: Reply) -> None:
-        """A switch has answered."""
+        """Take in an answer of a switch."""
         self._carry(name, self.drivers[name].reply(now_ns, reply))
 
     def tick(self, now_ns: int) -> None:
-        """Let time pass. To be called several times a second."""
+        """Let time pass. Call it several times a second."""
         for name, driver in self.drivers.items():
             self._carry(name, driver.poll(now_ns))
 

@@ -1,4 +1,4 @@
-"""How the OpenFlow application and the service talk: frames on a local socket."""
+"""The protocol between the OpenFlow application and the service: frames on a local socket."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class FrameKind(IntEnum):
     CLOSE = 5
     """Close the connection."""
     LOAD = 6
-    """Send EchoRequests to all switches as a load; the data is how many a second to each. No connection."""
+    """Send EchoRequests to all switches as a load; the data is the rate per second to each. No connection."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Something about one connection of a switch."""
+    """A message about one connection of a switch."""
 
     kind: FrameKind
     connection: int
@@ -38,18 +38,18 @@ class Frame:
     data: bytes = b""
 
     def encoded(self) -> bytes:
-        """The frame on the socket."""
+        """Return the bytes of the frame on the socket."""
         return _HEAD.pack(self.kind, self.connection, len(self.data)) + self.data
 
 
 class FrameReader:
-    """Puts frames together from what is read."""
+    """Assembles frames from the bytes that are read."""
 
     def __init__(self) -> None:
         self._pending = b""
 
     def frames(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete now."""
+        """Add bytes, and yield the frames that are now complete."""
         data, at = self._pending + data, 0
         while len(data) - at >= _HEAD.size:
             kind, connection, length = _HEAD.unpack_from(data, at)

@@ -1,6 +1,6 @@
 """The OpenFlow framework: os-ken, or Ryu 4.34 if the environment variable `LOKO_FRAMEWORK` is `ryu`.
 
-The one place that imports either. They are one family, so what they offer has the same names.
+This is the only place that imports either. They are related, so what they offer has the same names.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def _part(name: str) -> Any:
 
 hub: Final = _part("lib.hub")
 if NAME == "ryu":
-    hub.patch()  # before anything imports what it replaces: Ryu's threads are green
-    # Ryu asks the web server of eventlet for a mark that today's has no more; nothing here uses it.
+    hub.patch()  # before anything imports what it replaces: Ryu uses green threads
+    # Ryu imports a constant that eventlet's web server no longer has; nothing here uses it.
     vars(import_module("eventlet.wsgi")).setdefault("ALREADY_HANDLED", object())
 
 app_manager: Final = _part("base.app_manager")
@@ -30,6 +30,6 @@ ofp_handler: Final = _part("controller.ofp_handler")
 
 
 def configure() -> None:
-    """Take the framework's own settings from nowhere but its defaults."""
+    """Make the framework use its default settings only."""
     if NAME == "ryu":
         _part("cfg").CONF(args=[], project="ryu", default_config_files=[])

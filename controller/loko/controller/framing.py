@@ -1,4 +1,4 @@
-"""OpenFlow messages in the bytes of a TCP connection: whole messages out, messages into segments."""
+"""OpenFlow messages in the bytes of a TCP connection: split into messages, and packed into segments."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ HEADER_BYTES: Final = 8
 
 
 def whole_messages(data: bytes) -> tuple[list[bytes], bytes]:
-    """The messages that are completely there, and the bytes after them.
+    """Return the complete messages, and the bytes after them.
 
-    A header that names less than its own length counts as a message of a header.
+    A header that states less than its own length counts as a message that is only a header.
     """
     messages, at = [], 0
     while len(data) - at >= HEADER_BYTES:
@@ -27,7 +27,7 @@ def whole_messages(data: bytes) -> tuple[list[bytes], bytes]:
 
 
 def segments_of(messages: Iterable[bytes]) -> Iterator[bytes]:
-    """The messages, as many whole ones as fit into each TCP segment; a longer one is a segment by itself."""
+    """Pack as many whole messages as fit into each TCP segment; a longer one is a segment by itself."""
     segment = b""
     for message in messages:
         if segment and len(segment) + len(message) > SEGMENT_BYTES:

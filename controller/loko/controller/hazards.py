@@ -1,6 +1,6 @@
-"""What a board would make of entries that another switch bears: told in one line before they are sent.
+"""What a board does wrong with entries that other switches carry out: refused before they are sent.
 
-docs/driver.md lists the quirks. What depends on the order of messages is the driver's own business.
+docs/driver.md lists the quirks. The driver itself minds those that depend on the order of messages.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from loko.lab import Switch
 from loko.scenario import OpenFlow
 
 _MOST_ACTIONS: Final = 4
-"""OpenFlow 1.0: slots of an entry."""
+"""OpenFlow 1.0: the most actions that an entry keeps."""
 _MOST_BYTES_13: Final = 96
-"""OpenFlow 1.3: of a match, and of instructions (quirk 122)."""
+"""OpenFlow 1.3: the longest match, and the longest instructions, of an entry (quirk 122)."""
 _VIDS: Final = range(1, 4095)
 
 
 def refuse_entries(switch: Switch, openflow: OpenFlow, entries: Sequence[FlowEntry]) -> None:
-    """Raises `InputError` for a table that a board would not keep, or not carry out, as it is meant.
+    """Raise `InputError` for a table that a board would not keep, or not carry out, as intended.
 
-    Other switches take anything that the version can say.
+    Other switches take anything that the version can express.
     """
     if not switch.backend.is_board or not isinstance(switch.profile, Profile):
         return
@@ -71,7 +71,7 @@ def _hazards_13(entry: FlowEntry) -> Iterator[str]:
 
 
 def _hazards_of_all_13(entries: Sequence[FlowEntry]) -> Iterator[str]:
-    """Sorted, a match that others begin with stands before the first of these."""
+    """Yield entries whose match others begin with: sorted, it comes just before the first of these."""
     sent = sorted((entry.priority, wire13.entry_of(entry, cookie=0).match) for entry in entries)
     for (priority, match), (other, longer) in itertools.pairwise(sent):
         if priority == other and longer.startswith(match):

@@ -1,4 +1,4 @@
-"""What switches bear of a driver, and what becomes of their tables by themselves: docs/driver.md lists it."""
+"""What switches tolerate from a driver, and how their tables change by themselves (docs/driver.md)."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from loko.scenario import OpenFlow
 REFRESH_NS: Final = 200_000_000_000
 """Age at which an entry is renewed: the firmware forgets entries from 512 s on (quirk 51)."""
 LISTABLE: Final = (2048 - 12) // (88 + 4 * 16)
-"""So many entries fit into the board's memory for a listing, even with four actions of the longest kind each
+"""Entries that fit into the board's memory for a listing, even with four actions of the longest kind each
 (quirk 28). It never lists more than 20 (quirk 26)."""
 LISTABLE_13: Final = (2048 - 16) // (48 + 104 + 96)
 """The same in OpenFlow 1.3: match and instructions of an entry have at most 96 bytes each (quirk 122), and
 what does not fit is left out without notice (quirk 103)."""
 PACED_BATCH: Final = 2
-"""FLOW_MODs in a segment where control traffic is reserved for: `loko.control_traffic.Message.CHANGE`."""
+"""FLOW_MODs in a segment if control traffic is reserved for: `loko.control_traffic.Message.CHANGE`."""
 MOST_ENTRIES: Final = 1 << 16
-"""A count beyond is no count: after the only entry has expired the firmware counts -1 (quirk 52)."""
+"""A larger count is invalid: after the only entry has expired, the firmware counts -1 (quirk 52)."""
 LEAK_LIMIT: Final = 32
-"""Times that the memory of an entry may be lost before the table is written anew on a new connection, which
-frees all. 192 fit into it, 128 into the table (quirks 47 and 52); in 1.3 298 (quirks 121 and 123)."""
+"""How often the memory of an entry may leak before the table is written anew on a new connection, which frees
+all. The memory holds 192 entries, the table 128 (quirks 47 and 52); in 1.3 298 (quirks 121 and 123)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manners:
-    """What a switch bears, and what becomes of its table by itself."""
+    """What a switch tolerates from a driver, and how its table changes by itself."""
 
     batch: int
-    """FLOW_MODs in a segment, at most half of them to remove something beside renewals."""
+    """The most FLOW_MODs in a segment; apart from renewals, at most half of them remove something."""
     listable: int | None
-    """So many entries it lists whole, whatever they are; none: any number, and in any order."""
+    """The most entries that it lists whole, whatever they are; None: any number, and in any order."""
     listing_quirk: int = 0
-    """Why not more."""
+    """The quirk that limits `listable`."""
     reads_back: bool = False
-    """Whether entries may have other actions than they were given (quirk 55)."""
+    """Whether entries must be read back, as they may have other actions than they were given (quirk 55)."""
     refresh_ns: int | None = None
     """Age at which an entry is renewed, because the switch may forget older ones."""
     vanished_leak: bool = False
-    """Whether entries that go by themselves may leak memory."""
+    """Whether entries that vanish by themselves may leak memory."""
     refused_leak: bool = False
-    """Whether entries that are refused may."""
+    """Whether refused entries may leak memory."""
 
 
 MANNERS: Final = {
@@ -55,16 +55,16 @@ MANNERS: Final = {
         refresh_ns=REFRESH_NS,
         vanished_leak=True,
     ),
-    # Three deletions with the longest matches there are fit in a segment, four do not.
+    # Three deletions with the longest possible matches fit into a segment, four do not.
     OpenFlow.V1_3: Manners(batch=3, listable=LISTABLE_13, listing_quirk=103, refused_leak=True),
 }
-"""Of a board, by the version of its session."""
+"""The manners of a board, by the OpenFlow version of its session."""
 OF_OPEN_VSWITCH: Final = Manners(batch=6, listable=None)
-"""In OpenFlow 1.0."""
+"""The manners of Open vSwitch, in OpenFlow 1.0."""
 
 
 def refuse_version(switch: Switch, openflow: OpenFlow) -> None:
-    """Raises `InputError` if a switch, as its lab sets it up, does not speak the version."""
+    """Raise `InputError` if a switch, as its lab sets it up, does not speak the version."""
     if openflow is OpenFlow.V1_0:
         return
     if not switch.backend.is_board:

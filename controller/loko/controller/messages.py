@@ -18,7 +18,7 @@ from loko.controller.wire import SEGMENT_BYTES, Add, FlowStats, TableStats, enco
 from loko.entries import FlowEntry
 
 PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
-"""What os-ken's messages want to know of their connection."""
+"""What os-ken's messages need to know about their connection."""
 
 
 def hello(xid: int) -> bytes:
@@ -32,7 +32,7 @@ def features_request(xid: int) -> bytes:
 
 
 def barrier_request(xid: int) -> bytes:
-    """BARRIER_REQUEST."""
+    """Return a BARRIER_REQUEST."""
     return serialized(parser.OFPBarrierRequest(PROTOCOL), xid)
 
 
@@ -52,7 +52,7 @@ def flow_stats_request(xid: int) -> bytes:
 
 
 def description_request(xid: int) -> bytes:
-    """STATS_REQUEST for what the switch says of itself. It goes in a segment of its own."""
+    """STATS_REQUEST for the switch's description of itself. It goes in a segment of its own."""
     return serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), xid)
 
 
@@ -79,7 +79,7 @@ def flow_mod(
 
 
 def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
-    """What a controller sends to set up a board in one go: one message a TCP segment, in this order.
+    """Return what a controller sends to set up a board in one go: one message per TCP segment, in order.
 
     Hello, features request, a flow-mod for each entry, a barrier. The board answers the features request and
     the barrier, so no segment gets more than one reply.
@@ -91,7 +91,7 @@ def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
 
 
 def serialized(message: Any, xid: int) -> bytes:
-    """The bytes of an os-ken message. Raises `ValueError` if it does not fit a segment of the board."""
+    """Return the bytes of an os-ken message. Raises `ValueError` if it does not fit a board's segment."""
     message.set_xid(xid)
     message.serialize()
     data = bytes(message.buf)

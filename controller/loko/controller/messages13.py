@@ -1,7 +1,7 @@
 """OpenFlow 1.3 messages that set up a board's table, as bytes: each fits one TCP segment of the Zodiac FX.
 
-What is sent here is safe on its firmware: one message a segment, so that no reply comes behind another one
-(quirks 86, 90), every match with the same fields in the same order (quirk 124), no timeouts.
+What is sent here is safe on its firmware: one message per segment, so that no reply follows another one
+(quirks 86, 90), the same fields in the same order in every match (quirk 124), and no timeouts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loko.controller.wire13 import encode, entry_of
 from loko.entries import FlowEntry
 
 PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
-"""What os-ken's messages want to know of their connection."""
+"""What os-ken's messages need to know about their connection."""
 
 
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
@@ -38,7 +38,7 @@ def features_request(xid: int) -> bytes:
 
 
 def barrier_request(xid: int) -> bytes:
-    """BARRIER_REQUEST."""
+    """Return a BARRIER_REQUEST."""
     return serialized(parser.OFPBarrierRequest(PROTOCOL), xid)
 
 
@@ -58,7 +58,7 @@ def flow_stats_request(xid: int) -> bytes:
 
 
 def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
-    """As `loko.controller.messages.session_segments`: hello, features request, the entries, a barrier."""
+    """See `loko.controller.messages.session_segments`: hello, features request, the entries, a barrier."""
     segments = [
         serialized(parser.OFPHello(PROTOCOL), 1),
         features_request(2),

@@ -1,4 +1,4 @@
-"""What a switch's driver tells of its table."""
+"""What a switch's driver reports about its table."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An entry stands in the table."""
+    """An entry is in the table."""
 
     cookie: int
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """An entry that is no longer wanted is not in the table."""
+    """An entry that is no longer wanted is out of the table."""
 
     cookie: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The switch does not take an entry; it is tried again later as long as it is wanted."""
+    """The switch does not take an entry. It is tried again later, as long as it is wanted."""
 
     cookie: int
     reason: str
@@ -37,7 +37,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The connection is to be closed. The switch connects again."""
+    """The connection has to be closed. The switch will connect again."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""The OpenFlow application as a child process, and what passes between it and the service."""
+"""Runs the OpenFlow application as a child process, and relays between it and the service."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from loko.controller.frames import Frame, FrameKind, FrameReader
 from loko.document import InputError
 
 FRAMEWORKS: Final = {"os-ken": "os_ken", "ryu": "ryu"}
-"""The OpenFlow frameworks, and what their packages are called."""
+"""The OpenFlow frameworks, with the names of their packages."""
 _PACKAGES: Final = str(Path(loko.__file__).resolve().parents[1])
 
 
 class Listener(Protocol):
-    """Who hears of the switches."""
+    """What is told about the switches."""
 
     def switch_connected(self, connection: int, datapath_id: int) -> None:
-        """A switch has introduced itself."""
+        """Called when a switch has introduced itself."""
 
     def switch_said(self, connection: int, message: bytes) -> None:
-        """A whole message has come."""
+        """Called with each whole message of a switch."""
 
     def switch_disconnected(self, connection: int) -> None:
-        """The connection is gone."""
+        """Called when a connection is gone."""
 
     def application_ended(self, status: int) -> None:
-        """The OpenFlow application has ended, which it should not."""
+        """Called when the OpenFlow application has ended, which it should not."""
 
 
 class Relay(asyncio.Protocol):
@@ -46,9 +46,9 @@ class Relay(asyncio.Protocol):
         self._is_over = False
 
     async def start(self, listening: socket.socket, framework: str, python: str, version: int) -> None:
-        """Start the application on a bound socket, with one of the `FRAMEWORKS` of this interpreter.
+        """Start the application on a bound socket, with one of the `FRAMEWORKS` and its interpreter.
 
-        It speaks the OpenFlow of this wire version.
+        `version` is the OpenFlow wire version that it speaks.
         """
         near, far = socket.socketpair()
         environment = {**os.environ, "LOKO_FRAMEWORK": FRAMEWORKS[framework], "PYTHONPATH": _PACKAGES}
@@ -64,7 +64,7 @@ class Relay(asyncio.Protocol):
                 pass_fds=descriptors,
                 env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the service, which ends it
+                start_new_session=True,  # Ctrl-C is for the service, which then ends the application
             )
         except OSError as error:
             near.close()
@@ -76,7 +76,7 @@ class Relay(asyncio.Protocol):
 
     async def _wait(self, child: asyncio.subprocess.Process) -> None:
         status = await child.wait()
-        self._is_over = True  # what it may have said at last is of connections that are gone
+        self._is_over = True  # its last messages are about connections that are gone
         if self._transport is not None:
             self._transport.abort()
         if not self._ending:
@@ -102,7 +102,7 @@ class Relay(asyncio.Protocol):
         self._write(Frame(FrameKind.CLOSE, connection))
 
     def load(self, echoes_per_s: float) -> None:
-        """From now on send so many EchoRequests a second to each switch, as a load."""
+        """Send this many EchoRequests per second to each switch from now on, as a load."""
         self._write(Frame(FrameKind.LOAD, 0, str(echoes_per_s).encode("ascii")))
 
     def _write(self, frame: Frame) -> None:
@@ -111,10 +111,10 @@ class Relay(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
-        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by name
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is not derived from it
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Called by asyncio. An application that cannot be talked to is of no use."""
+        """Called by asyncio. An application that cannot be reached is of no use, so it is killed."""
         self._is_over = True
         if self._child is not None and self._child.returncode is None and not self._ending:
             self._child.kill()
@@ -134,9 +134,9 @@ class Relay(asyncio.Protocol):
 
 
 def interpreter(framework: str, given: str | None) -> str:
-    """The interpreter of a framework, os-ken or ryu.
+    """Return the interpreter of a framework, os-ken or ryu.
 
-    Raises `InputError`: Ryu needs packages that this one has not.
+    Raises `InputError` for Ryu without one: it needs packages that this interpreter does not have.
     """
     if framework not in FRAMEWORKS:
         raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")

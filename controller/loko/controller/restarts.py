@@ -1,4 +1,4 @@
-"""Programs that run beside a service and are started again when they end."""
+"""Programs that run beside a service and are restarted when they end."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _LOG: Final = logging.getLogger("loko.controller")
 
 
 class Backoff:
-    """How long to wait before a program that has ended is started again: each time twice as long.
+    """How long to wait before a program that has ended is restarted: each time twice as long.
 
-    One that has run steadily begins anew, so that a rare end costs little and a fault at every start, too.
+    A program that has run for long begins anew with the shortest wait. So rare ends cost little time, and a
+    fault at every start costs few restarts.
     """
 
     FIRST_S: Final = 0.25
@@ -28,11 +29,11 @@ class Backoff:
         self._started_s = 0.0
 
     def started(self, now_s: float) -> None:
-        """The program runs."""
+        """Note that the program runs."""
         self._started_s = now_s
 
     def ended(self, now_s: float) -> float:
-        """The program has ended; gives the seconds until it is to be started again."""
+        """Note that the program has ended. Return the seconds until it is to be restarted."""
         if now_s - self._started_s >= self.STEADY_S:
             self._wait_s = self.FIRST_S
         wait_s = self._wait_s
@@ -41,7 +42,7 @@ class Backoff:
 
 
 class Restarts:
-    """Starts a program, and starts it again whenever it has ended."""
+    """Starts a program, and restarts it whenever it has ended."""
 
     def __init__(self, what: str, start: Callable[[], Awaitable[None]]) -> None:
         """`what` names it in the log. `start` raises `InputError` if it cannot be started."""
@@ -51,7 +52,7 @@ class Restarts:
         self._again: asyncio.Task[None] | None = None
         self._is_over = False
         self.count = 0
-        """How often it was started again."""
+        """How often it was restarted."""
 
     async def begin(self) -> None:
         """Start it for the first time. Raises `InputError`."""
@@ -59,7 +60,7 @@ class Restarts:
         self._backoff.started(time.monotonic())
 
     def ended(self, status: int) -> None:
-        """It has ended with this status, which it should not."""
+        """Schedule a restart: the program has ended with this status, which it should not."""
         if self._is_over:
             return
         wait_s = self._backoff.ended(time.monotonic())
@@ -67,7 +68,7 @@ class Restarts:
         self._again = asyncio.get_running_loop().create_task(self._start_in(wait_s))
 
     def end(self) -> None:
-        """Start it no more."""
+        """Stop restarting it."""
         self._is_over = True
         if self._again is not None:
             self._again.cancel()

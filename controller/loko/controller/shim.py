@@ -2,10 +2,10 @@
 
     python -m loko.controller.shim LISTENING_FD SERVICE_FD WIRE_VERSION
 
-It speaks OpenFlow of this version alone. It runs on os-ken, and unchanged on Ryu (`framework`), in a process
-of its own. The framework shakes hands and answers the switches' echo requests; all other messages pass as
-they are. For experiments it sends EchoRequests of its own as a load (`EchoLoad`), since only here they can be
-kept at a distance. When the service ends, however it ends, so does this, and with it all connections.
+It speaks only this version of OpenFlow. It runs on os-ken, and unchanged on Ryu (`framework`), in a process
+of its own. The framework does the handshake and answers the switches' echo requests; all other messages pass
+unchanged. For experiments it sends its own EchoRequests as a load (`EchoLoad`), since only here can their
+distance be kept. When the service ends, in whatever way, so does this process, and with it all connections.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _on: Final = framework.handler.set_ev_handler
 
 
 class Upstream:
-    """The other end: where everything goes, and where what is to be sent comes from."""
+    """The service's end: takes every message of the switches, and gives what is to be sent."""
 
     def __init__(self, connection: socket.socket, version: int) -> None:
         self._connection = connection
@@ -40,12 +40,12 @@ class Upstream:
         return {number: switch.send for number, switch in list(self.switches.items())}
 
     def tell(self, kind: FrameKind, number: int, data: bytes = b"") -> None:
-        """Pass something on."""
+        """Pass a frame on to the service."""
         with self._writing:
             self._connection.sendall(Frame(kind, number, data).encoded())
 
     def listen(self) -> None:
-        """Do what the service says, until it ends."""
+        """Carry out what the service asks for, until it ends."""
         reader = FrameReader()
         try:
             while data := self._connection.recv(65536):
@@ -72,7 +72,7 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
         self.number = next(self.numbers)
 
     def set_state(self, state: Any) -> None:
-        """Tell the service when the framework's handshake is complete: in 1.3 it also asks for the ports."""
+        """Tell the service when the framework's handshake is complete; in 1.3 that also asks for ports."""
         super().set_state(state)
         if state == _MAIN and self.number not in self.service.switches:
             self.service.switches[self.number] = self
@@ -84,7 +84,7 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
         finally:
             if self.service.switches.pop(self.number, None) is not None:
                 self.service.tell(FrameKind.DISCONNECTED, self.number)
-            # The sending thread sleeps on its queue, also when the connection is gone: wake it to its end.
+            # The sending thread sleeps on its queue even if the connection is gone: wake it so that it ends.
             self.close()
             self.send(b"")
 
@@ -104,7 +104,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
         self._service = Switch.service = service
 
     def start(self) -> Any:
-        """Accept switches on the given socket in place of the framework's own."""
+        """Accept switches on the given socket instead of the framework's own."""
         self._listening.listen(1024)
         super(framework.ofp_handler.OFPHandler, self).start()
         framework.hub.spawn(self._service.load.run_forever)
@@ -117,7 +117,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
 
     @_on(framework.ofp_event.EventOFPErrorMsg, _MAIN)  # type: ignore[untyped-decorator]
     def error_msg_handler(self, event: Any) -> None:
-        """In place of the framework's, which fails on errors of OpenFlow 1.0 and ends the session."""
+        """Replace the framework's handler, which fails on errors of OpenFlow 1.0 and ends the session."""
         self._tell(event)
 
     @_on(framework.ofp_event.EventOFPBarrierReply, _MAIN)  # type: ignore[untyped-decorator]
@@ -138,11 +138,11 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
 
     @_on(framework.ofp_event.EventOFPEchoReply, _MAIN)  # type: ignore[untyped-decorator]
     def echo_reply_handler(self, event: Any) -> None:
-        """In place of the framework's: nobody else but the load asks for echoes."""
+        """Replace the framework's handler: only the load asks for echoes."""
         self._replied(event)
 
     def _pass(self, event: Any) -> None:
-        """A reply that was waited for."""
+        """Pass on a reply that was waited for."""
         self._replied(event)
         self._tell(event)
 

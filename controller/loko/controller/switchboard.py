@@ -1,4 +1,4 @@
-"""Which connection speaks for which switch of a lab: the relay's connections by the switches' names."""
+"""The relay's connections by the names of a lab's switches."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _LOG: Final = logging.getLogger("loko.controller")
 
 
 class Subscriber(Protocol):
-    """Who keeps the switches' tables. All calls come from the event loop's thread."""
+    """What keeps the switches' tables. All calls come from the event loop's thread."""
 
     def switch_connected(self, name: str) -> None:
-        """A switch has introduced itself; an older connection of it is closed."""
+        """Called when a switch has introduced itself; an older connection of it is closed."""
 
     def switch_replied(self, name: str, reply: Reply) -> None:
-        """A switch has answered."""
+        """Called when a switch has answered."""
 
     def switch_disconnected(self, name: str) -> None:
-        """The connection of a switch is gone."""
+        """Called when the connection of a switch is gone."""
 
     def application_ended(self, status: int) -> None:
-        """The OpenFlow application has ended, which it should not."""
+        """Called when the OpenFlow application has ended, which it should not."""
 
 
 class Switchboard:
@@ -44,9 +44,9 @@ class Switchboard:
         self._names = {switch.datapath_id: name for name, switch in lab.switches.items()}
 
     async def start(self, listening: socket.socket, framework: str, python: str) -> None:
-        """Start the application on a bound socket, with this framework of this interpreter (`relay`).
+        """Start the application on a bound socket, with this framework and interpreter (`relay`).
 
-        Also again, once it has ended.
+        It can be started again once it has ended.
         """
         self._relay = Relay(self)
         await self._relay.start(listening, framework, python, WIRE_VERSIONS[self._openflow])
@@ -56,24 +56,24 @@ class Switchboard:
         await self._relay.end()
 
     def send(self, name: str, requests: list[Request]) -> None:
-        """Send to a switch, in one write; to one that is away, nothing."""
+        """Send to a switch, in one write. Nothing is sent to a switch that is away."""
         if (connection := self._connection_of.get(name)) is not None:
             self._relay.send(connection, self._wire.segment(requests))
 
     def close(self, name: str) -> None:
-        """Close the connection of a switch, if it has one, without being told of it again."""
+        """Close the connection of a switch, if it has one. The subscriber is not told."""
         if (connection := self._connection_of.pop(name, None)) is not None:
             del self._switch_of[connection]
             self._relay.close(connection)
 
     def load(self, echoes_per_s: float) -> None:
-        """From now on send so many EchoRequests a second to each switch, as a load."""
+        """Send this many EchoRequests per second to each switch from now on, as a load."""
         self._relay.load(echoes_per_s)
 
-    # What the relay tells.
+    # Called by the relay.
 
     def switch_connected(self, connection: int, datapath_id: int) -> None:
-        """A switch has introduced itself."""
+        """Called when a switch has introduced itself."""
         name = self._names.get(datapath_id)
         if name is None:
             _LOG.warning("refused datapath %#018x: no switch of the lab has this id", datapath_id)
@@ -85,20 +85,20 @@ class Switchboard:
         self._subscriber.switch_connected(name)
 
     def switch_said(self, connection: int, message: bytes) -> None:
-        """A message has come."""
+        """Called with each whole message of a switch."""
         name, reply = self._switch_of.get(connection), self._wire.decode(message)
         if name is not None and reply is not None:
             self._subscriber.switch_replied(name, reply)
 
     def switch_disconnected(self, connection: int) -> None:
-        """A connection is gone."""
+        """Called when a connection is gone."""
         name = self._switch_of.pop(connection, None)
         if name is not None:
             del self._connection_of[name]
             self._subscriber.switch_disconnected(name)
 
     def application_ended(self, status: int) -> None:
-        """The OpenFlow application should not end. All connections ended with it."""
+        """Called when the OpenFlow application has ended unexpectedly, and all connections with it."""
         for connection in list(self._switch_of):
             self.switch_disconnected(connection)
         self._subscriber.application_ended(status)

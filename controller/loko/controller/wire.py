@@ -1,7 +1,7 @@
 """OpenFlow 1.0 on the wire, as far as the switch driver speaks it: values to bytes and back.
 
-An entry is kept as the bytes that the switch gets. So what it lists can be compared with what was sent, and
-be deleted by exactly these bytes, which is how the Zodiac FX finds it (quirks 43 and 48).
+An entry is kept as the bytes that the switch gets. So it can be compared with what the switch lists, and
+deleted by exactly these bytes, which is how the Zodiac FX finds it (quirks 43 and 48).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEGMENT_BYTES: Final = 536
 """TCP segment size of the board (MSS option in its SYN); it reassembles nothing (quirks 10 and 11)."""
 
 BARRIER_BYTES: Final = 8
-"""A BARRIER_REQUEST, of either version."""
+"""Length of a BARRIER_REQUEST, in either version."""
 
 _HELLO, _ERROR, _FEATURES_REQUEST, _FLOW_MOD = 0, 1, 5, 14
 _STATS_REQUEST, _STATS_REPLY, _BARRIER_REQUEST, _BARRIER_REPLY = 16, 17, 18, 19
@@ -43,8 +43,8 @@ _WILDCARDS: Final = {
     "dl_vlan_pcp": 1 << 20,
     "nw_tos": 1 << 21,
 }
-"""The bits that leave a field open (OpenFlow 1.0.0, section 5.2.3). Those of an address are the number of its
-last bits that are; from 32 on all are."""
+"""The bits that make a field a wildcard (OpenFlow 1.0.0, section 5.2.3). Those of an address count how many
+of its last bits are open; from 32 on, all are."""
 _PREFIXES: Final = {"nw_src": 8, "nw_dst": 14}
 _WHOLE_ADDRESS: Final = 32
 _MACS: Final = frozenset({"dl_src", "dl_dst"})
@@ -56,7 +56,7 @@ _IN_MATCH: Final = (
     *("in_port", "dl_src", "dl_dst", "dl_vlan", "dl_vlan_pcp", "dl_type", "nw_tos", "nw_proto"),
     *("nw_src", "nw_dst", "tp_src", "tp_dst"),
 )
-"""The fields in the order in which they stand there, behind the wildcards."""
+"""The fields of an `ofp_match` in their order, after the wildcards."""
 _FLOW_MOD_BODY: Final = struct.Struct("!QHHHHIHH")
 _OUTPUT: Final = struct.Struct("!HHHH")
 _SET_VLAN_VID: Final = struct.Struct("!HHHxx")
@@ -67,7 +67,7 @@ _COUNTED: Final = struct.Struct("!B3x32sIIIQQ")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class WireEntry:
     """An entry of a flow table in the switch's own terms."""
 
     cookie: int
@@ -78,38 +78,38 @@ class Entry:
 
     @property
     def fields(self) -> tuple[object, ...]:
-        """What is compared with what a switch lists: the match, however its open fields are written."""
+        """What is compared with a listing: the match, however its open fields are written."""
         return tuple(self._set_fields().items())
 
     @property
     def flow_mod_bytes(self) -> int:
-        """Length of the longest message that is about it: the one that adds it."""
+        """Length of the longest message about this entry: the one that adds it."""
         return _HEADER.size + len(self.match) + _FLOW_MOD_BODY.size + len(self.actions)
 
     def _set_fields(self) -> dict[str, tuple[int | bytes, int]]:
-        """By name, the value of each field that is not open, and how many of its last bits are."""
+        """Return by name the value of each field that is not open, and how many of its last bits are."""
         wildcards, *values = _MATCH.unpack(self.match)
-        found = {}
+        fields = {}
         for name, value in zip(_IN_MATCH, values, strict=True):
             open_bits = (wildcards & _WILDCARDS[name]) >> _PREFIXES.get(name, 0)
             if open_bits == 0 or (name in _PREFIXES and open_bits < _WHOLE_ADDRESS):
-                found[name] = (value, open_bits)
-        # Without a VLAN its priority means nothing, nor does a type of service without IP. One of 0 is taken
-        # for an open one: switches differ in how they list it, and no entry of this project asks for it.
-        if "dl_vlan" not in found:
-            found.pop("dl_vlan_pcp", None)
-        if "dl_type" not in found or found.get("nw_tos", (0, 0))[0] == 0:
-            found.pop("nw_tos", None)
-        return found
+                fields[name] = (value, open_bits)
+        # A VLAN priority without a VLAN means nothing, nor does a type of service without IP. A type of
+        # service of 0 counts as open: switches list it differently, and no entry of this project uses it.
+        if "dl_vlan" not in fields:
+            fields.pop("dl_vlan_pcp", None)
+        if "dl_type" not in fields or fields.get("nw_tos", (0, 0))[0] == 0:
+            fields.pop("nw_tos", None)
+        return fields
 
     def __str__(self) -> str:
         said = [_field_text(name, *field) for name, field in self._set_fields().items()]
         return f"{' '.join(said) or 'every frame'} cookie {self.cookie:#x}"
 
 
-def entry_of(flow: FlowEntry, *, cookie: int) -> Entry:
-    """A planned entry as the switch gets it. Raises `InputError` for what OpenFlow 1.0 cannot say."""
-    return Entry(
+def entry_of(flow: FlowEntry, *, cookie: int) -> WireEntry:
+    """Return a planned entry as the switch gets it. Raises `InputError` for what OpenFlow 1.0 cannot say."""
+    return WireEntry(
         cookie=cookie,
         priority=flow.priority,
         match=_match_of(flow.match),
@@ -151,23 +151,23 @@ def _action_of(action: Action) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Append an entry, without timeouts. No reply, unless it is refused."""
+    """Append an entry without timeouts. There is no reply unless it is refused."""
 
     xid: int
-    entry: Entry
+    entry: WireEntry
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteStrict:
-    """Remove the entry with exactly this match and, on the board, this cookie. No reply."""
+    """Remove the entry with exactly this match and, on the board, this cookie. There is no reply."""
 
     xid: int
-    entry: Entry
+    entry: WireEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Ask to confirm that all before is done."""
+    """Ask for confirmation that all earlier requests are done."""
 
     xid: int
 
@@ -190,7 +190,7 @@ Request = Add | DeleteStrict | Barrier | TableStats | FlowStats
 
 
 def encode(request: Request) -> bytes:
-    """The bytes of a request."""
+    """Return the bytes of a request."""
     match request:
         case Add(xid=xid, entry=entry):
             return _flow_mod(xid, entry, _ADD, entry.actions)
@@ -208,12 +208,12 @@ def encode(request: Request) -> bytes:
 
 
 def segment(requests: Iterable[Request]) -> bytes:
-    """Requests that go in one write, hence in one TCP segment. Raises `ValueError` if they do not fit one."""
+    """Return the bytes of requests for one TCP segment. Raises `ValueError` if they do not fit one."""
     return one_segment(map(encode, requests))
 
 
 def one_segment(messages: Iterable[bytes]) -> bytes:
-    """Messages that go in one TCP segment, of either version. Raises `ValueError` if they do not fit one."""
+    """Join messages of either version for one TCP segment. Raises `ValueError` if they do not fit one."""
     data = b"".join(messages)
     if len(data) > SEGMENT_BYTES:
         raise ValueError(f"{len(data)} bytes exceed a segment of {SEGMENT_BYTES}")
@@ -222,7 +222,7 @@ def one_segment(messages: Iterable[bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BarrierReply:
-    """All before the barrier is done."""
+    """All requests before the barrier are done."""
 
     xid: int
 
@@ -240,9 +240,9 @@ class Listed:
     """Entries, in the order of the table."""
 
     xid: int
-    entries: tuple[Entry, ...]
+    entries: tuple[WireEntry, ...]
     more: bool
-    """Another message with the same xid follows."""
+    """Whether another message with the same xid follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ class Refused:
 _FULL: Final = "its table or its memory is full"
 _REFUSALS: Final = {
     (3, 0): _FULL,
-    (5, 1): _FULL,  # OpenFlow 1.3; 1.0 has queues there, of which nothing is asked
+    (5, 1): _FULL,  # OpenFlow 1.3; in 1.0 this is an error about queues, which are not used
     (2, 4): "it has no such output port",
 }
 """Why an ADD was refused, by type and code."""
@@ -269,7 +269,7 @@ Reply = BarrierReply | TableCount | Listed | Refused
 
 
 def decode(message: bytes) -> Reply | None:
-    """What a whole message of a switch says; None if it is of no interest here, or malformed."""
+    """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
     try:
         return _decode(message)
     except struct.error:
@@ -293,17 +293,17 @@ def _decode(message: bytes) -> Reply | None:
     return None
 
 
-def _listed(message: bytes) -> Iterable[Entry]:
+def _listed(message: bytes) -> Iterable[WireEntry]:
     at = 12
     while at < len(message):
         length, _, match, _, _, priority, _, _, cookie, _, _ = _LISTED.unpack_from(message, at)
         if length < _LISTED.size:
             raise struct.error(f"an entry of {length} bytes")
-        yield Entry(cookie, priority, match, message[at + _LISTED.size : at + length])
+        yield WireEntry(cookie, priority, match, message[at + _LISTED.size : at + length])
         at += length
 
 
-def _flow_mod(xid: int, entry: Entry, command: int, actions: bytes) -> bytes:
+def _flow_mod(xid: int, entry: WireEntry, command: int, actions: bytes) -> bytes:
     body = _FLOW_MOD_BODY.pack(entry.cookie, command, 0, 0, entry.priority, _NO_BUFFER, _ANY_PORT, 0)
     return _message(_FLOW_MOD, xid, entry.match + body + actions)
 

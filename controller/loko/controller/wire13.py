@@ -1,6 +1,6 @@
 """OpenFlow 1.3 on the wire, as far as the switch driver speaks it: the values of `wire` to bytes and back.
 
-As in 1.0 an entry is kept as the bytes that the switch gets, since the Zodiac FX finds it by exactly these
+As in 1.0, an entry is kept as the bytes that the switch gets, since the Zodiac FX finds it by exactly these
 (quirks 124 and 135). All entries are in the first table.
 """
 
@@ -17,7 +17,6 @@ from loko.controller.wire import (
     Barrier,
     BarrierReply,
     DeleteStrict,
-    Entry,
     FlowStats,
     Listed,
     Refused,
@@ -25,6 +24,7 @@ from loko.controller.wire import (
     Request,
     TableCount,
     TableStats,
+    WireEntry,
     one_segment,
 )
 from loko.entries import (
@@ -47,9 +47,9 @@ _MULTIPART_REQUEST, _MULTIPART_REPLY = 18, 19
 _FLOW_STATS, _AGGREGATE, _MORE = 1, 2, 1
 _ADD, _DELETE_STRICT = 0, 4
 _ANY: Final = 0xFFFF_FFFF
-"""Of ports, groups and buffers. The board deletes nothing for any other port or group (quirk 133)."""
+"""Any port, group or buffer. The board deletes nothing for a specific port or group (quirk 133)."""
 _WHOLE_COOKIE: Final = 0xFFFF_FFFF_FFFF_FFFF
-"""The only mask of cookies that the board compares as it should (quirk 132)."""
+"""The only cookie mask that the board compares correctly (quirk 132)."""
 _ALL_TABLES: Final = 0xFF
 
 _FLOW_MOD_BODY: Final = struct.Struct("!QQBBHHHIIIH2x")
@@ -77,7 +77,7 @@ _OXMS: Final = {
     "tp_src": _UDP_SRC,
     "tp_dst": 16,
 }
-"""By field of OpenFlow 1.0, in the order in which a match has them: what 1.3 calls it."""
+"""The OXM number of each field of OpenFlow 1.0, in the order in which a match has them."""
 _OXM_BYTES: Final = {
     "in_port": 4,
     "dl_vlan": 2,
@@ -88,7 +88,7 @@ _OXM_BYTES: Final = {
     "tp_src": 2,
     "tp_dst": 2,
 }
-"""Of the fields that are numbers."""
+"""Lengths of the fields that are numbers."""
 _TAGGED: Final = 0x1000
 """OFPVID_PRESENT."""
 _TAG_TYPE: Final = 0x8100
@@ -106,7 +106,7 @@ _NAMES: Final = {
         ("tp_dst", "destination port"),
     )
 }
-"""Of the fields of this project's own matches, by header."""
+"""Names of the fields in this project's own matches, by header."""
 _APPLY_ACTIONS: Final = struct.Struct("!HH4x")
 _OUTPUT: Final = struct.Struct("!HHIH6x")
 _PUSH_VLAN: Final = struct.Struct("!HHHxx")
@@ -116,19 +116,19 @@ _SEND_ALL: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Entry13(Entry):
+class Entry13(WireEntry):
     """An entry of a flow table. `match` are its OXMs, `actions` its instructions."""
 
     table: int = 0
 
     @property
     def fields(self) -> tuple[object, ...]:
-        """What the entry means, in whichever order its OXMs stand."""
+        """What is compared with a listing: what the entry means, whatever the order of its OXMs."""
         return (self.table, self.priority, tuple(sorted(_oxms(self.match))), self.actions)
 
     @property
     def flow_mod_bytes(self) -> int:
-        """Length of the longest message that is about it: the one that adds it."""
+        """Length of the longest message about this entry: the one that adds it."""
         return _HEADER.size + _FLOW_MOD_BODY.size + len(_match(self.match)) + len(self.actions)
 
     def __str__(self) -> str:
@@ -137,10 +137,10 @@ class Entry13(Entry):
 
 
 def entry_of(flow: FlowEntry, *, cookie: int) -> Entry13:
-    """A planned entry as the switch gets it.
+    """Return a planned entry as the switch gets it.
 
-    The fields stand in the order in which they are listed below, as those of `loko.scenario.Match.oxms`: what
-    they cost depends on it. Each is behind those that it presupposes.
+    The fields are in the order of `_OXMS`, as those of `loko.scenario.Match.oxms`: their cost depends on it.
+    Each comes after those that it presupposes.
     """
     actions = b"".join(map(_action_of, flow.actions))
     instructions = _APPLY_ACTIONS.pack(4, _APPLY_ACTIONS.size + len(actions)) + actions
@@ -159,7 +159,7 @@ def _oxms_of(match: Fields) -> Iterator[bytes]:
 
 
 def _oxm_value(name: str, value: int | str | IPv4Address | IPv4Network) -> tuple[bytes, bytes]:
-    """A field's value, and its mask if it has one."""
+    """Return a field's value, and its mask if it has one."""
     match value:
         case IPv4Network():
             return value.network_address.packed, value.netmask.packed
@@ -191,7 +191,7 @@ def _action_of(action: Action) -> bytes:
 
 
 def encode(request: Request) -> bytes:
-    """The bytes of a request."""
+    """Return the bytes of a request."""
     match request:
         case Add(xid=xid, entry=entry):
             return _flow_mod(xid, entry, _ADD, cookie_mask=0, instructions=entry.actions)
@@ -206,12 +206,12 @@ def encode(request: Request) -> bytes:
 
 
 def segment(requests: Iterable[Request]) -> bytes:
-    """Requests that go in one write, hence in one TCP segment. Raises `ValueError` if they do not fit one."""
+    """Return the bytes of requests for one TCP segment. Raises `ValueError` if they do not fit one."""
     return one_segment(map(encode, requests))
 
 
 def decode(message: bytes) -> Reply | None:
-    """What a whole message of a switch says; None if it is of no interest here, or malformed."""
+    """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
     try:
         return _decode(message)
     except struct.error:
@@ -236,7 +236,7 @@ def _decode(message: bytes) -> Reply | None:
 
 
 def _listed(body: bytes) -> Iterator[Entry13]:
-    """The pads between match and instructions hold whatever was there before (quirk 107)."""
+    """Yield the listed entries. Padding between match and instructions holds stale bytes (quirk 107)."""
     at = 0
     while at < len(body):
         length, table, _, _, priority, _, _, _, cookie, _, _ = _LISTED.unpack_from(body, at)
@@ -250,7 +250,9 @@ def _listed(body: bytes) -> Iterator[Entry13]:
         at += length
 
 
-def _flow_mod(xid: int, entry: Entry, command: int, *, cookie_mask: int, instructions: bytes = b"") -> bytes:
+def _flow_mod(
+    xid: int, entry: WireEntry, command: int, *, cookie_mask: int, instructions: bytes = b""
+) -> bytes:
     table = entry.table if isinstance(entry, Entry13) else 0
     body = _FLOW_MOD_BODY.pack(
         *(entry.cookie, cookie_mask, table, command, 0, 0, entry.priority, _ANY, _ANY, _ANY, 0)
@@ -259,7 +261,7 @@ def _flow_mod(xid: int, entry: Entry, command: int, *, cookie_mask: int, instruc
 
 
 def _multipart(xid: int, subject: int) -> bytes:
-    """About all entries of all tables."""
+    """Return a MULTIPART_REQUEST about all entries of all tables."""
     everything = _FLOW_STATS_BODY.pack(subject, 0, _ALL_TABLES, _ANY, _ANY, 0, 0) + _match(b"")
     return _message(_MULTIPART_REQUEST, xid, everything)
 
@@ -279,7 +281,7 @@ def _oxm(field: int, value: bytes, mask: bytes = b"") -> bytes:
 
 
 def _oxms(match: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Header and value of each; what is left of an ill-formed one is the last."""
+    """Yield the header and value of each OXM; the rest of an ill-formed one comes last."""
     at = 0
     while at < len(match):
         header = match[at : at + _OXM_HEADER.size]

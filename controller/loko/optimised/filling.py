@@ -1,7 +1,8 @@
-"""How often an expected mix fits a lab as fluid: the optimum over all splits (docs/model.md, section 13).
+"""How much of an expected mix fits a lab as fluid: the optimum over all splits (docs/model.md, section 13).
 
-Bursts grow with the delays of the switches before, and these with the bursts that those give away, round any
-cycle. For given loads there is a least solution; every other one has larger bursts and delays everywhere.
+Bursts grow with the delays of the switches before, and these delays grow with the bursts that those switches
+give away, possibly in cycles. For given loads there is a least solution: every other one has larger bursts
+and delays everywhere.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 STEPS: Final = 16
-"""Loads are counted in this part of a flow in the whole network."""
+"""Loads are counted in 1/`STEPS` of a flow in the whole network."""
 _LEAST_RATE: Final = 0.01
-"""Part of the rate that a switch keeps even if nothing is expected there."""
+"""Fraction of the rate that a switch keeps even if nothing is expected there."""
 _ROUNDING_BYTES: Final = 1e-7
-"""Bursts are rounded up to whole bytes, so that no machine's last bit shows; what is above by less is not."""
+"""Bursts are rounded up to whole bytes, but not for an excess below this, so all machines agree."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What flows ask of every switch; linear in the flows."""
+    """What flows ask of every switch. It is linear in the flows."""
 
     rate_bps: Vector
     burst_bytes: Vector
-    """Before any growth."""
+    """Bursts before any growth."""
     growth: Vector
-    """[k, j]: bytes per ns of the flows that reach k after j; their bursts have grown by it times D_j."""
+    """[k, j]: rate in bytes per ns of flows that reach k after j; times D_j it is their bursts' growth."""
     entries: Vector
 
     def __add__(self, other: Load) -> Load:
@@ -48,7 +49,7 @@ class Load:
         )
 
     def times(self, factor: float) -> Load:
-        """So many times as many flows."""
+        """Return the load of `factor` times as many flows."""
         return Load(
             rate_bps=factor * self.rate_bps,
             burst_bytes=factor * self.burst_bytes,
@@ -68,7 +69,7 @@ class Network:
         entries: int,
         control: TokenBucket = NOTHING,
     ) -> None:
-        """`control` is reserved at each switch, as `LokoAdmission` does."""
+        """`control` is reserved at each switch, as by `LokoAdmission`."""
         self.names = tuple(frontiers)
         self.frontiers = tuple(frontiers.values())
         self.streams = tuple(streams)
@@ -92,7 +93,7 @@ class Network:
         self._service_bps = np.array([each.service_rate_bps for each in self.frontiers])
 
     def load(self, flows: Vector) -> Load:
-        """What so many flows of each stream ask for."""
+        """Return the load of these numbers of flows, one number per stream."""
         count = len(self.names)
         rate, burst, entries = np.zeros(count), np.zeros(count), np.zeros(count)
         growth = np.zeros((count, count))
@@ -111,25 +112,25 @@ class Network:
         return Load(rate_bps=rate, burst_bytes=burst, growth=growth, entries=entries)
 
     def delays_ns(self, bursts: Vector) -> Vector:
-        """D of each switch that gives away such bursts."""
+        """Return D of each switch if the switches give away these bursts."""
         delays: Vector = self._empty_ns + bursts * 8e9 / self._service_bps
         return delays
 
     def rates_bps(self, bursts: Vector) -> Vector:
-        """The largest rate of each switch beside its burst."""
+        """Return the largest rate of each switch together with its burst."""
         rates: Vector = np.minimum(self._max_rate_bps, (self._room_bytes - bursts) * 8e9 / self._latency_ns)
         return rates
 
     def spent_bursts(self, loads: Sequence[Load]) -> Vector:
-        """The largest bursts beside the rates that loads ask for: rate and burst are exhausted together."""
+        """Return the largest bursts beside the rates that loads ask for, so that both are exhausted."""
         rates = np.maximum(self._asked_bps(loads), _LEAST_RATE * self._max_rate_bps)
         bursts: Vector = np.floor(self._room_bytes - rates * self._latency_ns / 8e9 + _ROUNDING_BYTES)
         return bursts
 
     def least_bursts(self, loads: Sequence[Load]) -> tuple[Vector, Flags]:
-        """The least bursts, in whole bytes, with which the switches carry each load, and which cannot.
+        """Return the least bursts, in whole bytes, that carry each load, and the switches that cannot.
 
-        If some cannot, the bursts are not the solution, but not above it either.
+        If some cannot, the bursts are no solution, but a lower bound of it.
         """
         rates = self._asked_bps(loads)
         most = self._room_bytes - rates * self._latency_ns / 8e9 + _ROUNDING_BYTES
@@ -152,29 +153,29 @@ class Network:
         return asked
 
     def late(self, delays_ns: Vector) -> Flags:
-        """Which streams are guaranteed more than their deadline."""
-        found = np.zeros(len(self.streams), dtype=np.bool_)
+        """Return which streams have a guarantee longer than their deadline."""
+        late = np.zeros(len(self.streams), dtype=np.bool_)
         for number in self._pressing.tolist():
             guarantee_ns = delays_ns[self.path(number)].sum()
-            found[number] = guarantee_ns > self._deadlines_ns[number]
-        return found
+            late[number] = guarantee_ns > self._deadlines_ns[number]
+        return late
 
     def path(self, stream: int) -> NDArray[np.intp]:
-        """The switches of a stream, by number."""
+        """Return the switches of a stream, by number."""
         return self._paths[int(self._group[stream])]
 
     def crossing(self, switches: Flags) -> Flags:
-        """The streams that cross any of these."""
+        """Return the streams that cross any of these switches."""
         of_group = np.array([bool(switches[path].any()) for path in self._paths], dtype=np.bool_)
         crossed: Flags = of_group[self._group]
         return crossed
 
 
 def fill(network: Network, wanted: Flags) -> Vector:
-    """How many flows of each wanted stream fit, all raised together as their weights say: max-min fair.
+    """Return how many flows of each wanted stream fit, raised together by their weights: max-min fair.
 
-    Streams that share in what is exhausted stay where they are, the others are raised further. With no splits
-    at all does more of the mix fit in the proportions of its weights than at the first of these levels.
+    Streams that share an exhausted switch stay where they are; the others are raised further. No splits at
+    all fit more of the mix, in the proportions of its weights, than the first of these levels.
     """
     least = np.array([float(each.frame_bytes) for each in network.frontiers])
     free = wanted & ~network.late(network.delays_ns(least))
@@ -192,7 +193,7 @@ def fill(network: Network, wanted: Flags) -> Vector:
 
 
 def _raise(network: Network, fixed: Load, unit: Load, used: Flags) -> tuple[int, Flags]:
-    """The highest level of the free streams, in `STEPS` of a flow, and what does not let them higher."""
+    """Return the highest level of the free streams, in `STEPS` of a flow, and the switches that limit it."""
 
     def blocked_at(level: int) -> Flags:
         load = fixed + unit.times(level / STEPS)
@@ -207,16 +208,16 @@ def _raise(network: Network, fixed: Load, unit: Load, used: Flags) -> tuple[int,
         blocked = blocked_at(high)
     while high - low > 1:
         middle = (low + high) // 2
-        found = blocked_at(middle)
-        if found.any():
-            high, blocked = middle, found
+        blocked_here = blocked_at(middle)
+        if blocked_here.any():
+            high, blocked = middle, blocked_here
         else:
             low = middle
     return low, blocked
 
 
 def _upstream(load: Load, switches: Flags) -> Flags:
-    """These switches and all whose delay makes a burst in them grow, directly or not."""
+    """Return these switches and all whose delay makes a burst in them grow, directly or indirectly."""
     reached = switches.copy()
     while True:
         more: Flags = reached | (load.growth[reached] > 0).any(axis=0)

@@ -1,4 +1,4 @@
-"""The splits of all switches of a lab with which most of an expected mix is accepted (docs/model.md, 13)."""
+"""The search for the splits of all switches that accept most of an expected mix (docs/model.md, 13)."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from loko.optimised.streams import Stream, expected_requests, streams_of
 from loko.scenario import Scenario, Unknown
 
 SAMPLES: Final = tuple(range(8))
-"""Sequences of requests by which splits are compared."""
+"""Samples of requests that splits are compared with."""
 _FITTING: Final = (8, 9)
-"""Others, to which they are fitted."""
+"""Other samples, which splits are fitted to."""
 _FINALISTS: Final = 5
-"""Candidates that are compared by all of `SAMPLES`."""
+"""How many candidates are compared with all of `SAMPLES`."""
 _PARTS: Final = (1.0, 0.95, 0.88, 0.75, 0.55)
-"""Of the load that fits as fluid: whole flows may fit better with less."""
+"""Fractions to try of the load that fits as fluid: whole flows may fit better with less."""
 _SPARE: Final = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Part of the spare buffer that goes to the burst, the rest to the rate."""
+"""Fractions of the spare buffer to give to the burst; the rest goes to the rate."""
 _MOST_DEADLINES: Final = 4
 _MOST_ROUNDS: Final = 6
 _MOST_REQUESTS: Final = 600
 
 Splits = Mapping[str, AllocationRule]
-"""Of each switch."""
+"""The allocation rule of each switch."""
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
 class Judged:
-    """How good splits are; the larger the better."""
+    """How good splits are: larger is better."""
 
     value: float
-    """Of the flows accepted, all samples together."""
+    """Value of the flows accepted in all samples together."""
     strictness_ns: float
-    """The negative sum of all switches' delays, which tells equal values apart."""
+    """The negative sum of all switches' delays, which decides between equal values."""
 
 
 class Judge:
-    """Requests an expected mix of Loko's admission control, again and again, under different splits."""
+    """Evaluates splits: requests an expected mix from Loko's admission control under each of them."""
 
     def __init__(
         self,
@@ -74,12 +74,12 @@ class Judge:
         self._known: dict[tuple[int, tuple[AllocationRule, ...]], Vector] = {}
 
     def judged(self, splits: Splits, samples: Sequence[int] = SAMPLES) -> Judged:
-        """How much is accepted under these splits."""
+        """Return how much is accepted under these splits."""
         value = sum(float(self._values @ self.accepted(splits, sample)) for sample in samples)
         return Judged(value=value, strictness_ns=-sum(self._delays_ns(self._allocations(splits)).values()))
 
     def accepted(self, splits: Splits, sample: int) -> Vector:
-        """How many flows of each stream are accepted of a sample."""
+        """Return how many flows of each stream in a sample are accepted."""
         key = sample, tuple(splits[name] for name in self.lab.switches)
         if key not in self._known:
             self._known[key] = self._requested(self._allocations(splits), self._sample(sample))
@@ -116,11 +116,11 @@ def optimised_splits(
     traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
 ) -> dict[str, AllocationRule]:
-    """The split of every switch with which most of the mix, or what is worth most, is accepted.
+    """Return the split of every switch that accepts most of the mix, or what is worth most.
 
-    At least as much as with either fixed scheme, whatever the order of the mix's kinds is. `traffic` and
-    `control` are reserved as in `Allocator` and `LokoAdmission`. Raises `InputError` if nothing of the
-    mix fits, or for hosts that the lab does not have.
+    It accepts at least as much as either fixed scheme, and does not depend on the order of the mix's kinds.
+    `traffic` and `control` are reserved as in `Allocator` and `LokoAdmission`. Raises `InputError` if nothing
+    of the mix fits, or for hosts that the lab does not have.
     """
     judge = Judge(lab, scenario, mix, traffic=traffic, control=control)
     frontiers = judge.allocator.frontiers()
@@ -128,7 +128,7 @@ def optimised_splits(
     fixed: list[Splits] = [dict.fromkeys(lab.switches, scheme) for scheme in ALLOCATION_RULES.values()]
     best = max([*fixed, *_promising(judge, _fluid(network))], key=judge.judged)
     for _ in range(_MOST_ROUNDS):
-        # Fitted to other requests than those that judge it: what only fits these is worth nothing.
+        # Fit to other samples than the judging ones, so that no split wins by fitting just these.
         whole = _carrying(network, [judge.accepted(best, sample) for sample in _FITTING])
         before, best = best, max([best, *_promising(judge, whole)], key=judge.judged)
         if best is before:
@@ -141,12 +141,12 @@ def optimised_splits(
 
 
 def _promising(judge: Judge, candidates: Iterable[Splits]) -> list[Splits]:
-    """The best by two of the samples."""
+    """Return the best candidates by two of the samples."""
     return sorted(candidates, key=lambda splits: judge.judged(splits, SAMPLES[:2]), reverse=True)[:_FINALISTS]
 
 
 def _fluid(network: Network) -> Iterator[Splits]:
-    """Splits round the fluid optimum: of all streams, and without those whose deadlines are the tightest."""
+    """Yield splits near the fluid optimum: of all streams, and without those with the tightest deadlines."""
     for wanted in _subsets(network.streams):
         flows = fill(network, wanted)
         if flows.any():
@@ -163,7 +163,7 @@ def _subsets(streams: Sequence[Stream]) -> Iterator[Flags]:
 
 
 def _carrying(network: Network, sets: Sequence[Vector]) -> Iterator[Splits]:
-    """Splits that carry each of these sets of flows: from the least bursts to all that the rates leave."""
+    """Yield splits that carry each of these sets of flows: from the least to the largest possible bursts."""
     loads = [network.load(flows) for flows in sets]
     least, stuck = network.least_bursts(loads)
     if stuck.any():
@@ -178,12 +178,12 @@ def _carrying(network: Network, sets: Sequence[Vector]) -> Iterator[Splits]:
 
 
 def _split(limits: Frontier, burst_bytes: float) -> AllocationRule:
-    """A burst, with all the rate that it leaves."""
+    """Return the split with this burst and all the rate that it leaves."""
     fraction = min(1.0, limits.rate_bps(burst_bytes) / limits.max_rate_bps)
     return AllocationRule(name=OPTIMISED, rate_fraction=fraction, most_burst_bytes=burst_bytes)
 
 
 def _named(scheme: AllocationRule, limits: Frontier) -> AllocationRule:
-    """Under this allocation's name, even if a fixed one is the best."""
+    """Return the rule under this allocation's name, even if a fixed one is the best."""
     burst_bytes = min(scheme.most_burst_bytes, limits.burst_bytes(scheme.rate_fraction * limits.max_rate_bps))
     return AllocationRule(name=OPTIMISED, rate_fraction=scheme.rate_fraction, most_burst_bytes=burst_bytes)

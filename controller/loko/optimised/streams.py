@@ -28,28 +28,28 @@ class Stream:
     source: str
     destination: str
     path: tuple[Hop, ...]
-    """The shortest."""
+    """The shortest path."""
     weight: float
-    """Part of all requests."""
+    """Fraction of all requests."""
 
     @property
     def deadline_ns(self) -> float:
-        """Longest guarantee with which a flow is worth something."""
+        """The longest guarantee with which a flow is worth something."""
         return math.inf if self.kind.deadline_ms is None else self.kind.deadline_ms * 1e6
 
     def worth(self, guarantee_ns: float) -> float:
-        """What a flow is worth that is guaranteed so much."""
+        """Return what a flow with this guarantee is worth."""
         return self.kind.value if guarantee_ns <= self.deadline_ns else 0.0
 
 
 def streams_of(lab: Lab, mix: Mix) -> tuple[Stream, ...]:
-    """Every stream of a mix, in an order that does not depend on the mix's; the weights add up to 1.
+    """Return every stream of a mix, in an order that does not depend on the mix's; weights add up to 1.
 
     Raises `InputError` for hosts or path lengths that the lab does not have.
     """
     total = math.fsum(kind.weight for kind in mix.kinds)
     paths = _Paths(lab)
-    found = [
+    streams = [
         Stream(
             kind=kind,
             source=source,
@@ -60,16 +60,16 @@ def streams_of(lab: Lab, mix: Mix) -> tuple[Stream, ...]:
         for kind in mix.kinds
         for source, destination, part in _ends(paths, kind)
     ]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(streams, key=_order))
 
 
 def expected_requests(streams: Sequence[Stream], count: int, sample: int = 0) -> list[tuple[Flow, int]]:
-    """So many independent requests, as often as the weights say, each with the place of its stream.
+    """Draw independent requests by the weights of the streams, each with the index of its stream.
 
-    One sample of many; the same everywhere.
+    `sample` selects one of many samples; each is the same on every machine.
     """
     reached = list(accumulate(stream.weight for stream in streams))
-    found = []
+    requests = []
     for number in range(count):
         place = _draw(sample * _WORD // 1_000_003 + number) * reached[-1]
         chosen = _first_above(reached, place)
@@ -84,8 +84,8 @@ def expected_requests(streams: Sequence[Stream], count: int, sample: int = 0) ->
             burst_bytes=stream.kind.burst_bytes,
             frame_bytes=stream.kind.frame_bytes,
         )
-        found.append((flow, chosen))
-    return found
+        requests.append((flow, chosen))
+    return requests
 
 
 def _order(stream: Stream) -> tuple[str, str, str, float]:
@@ -102,7 +102,7 @@ def _first_above(reached: Sequence[float], place: float) -> int:
 
 
 def _draw(number: int) -> float:
-    """A number in [0, 1) that looks random: splitmix64 (Steele, Lea, Flood 2014) of a counter."""
+    """Return a pseudo-random number in [0, 1): splitmix64 (Steele, Lea, Flood 2014) of a counter."""
     word = (number + 1) * 0x9E3779B97F4A7C15 & _WORD
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & _WORD
     word = (word ^ word >> 27) * 0x94D049BB133111EB & _WORD
@@ -117,7 +117,7 @@ class _Paths:
         self._shortest = ShortestPaths(lab)
 
     def between(self, source: str, destination: str) -> tuple[Hop, ...]:
-        """Raises `InputError` if there is none."""
+        """Return the shortest path between two hosts. Raises `InputError` if there is none."""
         try:
             return self._shortest.between(source, destination)
         except InputError as error:
@@ -132,17 +132,17 @@ class _Paths:
                 f"mix: flows between any of {hosts} hosts are more streams than the {_MOST_PAIRS} that can be"
                 " weighed; say with `between` which hosts they go between"
             )
-        found: dict[int, list[tuple[str, str]]] = {}
+        pairs: dict[int, list[tuple[str, str]]] = {}
         for source in self._lab.hosts:
             for destination in self._lab.hosts:
                 if source != destination:
                     hops = len(self.between(source, destination)) - 1
-                    found.setdefault(hops, []).append((source, destination))
-        return found
+                    pairs.setdefault(hops, []).append((source, destination))
+        return pairs
 
 
 def _ends(paths: _Paths, kind: FlowKind) -> Iterator[tuple[str, str, float]]:
-    """Source, destination, part of the kind's requests."""
+    """Yield source, destination and fraction of the kind's requests."""
     if kind.between is not None:
         total = math.fsum(between.weight for between in kind.between)
         for between in kind.between:

@@ -1,8 +1,8 @@
 """Admission that counts whole frames instead of bytes (docs/packet-granular.md).
 
-More flows than the sums of rates and bursts of section 5 under stricter guarantees: staircase arrival curves,
-a server that takes one frame at a time, jitter in place of delay as what makes bursts grow, and links between
-switches that carry no more than the CPU before them forwards.
+It admits more flows than the sums of rates and bursts of section 5, under stricter guarantees. It uses
+staircase arrival curves and a server that takes one frame at a time; jitter instead of delay makes bursts
+grow; and links between switches carry no more than the CPU before them forwards.
 """
 
 from loko.packets.admission import PacketAdmission, default_targets

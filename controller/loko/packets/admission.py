@@ -1,7 +1,7 @@
-"""Packet-granular admission: accepted as long as no frame can be later than the switch's fixed delay target.
+"""Packet-granular admission: a flow is accepted if no frame can exceed any switch's fixed delay target.
 
 The theorem and its proof: docs/packet-granular.md. All work is counted in whole nanoseconds of the CPU, so
-that a flow that no longer counts leaves nothing behind but its debt.
+that a flow that no longer counts leaves nothing but its debt.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from loko.scenario import Scenario, Unknown
 
 _SINGLE_VISITS: Final = "how its frames meet there is not bounded; take another path, or scheme loko"
 _KEPT_FLOWS: Final = 1024
-"""Sorts of flows of which it is kept what they bring to switches of one kind."""
+"""How many sorts of flows to remember per kind of path, with what they bring to its switches."""
 _new: Final = tuple.__new__
-"""As in `loko.admission.token_buckets`."""
+"""See `loko.admission.token_buckets._new`."""
 
 
 def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
-    """The delay bound of the paper's full-rate allocation, for each switch: 1.86 ms in section 6."""
-    return {name: one.delay_ns for name, one in allocations_of(lab, FULL_RATE, scenario).items()}
+    """Return each switch's delay bound in ns under the paper's full-rate allocation: 1.86 ms in section 6."""
+    return {
+        name: allocation.delay_ns for name, allocation in allocations_of(lab, FULL_RATE, scenario).items()
+    }
 
 
 class _Passage(NamedTuple):
@@ -48,26 +50,26 @@ class _Passage(NamedTuple):
 
 
 class _Brought(NamedTuple):
-    """What a flow brings to the switches of a path: one value for each, in order."""
+    """What a flow brings to the switches of a path: one value per switch, in order."""
 
     loads: tuple[tuple[Staircase, float, float], ...]
-    """Of each `Load` all but the port."""
+    """The fields of each `Load` except the port."""
     bursts_bytes: tuple[float, ...]
     delays_ns: tuple[int, ...]
 
 
 class _Kinds:
-    """Paths across the same kinds of switches in the same order: flows bring the same to all of them."""
+    """Paths across the same kinds of switches in the same order. A flow brings the same to each of them."""
 
     def __init__(self, *, jitter_grows: bool) -> None:
         self._jitter_grows = jitter_grows
         self._passages: dict[int, tuple[_Passage, ...]] = {}
-        """By frame size."""
+        """Passages by frame size."""
         self._brought: dict[tuple[float, float, int], _Brought] = {}
-        """By rate, burst and frame size of a flow."""
+        """What flows bring, by rate, burst and frame size."""
 
     def brought(self, flow: Flow, ways: Sequence[tuple[SwitchUse, int]]) -> _Brought:
-        """By a flow to the switches of a path. Raises `InputError` for a size that was not planned for."""
+        """Return what a flow brings to the switches of a path. Raises `InputError` for an unplanned size."""
         key = flow[5:]
         known = self._brought.get(key)
         if known is None:
@@ -93,12 +95,15 @@ class _Kinds:
             loads.append((staircase, share, burst_ns))
         return _Brought(
             tuple(loads),
-            tuple(burst_bytes + bytes_in(rate_bps=rate_bps, duration_ns=one.jitter_ns) for one in passages),
-            tuple(one.delay_ns for one in passages),
+            tuple(
+                burst_bytes + bytes_in(rate_bps=rate_bps, duration_ns=passage.jitter_ns)
+                for passage in passages
+            ),
+            tuple(passage.delay_ns for passage in passages),
         )
 
     def passages(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> tuple[_Passage, ...]:
-        """The switches of a path in order. Raises `InputError` for a size that was not planned for."""
+        """Return the passages of a path in order. Raises `InputError` for a size that was not planned for."""
         if frame_bytes not in self._passages:
             self._passages[frame_bytes] = tuple(self._passed(frame_bytes, switches))
         return self._passages[frame_bytes]
@@ -117,11 +122,11 @@ class _Kinds:
 
 
 class Route(NamedTuple):
-    """A path, with what a decision has to know of its switches."""
+    """A path, with what a decision needs to know about its switches."""
 
     path: tuple[Hop, ...]
     ways: tuple[tuple[SwitchUse, int], ...]
-    """The switches, each with the port that frames come by."""
+    """The switches, each with the port at which frames arrive."""
     kinds: _Kinds
 
     @property
@@ -131,7 +136,7 @@ class Route(NamedTuple):
         return first.server.sender_queue_ns(first.work_ns)
 
     def loads(self, flow: Flow) -> Iterator[tuple[SwitchUse, Load]]:
-        """What the flow brings to each switch, in order. Raises `InputError` as `_Kinds.brought`."""
+        """Yield what the flow brings to each switch. Raises `InputError` as `_Kinds.brought` does."""
         for (switch, port), load in zip(self.ways, self.kinds.brought(flow, self.ways).loads, strict=True):
             yield switch, _new(Load, (port, *load))
 
@@ -140,7 +145,7 @@ class PacketAdmission:
     """Admission by staircases of whole frames. A decision costs O(path), however many flows are admitted."""
 
     _jitter_grows: ClassVar[bool] = True
-    """Without it nothing is guaranteed: only a ceiling of what better bounds could accept."""
+    """Without growth nothing is guaranteed: it gives only a ceiling on what better bounds could accept."""
 
     def __init__(
         self,
@@ -152,9 +157,9 @@ class PacketAdmission:
         fillers: int | None = None,
         grid: Grid | None = None,
     ) -> None:
-        """Start empty. `targets` has for every switch the largest delay in ns, first bit in to first out.
+        """Start empty. `targets` has the largest delay of every switch in ns, from first bit in to first out.
 
-        Without it that of the paper's full-rate allocation. `traffic`: see `frame_server`. `fillers`: see
+        The default is that of the paper's full-rate allocation. `traffic`: see `frame_server`. `fillers`: see
         `loko.schemes.admission_of`. Raises `InputError` if a switch has no worst case or cannot forward even
         a single frame in time.
         """
@@ -162,7 +167,7 @@ class PacketAdmission:
         self._clock = Clock()
         self._owes = False  # until a flow is released
         self._routes: dict[str, Route] = {}
-        """Of each admitted flow. Its loads are made when they are needed: they are many."""
+        """By id of each admitted flow. Its loads are made only when needed, as they are many."""
         self._lab = lab
         self._targets = dict(targets or default_targets(lab, scenario))
         self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
@@ -173,7 +178,7 @@ class PacketAdmission:
         self._kinds: OnDemand[tuple[ServerKey, ...], _Kinds] = OnDemand(
             lambda _: _Kinds(jitter_grows=self._jitter_grows)
         )
-        # One switch of each kind at once: it shows whether such a switch can forward anything.
+        # Make one switch of each kind now: it shows whether such a switch can forward anything.
         kinds: dict[tuple[int, float], str] = {}
         for name, switch in lab.switches.items():
             kinds.setdefault((id(switch.profile), self._targets[name]), name)
@@ -198,7 +203,7 @@ class PacketAdmission:
         return self._register.admitted
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer, without admitting anything."""
+        """Return what `request` would answer, without admitting anything."""
         answer = self._decide(flow, self._register.route(flow, path))
         return answer if isinstance(answer, Admitted) else self._advised(answer, path)
 
@@ -219,13 +224,13 @@ class PacketAdmission:
         return self._advised(answer, path)
 
     def advance(self, now_ns: int) -> None:
-        """Let time pass. What was released counts less and less."""
+        """Let time pass. Released flows count less and less."""
         self._clock.advance(now_ns)
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        """Strike off a flow that has sent until now, or until `sent_until_ns`.
+        """Release a flow that has sent until now, or until `sent_until_ns`.
 
-        It counts on as long as what it has sent may matter. Raises `InputError` if it was not admitted.
+        It still counts as long as what it has sent may matter. Raises `InputError` if it was not admitted.
         """
         self._clock.advance(now_ns)
         self._owes = True
@@ -251,41 +256,41 @@ class PacketAdmission:
             switch.clear()
 
     def passage_ns(self, flow_id: str) -> int:
-        """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
+        """Return the time from a flow's last frame until none is on its way and the flow counts nowhere."""
         queue_ns = self._routes[flow_id].sender_queue_ns
         return self._clock.after(0, queue_ns + self._register.admitted[flow_id].guarantee_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
-        """The switches on a flow's path."""
+        """Return the switches on a flow's path."""
         return tuple(hop.switch for hop in admitted.path)
 
     def debt(self, server: str) -> float | None:
-        """What released flows that count no longer may have left at a switch, in ns of its CPU, if anything.
+        """Return what released flows that no longer count may have left at a switch, in ns of CPU; or None.
 
         It may be negative: then it matters only to flows whose bursts add up to more than the delay target.
         """
         return self._switches[server].debt_ns
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over debts that were written down, as if no time had passed since."""
+        """Take over stored debts by switch, as if no time had passed since."""
         self._clock.advance(now_ns)
         self._owes = True
         for server, debt_ns in debts.items():
             self._switches[server].restore(debt_ns)
 
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch now. It depends on the set of flows that count only."""
+        """Return what is used of a switch now. It depends only on the set of flows that count."""
         return self._switches[switch].usage()
 
     def demands(self, admitted: Admitted) -> Iterator[Demand]:
-        """As `Admission.demands`; how frames meet, which decides on delays, is no part of it."""
+        """See `Admission.demands`. How frames meet, which decides on delays, is not part of it."""
         flow, path = admitted.flow, admitted.path
         route = self._routes.get(flow.id) or self._register.route(flow, path)
         for switch, load in route.loads(flow):
             yield from switch.demands(load)
 
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
-        """With what finds the remedy, unless waiting helps."""
+        """Add to a refusal what finds its remedy, unless it already advises to wait."""
         advice = refusal.advice or partial(what_fits_on, self.check, path)
         return _new(Refusal, (*refusal[:7], advice, refusal.paths))
 
@@ -303,7 +308,7 @@ class PacketAdmission:
         return _new(Admitted, (flow, path, bursts_bytes, delays_ns))
 
     def _with_patience(self, refusal: Refusal, route: Route) -> Refusal:
-        """With the advice to wait, if that helps."""
+        """Add the advice to wait to a refusal, if waiting helps."""
         if not self._owes:
             return refusal
         offered = list(route.loads(refusal.flow))
@@ -324,13 +329,13 @@ class PacketAdmission:
         return _new(Route, (path, tuple(ways), kinds))
 
     def _arrival(self, leaves: tuple[str, int]) -> tuple[SwitchUse, int]:
-        """The switch, and its port, that a cable leads to from a port of a node."""
+        """Return the switch, and its port, at the other end of the cable from a node's port."""
         end = self._lab.far_end(*leaves)
         assert end is not None, "the register has checked the path"
         return self._switches[end.node], end.port
 
     def _server(self, name: str) -> FrameServer:
-        """Switches of the same profile and wait share one."""
+        """Return the server of a switch. Switches with the same profile and wait share one."""
         device = self._lab.switches[name].profile
         wait_ns = None if self._lab.controller is None else self._targets[name]
         kind = id(device), wait_ns

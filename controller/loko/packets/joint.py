@@ -1,10 +1,10 @@
 """Flows that share an input port are bounded together (docs/packet-granular.md, lemma 6).
 
-A switch delays a frame because others are before it. Those of its own group have left already when it
-leaves, and nobody has to reckon with them once more in the next switch. So what a group brings there is less
-than what each of its flows could bring if it alone were delayed.
+A switch delays a frame because others are before it. Those of its own group have left when it leaves, and
+need not be counted again in the next switch. So a group brings less there than its flows could bring if each
+alone were delayed.
 
-Curves here count frames, in cells of one width: at place c for all intervals of up to c cells.
+Curves here count frames, in cells of one width: the value at index c is for all intervals of up to c cells.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _CELL_NS: Final = 50_000
 _CELLS: Final = 400
 """Intervals of up to 20 ms are bounded jointly; longer ones flow by flow."""
 _STARTS: Final = np.concatenate((np.arange(81), np.arange(84, 801, 4)))
-"""So many cells before a frame's arrival its busy period began; for longer ones there is a straight line."""
+"""Cells between the start of a busy period and a frame's arrival. Beyond the last, a straight line bounds."""
 _MOST_DELAY_CELLS: Final = 400
-"""Of a switch that may delay a frame for longer nothing is said together."""
+"""A switch that may delay a frame for longer gets no joint bound."""
 _GRID: Final = Grid(_CELL_NS * np.arange(_CELLS + int(_STARTS[-1]) + _MOST_DELAY_CELLS, dtype=np.int64))
 _UNBOUNDED: Final = 1 << 40
 
 Passed = Sequence[tuple[SwitchUse, Load]]
-"""The switches of a flow, in order."""
+"""The switches of a flow with its load there, in order."""
 
 
 class JointAdmission(PacketAdmission):
-    """Packet-granular admission that bounds flows from one switch together where one by one they do not fit.
+    """Packet-granular admission that bounds flows from one switch jointly if they do not fit one by one.
 
-    The guarantees are the same. A decision asks the switches behind the path, too, since what passes a switch
-    now bounds what comes out of it. With several frame sizes it decides as `PacketAdmission` does.
+    The guarantees are the same. A decision also checks the switches after the path, since what passes a
+    switch now bounds what leaves it. With several frame sizes it decides as `PacketAdmission` does.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class JointAdmission(PacketAdmission):
         traffic: ControlTraffic = NO_MESSAGES,
         fillers: int | None = None,
     ) -> None:
-        """As `PacketAdmission`."""
+        """See `PacketAdmission`."""
         super().__init__(lab, scenario, targets, traffic=traffic, fillers=fillers)
         limits = PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers, grid=_GRID)
         self._limits = limits.switches
         """Room of each switch and limits of its ports, in cells; no flow is ever added."""
         self._is_joint = len(scenario.frame_bytes) == 1
         self._stages: dict[str, Passed] = {}
-        """Of each flow."""
+        """Switches and loads of each flow, by id."""
         self._passing: dict[str, dict[str, int]] = {name: {} for name in lab.switches}
-        """Flows by switch, and which one of their switches it is."""
+        """By switch, the flows that pass it, each with the index of the switch on its path."""
         self._relying: set[str] = set()
-        """Switches whose flows do not fit one by one."""
+        """Switches whose flows fit only jointly."""
 
     @property
     def scheme(self) -> str:
@@ -76,7 +76,7 @@ class JointAdmission(PacketAdmission):
         return f"{PACKET_GRANULAR}-{JOINT}"
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """As `PacketAdmission.request`."""
+        """See `PacketAdmission.request`."""
         answer = super().request(flow, path)
         if isinstance(answer, Admitted):
             self._stages[flow.id] = tuple(self._routes[flow.id].loads(flow))
@@ -85,7 +85,7 @@ class JointAdmission(PacketAdmission):
         return answer
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        """Lemma 6 is proved for flows that stay. Raises `InputError`."""
+        """Raise `InputError`: lemma 6 is proved only for flows that stay."""
         del now_ns, sent_until_ns
         raise InputError(
             f"flow '{flow_id}': {self.scheme} is for flows that stay; to release some, use"
@@ -93,14 +93,14 @@ class JointAdmission(PacketAdmission):
         )
 
     def cancel(self, flow_id: str) -> None:
-        """As `PacketAdmission.cancel`."""
+        """See `PacketAdmission.cancel`."""
         super().cancel(flow_id)
         for switch, _ in self._stages.pop(flow_id):
             del self._passing[switch.name][flow_id]
         self._relying = set(filter(self._is_overfull, self._relying))
 
     def release_all(self) -> None:
-        """As `PacketAdmission.release_all`."""
+        """See `PacketAdmission.release_all`."""
         super().release_all()
         self._stages.clear()
         self._relying.clear()
@@ -108,7 +108,7 @@ class JointAdmission(PacketAdmission):
             flows.clear()
 
     def usage(self, switch: str) -> Usage:
-        """As `PacketAdmission.usage`."""
+        """See `PacketAdmission.usage`."""
         usage = super().usage(switch)
         if switch not in self._relying:
             return usage
@@ -150,7 +150,7 @@ class JointAdmission(PacketAdmission):
         return delay.used > delay.allowed
 
     def _is_behind(self, name: str, here: Mapping[str, Load]) -> bool:
-        """Whether flows come to a switch across one of these."""
+        """Return whether flows that pass a switch also pass one of the switches in `here`."""
         return any(
             switch.name in here
             for flow_id, place in self._passing[name].items()
@@ -158,12 +158,12 @@ class JointAdmission(PacketAdmission):
         )
 
     def _too_late(self, flow: Flow, name: str, slack_ns: int) -> Refusal:
-        """A switch that the flow may not even pass has no room for what it would let through to it."""
+        """Refuse a flow for what it would do to a switch, which it need not even pass itself."""
         allowed_us = self.switches[name].usage().share("delay").allowed
         return refused(flow, name, ("delay", "us"), (allowed_us, -slack_ns / 1e3, allowed_us))
 
     def _slack_ns(self, name: str, load: Load | None) -> int:
-        """What is left at least of a switch's room, with all flows in `_passing`; `load` is not added yet."""
+        """Return the least that all flows in `_passing` leave of a switch's room; `load` is not added yet."""
         limits, total = self._limits[name], np.zeros(_CELLS, dtype=np.int64)
         service_ns = self._service_ns(limits)
         for port, flows in self._by_port(self._passing[name]).items():
@@ -179,7 +179,10 @@ class JointAdmission(PacketAdmission):
         return ports
 
     def _frames(self, flows: Mapping[str, int], *, later_ns: int = 0) -> Curve:
-        """What flows bring at most, one by one; those of hosts as if they waited so long for the link."""
+        """Return the most frames that flows bring, one by one.
+
+        Flows at their first switch count as if they had waited up to `later_ns` for their host's link.
+        """
         total = np.zeros_like(_GRID.right_ns)
         for flow_id, place in flows.items():
             stairs = self._stages[flow_id][place][1].staircase
@@ -188,15 +191,15 @@ class JointAdmission(PacketAdmission):
         return total
 
     def _departing_to(self, flows: Mapping[str, int]) -> Curve:
-        """Lemma 6 for flows that come to a switch by one port: what leaves the switch before, if any."""
+        """Bound the flows that arrive by one port by what leaves the switch before, if any (lemma 6)."""
         flow_id, place = next(iter(flows.items()))
         if not place:
             return np.full(len(_GRID.right_ns), _UNBOUNDED)
         before = self._stages[flow_id][place - 1][0]
-        return self._departures(before, {one: at - 1 for one, at in flows.items()})
+        return self._departures(before, {flow: at - 1 for flow, at in flows.items()})
 
     def _departures(self, switch: SwitchUse, group: Mapping[str, int]) -> Curve:
-        """Frames of a group that leave a switch in an interval, at most."""
+        """Return the most frames of a group that leave a switch in an interval."""
         name, server = switch.name, switch.server
         (size,) = server.times
         most_delay_ns = server.jitter_ns(size, switch.work_ns)
@@ -219,8 +222,8 @@ class JointAdmission(PacketAdmission):
                 own_later += np.minimum(self._frames(mine, later_ns=later_ns), bound)
                 theirs = theirs + self._frames(mine)
             everything += np.minimum(theirs, limit)
-        stairs = [self._stages[one][place][1].staircase for one, place in self._passing[name].items()]
-        in_group = [self._stages[one][place][1].staircase for one, place in group.items()]
+        stairs = [self._stages[flow][place][1].staircase for flow, place in self._passing[name].items()]
+        in_group = [self._stages[flow][place][1].staircase for flow, place in group.items()]
         return _output(
             own=own,
             own_later=own_later,
@@ -231,9 +234,9 @@ class JointAdmission(PacketAdmission):
             interrupted_ns=server.first_work_ns() + math.ceil(server.interruption.share * switch.work_ns),
             share=server.interruption.share,
             most_delay_ns=most_delay_ns,
-            at_once=sum(one.first for one in stairs),
-            frames_per_ns=sum(one.frames_per_ns for one in stairs),
-            own_per_ns=sum(one.frames_per_ns for one in in_group),
+            at_once=sum(staircase.first for staircase in stairs),
+            frames_per_ns=sum(staircase.frames_per_ns for staircase in stairs),
+            own_per_ns=sum(staircase.frames_per_ns for staircase in in_group),
         )
 
     @staticmethod
@@ -257,16 +260,16 @@ def _output(
     frames_per_ns: float,
     own_per_ns: float,
 ) -> Curve:
-    """The supremum of lemma 6, cell by cell, never too little.
+    """Return the supremum of lemma 6, cell by cell, never too small.
 
-    `own` frames, those of others, and `everything` are counted from the beginning of a busy period on,
-    `own_later` from any instant. `at_once` and `frames_per_ns` are a straight line above all flows together.
+    `own`, `others` and `everything` count frames from the beginning of a busy period, `own_later` from any
+    instant. `at_once` and `frames_per_ns` give a straight line above all flows together.
     """
     place = np.arange(_CELLS)
     starts, before = _STARTS, np.concatenate(([0], _STARTS[:-1]))
     spare_ns = spread_ns + interrupted_ns + np.ceil(share * starts * _CELL_NS).astype(np.int64)
     reach_ns = spare_ns + (everything[starts] - 1) * service_ns
-    found = np.zeros(_CELLS, dtype=np.int64)
+    output = np.zeros(_CELLS, dtype=np.int64)
     windows = np.lib.stride_tricks.sliding_window_view(own, _CELLS)
     delay_cells = -(-most_delay_ns // _CELL_NS)
     for delay in range(delay_cells + 1):
@@ -276,10 +279,10 @@ def _output(
             break
         gone = np.maximum(0, -((spare_ns - since_ns) // service_ns) - others[starts])[possible]
         left = windows[starts[possible] + delay] - gone[:, None]
-        np.maximum(found, np.minimum(own_later[place + delay], left.max(axis=0)), out=found)
-    # Busy periods that began still earlier: the longer, the less is left (the rates leave room).
+        np.maximum(output, np.minimum(own_later[place + delay], left.max(axis=0)), out=output)
+    # Busy periods that began even earlier: the longer they are, the less is left (the rates leave room).
     line = at_once + (spread_ns + interrupted_ns) / service_ns + 1
     line -= int(starts[-1]) * _CELL_NS * ((1 - share) / service_ns - frames_per_ns)
     long_ago = np.floor(line + own_per_ns * place * _CELL_NS).astype(np.int64)
-    np.maximum(found, np.minimum(own_later[place + delay_cells], long_ago), out=found)
-    return np.concatenate((found, np.full(len(own) - _CELLS, _UNBOUNDED)))
+    np.maximum(output, np.minimum(own_later[place + delay_cells], long_ago), out=output)
+    return np.concatenate((output, np.full(len(own) - _CELLS, _UNBOUNDED)))

@@ -14,10 +14,10 @@ from loko.packets.admission import PacketAdmission, default_targets
 from loko.scenario import Scenario
 
 PARTS: Final = (0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 1.0)
-"""Targets that are tried, as parts of the largest."""
+"""Targets to try, as fractions of the largest."""
 
 Score = tuple[float, float]
-"""What the accepted flows of the mix are worth, then the negative sum of the targets: the stricter wins."""
+"""The worth of the accepted flows, then the negative sum of the targets, so that stricter targets win."""
 
 
 def optimised_targets(
@@ -31,13 +31,13 @@ def optimised_targets(
     traffic: ControlTraffic = NO_MESSAGES,
     fillers: int | None = None,
 ) -> dict[str, float]:
-    """Delay targets in ns with which most flows of all samples fit, each requested in its order.
+    """Return the delay targets in ns with which most flows of all samples fit, each requested in order.
 
     A smaller target leaves less room in that switch, but also less jitter, and so smaller bursts, in those
-    behind it. First all switches get the same part of `largest_ns` (by default the paper's full-rate D), then
-    in so many rounds each switch on its own is moved by a step as long as that lets in more flows, or as many
-    with a stricter guarantee. A flow that is `worth` nothing, such as one that comes too late, is not
-    accepted. `traffic` and `fillers` are those of the admission. Raises `InputError` if no flow fits
+    after it. First all switches get the same fraction of `largest_ns` (by default the paper's full-rate D).
+    Then, in each of `rounds`, each switch is moved by one step if that admits more flows, or as many with a
+    stricter guarantee. A flow that is `worth` nothing, such as one whose guarantee is too long, is not
+    accepted. `traffic` and `fillers` are those of the admission. Raises `InputError` if no flow fits,
     whatever the targets are.
     """
     limits = largest_ns or default_targets(lab, scenario)
@@ -78,7 +78,7 @@ def optimised_targets(
 
 
 def _requested(admission: PacketAdmission, flow: Flow, worth: Callable[[Admitted], float]) -> float:
-    """What the flow is worth, if it is accepted."""
+    """Request a flow and return its worth; 0 if it is refused. A worthless flow is cancelled."""
     answer = admission.request(flow)
     if not isinstance(answer, Admitted):
         return 0.0

@@ -1,8 +1,8 @@
-"""A switch as a server of whole frames: how long each takes, at most and at least, and what fits the ring.
+"""A switch as a server of whole frames: their longest and shortest times, and what fits into the ring.
 
-Delay terms: docs/architecture.md; lemmas: docs/packet-granular.md. All times are those that the fastest
-sender counts: bounds from above while the board is as slow as it may be, bounds from below while it is as
-fast (`loko.tolerance`). The former are rounded up to whole nanoseconds, the latter down.
+Delay terms: docs/architecture.md; lemmas: docs/packet-granular.md. All times are counted by the fastest
+sender's clock: upper bounds while the board is as slow as it may be, lower bounds while it is as fast as it
+may be (`loko.tolerance`). Upper bounds are rounded up to whole nanoseconds, lower bounds down.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ class FrameTimes:
     """Times of a frame of one size, in ns."""
 
     service_ns: int
-    """S: the CPU takes the next frame this long after it has taken this one, at most."""
+    """S: the longest time from when the CPU takes this frame until it takes the next one."""
     least_service_ns: int
-    """The same, at least."""
+    """The shortest such time."""
     idle_ns: int
-    """C: from its first bit on the way in to the first on the way out, through an idle switch, at most."""
+    """C: the longest time through an idle switch, from first bit in to first bit out."""
     least_idle_ns: int
-    """The same, at least. Neither has the cable on the way in, which takes the same time for all frames."""
+    """The shortest such time. Neither includes the cable on the way in, which delays all frames equally."""
     links_ns: int
     """The part of C on links on the way in: front link and the link to the CPU."""
     wire_ns: int
-    """On a front link a frame keeps the next one waiting this long: preamble, frame, gap; at least."""
+    """Shortest time that a frame occupies a front link: preamble, frame and gap."""
     longest_wire_ns: int
-    """The same, at most."""
+    """The longest such time."""
     least_work_ns: int
-    """From the beginning of the pass until the frame is handed to the MAC, at least."""
+    """Shortest time from the beginning of the pass until the frame is handed to the MAC."""
     work_ns: int
-    """The same, at most."""
+    """The longest such time."""
     units: int
-    """Of the receive ring."""
+    """Units of the receive ring that the frame takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,15 +65,15 @@ class FrameServer:
     """By frame size in bytes with FCS."""
     ring_units: int
     reserved_units: int
-    """Of these, kept for segments of the controller."""
+    """Units of the ring that are kept for segments of the controller."""
     poll_ns: int
     """One idle pass of the main loop."""
     interruption: TimeBucket
-    """What takes the CPU away from frames: at most burst + share t in any interval t."""
+    """CPU time that is taken away from frames: at most burst + share t in any interval t."""
     bunching_ns: int
-    """By how much replies to the controller may delay one frame behind the CPU and not the next."""
+    """How much longer replies to the controller may delay one frame behind the CPU than the next one."""
     cable_ns: int
-    """How long the cable on the way in is, in time."""
+    """How long a signal takes through the cable on the way in."""
 
     @cached_property
     def largest_work_ns(self) -> int:
@@ -82,7 +82,7 @@ class FrameServer:
 
     @cached_property
     def spread_ns(self) -> int:
-        """Twice as much as frames of different sizes may overtake each other on a link; 0 for one size."""
+        """Twice the time by which frames of several sizes may overtake each other; 0 for one size."""
         return self._longest_links_ns - min(times.links_ns for times in self.times.values())
 
     @cached_property
@@ -90,38 +90,41 @@ class FrameServer:
         return max(times.links_ns for times in self.times.values())
 
     def delay_ns(self, frame_bytes: int, work_ns: int) -> int:
-        """Bound on the time from first bit in to first bit out, if no more work is unfinished (lemma 2)."""
+        """Bound the time from first bit in to first bit out, with at most this unfinished work (lemma 2)."""
         times = self.times[frame_bytes]
         behind_ns = self._longest_links_ns - times.links_ns
         return work_ns + self.spread_ns - times.service_ns + self.cable_ns + times.idle_ns + behind_ns
 
     def work_for(self, delay_ns: float) -> int:
-        """The most unfinished work with which no frame of any size is delayed longer, nor lost."""
+        """Return the most unfinished work with which no frame is delayed longer than `delay_ns`, or lost."""
         slowest_ns = max(self.delay_ns(size, 0) for size in self.times)
         return min(math.floor(delay_ns) - slowest_ns, self.largest_work_ns)
 
     def jitter_ns(self, frame_bytes: int, work_ns: int) -> int:
-        """Longest less shortest time from first bit in to first bit out: the cable is in both."""
+        """Return the longest minus the shortest time from first bit in to first bit out.
+
+        Both include the cable, which cancels out.
+        """
         return self.delay_ns(frame_bytes, work_ns) - self.cable_ns - self.times[frame_bytes].least_idle_ns
 
     def sender_queue_ns(self, work_ns: int) -> int:
-        """Longest wait of a frame for the link of its own host, behind its other flows (lemma 5)."""
+        """Return the longest wait of a frame for its host's link, behind the host's other flows (lemma 5)."""
         return math.ceil(work_ns * self._slowest)
 
     @cached_property
     def _slowest(self) -> float:
-        """Most that the link of a host takes of a frame's time beyond that of the CPU."""
+        """The largest ratio, over frame sizes, of the host link's time to what the CPU takes beyond it."""
         return max(
             times.longest_wire_ns / (times.service_ns - times.longest_wire_ns)
             for times in self.times.values()
         )
 
     def first_work_ns(self) -> int:
-        """Work that may be there before any frame: waiting for the main loop, and what interrupts it."""
+        """Return the work that may exist before any frame: waiting for the main loop, and interruptions."""
         return self.poll_ns + math.ceil(self.interruption.burst_ns) + _ROUNDING_NS
 
     def _least_lost_ns(self) -> int:
-        """Least work of frames in the ring of which one has found no room: 25 units on a Zodiac FX."""
+        """Return the least work in the ring with which a frame finds no room: 25 units on a Zodiac FX."""
         wanted = self.ring_units - self.reserved_units + 1
         least = [0]
         for units in range(1, wanted + 1):
@@ -139,23 +142,23 @@ def frame_server(
     least_entries: int | None = None,
     control_wait_ns: float | None = None,
 ) -> FrameServer:
-    """The server of a device in a scenario, in the worst case over what the scenario leaves open.
+    """Return the server of a device for the worst of all cases that a scenario leaves open.
 
-    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the board
-    itself interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
-    all that are planned, as in Loko's tables with their dummies. Where segments of the controller come as
-    frames and so take a place in the ring, `control_wait_ns` is how long they wait there at most.
+    `traffic` is what the controller may send while flows are guaranteed; without it, only the board itself
+    interrupts the frames. `least_entries` is the fewest entries that the table ever holds, by default all
+    planned ones, as in Loko's tables with their dummies. Where segments of the controller come as frames, and
+    so take places in the ring, `control_wait_ns` is the longest that they wait there.
 
-    Raises `InputError` if the CPU takes a frame before it has handed over the one before, or if the links are
-    slower than it: then frames also queue elsewhere than in front of it.
+    Raises `InputError` if the CPU takes a frame before it has handed over the previous one, or if the links
+    are slower than the CPU: then frames would also queue elsewhere.
     """
     cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
         fewest = case.entries if least_entries is None else min(least_entries, case.entries)
         cases[case.frame_bytes].append(processing(profile, case))
         cases[case.frame_bytes].append(shortest_processing(profile, replace(case, entries=fewest)))
-    least_pause_ns = _least_pause_ns(profile, [case for found in cases.values() for case in found])
-    times = {size: _times(profile, size, found) for size, found in cases.items()}
+    least_pause_ns = _least_pause_ns(profile, [case for times in cases.values() for case in times])
+    times = {size: _times(profile, size, times_of) for size, times_of in cases.items()}
     stretch = profile.tolerance.stretch
     slowest_link_ns = math.ceil(stretch * max(_inner_ns(profile, size) + _gap_ns(profile) for size in times))
     fastest_ns = math.floor(least_pause_ns / stretch) + min(each.least_work_ns for each in times.values())
@@ -182,9 +185,9 @@ def frame_server(
 
 
 def _least_pause_ns(profile: Profile, cases: list[Processing]) -> float:
-    """From handing over a frame until the CPU takes the next one, at least.
+    """Return the shortest time from when the CPU hands over a frame until it takes the next one.
 
-    Raises `InputError` if it took that one before (A3).
+    Raises `InputError` if the CPU would take the next one earlier (A3).
     """
     factor = profile.cpu.capacity_factor.value
     longest = max(cases, key=lambda case: case.cpu_ns)
@@ -200,7 +203,7 @@ def _least_pause_ns(profile: Profile, cases: list[Processing]) -> float:
 
 
 def _beside_work_ns(profile: Profile) -> float:
-    """What p_CPU has beside the work: both transits and the mean wait for the main loop."""
+    """Return the part of p_CPU that is not work: both transits and the mean wait for the main loop."""
     transits_ps = 2 * profile.integrated_switch.transit_ps.value
     return (transits_ps + profile.cpu.loop_ps.value / 2) / _PS_PER_NS
 
@@ -228,7 +231,7 @@ def _times(profile: Profile, size: int, cases: list[Processing]) -> FrameTimes:
 
 
 def _inner_ns(profile: Profile, size: int) -> int:
-    """Preamble, frame and tail tag on the link between integrated switch and CPU."""
+    """Return the time of preamble, frame and tail tag on the link between integrated switch and CPU."""
     ports = profile.ports
     return math.ceil(profile.wire_ns(ports.preamble_bytes.value + size + ports.tail_tag_bytes.value))
 

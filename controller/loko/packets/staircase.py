@@ -1,4 +1,4 @@
-"""Staircase arrival curves of whole frames, where they are highest in each cell of a grid of intervals."""
+"""Staircase arrival curves of whole frames, sampled at their maximum in each cell of a grid of intervals."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ _STEPS_NS: Final = (
     (200_000, 100_000_000),
     (1_000_000, 400_000_000),
 )
-"""(width of the cells, up to where), in ns."""
+"""Pairs of the width of cells and the end of the zone with that width, in ns."""
 _CURVES: Final = 64
-"""Curves of each sort that are kept."""
+"""How many curves of each sort to cache."""
 _STAIRCASES: Final = 256
-"""Curves of staircases that are kept, 2 to 14 kB each. Flows alike have one for each switch of a path."""
+"""How many staircase curves to cache, of 2 to 14 kB each. Equal flows share one per switch of a path."""
 _ROUNDING: Final = 1e-9
 """Added to a number of frames before it is rounded down: never one too few."""
 
 
 class Zone(NamedTuple):
-    """Cells of a grid that follow each other and have one width."""
+    """Consecutive cells of a grid that have the same width."""
 
     first: int
     cells: int
     begin_ns: int
-    """Left end of the first."""
+    """Left end of the first cell."""
     width_ns: int
 
 
 class Staircase(NamedTuple):
-    """Frames of a flow that come in an interval of length t: floor(first + t frames_per_ns)."""
+    """Frames of a flow that arrive in an interval of length t: floor(first + t frames_per_ns)."""
 
     first: float
     frames_per_ns: float
     service_ns: int
-    """Time of the CPU that each takes."""
+    """CPU time that each frame takes."""
 
     @classmethod
     def of(
         cls, *, rate_bps: float, burst_bytes: float, jitter_ns: float, frame_bytes: int, service_ns: int
     ) -> Self:
-        """floor((b + r (t + J)) / l) frames."""
+        """Make the staircase of floor((b + r (t + J)) / l) frames."""
         bytes_per_ns = rate_bps / 8e9
         first = (burst_bytes + bytes_per_ns * jitter_ns) / frame_bytes + _ROUNDING
         return cls(first, bytes_per_ns / frame_bytes, service_ns)
 
     def work(self, grid: Grid, begin: int, end: int) -> Curve:
-        """The work in cells of a grid."""
+        """Return the work in the cells of a grid from `begin` to before `end`."""
         frames = grid.fractional_right_ns[begin:end] * self.frames_per_ns
         frames += self.first
         work: Curve = frames.astype(np.int64)  # cuts off the fraction
@@ -66,21 +66,21 @@ class Staircase(NamedTuple):
 
 
 class Grid:
-    """Lengths of intervals. A curve at a cell's right end less its left end bounds curve(t) - t in it."""
+    """A grid of interval lengths t. In a cell, curve(right end) - left end bounds curve(t) - t."""
 
     def __init__(self, right_ns: NDArray[np.int64]) -> None:
-        """The right ends of the cells, increasing; the first cell is the interval of length 0 alone."""
+        """`right_ns` are the increasing right ends of the cells; the first cell is only the length 0."""
         self.right_ns = right_ns
         self.left_ns = np.concatenate(([0], right_ns[:-1]))
         self.fractional_right_ns = right_ns.astype(np.float64)
-        """The same as `right_ns`, ready to be multiplied."""
+        """`right_ns` as floats, ready to be multiplied."""
         self.zones = tuple(reversed(list(self._zones())))
-        """Where cells have one width, from the longest intervals to the shortest."""
+        """The zones of equal cells, from the longest intervals to the shortest."""
 
     @classmethod
     @lru_cache
     def standard(cls) -> Self:
-        """Up to 400 ms: fine where queues of a few ms build up, coarser beyond."""
+        """Return a grid up to 400 ms: fine where queues of a few ms build up, coarser beyond."""
         ends = [np.array([0], dtype=np.int64)]
         begin = 0
         for width, until in _STEPS_NS:
@@ -102,23 +102,23 @@ class Grid:
             first += count
 
     def fluid(self, *, first_ns: int, ahead_ns: int, ratio: float) -> Curve:
-        """`first_ns` at once, then work at `ratio` times the interval and `ahead_ns`."""
+        """Return the curve `first_ns` + `ratio` (t + `ahead_ns`)."""
         return _fluid(self, first_ns, ahead_ns, ratio)
 
     def one_by_one(self, *, service_ns: int, spacing_ns: int, ahead_ns: int) -> Curve:
-        """Frames of one size that follow each other at least `spacing_ns` apart."""
+        """Return the curve of frames of one size that follow each other at least `spacing_ns` apart."""
         return _one_by_one(self, service_ns, spacing_ns, ahead_ns)
 
     def work(self, staircase: Staircase, cells: int) -> Curve:
-        """The work of a staircase in the first cells."""
+        """Return the work of a staircase in the first cells."""
         return _work(self, staircase, cells)
 
     def interruption(self, share: float) -> Curve:
-        """What interruptions take beyond their burst."""
+        """Return the curve of what interruptions take beyond their burst."""
         return _interruption(self, share)
 
 
-# Switches of one kind, thousands of them, share these curves, so nobody may write to them.
+# Thousands of switches of one kind may share these curves, so they are read-only.
 
 
 @lru_cache(maxsize=_CURVES)

@@ -1,7 +1,7 @@
-"""What is used of one switch under packet-granular admission, and what may be (docs/packet-granular.md).
+"""Use of one switch under packet-granular admission, and its limits (docs/packet-granular.md).
 
-Of the grid of intervals only a part is looked at and kept, as `SwitchUse` says: no limit can be exceeded in
-the longer ones. The numbers are those of the whole grid.
+Only the part of the grid of intervals is computed and kept in which a limit can be exceeded; see `SwitchUse`.
+The results are those of the whole grid.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ from loko.packets.server import FrameServer
 from loko.packets.staircase import Curve, Grid, Staircase
 
 _MARGIN_NS: Final = 1000
-"""Far above what floating point may put a staircase above its affine curve."""
+"""Far more than rounding errors may raise a staircase above its affine curve."""
 _FIRST_CELLS: Final = 256
-"""With so few cells a curve costs as much as with one."""
+"""With this few cells, a curve costs as much as with one."""
 _NOTHING: Final[Curve] = np.zeros(0, dtype=np.int64)
-"""A curve of which no cell is known."""
+"""A curve without any known cell."""
 _ROUNDING_NS: Final = 1
-"""Far above what floating point may take from a debt."""
+"""Far more than rounding errors may take from a debt."""
 
 
 ServerKey = tuple[int, int]
-"""A server, by its identity, and the most unfinished work in ns."""
+"""The identity of a server, and the most unfinished work in ns."""
 
 
 class Load(NamedTuple):
-    """What a flow brings to a switch, by one of its ports."""
+    """What a flow brings to a switch through one of its ports."""
 
     input_port: int
     staircase: Staircase
     share: float
-    """Part of the CPU's time that it takes in the long run."""
+    """Fraction of the CPU's time that it takes in the long run."""
     burst_ns: float
-    """With `share`, an affine curve of work above the staircase."""
+    """Together with `share`, an affine curve of work above the staircase."""
 
 
 class _Port:
-    """What arrives by one port. Its curves are as long as the switch knows them (`SwitchUse._know`)."""
+    """What arrives at one port. Its curves have as many cells as the switch knows (`SwitchUse._know`)."""
 
     __slots__ = ("flows", "limit", "offered", "shaped")
 
     def __init__(self, limit: Curve) -> None:
         self.limit = limit
-        """What can come through it, whatever is offered."""
+        """The most that can come through the port, whatever is offered."""
         self.flows: dict[Staircase, int] = {}
-        """How many have the same staircase."""
+        """How many flows have each staircase."""
         self.offered: Curve = _NOTHING
         """Sum of the flows' staircases, if there are flows."""
         self.shaped: Curve = _NOTHING
-        """The lesser of the two."""
+        """The lesser of `limit` and `offered`."""
 
 
 class SwitchUse:
     """The flows through a switch.
 
-    The work that arrives in an interval of length t, less the time that the CPU has for it, is to stay below
-    what the delay target allows (equation 1). It lies below an affine curve. Where even that keeps to the
-    limit, or to more than is left at t = 0, no staircase needs to be known: `_cells` says how many cells of
-    the grid come before that.
+    The work that arrives in an interval of length t, less the time that the CPU has for it, must stay below
+    what the delay target allows (equation 1). It lies below an affine curve. Where even that curve keeps to
+    the limit, or leaves more than is left at t = 0, no staircase needs to be known. `_cells` returns how many
+    cells of the grid come before that.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class SwitchUse:
         max_entries: int,
         clock: Clock,
     ) -> None:
-        """Raises `InputError` if not even one frame would be in time."""
+        """Start empty. Raises `InputError` if not even one frame would be in time."""
         self.name = name
         self.server = server
         self.work_ns = server.work_for(target_ns)
-        """Most unfinished work: what the delay target allows."""
+        """The most unfinished work that the delay target allows."""
         self.kind: ServerKey = id(server), self.work_ns
-        """Of switches that agree in it, a flow's delay and jitter are the same."""
+        """Switches of the same kind give a flow the same delay and jitter."""
         self._grid = grid
         self._max_entries = max_entries
         self._clock = clock
@@ -95,20 +95,20 @@ class SwitchUse:
         self._share, self._burst = ExactSum(), ExactSum()
         self._ports: dict[int, _Port] = {}
         self._left: Curve = _NOTHING
-        """What the ports' shaped curves leave of the room, as far as it is known."""
+        """What the ports' shaped curves leave of the room, in the known cells."""
         self._known = 0
-        """So many cells."""
+        """How many cells are known."""
         self._slacks: dict[tuple[int, Staircase], int] = {}
-        """What `_slack_with` has found since flows last changed: by port and staircase of one more."""
+        """Results of `_slack_with` since flows last changed, by port and staircase of the flow asked for."""
         self._worst: int | None = None
-        """The same of `_worst_ns`."""
+        """The result of `_worst_ns` since flows last changed."""
         interruption = server.interruption
         self._whole = 1 - interruption.share
         # An interruption counts until a frame's service begins, which is up to `work_ns` after its arrival.
         late = np.int64(np.ceil(interruption.share * self.work_ns))
         taken = grid.interruption(interruption.share) + late
         self._room: Curve = self.work_ns - server.first_work_ns() + grid.left_ns - taken
-        """What the total may be."""
+        """The most work that all ports together may bring, in each cell."""
         self._first_room = int(self._room[0])
         self._allowed_ns = max(self.delay_ns(size) for size in server.times)
         needed = max(times.service_ns for times in server.times.values())
@@ -125,7 +125,7 @@ class SwitchUse:
             )
 
     def shape_by_link(self, port: int) -> None:
-        """Frames that come by this port follow each other on the link of a host."""
+        """Limit a port to frames that follow each other on the link of a host."""
         here = self.server.times
         if len(here) == 1:
             (times,) = here.values()
@@ -139,7 +139,7 @@ class SwitchUse:
         self._ports[port] = _Port(limit)
 
     def shape_by_switch(self, port: int, before: FrameServer) -> None:
-        """Frames that come by this port left the CPU of another switch one after the other (lemma 4)."""
+        """Limit a port to frames that left the CPU of another switch one after the other (lemma 4)."""
         here = self.server.times
         ahead_ns = before.bunching_ns + 2
         if len(here) == 1:
@@ -161,7 +161,7 @@ class SwitchUse:
         self._ports[port] = _Port(limit)
 
     def delay_ns(self, frame_bytes: int) -> int:
-        """The bound for frames of a size: from release or departure before to departure here.
+        """Return the delay bound for frames of a size, from release or previous departure to departure here.
 
         Raises `InputError` for frames that the server was not made for.
         """
@@ -173,7 +173,7 @@ class SwitchUse:
         return self.server.delay_ns(frame_bytes, self.work_ns)
 
     def refusal(self, flow: Flow, load: Load) -> Refusal | None:
-        """The first limit that the flow would exceed, if any."""
+        """Return the first limit that the flow would exceed, if any."""
         if not self._debt.is_open or not self.owes():
             return self._refusal(flow, load)
         refusal = self._refusal(flow, load)
@@ -183,14 +183,14 @@ class SwitchUse:
         return None if slack_ns >= 0 else self._too_late(flow, math.floor(slack_ns))
 
     def owes(self) -> bool:
-        """Whether what was released matters still."""
+        """Return whether released flows still matter."""
         if self._debt.is_open:
             self._settle()
         return self._debt.is_open
 
     def fits_ns(self, flow: Flow, load: Load) -> float:
-        """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
-        leaving = [one.kept for one in self._debt.leaving]
+        """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
+        leaving = [leaver.kept for leaver in self._debt.leaving]
         for other in leaving:
             self._forget(other)
         refusal = self._refusal(flow, load)
@@ -200,7 +200,7 @@ class SwitchUse:
         return math.inf if refusal is not None else self._debt.paid_ns(self._spare(), enough_ns)
 
     def _refusal(self, flow: Flow, load: Load) -> Refusal | None:
-        """By what counts now, whatever was released before (equation 1)."""
+        """Return the first limit exceeded by the flows that count now, without debt (equation 1)."""
         if self._entries >= self._max_entries:
             return refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
         used, whole = self._share.value, self._whole
@@ -213,7 +213,7 @@ class SwitchUse:
         return None if slack_ns >= 0 else self._too_late(flow, slack_ns)
 
     def _too_late(self, flow: Flow, slack_ns: int) -> Refusal:
-        """With the flow, so much less than nothing would be left of the room."""
+        """Return a refusal by delay. `slack_ns` is what the flow would leave of the room; it is negative."""
         used_ns = self._worst_ns()
         # Beyond these cells there is room, so the worst is among them.
         asked_ns = self._allowed_ns - slack_ns - used_ns
@@ -232,12 +232,12 @@ class SwitchUse:
         self._forget(load)
 
     def leave(self, until_ns: int, load: Load) -> None:
-        """A flow was released; it counts until then."""
+        """Note that a flow was released; it counts until `until_ns`."""
         self._debt.leave(until_ns, share=load.share, burst=load.burst_ns, kept=load)
 
     @property
     def debt_ns(self) -> float | None:
-        """K: what released flows that count no longer may have left, in time of the CPU; none if nothing."""
+        """K: what released flows that no longer count may have left, in CPU time; None if nothing."""
         return self._debt.amount if self.owes() and self._debt.amount > NONE else None
 
     def restore(self, debt_ns: float) -> None:
@@ -253,11 +253,11 @@ class SwitchUse:
         )
 
     def _spare(self) -> float:
-        """Part of the CPU's time that the flows leave."""
+        """Return the fraction of the CPU's time that the flows leave."""
         return self._whole - self._share.value
 
     def _enough_ns(self, load: Load) -> float:
-        """So much of a debt may be left if a flow is to be admitted (D)."""
+        """Return the largest debt with which a flow may be admitted (D)."""
         return self._first_room - _ROUNDING_NS - self._burst.value - load.burst_ns
 
     def _note(self, load: Load) -> None:
@@ -286,7 +286,7 @@ class SwitchUse:
             self._shape(load.input_port, self._ports[load.input_port].offered - less)
 
     def clear(self) -> None:
-        """Forget all flows, and all that was released."""
+        """Forget all flows, also released ones."""
         self._debt.clear()
         self._share, self._burst = ExactSum(), ExactSum()
         self._entries = 0
@@ -296,7 +296,7 @@ class SwitchUse:
         self._know_nothing()
 
     def usage(self) -> Usage:
-        """What is used now. It depends on the set of flows that count only, not on their history."""
+        """Return what is used now. It depends only on the set of flows that count, not on history."""
         self.owes()
         shares = (
             Share("delay", self._worst_ns() / 1e3, self._allowed_ns / 1e3, "us"),
@@ -306,21 +306,21 @@ class SwitchUse:
         return Usage(shares, self._allowed_ns)
 
     def demands(self, load: Load) -> Iterator[Demand]:
-        """What a flow takes whatever others do: an entry, and of the CPU's time in the long run."""
+        """Yield what a flow takes whatever others do: an entry, and CPU time in the long run."""
         yield Demand(self.name, "rate", load.share, self._whole)
         yield Demand(self.name, "entries", 1.0, float(self._max_entries))
 
     @property
     def room(self) -> Curve:
-        """What the work of all flows may be in each cell."""
+        """The most work that all flows may bring in each cell."""
         return self._room
 
     def limit(self, port: int) -> Curve:
-        """Work that can come by a port in each cell, whatever is offered."""
+        """Return the most work that can come through a port in each cell, whatever is offered."""
         return self._ports[port].limit
 
     def later_slack_ns(self, load: Load | None, from_ns: int) -> int:
-        """What is left of the room in intervals longer than that, with this load, if any, beside the rest."""
+        """Return the least room left in intervals longer than `from_ns`, with `load` added if given."""
         share, burst_ns = self._share.value, self._burst.value
         if load is not None:
             share, burst_ns = share + load.share, burst_ns + load.burst_ns
@@ -333,7 +333,7 @@ class SwitchUse:
         return int(left[first:cells].min())
 
     def _worst_ns(self) -> int:
-        """The bound on the delay with what there is: less than allowed by what is left of the room."""
+        """Return the delay bound with the present flows: what is allowed less what is left of the room."""
         if self._worst is None:
             self._know(1)
             left_ns = int(self._left[0])
@@ -342,10 +342,10 @@ class SwitchUse:
         return self._worst
 
     def _slack_with(self, load: Load, cells: int) -> int:
-        """The least that so much more would leave of the room; negative if that is exceeded.
+        """Return the least room left if `load` were added; negative if the room is exceeded.
 
-        In the first cells at least. In those beyond there is room: to look at them changes no decision, nor
-        by how much the room is exceeded.
+        It looks at least at the first `cells`. Beyond them there is room: to look at them would change
+        neither the decision nor by how much the room is exceeded.
         """
         key = load.input_port, load.staircase
         slack_ns = self._slacks.get(key)
@@ -355,10 +355,10 @@ class SwitchUse:
         return slack_ns
 
     def _cells(self, share: float, burst_ns: float, left_ns: int) -> int:
-        """From so many cells on, work below burst + share t leaves at least so much of the room.
+        """Return how many cells come before work below burst + share t leaves `left_ns` of the room.
 
         In a cell from t to t + w the room is at least its first value + t - i (t + w) - 1. Cell 0 (w = 0)
-        is only reached if cell 1 has room; then it has, too.
+        is reached only if cell 1 has room; then cell 0 has room, too.
         """
         spare, needed = self._whole - share, burst_ns + left_ns - self._first_room + _MARGIN_NS
         if spare <= 0:
@@ -371,7 +371,7 @@ class SwitchUse:
         return 0
 
     def _left_with(self, load: Load) -> Curve:
-        """What so much more would leave of the room."""
+        """Return what would be left of the room in the known cells if `load` were added."""
         port, known = self._ports[load.input_port], self._known
         shaped: Curve = np.minimum(self._offered_with(load), port.limit[:known])
         left: Curve = np.subtract(self._left, shaped, out=shaped)
@@ -380,12 +380,12 @@ class SwitchUse:
         return left
 
     def _offered_with(self, load: Load) -> Curve:
-        """What would come by a port with so much more."""
+        """Return what would be offered to a port in the known cells if `load` were added."""
         offered, work = self._ports[load.input_port].offered, self._grid.work(load.staircase, self._known)
         return offered + work if len(offered) else work
 
     def _shape(self, port_number: int, offered: Curve) -> None:
-        """Note what comes by a port now."""
+        """Update what is offered to a port, and with it what is left of the room."""
         port, known = self._ports[port_number], self._known
         if len(port.shaped):
             self._left += port.shaped
@@ -394,9 +394,9 @@ class SwitchUse:
         self._left -= port.shaped
 
     def _know(self, cells: int) -> None:
-        """Work out the curves of the flows that are there, at least so far.
+        """Compute the curves of the present flows in at least the first `cells`.
 
-        As far as one of few lengths, so that switches share curves, each twice the one before.
+        Lengths double from one to the next: with few different lengths, switches can share curves.
         """
         if cells <= self._known:
             return
@@ -424,17 +424,17 @@ class SwitchUse:
             port.offered = port.shaped = _NOTHING
 
     def _changed(self) -> None:
-        """What was found before holds no longer."""
+        """Forget results that held only for the previous set of flows."""
         self._slacks.clear()
         self._worst = None
 
 
 def _least(curve: Curve) -> int:
-    """Its smallest value; several times as fast as `min`."""
+    """Return the smallest value of a curve, several times as fast as `min`."""
     return int(curve[curve.argmin()])
 
 
 def refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
-    """Why a flow does not fit. `what`: quantity and unit; `numbers`: used, requested and allowed."""
+    """Return a refusal. `what`: quantity and unit; `numbers`: used, requested and allowed."""
     used, requested, allowed = numbers
     return Refusal(flow, switch, what[0], used, requested, allowed, what[1])

@@ -35,7 +35,7 @@ class Rival(Enum):
 def rival_admission(
     rival: Rival, lab: Lab, scenario: Scenario, *, epsilon: Epsilon = Epsilon.PAPER
 ) -> Admission:
-    """An empty admission control of that system, for frames of up to the scenario's largest size.
+    """Return an empty admission control of a rival, for frames of up to the scenario's largest size.
 
     Raises `InputError` for a lab that the system cannot describe.
     """

@@ -20,7 +20,7 @@ class SharedBucket:
     """Sums of rates and of bursts, and what released flows may have left (docs/model.md, section 6)."""
 
     def __init__(self, *, rate_bps: float, burst_bytes: float, clock: Clock) -> None:
-        """The limits are those of the sums."""
+        """Start empty, with limits for the sums of rates and of bursts."""
         self.rate_bps = rate_bps
         self.burst_bytes = burst_bytes
         self._clock = clock
@@ -28,18 +28,18 @@ class SharedBucket:
         self._debt: Debt[tuple[float, float]] = Debt()
 
     def used(self) -> tuple[float, float]:
-        """Rate in bit/s and burst in bytes, of flows and of what they have left."""
+        """Return the rate in bit/s and the burst in bytes in use, with what released flows have left."""
         owed_bytes = self.debt_bytes()  # settles the sums
         return self._rate.value, self._burst.value + owed_bytes
 
     def owes(self) -> bool:
-        """Whether what was released matters still."""
+        """Return whether released flows still matter."""
         if self._debt.is_open:
             self._debt.settle(self._clock.now_ns, self._spare, self._forget, lambda: 0.0)
         return self._debt.is_open
 
     def debt_bytes(self) -> float:
-        """Of flows that were released and count no longer; 0 if there is none."""
+        """Return the debt of released flows that no longer count; 0 if there is none."""
         return max(self._debt.amount, 0.0) if self.owes() else 0.0
 
     def restore(self, debt_bytes: float) -> None:
@@ -58,18 +58,18 @@ class SharedBucket:
         self._forget((rate_bps, burst_bytes))
 
     def leave(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
-        """A flow was released; it counts until then."""
+        """Note that a flow was released; it counts until `until_ns`."""
         share = rate_bps / _BITS_NS_PER_BYTE_S
         self._debt.leave(until_ns, share=share, burst=burst_bytes, kept=(rate_bps, burst_bytes))
 
     def clear(self) -> None:
-        """Nothing was ever sent."""
+        """Begin anew, as if nothing had ever been sent."""
         self._rate, self._burst = ExactSum(), ExactSum()
         self._debt.clear()
 
     def fits_ns(self, rate_bps: float, burst_bytes: float) -> float:
-        """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
-        leaving = [one.kept for one in self._debt.leaving]
+        """Return the instant from which a flow fits, if nothing else is added; infinite if it never does."""
+        leaving = [leaver.kept for leaver in self._debt.leaving]
         left_bps = self.rate_bps - math.fsum([self._rate.value, rate_bps, *(-rate for rate, _ in leaving)])
         enough = self.burst_bytes - math.fsum(
             [self._burst.value, burst_bytes, *(-burst for _, burst in leaving)]
@@ -91,11 +91,11 @@ class Taken(NamedTuple):
     bucket: SharedBucket
     burst_bytes: float
     passed_ns: float
-    """From when a frame is sent until it no longer counts there."""
+    """Time from when a frame is sent until it no longer counts at the bucket."""
 
 
 class BucketAdmission(ABC):
-    """Admission control by which a flow takes its rate, and a burst, of each bucket on its way."""
+    """Admission control in which a flow takes its rate, and a burst, from each bucket on its way."""
 
     def __init__(self, register: Register[PathAlone]) -> None:
         """Start empty."""
@@ -109,7 +109,7 @@ class BucketAdmission(ABC):
 
     @abstractmethod
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer."""
+        """Return what `request` would answer, without admitting anything."""
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
@@ -121,11 +121,11 @@ class BucketAdmission(ABC):
         return answer
 
     def advance(self, now_ns: int) -> None:
-        """Let time pass. What was released counts less and less."""
+        """Let time pass. Released flows count less and less."""
         self._clock.advance(now_ns)
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        """Strike off a flow that has sent until now, or until `sent_until_ns`; it counts for a while.
+        """Release a flow that has sent until now, or until `sent_until_ns`; it still counts for a while.
 
         Raises `InputError` if it was not admitted.
         """
@@ -149,21 +149,21 @@ class BucketAdmission(ABC):
             bucket.clear()
 
     def passage_ns(self, flow_id: str) -> int:
-        """From the last frame that a flow sends until it is at its destination and counts nowhere."""
+        """Return the time from a flow's last frame until that has arrived and the flow counts nowhere."""
         return self._clock.after(0, self._register.admitted[flow_id].guarantee_ns)
 
     def debt(self, server: str) -> float | None:
-        """What released flows may have left at a server, in bytes, if anything."""
+        """Return what released flows may have left at a server, in bytes, if anything."""
         return self._named(server).debt_bytes() or None
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over debts that were written down, as if no time had passed since."""
+        """Take over stored debts by server, as if no time had passed since."""
         self._clock.advance(now_ns)
         for server, amount in debts.items():
             self._named(server).restore(amount)
 
     def _patience(self, flow: Flow, wanted: Sequence[tuple[SharedBucket, float]]) -> Change | None:
-        """How long to wait until these buckets have room for these bursts, if that helps."""
+        """Advise how long to wait until these buckets have room for these bursts, if waiting helps."""
         if not any(bucket.owes() for bucket, _ in wanted):
             return None
         fits_ns = max(bucket.fits_ns(flow.rate_bps, burst_bytes) for bucket, burst_bytes in wanted)
@@ -171,12 +171,12 @@ class BucketAdmission(ABC):
 
     @abstractmethod
     def _taken(self, admitted: Admitted) -> Iterator[Taken]:
-        """Of each bucket on its way."""
+        """Yield what a flow takes of each bucket on its way."""
 
     @abstractmethod
     def _buckets(self) -> Iterable[SharedBucket]:
-        """All that there are."""
+        """Return all buckets."""
 
     @abstractmethod
     def _named(self, server: str) -> SharedBucket:
-        """The bucket of a server, as `servers` calls it."""
+        """Return the bucket of a server, by its name from `servers`."""

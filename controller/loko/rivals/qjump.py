@@ -36,7 +36,7 @@ _SINGLE_VISITS: Final = "QJump's epsilon counts each switch once; take another p
 
 
 class Epsilon(Enum):
-    """What the cumulated processing time is for two Zodiac FX in a row.
+    """How to read the paper's cumulated processing time for two Zodiac FX in a row.
 
     The paper says 2 p_FX = 257 us in section 2.3, but p_FX = 257 us in section 6.
     """
@@ -52,30 +52,30 @@ class QJump:
     """The parameters of a network and what they guarantee."""
 
     hosts: int
-    """n."""
+    """n, the number of hosts."""
     packet_bytes: int
-    """P."""
+    """P, the size of a packet."""
     rate_bps: float
     """R, the rate of every link."""
     epsilon_ns: float
     """Cumulated processing time."""
     stretch: float = 1.0
-    """What the fastest sender counts while the slowest clock counts 1 (`loko.tolerance`)."""
+    """How much time the fastest sender's clock counts while the slowest counts 1 (`loko.tolerance`)."""
 
     @property
     def epoch_ns(self) -> float:
-        """2 n P / R + epsilon: the network epoch, and the greatest latency. The fastest sender counts it."""
+        """2 n P / R + epsilon: the network epoch, and the greatest latency, by the fastest sender's clock."""
         packets_ns = 2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps)
         return self.stretch * (packets_ns + self.epsilon_ns)
 
     @property
     def host_rate_bps(self) -> float:
-        """P / epoch: what a host may send."""
+        """P / epoch: the rate that a host may send."""
         return self.packet_bytes * 8e9 / self.epoch_ns
 
     @classmethod
     def of(cls, lab: Lab, scenario: Scenario, *, frame_bytes: int, epsilon: Epsilon) -> QJump:
-        """The parameters of a lab. Raises `InputError` if its links have several rates."""
+        """Return the parameters of a lab. Raises `InputError` if its links have several rates."""
         rates = {lab.rate_bps(link) for link in lab.links}
         if len(rates) != 1:
             raise InputError(f"{lab.path}: QJump needs links of one rate, not {sorted(rates)} bit/s")
@@ -100,7 +100,7 @@ def _epsilon_ns(lab: Lab, scenario: Scenario, epsilon: Epsilon) -> float:
 
 
 class QJumpAdmission(BucketAdmission):
-    """QJump as admission control: together, the flows of a host keep to one packet an epoch."""
+    """QJump as admission control: together, the flows of a host keep to one packet per epoch."""
 
     def __init__(self, lab: Lab, parameters: QJump) -> None:
         """Start empty."""
@@ -121,7 +121,7 @@ class QJumpAdmission(BucketAdmission):
         return "qjump"
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer: it looks at the sending host only, not at any switch."""
+        """Return what `request` would answer: it looks only at the sending host, not at any switch."""
         path = self._register.route(flow, path).path
         sender, parameters = self._senders[flow.source], self._parameters
         used_bps, used_bytes = sender.used()
@@ -147,11 +147,11 @@ class QJumpAdmission(BucketAdmission):
         return Admitted(flow, path, (flow.burst_bytes,) * len(path), (part_ns,) * len(path))
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
-        """The sending host."""
+        """Return the sending host."""
         return (admitted.flow.source,)
 
     def usage(self, switch: str) -> Usage:
-        """What passes a switch, against what all hosts together may send."""
+        """Return the rate that passes a switch, against what all hosts together may send."""
         through = ExactSum()
         for admitted in self._register.admitted.values():
             if any(hop.switch == switch for hop in admitted.path):
@@ -161,7 +161,7 @@ class QJumpAdmission(BucketAdmission):
         return Usage(shares=(share,), delay_ns=self._parameters.epoch_ns)
 
     def demands(self, admitted: Admitted) -> Iterator[Demand]:
-        """As `Admission.demands`: flows that exceed none fit."""
+        """See `Admission.demands`. Flows that exceed no capacity fit."""
         flow, sender = admitted.flow, self._senders[admitted.flow.source]
         yield Demand(flow.source, "rate", flow.rate_bps, sender.rate_bps * (1 + ROUNDING))
         yield Demand(flow.source, "burst", flow.burst_bytes, sender.burst_bytes * (1 + ROUNDING))

@@ -29,15 +29,15 @@ from loko.rivals.bucket import BucketAdmission, SharedBucket, Taken
 from loko.service_curve import capacity_frames
 
 REFERENCE_DEVICE: Final = "zodiac-fx"
-"""Its buffer is taken for devices whose own is not known: "the same buffer size as for the Zodiac FX"."""
+"""Device whose buffer stands in for an unknown one: "the same buffer size as for the Zodiac FX"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SiloPort:
-    """What Silo knows of an output port."""
+    """What Silo knows about an output port."""
 
     rate_bps: float
-    """R_i, the rate of its link, as the fastest sender counts it."""
+    """R_i, the rate of its link, counted by the clock of the fastest sender."""
     buffer_bytes: float
     """B_i, its part of the switch's buffer."""
 
@@ -47,14 +47,14 @@ class SiloPort:
         return time_ns(size_bytes=self.buffer_bytes, rate_bps=self.rate_bps)
 
     def bound_ns(self, traffic: TokenBucket) -> float:
-        """The queue bound p_i of what is sent to the port: b_i / R_i, if r_i <= R_i (equation 9)."""
+        """Return the queue bound p_i of the traffic to the port: b_i / R_i, if r_i <= R_i (equation 9)."""
         if traffic.rate_bps > self.rate_bps * (1 + ROUNDING):
             return math.inf
         return time_ns(size_bytes=traffic.burst_bytes, rate_bps=self.rate_bps)
 
 
 def port_of(lab: Lab, switch: str, frame_bytes: int) -> SiloPort:
-    """A data port: the buffer holds as many whole frames as section 3.5 counts, evenly shared (equation 13).
+    """Return a data port. The ports share evenly as many whole frames as section 3.5 counts (equation 13).
 
     The paper takes the Zodiac FX's buffer and number of ports for the Banana Pi too (equation 17).
     """
@@ -67,7 +67,7 @@ def port_of(lab: Lab, switch: str, frame_bytes: int) -> SiloPort:
 
 
 def _shares(queue: SharedBucket) -> tuple[Share, Share]:
-    """The two parts of p_i <= c_i, in the order in which they are checked (equations 9 and 11)."""
+    """Return the two parts of p_i <= c_i, in the order in which they are checked (equations 9 and 11)."""
     rate_bps, burst_bytes = queue.used()
     return (
         Share(quantity="rate", used=rate_bps, allowed=queue.rate_bps, unit="bit/s"),
@@ -76,7 +76,7 @@ def _shares(queue: SharedBucket) -> tuple[Share, Share]:
 
 
 class SiloAdmission(BucketAdmission):
-    """Silo's admission control. Every frame of a lab has one size, of which the buffers are counted."""
+    """Silo's admission control. All frames of a lab have one size, in which the buffers are counted."""
 
     def __init__(self, lab: Lab, *, frame_bytes: int) -> None:
         """Start empty."""
@@ -90,7 +90,7 @@ class SiloAdmission(BucketAdmission):
         return "silo"
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer: accepted if p_i <= c_i at every port of the path (equation 11)."""
+        """Return what `request` would answer: accepted if p_i <= c_i at every port passed (equation 11)."""
         path = self._register.route(flow, path).path
         bursts = self._bursts_bytes(flow, path)
         for hop, burst_bytes in zip(path, bursts, strict=True):
@@ -112,11 +112,11 @@ class SiloAdmission(BucketAdmission):
         return Admitted(flow, path, bursts, delays_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
-        """The ports on a flow's path, as `switch:port`."""
+        """Return the ports on a flow's path, as `switch:port`."""
         return tuple(f"{hop.switch}:{hop.output_port}" for hop in admitted.path)
 
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch: of each output port that a flow leaves by, its rate and its buffer."""
+        """Return what is used of the rate and the buffer of each output port that a flow leaves by."""
         used = sorted((hop.output_port, queue) for hop, queue in self._queues.items() if hop.switch == switch)
         shares = (
             Share(
@@ -131,7 +131,7 @@ class SiloAdmission(BucketAdmission):
         return Usage(shares=tuple(shares), delay_ns=self._ports[switch].capacity_ns)
 
     def demands(self, admitted: Admitted) -> Iterator[Demand]:
-        """As `Admission.demands`: flows that exceed none fit."""
+        """See `Admission.demands`. Flows that exceed no capacity fit."""
         for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
             port, queue = hop.output_port, self._queue(hop)
             rate_bps = admitted.flow.rate_bps
@@ -139,7 +139,7 @@ class SiloAdmission(BucketAdmission):
             yield Demand(hop.switch, f"burst of port {port}", burst_bytes, queue.burst_bytes * (1 + ROUNDING))
 
     def queue_bound_ns(self, switch: str, output_port: int) -> float:
-        """p_i of an output port now (equation 9)."""
+        """Return p_i of an output port at present (equation 9)."""
         queue = self._queues.get(Hop(switch=switch, output_port=output_port))
         if queue is None:
             return 0.0
@@ -147,11 +147,11 @@ class SiloAdmission(BucketAdmission):
         return self._ports[switch].bound_ns(TokenBucket(rate_bps=rate_bps, burst_bytes=burst_bytes))
 
     def queue_capacity_ns(self, switch: str) -> float:
-        """c_i of each output port of a switch (equation 10)."""
+        """Return c_i of each output port of a switch (equation 10)."""
         return self._ports[switch].capacity_ns
 
     def _bursts_bytes(self, flow: Flow, path: tuple[Hop, ...]) -> tuple[float, ...]:
-        """The burst grows by r c_i at every port that is left; the guarantee is the sum of c_i (12)."""
+        """Return the burst at each port: it grows by r c_i at every one, and the guarantee by c_i (12)."""
         bursts, arrival = [], flow.arrival
         for hop in path:
             bursts.append(arrival.burst_bytes)

@@ -52,10 +52,10 @@ class Graph:
         return tuple(dict.fromkeys(node for link in self.links for node in link[:2]))
 
     def _by_end(self, end: int) -> dict[str, tuple[int, ...]]:
-        found: dict[str, list[int]] = {}
+        links: dict[str, list[int]] = {}
         for number, link in enumerate(self.links):
-            found.setdefault(link.tail if end == 0 else link.head, []).append(number)
-        return {node: tuple(numbers) for node, numbers in found.items()}
+            links.setdefault(link.tail if end == 0 else link.head, []).append(number)
+        return {node: tuple(numbers) for node, numbers in links.items()}
 
     @cached_property
     def _onward(self) -> Mapping[str, tuple[tuple[int, str], ...]]:
@@ -71,12 +71,12 @@ class Graph:
     @cached_property
     def _last(self) -> Mapping[tuple[str, str], tuple[int, ...]]:
         """By a node and a host: the links from the one to the other."""
-        found: dict[tuple[str, str], list[int]] = {}
+        links: dict[tuple[str, str], list[int]] = {}
         hosts = set(self.hosts)
         for number, link in enumerate(self.links):
             if link.head in hosts:
-                found.setdefault((link.tail, link.head), []).append(number)
-        return {ends: tuple(numbers) for ends, numbers in found.items()}
+                links.setdefault((link.tail, link.head), []).append(number)
+        return {ends: tuple(numbers) for ends, numbers in links.items()}
 
     def shortest_paths(self, source: str, destination: str) -> list[Path]:
         """All shortest paths, in order of the links' numbers; none if no path leads there.

@@ -76,8 +76,8 @@ class Standing:
     @property
     def allotments(self) -> dict[str, Allotment]:
         """Of every flow that has a slot."""
-        found = ((flow, self._table.allotment(number)) for flow, number in self._numbers.items())
-        return {flow: allotment for flow, allotment in found if allotment is not None}
+        allotments = ((flow, self._table.allotment(number)) for flow, number in self._numbers.items())
+        return {flow: allotment for flow, allotment in allotments if allotment is not None}
 
     def taken(self, link: int) -> int:
         """In how many slots some flow has a link, by its number."""

@@ -149,30 +149,30 @@ def extend(
         )
     had = _allotments(graph, kept, demands)
     draws = dict(
-        zip((one.id for one in demands), np.random.default_rng(seed).random(len(demands)), strict=True)
+        zip((demand.id for demand in demands), np.random.default_rng(seed).random(len(demands)), strict=True)
     )
     if paths is not None:
         paths = [
-            own if one.id not in had else _as_kept(one, own, had[one.id].path, kept.scheme)
-            for one, own in zip(demands, paths, strict=True)
+            own if demand.id not in had else _as_kept(demand, own, had[demand.id].path, kept.scheme)
+            for demand, own in zip(demands, paths, strict=True)
         ]
         if kept.scheme is SchedulingScheme.FIXED:
             paths = drawn(paths, list(draws.values()))
     standing = Standing(graph, kept.slots, kept.scheme)
-    for one in demands:
-        if one.id in had:
-            standing.keep(one, had[one.id])
-    for one in demands:
-        if one.id not in had:
-            standing.add(one, draws[one.id])
-    found = standing.allotments
+    for demand in demands:
+        if demand.id in had:
+            standing.keep(demand, had[demand.id])
+    for demand in demands:
+        if demand.id not in had:
+            standing.add(demand, draws[demand.id])
+    allotments = standing.allotments
     bound, why = len(flows), "every flow has a slot"
-    if len(found) < bound:
+    if len(allotments) < bound:
         bound, why = most_flows(problem, paths, solve, clock)
     scheduled = tuple(
-        scheduled_flow(lab, graph, flow, found[flow.id], timing=timing, crossed=crossed)
+        scheduled_flow(lab, graph, flow, allotments[flow.id], timing=timing, crossed=crossed)
         for flow in flows
-        if flow.id in found
+        if flow.id in allotments
     )
     schedule = LabSchedule(
         lab=lab,
@@ -181,8 +181,8 @@ def extend(
         slots=kept.slots,
         timing=timing,
         scheduled=scheduled,
-        unscheduled=tuple(flow for flow in flows if flow.id not in found),
-        solution=Solution(allotments=found, bound=bound, why=why),
+        unscheduled=tuple(flow for flow in flows if flow.id not in allotments),
+        solution=Solution(allotments=allotments, bound=bound, why=why),
         entries=tables(lab, scheduled, kept.table_entries, f"schedule fewer flows, or {_ANEW}"),
         table_entries=kept.table_entries,
         changes_per_s=kept.changes_per_s,
@@ -192,30 +192,32 @@ def extend(
     return Extended(
         schedule=schedule,
         kept=tuple(flow.id for flow in flows if flow.id in had),
-        added=tuple(one.timed.id for one in scheduled if one.timed.id not in had),
-        removed=tuple(one.id for one in kept.scheduled if one.id not in wanted),
+        added=tuple(flow.timed.id for flow in scheduled if flow.timed.id not in had),
+        removed=tuple(flow.id for flow in kept.scheduled if flow.id not in wanted),
     )
 
 
 def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> dict[str, Allotment]:
     """What these flows have already. Raises `InputError` if that is no path of the lab from end to end."""
-    wanted = {one.id: one for one in demands}
-    found: dict[str, Allotment] = {}
+    wanted = {demand.id: demand for demand in demands}
+    allotments: dict[str, Allotment] = {}
     for flow in kept.scheduled:
         if flow.id not in wanted:
             continue
-        if flow.id in found:
+        if flow.id in allotments:
             raise InputError(f"flow '{flow.id}': is listed twice in the schedule; {_ANEW}")
         _, source, destination = wanted[flow.id]
-        hops = [Hop(switch=one, output_port=port) for one, port in zip(flow.path, flow.ports, strict=False)]
+        hops = [
+            Hop(switch=switch, output_port=port) for switch, port in zip(flow.path, flow.ports, strict=False)
+        ]
         path = path_of(graph, source, destination, hops)
         if path is None or len(flow.path) != len(flow.ports):
             raise InputError(
                 f"flow '{flow.id}': its path in the schedule does not lead from {source} to {destination};"
                 f" give the flow another id, or {_ANEW}"
             )
-        found[flow.id] = Allotment(slot=flow.slot, path=path)
-    return found
+        allotments[flow.id] = Allotment(slot=flow.slot, path=path)
+    return allotments
 
 
 def _as_kept(

@@ -127,9 +127,9 @@ class LabSchedule:
     def slower_than_asked(self) -> tuple[ScheduledFlow, ...]:
         """Flows whose stated rate needs more than a frame each time that they may send."""
         return tuple(
-            one
-            for one in self.scheduled
-            if one.timed.asked_ns is not None and one.every_ns > one.timed.asked_ns
+            flow
+            for flow in self.scheduled
+            if flow.timed.asked_ns is not None and flow.every_ns > flow.timed.asked_ns
         )
 
 
@@ -329,13 +329,13 @@ def tables(
     lab: Lab, scheduled: Sequence[ScheduledFlow], entries: int, remedy: str
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """The entries of every switch. Raises `InputError` with this remedy for more than a table may have."""
-    found: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
-    for one in scheduled:
-        for visit, entry in path_entries(lab, one.routed):
-            found[visit.switch].append(entry)
-    for name, table in found.items():
+    entries_of: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
+    for flow in scheduled:
+        for visit, entry in path_entries(lab, flow.routed):
+            entries_of[visit.switch].append(entry)
+    for name, table in entries_of.items():
         if len(table) > entries:
             raise InputError(
                 f"{name}: {len(table)} scheduled flows cross it, its table is planned for {entries}; {remedy}"
             )
-    return {name: tuple(table) for name, table in found.items()}
+    return {name: tuple(table) for name, table in entries_of.items()}

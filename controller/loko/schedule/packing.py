@@ -137,7 +137,7 @@ class Loads:
             begin: {link: values[variable] for link, variable in on.items() if values[variable]}
             for begin, on in self._links.items()
         }
-        found: dict[int, Path] = {}
+        paths: dict[int, Path] = {}
         for number in carried:
             demand = self._problem.demands[number]
             first, begin, _, last = graph.ends(demand.source, demand.destination)
@@ -149,8 +149,8 @@ class Loads:
                     loads[begin][link] -= 1
                     if not loads[begin][link]:
                         del loads[begin][link]
-            found[number] = path
-        return found
+            paths[number] = path
+        return paths
 
 
 _PATIENCE: Final = 3_000
@@ -192,7 +192,7 @@ def pack(
     search.fill(range(count))
     if len(start) > len(search.best):
         search.restart(
-            {number: start[one.id] for number, one in enumerate(problem.demands) if one.id in start}
+            {number: start[demand.id] for number, demand in enumerate(problem.demands) if demand.id in start}
         )
     if len(search.best) == count:
         return _solution(problem, search, count, "every flow has a slot")
@@ -237,8 +237,8 @@ def straight_only(problem: Problem, paths: Paths | None, solve: Solve, clock: Cl
     refuse_unreachable(problem)
     straight = straight_program(problem, paths)
     answer = solve(straight.program, time_limit_s=clock.left_s)
-    found = {} if answer.values is None else straight.allotments(answer.values)
-    return Solution(allotments=found, bound=straight.flows(answer.bound), why="the straight program")
+    allotments = {} if answer.values is None else straight.allotments(answer.values)
+    return Solution(allotments=allotments, bound=straight.flows(answer.bound), why="the straight program")
 
 
 def _around(search: Search, routes: dict[int, Path], bound: int, clock: Clock, *, seed: int) -> None:
@@ -276,9 +276,9 @@ def _straight(search: Search, solve: Solve, clock: Clock) -> int:
     answer = solve(straight.program, time_limit_s=clock.left_s)
     if answer.values is not None:
         numbers = {demand.id: number for number, demand in enumerate(problem.demands)}
-        found = straight.allotments(answer.values)
-        if len(found) > len(search.best):
-            search.restart({numbers[flow]: allotment for flow, allotment in found.items()})
+        allotments = straight.allotments(answer.values)
+        if len(allotments) > len(search.best):
+            search.restart({numbers[flow]: allotment for flow, allotment in allotments.items()})
     return straight.flows(answer.bound)
 
 
@@ -351,10 +351,10 @@ class Search:
         chosen = self._first(flow)
         out: set[int] = set()
         if chosen is None:
-            found = self._least(flow)
-            if found is None:
+            least = self._least(flow)
+            if least is None:
                 return
-            chosen, out = found
+            chosen, out = least
         self._left[place] = self._left[-1]
         self._left.pop()
         for other in out:

@@ -87,15 +87,15 @@ def candidates(problem: Problem) -> list[list[Path]]:
     Raises `InputError` if no path leads to a flow's destination.
     """
     known: dict[tuple[str, str], list[Path]] = {}
-    found = []
+    path_sets = []
     for demand in problem.demands:
         ends = demand.source, demand.destination
         if ends not in known:
             known[ends] = problem.graph.shortest_paths(*ends)
         if not known[ends]:
             raise _no_path(demand)
-        found.append(known[ends])
-    return found
+        path_sets.append(known[ends])
+    return path_sets
 
 
 def refuse_unreachable(problem: Problem) -> None:

@@ -109,9 +109,9 @@ class LabStanding:
                 " full; schedule fewer flows"
             )
         allotment = Allotment(slot=slot, path=path)
-        found = self._made(flow, allotment)
+        scheduled = self._made(flow, allotment)
         self._standing.keep(_demand(flow), allotment)
-        return self._note(found)
+        return self._note(scheduled)
 
     def add(self, flow: TimedFlow) -> ScheduledFlow | Full:
         """The first slot that is free on a path of a further flow, or why it gets none.
@@ -135,9 +135,9 @@ class LabStanding:
     def remove(self, flow_id: str) -> None:
         """A flow is gone, and nothing of it is on its way. Raises `InputError` if it has no slot."""
         self._standing.remove(flow_id)
-        one = self._scheduled.pop(flow_id)
-        del self._five_tuples[one.timed[1:5]]
-        self._entries.subtract(hop.switch for hop in one.path)
+        scheduled = self._scheduled.pop(flow_id)
+        del self._five_tuples[scheduled.timed[1:5]]
+        self._entries.subtract(hop.switch for hop in scheduled.path)
 
     @property
     def cost_at_most(self) -> int:
@@ -187,17 +187,17 @@ class LabStanding:
         return float(np.random.default_rng([self._seed, *flow_id.encode()]).random())
 
     def _made(self, flow: TimedFlow, allotment: Allotment) -> ScheduledFlow:
-        found = scheduled_flow(
+        scheduled = scheduled_flow(
             self.lab, self._graph, flow, allotment, timing=self.timing, crossed=self._crossed
         )
-        self._refuse_longer(found.bound_ns, f"the path of flow '{flow.id}'")
-        return found
+        self._refuse_longer(scheduled.bound_ns, f"the path of flow '{flow.id}'")
+        return scheduled
 
-    def _note(self, found: ScheduledFlow) -> ScheduledFlow:
-        self._scheduled[found.timed.id] = found
-        self._five_tuples[found.timed[1:5]] = found.timed.id
-        self._entries.update(hop.switch for hop in found.path)
-        return found
+    def _note(self, scheduled: ScheduledFlow) -> ScheduledFlow:
+        self._scheduled[scheduled.timed.id] = scheduled
+        self._five_tuples[scheduled.timed[1:5]] = scheduled.timed.id
+        self._entries.update(hop.switch for hop in scheduled.path)
+        return scheduled
 
     def _refuse_longer(self, bound_ns: float, what: str) -> None:
         needed_ns = slot_ns(bound_ns, self.timing.guard_ns)

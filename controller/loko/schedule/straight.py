@@ -29,13 +29,13 @@ class Straight:
 
         Of an answer that is not optimal, a flow's links may hold more than a path; the path is taken.
         """
-        found = {}
+        allotments = {}
         for number, demand in enumerate(self.problem.demands):
             for variable, (slot, path) in self.slot_of[number].items():
                 if not values[variable]:
                     continue
-                found[demand.id] = Allotment(slot=slot, path=path or self._path(number, values))
-        return found
+                allotments[demand.id] = Allotment(slot=slot, path=path or self._path(number, values))
+        return allotments
 
     def _path(self, number: int, values: Sequence[int]) -> Path:
         demand = self.problem.demands[number]

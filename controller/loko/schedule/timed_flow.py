@@ -55,14 +55,16 @@ def load_timed_flows(path: str | Path) -> tuple[TimedFlow, ...]:
         raise InputError(f"{path}: no flows to schedule; list at least one")
     return tuple(
         TimedFlow(
-            id=one.id,
-            source=one.source,
-            destination=one.destination,
-            udp_source=one.udp_source,
-            udp_destination=one.udp_destination,
-            frame_bytes=one.size_bytes,
-            period_ns=one.period_ns,
-            asked_ns=None if one.rate_of_bits is None else one.size_bytes * 8e9 / one.rate_of_bits,
+            id=document.id,
+            source=document.source,
+            destination=document.destination,
+            udp_source=document.udp_source,
+            udp_destination=document.udp_destination,
+            frame_bytes=document.size_bytes,
+            period_ns=document.period_ns,
+            asked_ns=None
+            if document.rate_of_bits is None
+            else document.size_bytes * 8e9 / document.rate_of_bits,
         )
-        for one in documents
+        for document in documents
     )

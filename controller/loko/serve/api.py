@@ -85,7 +85,7 @@ _CHANGES: Final[dict[int, str]] = {
 def application(
     operation: Operation, granting: AdmissionGranting | SlotGranting, clients: Clients, view: ServiceView
 ) -> Asgi:
-    """The interface to a service in operation, and its page."""
+    """Return the REST interface to a service in operation, and its page."""
     app = FastAPI(
         title="Loko",
         summary="Flows with guaranteed latency on low-cost switches",
@@ -114,9 +114,10 @@ def application(
 
 
 def _describe(app: FastAPI, *, needs_token: bool) -> None:
-    """Put right in the document what FastAPI cannot know.
+    """Correct in the OpenAPI document what FastAPI cannot know.
 
-    It assumes of every path with open parts that it may be invalid; and the token is asked for by the guard.
+    FastAPI assumes that every path with parameters may be invalid; and it is the guard that asks for the
+    token.
     """
     document = app.openapi()
     if needs_token:
@@ -137,13 +138,13 @@ Responses = dict[int | str, dict[str, Any]]
 def _responses(
     good: Mapping[int, tuple[type[BaseModel] | None, str]], errors: Mapping[int, str] = MappingProxyType({})
 ) -> Responses:
-    """What an endpoint may answer, with the shape of each, for the document."""
+    """Return what an endpoint may answer, with the shape of each answer, for the OpenAPI document."""
     shapes: Responses = {
         status: {"model": ErrorBody, "description": text} for status, text in {**_ALWAYS, **errors}.items()
     }
     for status, (model, text) in good.items():
         shapes[status] = {"description": text} | ({} if model is None else {"model": model})
-    return dict(sorted(shapes.items(), key=lambda one: int(one[0])))
+    return dict(sorted(shapes.items(), key=lambda status_and_shape: int(status_and_shape[0])))
 
 
 _BAD_REQUEST: Final[dict[int, str]] = {
@@ -155,7 +156,7 @@ _BAD_REQUEST: Final[dict[int, str]] = {
 def _add_requests(
     app: FastAPI, operation: Operation, admitting: AdmissionGranting | None, slots: SlotGranting | None
 ) -> None:
-    """What asks for flows: of the one kind that this service grants, and of the other to be told so."""
+    """Add the endpoints that request flows. The kind that this service does not grant answers so."""
     keeper, tallies = operation.keeper, operation.tallies
     good: dict[int, tuple[type[BaseModel] | None, str]] = {
         200: (FlowShown, "The same flow is there already."),
@@ -233,7 +234,7 @@ def _add_requests(
 
 
 def _body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The body of a request, for the document."""
+    """Describe the body of a request, for the OpenAPI document."""
     return {
         "requestBody": {
             "content": {"application/json": {"schema": model.model_json_schema()}},
@@ -246,7 +247,7 @@ _Wanted = TypeVar("_Wanted", bound=BaseModel)
 
 
 async def _read(request: Request, model: type[_Wanted], tallies: Tallies) -> _Wanted | Response:
-    """The body of a request, or what is wrong with it."""
+    """Return the body of a request, or the response that says what is wrong with it."""
     if not _is_json(request.headers.get("content-type", "")):
         return _error(tallies, 415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
     try:
@@ -424,7 +425,7 @@ class EventStream(StreamingResponse):
 
 
 def _refused(tallies: Tallies, outcome: Outcome) -> Response:
-    """The answer to a request that was not granted, counted."""
+    """Count a request that was not granted, and return the answer to it."""
     details: dict[str, object] = {}
     match outcome:
         case Denied(refusal=refusal):
@@ -452,7 +453,7 @@ def _refused(tallies: Tallies, outcome: Outcome) -> Response:
 
 
 def _told(flow_id: str, became: Became) -> str:
-    """What became of a request that was not carried out, in words."""
+    """Say what became of a request that was not carried out."""
     match became:
         case Became.NOTHING:
             return "nothing of the request was begun: ask again"
@@ -474,7 +475,7 @@ def _json(status: int, values: object) -> Response:
 
 
 def _is_json(content_type: str) -> bool:
-    """Whether that is `application/json`, whatever its parameters."""
+    """Return whether a content type is `application/json`, whatever its parameters."""
     return content_type.partition(";")[0].strip().lower() == "application/json"
 
 

@@ -1,7 +1,7 @@
-"""A program that runs beside the service: emulated boards, and whatever measures the flows' delays.
+"""A program that runs beside the service: emulated boards, or what measures the flows' delays.
 
-It is told, a line each time, which flows are in place, and answers with lines of observations
-(`loko.serve.delays`). It ends when its standard input does, so it never outlives the service.
+It is told which flows are in place, in one line at a time, and answers with lines of observations
+(`loko.serve.delays`). It ends when its standard input ends, so it never outlives the service.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _LIMIT_BYTES: Final = 1 << 20
 
 
 class Companion:
-    """One such program. When it ends before the service does, it is started again, and told of all flows."""
+    """One such program. If it ends before the service does, it is restarted, and told all flows again."""
 
     def __init__(self, operation: Operation, *, measures: bool) -> None:
-        """`measures`: whether it is told of flows and asked for observations."""
+        """`measures`: whether the program is told of flows and gives observations."""
         self._operation = operation
         self._measures = measures
         self._process: Process | None = None
@@ -39,7 +39,7 @@ class Companion:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, command: Sequence[str]) -> None:
-        """Start it. Raises `InputError`."""
+        """Start the program. Raises `InputError`."""
         self._restarts = Restarts("the program beside the service", lambda: self._start(command))
         await self._restarts.begin()
 
@@ -63,7 +63,7 @@ class Companion:
             ]
 
     async def _watch(self, process: Process) -> None:
-        """Start it again when it has ended."""
+        """Wait until the program ends, and have it restarted."""
         status = await process.wait()
         if self._is_ending or self._restarts is None:
             return
@@ -75,7 +75,7 @@ class Companion:
         self._restarts.ended(status)
 
     async def end(self) -> None:
-        """End it, and wait until it has."""
+        """End the program, and wait until it has ended."""
         self._is_ending = True
         if self._restarts is not None:
             self._restarts.end()

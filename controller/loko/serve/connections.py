@@ -1,8 +1,8 @@
-"""Who may be connected to the service: limits, deadlines, and whose place a newcomer gets. Pure.
+"""Who may be connected to the service: limits, deadlines, and who makes room for new clients. Pure.
 
-A client that only holds a connection, or sends its request drop by drop, holds no more than a place, and not
-for long. Where places run out, the newcomer gets that of whoever has kept the service waiting longest, so
-that there is always room for one who asks something.
+A client that only holds a connection, or sends its request byte by byte, takes just one place, and not for
+long. If places run out, a new client gets the place of the one that has kept the service waiting longest. So
+there is always room for a client that asks something.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final, Self
 from loko.document import InputError
 
 OWN_FILES: Final = 192
-"""Files that the service may need for itself: disk, log, programs beside it, connections that just close."""
+"""Files that the service may need itself: disk, log, programs beside it, connections that are closing."""
 _LEAST: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many at once."""
+    """How many there may be at once."""
 
     in_all: int
     by_address: int
@@ -41,7 +41,7 @@ class Limits:
 
     @classmethod
     def of(cls, connections: int, *, files: int) -> Self:
-        """So many connections, as far as the process may have so many files open. Raises `InputError`."""
+        """Return limits for this many connections, as far as open files allow. Raises `InputError`."""
         places = min(connections, files - OWN_FILES)
         if places < _LEAST:
             raise InputError(
@@ -64,20 +64,20 @@ class Counts:
         self._by_address: dict[str, int] = {}
 
     def of(self, address: str) -> int:
-        """How many there are of an address."""
+        """Return how many there are of an address."""
         return self._by_address.get(address, 0)
 
     def has_room(self, address: str) -> bool:
-        """Whether one more may come from there."""
+        """Return whether one more may come from an address."""
         return self.in_all < self.limit.in_all and self.of(address) < self.limit.by_address
 
     def add(self, address: str) -> None:
-        """One more."""
+        """Count one more."""
         self.in_all += 1
         self._by_address[address] = self.of(address) + 1
 
     def remove(self, address: str) -> None:
-        """One less."""
+        """Count one less."""
         self.in_all -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:
@@ -85,54 +85,54 @@ class Counts:
 
 
 class Phase(Enum):
-    """What a connection waits for."""
+    """What a connection is waiting for."""
 
     OPEN = auto()
-    """For the first byte of its first request."""
+    """The first byte of its first request."""
     HEADERS = auto()
     BODY = auto()
     WORKING = auto()
-    """For the service: the request is whole, the answer is not."""
+    """The service: the request is complete, the answer is not."""
     IDLE = auto()
-    """For a further request."""
+    """A further request."""
 
 
 PATIENCE_S: Final = {Phase.OPEN: 10.0, Phase.HEADERS: 10.0, Phase.BODY: 10.0}
-"""So long a client may keep the service waiting in each phase. OPEN and HEADERS have theirs together."""
+"""How long a client may keep the service waiting in each phase. OPEN and HEADERS share one time."""
 IDLE_S: Final = 30
-"""So long a connection is kept for a further request: longer than clients keep theirs (httpx: 5 s), so that
+"""How long a connection is kept for a further request: longer than clients keep theirs (httpx: 5 s), so that
 none sends a request into a connection that is just being closed."""
 READING_S: Final = 10.0
-"""So long a client may take nothing of an answer that is there for it."""
+"""How long a client may read nothing of an answer that is waiting for it."""
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A connection, and since when it waits for what."""
+    """A connection, with what it waits for and since when."""
 
     address: str
     since_s: float
     phase: Phase = Phase.OPEN
     stuck_s: float | None = None
-    """Since when the client takes nothing of its answer."""
+    """Since when the client has read nothing of its answer."""
     close: Callable[[], None] = field(default=lambda: None)
     """Ends the connection at once."""
     refuse: Callable[[], None] = field(default=lambda: None)
-    """Tells the client that it has taken too long, as far as it may listen, and ends the connection."""
+    """Tells the client, if it still listens, that it has taken too long, and ends the connection."""
 
     def enter(self, phase: Phase, now_s: float) -> None:
-        """From now on it waits for something else."""
+        """Note that the connection now waits for something else."""
         if not (self.phase is Phase.OPEN and phase is Phase.HEADERS):
             self.since_s = now_s
         self.phase = phase
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether it is the client's turn."""
+        """Whether the client is to act next."""
         return self.phase is not Phase.WORKING or self.stuck_s is not None
 
     def is_overdue(self, now_s: float) -> bool:
-        """Whether the client has kept the service waiting for too long."""
+        """Return whether the client has kept the service waiting for too long."""
         if self.stuck_s is not None:
             return now_s - self.stuck_s >= READING_S
         patience_s = PATIENCE_S.get(self.phase)
@@ -150,9 +150,10 @@ class Places:
         return len(self._taken)
 
     def take(self, address: str, now_s: float) -> tuple[Place | None, Place | None]:
-        """A place for a new connection of an address, and who has lost it, whose connection is to be closed.
+        """Return a place for a new connection of an address, and the place that was freed for it, if any.
 
-        There is none if every connection in the way has a request that the service works on.
+        The caller closes the connection of the freed place. There is no place if the service is working on a
+        request of every connection in the way.
         """
         loser: Place | None = None
         if not self._counts.has_room(address):
@@ -166,17 +167,20 @@ class Places:
         return place, loser
 
     def leave(self, place: Place) -> None:
-        """A connection has ended; to be told of that twice does no harm."""
+        """Free the place of a connection that has ended. To call this twice does no harm."""
         if place in self._taken:
             del self._taken[place]
             self._counts.remove(place.address)
 
     def overdue(self, now_s: float) -> Iterator[Place]:
-        """Whose client has kept the service waiting for too long."""
+        """Return the places whose clients have kept the service waiting for too long."""
         return iter([place for place in self._taken if place.is_overdue(now_s)])
 
     def _longest_waiting(self, address: str) -> Place | None:
-        """Of the address itself if that has too many, else of whichever has most: its oldest that waits."""
+        """Return the place that has waited longest for its client.
+
+        It is one of this address if that has too many, otherwise one of the address with the most.
+        """
         waiting = [place for place in self._taken if place.waits_for_client]
         if self._counts.of(address) >= self._counts.limit.by_address:
             waiting = [place for place in waiting if place.address == address]
@@ -186,21 +190,21 @@ class Places:
 
 
 class Clients:
-    """What clients take at the moment, and how often they were refused that."""
+    """What clients use at the moment, and how often they were refused."""
 
     def __init__(self, limits: Limits) -> None:
         self.places = Places(limits.connections)
         self.streams = Counts(limits.streams)
         self.changes = Counts(limits.changes)
         self.turned_away = 0
-        """Connections that got no place, or lost it to others."""
+        """Connections that got no place, or lost their place to others."""
         self.too_slow = 0
         """Connections that were closed because their client took too long."""
 
 
 @lru_cache(maxsize=4096)
 def client_of(host: str) -> str:
-    """Whom limits are meant for: an address, of IPv6 the network of 64 bits, all of which one client has."""
+    """Return the address that limits apply to; for IPv6, the /64 network, as one client has all of it."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,7 +1,7 @@
-"""Measured delays of the flows beside their guarantees: pure bookkeeping of what a measurement observed.
+"""Measured delays of the flows against their guarantees: pure bookkeeping of observations.
 
-Who measures (`loko.serve.companion`) is another process. A delay is from the beginning of a frame at the
-sender's tap to its beginning at the receiver's, as in the evaluation's records.
+Another process measures (`loko.serve.companion`). A delay is from the beginning of a frame at the sender's
+tap to its beginning at the receiver's tap, as in the evaluation's records.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 RECENT: Final = 2000
-"""Quantiles and the histogram are of so many packets of a flow, the latest."""
+"""How many of a flow's latest packets quantiles and the histogram cover."""
 BINS: Final = 96
 _BOUND_BIN: Final = 80
-"""The guarantee lies where this bin begins; beyond it are the late ones."""
+"""This bin begins at the guarantee: it and those after it have the late packets."""
 _LINE_BYTES: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What the taps of one flow have seen since the last time."""
+    """What the taps of one flow have seen since the last observation."""
 
     flow: str
     sent: int
@@ -36,23 +36,23 @@ class DelaysChanged:
 
 
 def encode_observations(observations: Iterable[Observation]) -> bytes:
-    """A line each, as the service reads them; many delays take several."""
+    """Encode observations as the service reads them: one line each, or several for many delays."""
     lines = []
     most = _LINE_BYTES // 12
-    for one in observations:
-        for first in range(0, max(len(one.delays_ns), 1), most):
+    for event in observations:
+        for first in range(0, max(len(event.delays_ns), 1), most):
             part = Observation(
-                flow=one.flow,
-                sent=0 if first else one.sent,
-                lost=0 if first else one.lost,
-                delays_ns=one.delays_ns[first : first + most],
+                flow=event.flow,
+                sent=0 if first else event.sent,
+                lost=0 if first else event.lost,
+                delays_ns=event.delays_ns[first : first + most],
             )
             lines.append(json.dumps(asdict(part), separators=(",", ":")).encode() + b"\n")
     return b"".join(lines)
 
 
 def decode_observation(line: bytes) -> Observation:
-    """The inverse, of one line. Raises `ValueError`."""
+    """Decode one line of `encode_observations`. Raises `ValueError`."""
     values = json.loads(line)
     try:
         return Observation(**{**values, "delays_ns": tuple(values["delays_ns"])})
@@ -71,17 +71,17 @@ class _FlowDelays:
     max_ns: int | None = None
     recent_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
 
-    def add(self, one: Observation) -> None:
-        self.sent += one.sent
-        self.lost += one.lost
-        if not one.delays_ns:
+    def add(self, event: Observation) -> None:
+        self.sent += event.sent
+        self.lost += event.lost
+        if not event.delays_ns:
             return
-        self.received += len(one.delays_ns)
-        self.late += sum(delay > self.guarantee_ns for delay in one.delays_ns)
-        least, most = min(one.delays_ns), max(one.delays_ns)
+        self.received += len(event.delays_ns)
+        self.late += sum(delay > self.guarantee_ns for delay in event.delays_ns)
+        least, most = min(event.delays_ns), max(event.delays_ns)
         self.min_ns = least if self.min_ns is None else min(self.min_ns, least)
         self.max_ns = most if self.max_ns is None else max(self.max_ns, most)
-        self.recent_ns.extend(one.delays_ns)
+        self.recent_ns.extend(event.delays_ns)
 
     def values(self) -> dict[str, Any]:
         ordered = sorted(self.recent_ns)
@@ -107,18 +107,18 @@ class _FlowDelays:
 
 
 def _quantile(ordered: list[int], part: float) -> int | None:
-    """The nearest rank: the least value that so large a part does not exceed."""
+    """Return the quantile by nearest rank: the least value that a fraction `part` does not exceed."""
     return ordered[max(0, -(-len(ordered) * round(part * 100) // 100) - 1)] if ordered else None
 
 
 class DelayBook:
-    """The measured delays of all flows that are installed. Totals count from when a flow was."""
+    """The measured delays of all installed flows. Totals count from a flow's installation."""
 
     def __init__(self) -> None:
         self._flows: dict[str, _FlowDelays] = {}
 
     def keep(self, guarantees_ns: Mapping[str, float]) -> None:
-        """These flows are installed, with these guarantees; what is known of others is forgotten."""
+        """Set the installed flows with their guarantees. Forget what is known about others."""
         self._flows = {
             name: known
             if (known := self._flows.get(name)) is not None and known.guarantee_ns == guarantee_ns
@@ -127,10 +127,10 @@ class DelayBook:
         }
 
     def add(self, observation: Observation) -> None:
-        """Take up an observation; one of an unknown flow came too late."""
+        """Add an observation. One of an unknown flow has come too late and is ignored."""
         if (flow := self._flows.get(observation.flow)) is not None:
             flow.add(observation)
 
     def values(self) -> dict[str, Any]:
-        """Of each flow that has sent: how many packets became what, and their delays, in plain values."""
+        """Return packet counts and delays of each flow that has sent, as plain values."""
         return {name: flow.values() for name, flow in self._flows.items() if flow.sent or flow.received}

@@ -1,4 +1,4 @@
-"""The event stream: what happens, said once for all who watch."""
+"""The event stream: each event is put into words once for all clients that watch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from loko.serve.views import flow_values, switch_values
 
 _KEEPALIVE_S: Final = 10.0
 _TOGETHER_S: Final = 0.1
-"""What happens within this time is said together."""
+"""What happens within this time is sent together."""
 _BEHIND: Final = 100
-"""A stream whose client is so far behind misses what comes; later events say how things are then."""
+"""A client that is this many messages behind misses further ones; later events show the state then."""
 
 
 class EventFeed:
-    """Puts events into words, once, while there are streams."""
+    """Encodes events once for all streams, while there are any."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
@@ -27,7 +27,7 @@ class EventFeed:
         self._telling: asyncio.Task[None] | None = None
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """The events of one client, until the service ends."""
+        """Yield the events for one client, until the service ends."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_BEHIND)
         self._streams.add(queue)
         if self._telling is None:
@@ -46,10 +46,10 @@ class EventFeed:
         with self._operation.watching() as news:
             while True:
                 heard = await _heard(news)
-                if any(isinstance(one, Over) for one in heard):
+                if any(isinstance(observation, Over) for observation in heard):
                     self._end()
                     return
-                notes = [one for one in heard if isinstance(one, Happening)]
+                notes = [observation for observation in heard if isinstance(observation, Happening)]
                 text = b"".join(map(_note, notes))
                 if notes or not heard:  # now and then also to show that it lives
                     text += self._state()
@@ -77,7 +77,7 @@ class EventFeed:
 
 
 async def _heard(news: asyncio.Queue[News]) -> list[News]:
-    """What has happened together; nothing if nothing has for a while."""
+    """Return what has happened in quick succession; an empty list if nothing has for a while."""
     try:
         heard = [await asyncio.wait_for(news.get(), _KEEPALIVE_S)]
     except TimeoutError:
@@ -88,8 +88,10 @@ async def _heard(news: asyncio.Queue[News]) -> list[News]:
     return heard
 
 
-def _note(one: Happening) -> bytes:
-    return _event("note", {"kind": one.kind, "name": one.name, "text": one.text, "warning": one.warning})
+def _note(event: Happening) -> bytes:
+    return _event(
+        "note", {"kind": event.kind, "name": event.name, "text": event.text, "warning": event.warning}
+    )
 
 
 def _event(name: str, values: object) -> bytes:

@@ -1,7 +1,7 @@
-"""The connections of clients: accepted one by one, with places and deadlines (`loko.serve.connections`).
+"""Accepts the connections of clients, with places and deadlines (`loko.serve.connections`).
 
-uvicorn by itself accepts whatever comes, until the process can open no more files, and waits for requests for
-as long as a client likes.
+uvicorn alone accepts connections until the process can open no more files, and waits for requests for as long
+as a client likes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from loko.serve.seldom import Seldom
 HEADER_BYTES: Final = 65_536
 SWEEP_S: Final = 0.5
 _AT_ONCE: Final = 32
-"""Connections that are accepted before others get their turn; what is being closed meanwhile still counts."""
+"""Connections to accept in one go. Those that are closed meanwhile still count."""
 _PAUSE_S: Final = 0.1
 _NO_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _REASONS: Final = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
@@ -33,7 +33,7 @@ _FULL: Final = 503, "busy", "too many requests are being worked on; ask again"
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, which says what it waits for."""
+    """uvicorn's connection, which also reports what it waits for."""
 
     def __init__(self, places: Places, place: Place, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
@@ -87,7 +87,7 @@ class Connection(HttpToolsProtocol):
         self._enter(Phase.WORKING if has_more else Phase.IDLE)
 
     def pause_writing(self) -> None:
-        """Called by asyncio: the client takes less than it is given."""
+        """Called by asyncio: the client reads more slowly than it is sent to."""
         super().pause_writing()
         self._place.stuck_s = time.monotonic()
 
@@ -114,14 +114,14 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _abandon(self) -> None:
-        """Let who waits for the rest of the request know that it does not come."""
+        """Tell whatever waits for the rest of the request that it will not come."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 
 
 class Front:
-    """Accepts clients for a server, from when it is opened until it is closed."""
+    """Accepts clients for a server, between `open` and `close`."""
 
     def __init__(self, listening: socket.socket, config: uvicorn.Config, clients: Clients) -> None:
         self._clients = clients
@@ -134,7 +134,7 @@ class Front:
         self._is_open = False
 
     def open(self, state: uvicorn.server.ServerState) -> None:
-        """From now on accept clients, whose connections and requests become part of a server's state."""
+        """Start to accept clients. Their connections and requests become part of the server's `state`."""
         self._state = state
         self._is_open = True
         self._listening.setblocking(False)
@@ -143,7 +143,7 @@ class Front:
         self._sweeping = asyncio.get_running_loop().create_task(self._sweep_forever())
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting clients."""
         if self._is_open:
             self._is_open = False
             asyncio.get_running_loop().remove_reader(self._listening.fileno())
@@ -189,7 +189,7 @@ class Front:
                 connection.send(_answer(_FULL[0], b"Service Unavailable", *_FULL[1:]))
             connection.close()
             return
-        place.close = connection.close  # until it has begun
+        place.close = connection.close  # until its protocol exists
         task = asyncio.get_running_loop().create_task(self._serve(connection, place))
         self._entering.add(task)
         task.add_done_callback(self._entering.discard)
@@ -200,7 +200,7 @@ class Front:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._protocol(place), connection
             )
-        except OSError:  # it has gone, or lost its place before it had begun
+        except OSError:  # it has gone, or lost its place before its protocol existed
             connection.close()
             self._clients.places.leave(place)
 
@@ -220,7 +220,7 @@ class Front:
 
 
 def files_allowed(wanted: int) -> int:
-    """How many files this process may open, after it has asked for so many."""
+    """Ask for this many open files, and return how many the process may open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -229,7 +229,7 @@ def files_allowed(wanted: int) -> int:
 
 
 def _answer(status: int, reason: bytes, code: str, message: str) -> bytes:
-    """A whole response, after which the connection is closed."""
+    """Return a whole error response, after which the connection is closed."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
     head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\n" % (status, reason)
     return head + b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body)

@@ -1,4 +1,4 @@
-"""What stands before the REST interface: host, token, origin, size, rate, and how much is asked at once."""
+"""Checks in front of the REST interface: host, token, origin, size, rate, and requests at once."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ INTERNAL: Final = 500, "internal", "the service has failed at this request; its 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _STREAMS: Final = frozenset({"/v1/events"})
 _WATCHING: Final = frozenset({"/healthz", "/v1/healthz", "/metrics"})
-"""Who looks after the service has requests of its own, whatever else comes from the same address."""
+"""Paths for monitoring, which has a rate of its own, whatever else comes from the same address."""
 _MOST_CLIENTS: Final = 10_000
 _CLOSED: Final = "the handler is closed"
-"""So says uvloop of a connection whose client left while a request of it was still waiting for its turn."""
+"""uvloop's message for a connection whose client left while its request was still waiting."""
 _LOG: Final = logging.getLogger("loko.serve")
 
 
 class Guard:
-    """Lets requests pass to `inner`, or answers them with an error in the shape of all errors.
+    """Passes requests on to `inner`, or answers them with an error in the common shape.
 
-    `requests_per_s` bounds each client address, with a burst of a second's worth. `token` is asked of calls
-    that change something, if it is given. What passes has its whole body, and a name for the log.
+    `requests_per_s` limits each client address, with a burst of one second's worth. If a `token` is given,
+    calls that change something must have it. A request that passes has its whole body, and an id for the log.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Guard:
     async def _within(
         self, counts: Counts, client: str, work: Callable[[], Awaitable[None]], send: Send
     ) -> None:
-        """Do what is asked if there is room for one more of its kind, of this client and in all."""
+        """Do the work if there is room for one more request of its kind, by this client and in all."""
         if not counts.has_room(client):
             is_clients = counts.of(client) >= counts.limit.by_address
             of_whom = "from your address" if is_clients else "in all"
@@ -187,7 +187,7 @@ class Guard:
         return TOO_LARGE if not length.isdigit() or int(length) > BODY_BYTES else None
 
     def _not_allowed(self, headers: dict[bytes, bytes]) -> Refusal | None:
-        """Of a request that changes something."""
+        """Return why a request that changes something is not allowed, if so."""
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
             return 403, "foreign-origin", "a page of another site may not change anything here"
@@ -204,7 +204,7 @@ class Guard:
         if len(self._buckets) > _MOST_CLIENTS:
             self._buckets.clear()
         has_room = left >= 1
-        # What is refused takes nothing: who asks too fast gets the rate, not silence.
+        # A refused request takes nothing: a client that asks too fast gets its rate, not silence.
         self._buckets[client] = (left - 1 if has_room else left, now_s)
         return has_room
 
@@ -214,9 +214,9 @@ def _client(scope: Scope) -> str:
 
 
 async def _whole_body(receive: Receive) -> bytes | None:
-    """The body, or none if it is too large. Raises `ClientDisconnect`.
+    """Return the body of a request; None if it is too large. Raises `ClientDisconnect`.
 
-    It is here before anything else is done, so that who sends it slowly takes no more than a connection.
+    It is read before anything else is done, so that a slow client takes no more than a connection.
     """
     body = bytearray()
     while True:
@@ -231,7 +231,7 @@ async def _whole_body(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Gives a body that was received already, then whatever else comes."""
+    """Return a `receive` that gives a body received earlier, then whatever else comes."""
     is_given = False
 
     async def give() -> Message:

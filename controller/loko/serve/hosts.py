@@ -1,8 +1,8 @@
-"""By which names the service may be asked: only those that its operator gave it, or that nobody can fake.
+"""The names by which clients may address the service: given by its operator, or impossible to fake.
 
-A page of another site may let its own name lead to this machine (DNS rebinding). Its requests then come from
-here and are of the same origin; but they carry its name in their `Host`. An address in numbers is no name, so
-it needs only be the one that the connection has reached.
+A page of another site may let its own name resolve to this machine (DNS rebinding). Its requests then come
+from here and are of the same origin, but they carry that name in their `Host`. A numeric address is no name,
+so it need only be the one that the connection has reached.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]*)?
 
 
 class KnownHosts:
-    """Whether a request's `Host` is one of this service's. Ports do not matter: a tunnel may change them."""
+    """The names of this service. Ports do not matter: a tunnel may change them."""
 
     def __init__(self, bound: str, allowed: Iterable[str] = ()) -> None:
         """`bound` is the address or name that the service listens on. Raises `InputError`."""
         self._names = {"localhost", _canonical(bound), *map(_given, allowed)}
 
     def know(self, host: bytes, reached: str) -> bool:
-        """Whether that may be asked here, on a connection that has reached this address."""
-        found = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
-        if found is None:
+        """Return whether a `Host` names this service, on a connection that reached the address `reached`."""
+        match = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
+        if match is None:
             return False
-        name = _canonical(found["host"])
+        name = _canonical(match["host"])
         return name in self._names or _is_loopback(name) or name == _canonical(reached)
 
 
@@ -44,7 +44,7 @@ def _given(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _canonical(host: str) -> str:
-    """A name without the dot of the root; an address in its shortest form, without brackets."""
+    """Return a name without the root's dot, or an address in its shortest form, without brackets."""
     name = host.lower().removesuffix(".").removeprefix("[").removesuffix("]").partition("%")[0]
     try:
         address = ipaddress.ip_address(name)

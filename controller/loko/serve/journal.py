@@ -1,4 +1,4 @@
-"""The service's log: lines for people, or JSON for programs, each with the request that it belongs to."""
+"""The service's log: lines for people or JSON for programs, each with the id of its request."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ _FIELDS: Final = "fields"
 
 
 class LogFormat(StrEnum):
-    """How lines of the log look."""
+    """The format of the log's lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 def request_id(given: bytes | None) -> str:
-    """What the client calls its request, if that can stand in a log, or a new name."""
+    """Return the client's own id for its request, if it is fit for a log, or else a new one."""
     if given is not None and _GIVEN.fullmatch(given):
         return given.decode("ascii")
     return secrets.token_hex(8)
 
 
 def fields(**values: object) -> dict[str, dict[str, object]]:
-    """What a line says, as values: `log.info("text", extra=fields(switch="s1"))`."""
+    """Return values to log with a line, as in `log.info("text", extra=fields(switch="s1"))`."""
     return {_FIELDS: values}
 
 
 class TextLines(logging.Formatter):
-    """Time, part, text, and the request's id, if there is one."""
+    """Formats lines for people: time, logger, text, and the request's id, if there is one."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, but for a traceback."""
+        """Return one line, and a traceback if there is one."""
         text = super().format(record)
         request = REQUEST.get()
         return text if request is None else f"{text} [{request}]"
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, text; request, fields, exception where there are some."""
+    """Formats one JSON object per line: time, level, logger, text; request, fields, exception if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return one line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         values: dict[str, Any] = {
             "time": at,
@@ -70,7 +70,7 @@ class JsonLines(logging.Formatter):
 
 
 def begin_log(style: LogFormat, *, verbose: bool) -> None:
-    """From now on write to the standard error: our own parts from INFO, or DEBUG, others from WARNING."""
+    """Start to log to standard error: our own loggers from INFO (or DEBUG), others from WARNING."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if style is LogFormat.JSON else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

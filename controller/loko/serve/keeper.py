@@ -1,8 +1,7 @@
-"""The keeper of flows: grants, switches' tables and promises together. Events and `now` in, effects out.
+"""The keeper of flows joins grants, switches' tables and promises. Events and `now` in, effects out.
 
-It does no I/O. Effects are to be carried out in their order: what is written to disk first, in one
-transaction. So at whatever instant the process ends, the disk knows every flow that a switch or a requester
-has heard of.
+It does no I/O. Effects must be carried out in order, beginning with the writes to disk, in one transaction.
+So whenever the process ends, the disk knows every flow that a switch or a requester has heard of.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from loko.admission import Refusal, Share
 from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.versions import WIRES
-from loko.controller.wire import Entry, Reply
+from loko.controller.wire import Reply, WireEntry
 from loko.document import InputError
 from loko.entries import FlowEntry, path_entries
 from loko.flow import DoubleFlowError, Flow
@@ -49,53 +48,53 @@ from loko.serve.outcome import (
 )
 
 _FILLER: Final = 1 << 47
-"""In a cookie: the entry is a filler, not a flow's."""
+"""The bit of a cookie that marks a filler entry, which belongs to no flow."""
 _VISIT: Final = 32
-"""In a flow's cookie: the flow's number has so many bits; above it stands which visit to the switch it is."""
+"""Bits of the flow's number in a cookie. Above them is the number of the visit to the switch."""
 PATIENCE_NS: Final = 30_000_000_000
-"""Time for all switches to confirm a flow; then it is taken back."""
+"""Time for all switches to confirm a flow, after which it is taken back."""
 
 
 @dataclass(slots=True)
 class Promise:
-    """A flow that was granted, and what the switches know of it."""
+    """A flow that was granted, and how far the switches have confirmed it."""
 
     number: int
     grant: Grant
     state: FlowState
     since_ns: int
-    entries: Sequence[tuple[str, Entry]]
-    """What stands for it in the tables, visit by visit: each switch with the entry there."""
+    entries: Sequence[tuple[str, WireEntry]]
+    """The flow's entries, visit by visit: each switch with the entry there."""
     unconfirmed: set[tuple[str, int]]
-    """Of these the ones, by switch and cookie, of which the switch has yet to confirm its state."""
+    """The entries, by switch and cookie, that a switch has yet to confirm as installed or removed."""
     has_sent: bool = False
-    """Whether its host was told of it, so that frames of it may be on their way."""
-    staying: list[tuple[str, Entry]] = field(default_factory=list)
-    """Of a flow that is being removed: the entries that have yet to stay, for frames on their way."""
+    """Whether its host was told of the flow, so that frames of it may be on their way."""
+    staying: list[tuple[str, WireEntry]] = field(default_factory=list)
+    """If the flow is being removed: entries that must stay for now, for frames on their way."""
     clear_ns: int = 0
-    """Of the same: from then on no frame is on its way, if none was sent since its removal began."""
+    """If the flow is being removed: when no frame is on its way any more, if none was sent since then."""
     cut_ns: int | None = None
-    """When its first switch had lost its entry: from then on no frame of it has come into the network."""
+    """When its first switch had lost its entry: no frame of the flow has entered the network since."""
     tickets: list[int] = field(default_factory=list)
 
     @property
     def flow(self) -> Flow:
-        """What was asked for."""
+        """The requested flow."""
         return self.grant.flow
 
     @property
     def path(self) -> tuple[Hop, ...]:
-        """Where it passes."""
+        """The path of the flow."""
         return self.grant.path
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """Those on its path, in order, each once."""
+        """The switches on its path, in order, each once."""
         return tuple(dict.fromkeys(hop.switch for hop in self.grant.path))
 
     @property
     def waiting(self) -> set[str]:
-        """Switches that have yet to confirm its state."""
+        """The switches that have yet to confirm an entry."""
         return {switch for switch, _ in self.unconfirmed}
 
     @property
@@ -104,17 +103,17 @@ class Promise:
         return self.state is FlowState.INSTALLED and not self.unconfirmed
 
     def await_all(self, switch: str | None = None) -> None:
-        """Nothing is confirmed any more, at a switch or at all of them."""
+        """Mark the entries at a switch, or at all of them, as unconfirmed."""
         self.unconfirmed |= {(name, entry.cookie) for name, entry in self.entries if switch in (None, name)}
 
     def is_first(self, switch: str, cookie: int) -> bool:
-        """Whether frames come into the network by this entry."""
+        """Return whether frames enter the network by this entry."""
         name, entry = self.entries[0]
         return (name, entry.cookie) == (switch, cookie)
 
 
 class FlowKeeper:
-    """All flows of a lab. Every call may add to the effects; `effects()` takes them."""
+    """All flows of a lab. Every call may add to the effects; `effects()` returns them."""
 
     def __init__(
         self,
@@ -130,12 +129,12 @@ class FlowKeeper:
         grace_ns: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
-        """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more.
+        """Load the stored flows. Raises `InputError` if they no longer fit the lab or the scheme.
 
-        How long ago it was stored is not known, so it is as if no time had passed: `debts` are those of
-        released flows. `fillers` stand in every table before any flow's entry does, and stay
-        (`loko.entries.filler_entries`). After a flow is released its host may go on sending for `grace_ns`.
-        The switches' sessions speak `openflow`, for which drivers and slots or admission are made.
+        It is not known how long ago they were stored, so the `debts` of released flows count as if no time
+        had passed. `fillers` are put into every table before any flow's entry, and stay there
+        (`loko.entries.filler_entries`). After a flow is released, its host may go on sending for `grace_ns`.
+        The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it.
         """
         self.lab = lab
         self.granting = granting
@@ -148,7 +147,7 @@ class FlowKeeper:
         self._now_ns = now_ns
         self._grace_ns = grace_ns
         self._ticket = 0
-        self._last_number = max([last_number, *(one.number for one in stored)])
+        self._last_number = max([last_number, *(flow.number for flow in stored)])
         self._effects = Effects()
         self._was_ready = dict.fromkeys(drivers, False)
         self._fillers = [
@@ -159,8 +158,8 @@ class FlowKeeper:
             for entry in self._fillers:
                 driver.want(entry)
         granting.advance(now_ns)
-        for one in stored:
-            self._take_up(one)
+        for stored_flow in stored:
+            self._take_up(stored_flow)
         try:
             granting.restore(debts, now_ns=now_ns)
         except (KeyError, ValueError):
@@ -174,19 +173,19 @@ class FlowKeeper:
 
     @property
     def due_ns(self) -> int | None:
-        """When `tick` has next something to do for a flow that is being removed."""
+        """When `tick` next has something to do for a flow that is being removed; None if it has not."""
         ahead = (promise.clear_ns for promise in self._removing.values() if promise.clear_ns > self._now_ns)
         return min(ahead, default=None)
 
     def effects(self) -> Effects:
-        """Take what is to be done since the last call."""
+        """Return, and forget, what is to be done since the last call."""
         taken, self._effects = self._effects, Effects()
         return taken
 
-    # What people ask for.
+    # Requests of clients.
 
     def request(self, now_ns: int, flow: Flow, decide: Decide) -> int:
-        """Install a flow if it is granted. Gives the ticket of the answer, which may be an effect at once."""
+        """Install a flow if it is granted. Return the ticket of the answer, which may follow at once."""
         self._ticket += 1
         self._advance(now_ns)
         known = self._promises.get(flow.id)
@@ -211,7 +210,7 @@ class FlowKeeper:
         return self._ticket
 
     def release(self, now_ns: int, flow_id: str) -> int:
-        """Remove a flow, whose host has stopped sending it. Gives the ticket of the answer."""
+        """Remove a flow whose host has stopped sending it. Return the ticket of the answer."""
         self._ticket += 1
         self._advance(now_ns)
         promise = self._promises.get(flow_id)
@@ -227,27 +226,27 @@ class FlowKeeper:
             self._review_removal(now_ns, promise)
         return self._ticket
 
-    # What switches do.
+    # Events of switches.
 
     def connected(self, now_ns: int, switch: str) -> None:
-        """A switch has introduced itself; an older connection of it is gone."""
+        """Note that a switch has introduced itself; an older connection of it is gone."""
         if self.drivers[switch].phase is not Phase.AWAY:
             self.disconnected(now_ns, switch)
         self._tell_switch(switch, "connected; comparing its table")
         self._carry(now_ns, switch, self.drivers[switch].connected(now_ns))
 
     def disconnected(self, now_ns: int, switch: str) -> None:
-        """The connection of a switch is gone."""
+        """Note that the connection of a switch is gone."""
         self.drivers[switch].disconnected()
         self._tell_switch(switch, "disconnected", warning=True)
         self._lost(now_ns, switch, "the switch has disconnected")
 
     def reply(self, now_ns: int, switch: str, reply: Reply) -> None:
-        """A switch has answered."""
+        """Take in an answer of a switch."""
         self._carry(now_ns, switch, self.drivers[switch].reply(now_ns, reply))
 
     def tick(self, now_ns: int) -> None:
-        """Let time pass. To be called several times a second, and when it is due."""
+        """Let time pass. Call it several times a second, and at `due_ns`."""
         self._advance(now_ns)
         for switch in self.drivers:
             self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
@@ -263,7 +262,7 @@ class FlowKeeper:
         self._write_debts(server for server in list(self._owing) if self.granting.debt(server) is None)
 
     def interrupt(self, now_ns: int, reason: str) -> None:
-        """The service ends, and says so to all who wait. Nothing is to be asked for after this."""
+        """Tell all who wait that the service ends. Nothing may be requested after this."""
         self._advance(now_ns)
         for promise in list(self._promises.values()):
             flow_id = promise.flow.id
@@ -272,7 +271,7 @@ class FlowKeeper:
             elif promise.state is FlowState.REMOVING:
                 self._answer_all(promise, Interrupted(flow_id, reason, Became.GOES_ON))
 
-    # Requests.
+    # How requests are carried out.
 
     def _ask_again(self, known: Promise, flow: Flow) -> None:
         if known.flow != flow:
@@ -287,7 +286,7 @@ class FlowKeeper:
             self._answer(Granted(flow.id, is_new=False))
 
     def _obstacle(self, grant: Grant) -> Outcome | None:
-        """Why a granted flow cannot be installed now."""
+        """Return why a granted flow cannot be installed now, if so."""
         flow = grant.flow
         for hop in grant.path:
             driver = self.drivers[hop.switch]
@@ -302,7 +301,7 @@ class FlowKeeper:
         return self._crowded_out(grant)
 
     def _crowded_out(self, grant: Grant) -> Denied | None:
-        """The refusal of a granted flow for which the entries of others leave no place."""
+        """Refuse a granted flow if the entries of others leave no place for its own."""
         too_many: dict[str, int] = {}
         first: Share | None = None
         own = Counter(hop.switch for hop in grant.path)
@@ -356,7 +355,7 @@ class FlowKeeper:
         self._poll(now_ns, promise)
 
     def _withdraw(self, now_ns: int, promise: Promise) -> None:
-        """Begin to remove a flow. Without frames on their way its entries go at once, else upstream first."""
+        """Begin to remove a flow: its entries go at once if it has not sent, otherwise upstream first."""
         promise.state = FlowState.REMOVING
         promise.since_ns = now_ns
         promise.await_all()
@@ -372,17 +371,17 @@ class FlowKeeper:
         else:
             self._unwant(promise, promise.entries)
 
-    def _unwant(self, promise: Promise, entries: Sequence[tuple[str, Entry]]) -> None:
-        promise.staying = [one for one in promise.staying if one not in entries]
+    def _unwant(self, promise: Promise, entries: Sequence[tuple[str, WireEntry]]) -> None:
+        promise.staying = [entry for entry in promise.staying if entry not in entries]
         for switch, entry in entries:
             self.drivers[switch].unwant(entry)
 
     def _retire(self, now_ns: int, promise: Promise) -> None:
-        """Let entries go that no frame needs any more.
+        """Remove entries that no frame needs any more.
 
-        The first switch loses its entry once what was sent has arrived. If its host has gone on sending, that
-        ends there, and what is behind the first switch arrives before the others lose theirs. Where the first
-        switch is away, the others do not wait for it.
+        The first switch loses its entry once all that was sent has arrived. If the host has gone on sending,
+        its frames end there, and those past the first switch arrive before the others lose their entries. If
+        the first switch is away, the others do not wait for it.
         """
         if not promise.staying or now_ns < promise.clear_ns:
             return
@@ -399,11 +398,11 @@ class FlowKeeper:
         self._poll(now_ns, promise)
 
     def _review_removal(self, now_ns: int, promise: Promise) -> None:
-        """Answer those who wait for a removal, as soon as only switches that are away are missing."""
+        """Go on with a removal, and answer it once only switches that are away are missing."""
         if promise.state is FlowState.REMOVING:
             self._retire(now_ns, promise)
         if promise.number not in self._removing:
-            return  # it is not being removed, or no longer
+            return  # it is not, or no longer, being removed
         flow_id = promise.flow.id
         if not promise.waiting:
             if now_ns >= promise.clear_ns:
@@ -412,7 +411,7 @@ class FlowKeeper:
             self._answer_all(promise, Gone(flow_id, tuple(sorted(promise.waiting))))
 
     def _forget(self, now_ns: int, promise: Promise) -> None:
-        """A flow is gone everywhere, and nothing of it is on its way; what it has left is written down."""
+        """Release a flow that is gone everywhere, with no frame on its way, and store the debt it leaves."""
         flow_id = promise.flow.id
         self._effects.writes.append(Erase(promise.number))
         if promise.has_sent:
@@ -444,7 +443,7 @@ class FlowKeeper:
             self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
 
     def _carry(self, now_ns: int, switch: str, segments: Iterable[Segment]) -> None:
-        """Take up what a driver has to say, then send what it sends."""
+        """Handle a driver's notices, then queue its segments for sending."""
         driver = self.drivers[switch]
         for notice in driver.notices():
             match notice:
@@ -562,8 +561,8 @@ class FlowKeeper:
         self._promises[promise.flow.id] = promise
         self._by_number[promise.number] = promise
 
-    def _entries(self, number: int, grant: Grant) -> list[tuple[str, Entry]]:
-        """Each with a cookie of its own: what names an entry at its switch."""
+    def _entries(self, number: int, grant: Grant) -> list[tuple[str, WireEntry]]:
+        """Return a flow's entries, each with its own cookie, which identifies it at its switch."""
         return [
             (visit.switch, self._entry_of(entry, cookie=OWN_MARK << 48 | visit.number << _VISIT | number))
             for visit, entry in path_entries(self.lab, grant)

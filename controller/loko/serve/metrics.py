@@ -1,4 +1,4 @@
-"""What the service knows of itself and its network, in the text format of Prometheus."""
+"""Metrics of the service and its network, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NS_PER_S: Final = 1e9
 def exposition(
     keeper: FlowKeeper, delays: DelayBook, clients: Clients, tallies: Tallies, *, restarts: int
 ) -> bytes:
-    """Everything as it is now. `restarts` counts those of the OpenFlow application."""
+    """Return all metrics as they are now. `restarts` counts those of the OpenFlow application."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
         _Gathered(

@@ -1,4 +1,4 @@
-"""What goes in and out of the keeper of flows, as values."""
+"""The values that go into and out of the keeper of flows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class FlowState(StrEnum):
 
 
 class Turn(NamedTuple):
-    """When a flow sends that has a slot."""
+    """When a flow with a slot sends."""
 
     slot: int
     period_ns: int
-    """How often it uses it: a whole multiple of the base period."""
+    """Time between two uses of the slot: a whole multiple of the base period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class StoredFlow:
     path: tuple[Hop, ...]
     state: FlowState
     turn: Turn | None = None
-    """Of a flow with a slot."""
+    """When it sends, if it has a slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,37 +168,37 @@ Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | Confl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
-    """Something that a log, or somebody who watches, should know of."""
+    """Something that the log and watching clients should be told."""
 
     kind: str
     """`flow`, `switch`, or `note`."""
     name: str
-    """Of the flow or switch."""
+    """Name of the flow or switch."""
     text: str
     warning: bool = False
 
 
 @dataclass(slots=True)
 class Effects:
-    """What is to be done, in this order: `writes` in one transaction, then all the rest.
+    """What is to be done, in this order: first `writes`, in one transaction, then all the rest.
 
-    Transactions are carried out in their order; the rest need not wait for one without `must_wait`.
+    Transactions are carried out in order. The rest need not wait for one without `must_wait`.
     """
 
     writes: list[Write] = field(default_factory=list)
     sends: list[tuple[str, list[Request]]] = field(default_factory=list)
-    """Switch, and what goes to it in one write."""
+    """Pairs of a switch and what goes to it in one write."""
     closes: list[str] = field(default_factory=list)
     """Switches whose connection is to be closed."""
     answers: list[tuple[int, Outcome]] = field(default_factory=list)
-    """Tickets and what became of them."""
+    """Tickets, with the outcome of their requests."""
     happenings: list[Happening] = field(default_factory=list)
 
     @property
     def must_wait(self) -> bool:
         """Whether the rest must wait until the disk has the writes.
 
-        A flow that is erased is on disk as one that goes, so that a restart would erase it again. Its debt is
-        written with that, and before any flow that is admitted later.
+        A flow that is erased is on disk as one being removed, so a restart would erase it again. Its debt is
+        written together with the erasure, and before any flow that is admitted later.
         """
         return not all(isinstance(write, Erase | Owe) for write in self.writes)

@@ -1,6 +1,6 @@
-"""The web pages: plain files beside this module, which ask the REST interface for all they show.
+"""The web pages: static files beside this module that get all they show from the REST interface.
 
-`/docs` is Swagger UI, out of a package that holds its files, so that it needs no network.
+`/docs` is Swagger UI, from a package that contains its files, so that it needs no network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _VIEWER: Final = ("swagger-ui.css", "swagger-ui-bundle.js")
-# Nothing from elsewhere, nothing inline, in no frame: what the service says is never markup.
+# Allow nothing from elsewhere, nothing inline, no frame: what the service says is never markup.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{images}; connect-src 'self';"
     " form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -32,17 +32,17 @@ _HEADERS: Final = {
     "Cache-Control": "no-cache",
 }
 _DOCS_HEADERS: Final = {**_HEADERS, "Content-Security-Policy": _POLICY.format(images=" data:")}
-"""Swagger UI's style sheet holds its symbols as data."""
+"""Swagger UI's style sheet contains its symbols as data URLs."""
 
 
 def add_pages(app: FastAPI) -> None:
     """Serve the page at `/`, the REST interface at `/docs`, and their parts below `/page/`, from memory."""
     viewer = resources.files("fastapi_swagger.resources")
-    found = [*sorted(_FOLDER.iterdir()), *(viewer / name for name in _VIEWER)]
+    page_files = [*sorted(_FOLDER.iterdir()), *(viewer / name for name in _VIEWER)]
     files = {
-        one.name: (one.read_bytes(), _TYPES[Path(one.name).suffix])
-        for one in found
-        if Path(one.name).suffix in _TYPES
+        file.name: (file.read_bytes(), _TYPES[Path(file.name).suffix])
+        for file in page_files
+        if Path(file.name).suffix in _TYPES
     }
     tags = {name: f'"{hashlib.sha256(data).hexdigest()[:16]}"' for name, (data, _) in files.items()}
 

@@ -1,7 +1,7 @@
-"""Routes without machinery: an endpoint takes the request as it is and gives the response as it is.
+"""Routes without FastAPI's machinery: an endpoint takes a plain request and returns a plain response.
 
-FastAPI knows them, so that they are in its OpenAPI document. But its own way to an endpoint, past
-dependencies, files and telemetry that nothing here uses, takes longer than the decision at its end.
+FastAPI knows the routes, so they are in its OpenAPI document. But its own way to an endpoint, through
+dependencies, files and telemetry that nothing here uses, takes longer than the decision itself.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Endpoint = Callable[..., Awaitable[Response]]
 
 
 class PlainRoutes:
-    """Answers what is asked of the routes of an application, and passes on all else.
+    """Answers requests for the routes of an application, and passes on all others.
 
-    Each endpoint takes the request, and the open parts of its path by name. What can be got can be asked for
-    its headers alone (HEAD). The application's own pages and unknown paths are answered by itself.
+    Each endpoint takes the request, and its path's parameters by name. HEAD works wherever GET does. The
+    application itself answers for its own pages and unknown paths.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -58,12 +58,12 @@ class PlainRoutes:
         await response(scope, receive, send)
 
     def _find(self, path: str) -> tuple[dict[str, Endpoint] | None, dict[str, str]]:
-        """The endpoints of a path by method, and what stands in its open parts."""
+        """Return the endpoints of a path by method, and the values of its parameters."""
         if methods := self._fixed.get(path):
             return methods, {}
         for pattern, candidates in self._open.values():
-            if found := pattern.match(path):
-                return candidates, found.groupdict()
+            if match := pattern.match(path):
+                return candidates, match.groupdict()
         return None, {}
 
 

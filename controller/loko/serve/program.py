@@ -41,14 +41,15 @@ from loko.serve.views import Grants, ServiceView
 _LOG: Final = logging.getLogger("loko.serve")
 _NS_PER_S: Final = 1e9
 _GRACE_NS: Final = 250_000_000
-"""Hosts of a companion hear that a flow is to go when the service does, and need some time to stop."""
+"""A companion's hosts hear of a flow's removal together with the service, and need some time to stop."""
 _LEAVING_S: Final = 8
-"""When the service ends, answers that are on their way get so long."""
+"""How long answers on their way may take when the service ends."""
 _TOKEN_CHARACTERS: Final = 16
 """A shorter token could be guessed."""
 _TURN_S: Final = 0.0005
-"""How long a thread may keep the interpreter from another. At each statement of a transaction the disk's
-thread waits for the event loop's; at Python's own 5 ms, a busy loop would make a commit take tens of them."""
+"""How long a thread may keep the interpreter from another. At each statement of a transaction, the disk's
+thread waits for the event loop's. With Python's default of 5 ms, a busy loop would make a commit take tens of
+milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,36 +59,36 @@ class Settings:
     lab: Lab
     granting: AdmissionGranting | SlotGranting
     options: dict[str, str]
-    """What the guarantees depend on; flows in the store were granted with the same."""
+    """The options that guarantees depend on. Flows in the store must have been granted with the same ones."""
     store: Path
     rest: str = "127.0.0.1:8080"
     allow_hosts: tuple[str, ...] = ()
-    """Names by which the service may be asked, beside its own address and those of loopback."""
+    """Names by which clients may address the service, beside its own address and those of loopback."""
     listen: str = "127.0.0.1:6633"
-    """For switches."""
+    """Address and port for switches."""
     openflow: OpenFlow = OpenFlow.V1_0
-    """Version of their sessions; guarantees count on it."""
+    """OpenFlow version of the switches' sessions, which guarantees depend on."""
     framework: str = "os-ken"
     framework_python: str | None = None
     token: str | None = None
     requests_per_s: float = 1000.0
     connections: int = 512
-    """Of clients, at most."""
+    """The most connections of clients."""
     changes_per_s: float = 0.0
-    """Changes that a switch gets a second; 0 for as many as it takes."""
+    """Changes per second that a switch gets; 0 for as many as it takes."""
     fillers: int = 0
-    """Entries in every table that no frame hits; the admission scheme knows of them."""
+    """Entries in every table that no frame hits. The admission scheme must have been told."""
     delete_strangers: bool = False
     openflow_place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
-    """Where the switches are: what to enter while the OpenFlow socket is made."""
+    """The context to enter while the OpenFlow socket is made: where the switches are."""
     companion: Callable[[str], Sequence[str]] | None = None
-    """Command of a program to run beside, given the OpenFlow address: emulated boards, taps."""
+    """Returns, for the OpenFlow address, the command of a program to run beside: emulated boards, taps."""
     measures: str | None = None
-    """What the companion measures delays with, in words; none if it does not."""
+    """What the companion measures delays with, in words; None if it does not measure."""
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or Ctrl-C. Raises `InputError`; one line, before anything has begun."""
+    """Serve until SIGTERM or Ctrl-C. Raises `InputError` in one line, before anything has begun."""
     rest_host, rest_port = address(settings.rest, "--rest")
     openflow_host, openflow_port = address(settings.listen, "--listen")
     if settings.token is None and not _is_loopback(rest_host):
@@ -105,13 +106,13 @@ def serve(settings: Settings) -> None:
             openflow = open_.enter_context(_listening("--listen", openflow_host, openflow_port))
         store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
         stays_loaded()
-        with contextlib.suppress(KeyboardInterrupt):  # the server says so once it has ended in good order
+        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
             uvloop.run(_Service(settings, hosts, limits).run(_keeper(settings, store), store, rest, openflow))
 
 
 def _keeper(settings: Settings, store: Store) -> FlowKeeper:
     lab, granting = settings.lab, settings.granting
-    # A change is confirmed by the next segment, so it takes two.
+    # The next segment confirms a change, so each change takes two segments.
     pace_ns = round(_NS_PER_S / 2 / settings.changes_per_s) if settings.changes_per_s else 0
     drivers = {
         name: driver_of(
@@ -151,7 +152,7 @@ class _Service:
     async def run(
         self, keeper: FlowKeeper, store: Store, rest: socket.socket, openflow: socket.socket
     ) -> None:
-        """Until SIGTERM or Ctrl-C. Ends the program with status 1 if the service cannot go on."""
+        """Run until SIGTERM or Ctrl-C. End the program with status 1 if the service cannot go on."""
         settings = self._settings
         operation = Operation(keeper, store, fatal=self._fatal)
         python = interpreter(settings.framework, settings.framework_python)
@@ -200,11 +201,11 @@ class _Service:
         return uvicorn.Config(
             guarded,
             log_config=None,
-            log_level="error",  # what clients do wrong is counted, and said seldom
+            log_level="error",  # errors of clients are counted, and logged seldom
             access_log=False,
             lifespan="off",
             ws="none",
-            proxy_headers=False,  # the limit goes by the address that is really there
+            proxy_headers=False,  # limits apply to the real address of the connection
             server_header=False,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=_LEAVING_S,
@@ -222,7 +223,7 @@ class _Service:
 
 
 class Server(uvicorn.Server):
-    """Has its connections from a front. Before it closes them, those who wait are told."""
+    """A server that gets its connections from a `Front`, and tells waiting clients before it closes them."""
 
     def __init__(
         self,
@@ -256,7 +257,7 @@ def _text_of(listening: socket.socket) -> str:
 
 
 def address(text: str, option: str) -> tuple[str, int]:
-    """The parts of `127.0.0.1:8080`. Raises `InputError`."""
+    """Return the host and port of text such as `127.0.0.1:8080`. Raises `InputError`."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 <= int(port) <= 65535:
         raise InputError(f"{option} '{text}' is not an address and a port such as 127.0.0.1:8080")
@@ -282,7 +283,10 @@ def _listening(option: str, host: str, port: int) -> socket.socket:
 
 
 def read_token(path: Path | None) -> str | None:
-    """The token of a file, or of the environment variable LOKO_TOKEN, or none. Raises `InputError`."""
+    """Return the token from a file, or from the environment variable LOKO_TOKEN; None if there is none.
+
+    Raises `InputError` if it cannot be read, or is too short.
+    """
     if path is None:
         token, where = os.environ.get("LOKO_TOKEN", "").strip(), "$LOKO_TOKEN"
         if not token:

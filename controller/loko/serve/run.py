@@ -1,4 +1,4 @@
-"""The service in operation: the keeper, its store, the OpenFlow application, and who waits for answers."""
+"""The service in operation: the keeper, its store, the OpenFlow application, and waiting requests."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from loko.serve.tallies import Tallies
 
 TICK_S: Final = 0.05
 STALL_S: Final = 0.25
-"""A tick that is so late was kept by something: a long computation, a machine that does other work."""
+"""A tick that is this late was held up, by a long computation or by other work on the machine."""
 
 
 class Over:
-    """The service ends; nothing more happens."""
+    """The last news: the service ends."""
 
 
 News = Happening | DelaysChanged | Over
 DISK_PATIENCE_S: Final = 20.0
-"""A disk that takes longer for a transaction does not come back by itself."""
+"""A disk that takes longer than this for a transaction will not recover by itself."""
 _MEASURED_S: Final = 0.5
-"""Who watches hears of measured delays so often at most."""
+"""Least time between two reports of measured delays to those who watch."""
 _ANSWERS_S: Final = 5.0
-"""Who waits while the service ends hears within this time what became of the request."""
+"""Time within which waiting requests are answered when the service ends."""
 _LOG: Final = logging.getLogger("loko.serve")
 
 
 class Operation:
     """Runs a keeper in an event loop. All its calls are made in that loop's thread.
 
-    What happens while the disk is busy shares the next transaction, however many requests that are.
+    All that happens while the disk is busy shares the next transaction, however many requests that is.
     """
 
     def __init__(self, keeper: FlowKeeper, store: Store, *, fatal: Callable[[str], None]) -> None:
@@ -56,7 +56,7 @@ class Operation:
         self._store = store
         self._fatal = fatal
         self._waiting: dict[int, tuple[str, asyncio.Future[Outcome]]] = {}
-        """Who waits for the answer of a ticket, and for which flow."""
+        """By ticket, the flow of a request and the future of its answer."""
         self._ending: str | None = None
         self.tallies = Tallies()
         self.delays = DelayBook()
@@ -65,36 +65,36 @@ class Operation:
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._flush_is_due = self._is_flushing = self._is_waking = False
         self._loop = asyncio.get_running_loop()
-        # What is carried out for many belongs to no request, also not to the one that has set it off.
+        # What is carried out for many belongs to no request, not even to the one that triggered it.
         self._context = contextvars.copy_context()
         self._ticking = self._loop.create_task(self._tick_forever())
         self._ticking.add_done_callback(self._check_ticking)
         self._waits_for_disk_s: float | None = None
-        """Since when."""
+        """Since when a transaction has been waiting for the disk; None if none is."""
         self._flush_soon()
 
     async def start(self, listening: socket.socket, framework: str, python: str) -> None:
-        """Start the OpenFlow application on a bound socket, and again when it ends. Raises `InputError`."""
+        """Start the OpenFlow application on a bound socket; restart it when it ends. Raises `InputError`."""
         self.application = Restarts(
             "the OpenFlow application", lambda: self.switches.start(listening, framework, python)
         )
         await self.application.begin()
 
     async def request(self, flow: Flow, decide: Decide) -> Outcome:
-        """Install a flow if it is granted; comes back when that is decided."""
+        """Install a flow if it is granted. Return once that is decided."""
         if self._ending is not None:
             return Interrupted(flow.id, self._ending, Became.NOTHING)
         ticket = self.keeper.request(time.monotonic_ns(), flow, decide)
         return await self._outcome(ticket, flow.id)
 
     async def release(self, flow_id: str) -> Outcome:
-        """Remove a flow; comes back when it is gone."""
+        """Remove a flow. Return once it is gone."""
         if self._ending is not None:
             return Interrupted(flow_id, self._ending, Became.NOTHING)
         return await self._outcome(self.keeper.release(time.monotonic_ns(), flow_id), flow_id)
 
     def interrupt(self, reason: str) -> None:
-        """The service ends: tell all who wait what becomes of their requests. Nothing is begun any more."""
+        """Tell all who wait what becomes of their requests, as the service ends. Begin nothing more."""
         if self._ending is None:
             self._ending = reason
             self.keeper.interrupt(time.monotonic_ns(), reason)
@@ -103,7 +103,7 @@ class Operation:
             self._loop.call_later(_ANSWERS_S, self._answer_rest)
 
     def _answer_rest(self) -> None:
-        """The disk has not answered in time."""
+        """Answer the requests for which the disk has not answered in time."""
         for flow_id, future in self._waiting.values():
             if not future.done():
                 future.set_result(Interrupted(flow_id, str(self._ending), Became.UNKNOWN))
@@ -119,9 +119,9 @@ class Operation:
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Queue[News]]:
-        """Meanwhile everything that happens is put there; a queue that is full misses it.
+        """Give a queue that gets all that happens meanwhile. A full queue misses news.
 
-        Who comes when the service is ending already hears that at once.
+        If the service is already ending, the queue says so at once.
         """
         queue: asyncio.Queue[News] = asyncio.Queue(maxsize=1000)
         if self._ending is not None:
@@ -133,7 +133,7 @@ class Operation:
             self._watchers.discard(queue)
 
     def observed(self, observation: Observation) -> None:
-        """Delays were measured."""
+        """Take in measured delays."""
         self.delays.add(observation)
         if not self._is_measured:
             self._is_measured = True
@@ -157,25 +157,25 @@ class Operation:
         await self.switches.end()
         self._disk.shutdown()
 
-    # What the switches tell.
+    # Called by the switchboard.
 
     def switch_connected(self, name: str) -> None:
-        """A switch has introduced itself."""
+        """Called when a switch has introduced itself."""
         self.keeper.connected(time.monotonic_ns(), name)
         self._flush_soon()
 
     def switch_replied(self, name: str, reply: Reply) -> None:
-        """A switch has answered."""
+        """Called when a switch has answered."""
         self.keeper.reply(time.monotonic_ns(), name, reply)
         self._flush_soon()
 
     def switch_disconnected(self, name: str) -> None:
-        """A connection is gone."""
+        """Called when a connection is gone."""
         self.keeper.disconnected(time.monotonic_ns(), name)
         self._flush_soon()
 
     def application_ended(self, status: int) -> None:
-        """The OpenFlow application should not end. Switches connect again when it is back."""
+        """Called when the OpenFlow application has ended. Switches connect again when it is back."""
         self.application.ended(status)
         text = "has ended; it is started again"
         self._tell(Happening(kind="note", name="OpenFlow application", text=text, warning=True))
@@ -183,7 +183,7 @@ class Operation:
     # Effects.
 
     def works(self) -> bool:
-        """Whether time passes for the keeper and the disk answers: else it is better started again."""
+        """Return whether the keeper ticks and the disk answers; if not, the service had better restart."""
         since_s = self._waits_for_disk_s
         stuck = since_s is not None and self._loop.time() - since_s > DISK_PATIENCE_S
         return not (stuck or self._ticking.done())
@@ -208,7 +208,7 @@ class Operation:
             _LOG.debug("the service was kept from its work for %.2f s", late_s)
 
     def _wake_when_due(self) -> None:
-        """A flow that is being removed waits for milliseconds, not for the next tick."""
+        """Wake the keeper when it is due: a removal need not wait for the next tick."""
         due_ns = self.keeper.due_ns
         if due_ns is not None and not self._is_waking:
             self._is_waking = True
@@ -227,7 +227,7 @@ class Operation:
             self._loop.call_soon(self._flush, context=self._context)
 
     def _flush(self) -> None:
-        """Carry out the effects. While the disk is busy with some, more come together for the next time."""
+        """Carry out the effects. While the disk is busy with some, further ones gather for the next time."""
         self._flush_is_due = False
         effects = self.keeper.effects()
         self._wake_when_due()
@@ -251,7 +251,7 @@ class Operation:
             self._fatal(f"{problem}: nothing more can be promised")
 
     def _flushed(self, effects: Effects) -> None:
-        """The disk has what must be there before the rest may follow."""
+        """Carry out the rest: the disk has what must be there first."""
         try:
             self._carry_out(effects)
         except Exception as problem:  # noqa: BLE001 - half of them are lost, so nothing may follow

@@ -1,4 +1,4 @@
-"""Log lines for what thousands of clients can cause: the first at once, then a sum now and then."""
+"""Log lines for what thousands of clients can cause: the first at once, then a count now and then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Told:
 
 
 class Seldom:
-    """Logs each text at most once in `PAUSE_S`, with how often it would have been since."""
+    """Logs each text at most once in `PAUSE_S`, with the number of times it was suppressed since."""
 
     def __init__(self, log: logging.Logger, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._log = log
@@ -26,7 +26,7 @@ class Seldom:
         self._told: dict[str, _Told] = {}
 
     def warning(self, text: str) -> None:
-        """It has happened once more. There are only so many different texts as are in the code."""
+        """Log a text, or count it if it was logged recently. Texts are those in the code, so they are few."""
         now_s = self._clock_s()
         told = self._told.get(text)
         if told is not None and now_s < told.until_s:
@@ -36,7 +36,7 @@ class Seldom:
         self._told[text] = _Told(now_s + PAUSE_S)
 
     def sum_up(self) -> None:
-        """Log what has happened meanwhile and was not told; to be called now and then."""
+        """Log the counts of suppressed texts. Call it now and then."""
         now_s = self._clock_s()
         for text, told in list(self._told.items()):
             if now_s < told.until_s:

@@ -119,7 +119,7 @@ class SlotGranting:
     def __init__(self, lab: Lab, schedule: ServedSchedule, *, openflow: OpenFlow = OpenFlow.V1_0) -> None:
         """Nobody has a slot yet. Raises `InputError` if the slots are too short for what is served."""
         self.lab = lab
-        sizes = {one.frame_bytes for one in schedule.scheduled}
+        sizes = {flow.frame_bytes for flow in schedule.scheduled}
         self.standing = LabStanding(lab, schedule, frame_bytes=sizes, openflow=openflow)
         self.digest = schedule.digest
         self._first = tuple(schedule.scheduled)
@@ -134,20 +134,20 @@ class SlotGranting:
         stored = [
             StoredFlow(
                 number=number,
-                flow=one.timed.sent(self.standing.timing.base_period_ns),
+                flow=flow.timed.sent(self.standing.timing.base_period_ns),
                 path=tuple(
                     Hop(switch=name, output_port=port)
-                    for name, port in zip(one.path, one.ports, strict=False)
+                    for name, port in zip(flow.path, flow.ports, strict=False)
                 ),
                 state=FlowState.INSTALLED,
-                turn=Turn(one.slot, round(one.send.period_us * _NS_PER_US)),
+                turn=Turn(flow.slot, round(flow.send.period_us * _NS_PER_US)),
             )
-            for number, one in enumerate(self._first, after + 1)
+            for number, flow in enumerate(self._first, after + 1)
         ]
-        for one in stored:
-            self.take_up(one)
-        for one in stored:
-            self.cancel(one.flow.id)
+        for flow in stored:
+            self.take_up(flow)
+        for flow in stored:
+            self.cancel(flow.flow.id)
         return stored
 
     def decision(self, flow: TimedFlow) -> Decide:
@@ -160,13 +160,13 @@ class SlotGranting:
         return flow.sent(self.standing.timing.base_period_ns)
 
     def _decide(self, flow: TimedFlow) -> Grant | Refusal:
-        found = self.standing.add(flow)
-        if isinstance(found, Full):
-            return self._refusal(flow, found)
-        return self._note(found)
+        answer = self.standing.add(flow)
+        if isinstance(answer, Full):
+            return self._refusal(flow, answer)
+        return self._note(answer)
 
-    def _note(self, found: ScheduledFlow) -> Slotted:
-        granted = self._granted[found.timed.id] = Slotted(found)
+    def _note(self, scheduled: ScheduledFlow) -> Slotted:
+        granted = self._granted[scheduled.timed.id] = Slotted(scheduled)
         return granted
 
     def _refusal(self, flow: TimedFlow, full: Full) -> Refusal:
@@ -190,8 +190,8 @@ class SlotGranting:
     def sends(self, grant: Grant) -> dict[str, int]:
         """When a flow's host sends, as plain values: at its offset in a base period, once a period."""
         assert isinstance(grant, Slotted)
-        one = grant.scheduled
-        return {"slot": one.slot, "offset_ns": one.offset_ns, "period_ns": one.every_ns}
+        scheduled = grant.scheduled
+        return {"slot": scheduled.slot, "offset_ns": scheduled.offset_ns, "period_ns": scheduled.every_ns}
 
     @property
     def scheme(self) -> str:
@@ -207,8 +207,8 @@ class SlotGranting:
 
     def turn(self, flow_id: str) -> Turn | None:
         """Its slot, and its period."""
-        one = self._granted[flow_id].scheduled
-        return Turn(one.slot, one.every_ns)
+        scheduled = self._granted[flow_id].scheduled
+        return Turn(scheduled.slot, scheduled.every_ns)
 
     def timing(self, grant: Grant) -> dict[str, int] | None:
         """Its slot on the clock, and how far a host may be off."""

@@ -14,9 +14,9 @@ from loko.network import Hop
 from loko.serve.outcome import Change, Erase, FlowState, Insert, Owe, StoredFlow, Turn, Write
 
 _UNWRITTEN: Final = {"openflow": "1.0"}
-"""What held of stores that do not say it."""
+"""Circumstances of older stores, which do not state them."""
 _BEGUN: Final = "begun-with"
-"""The circumstance that says whose flows were taken up at the beginning."""
+"""The circumstance that names the document whose flows were taken up at the beginning."""
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS circumstances (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS flows (
@@ -36,18 +36,18 @@ CREATE TABLE IF NOT EXISTS debts (server TEXT PRIMARY KEY, amount REAL NOT NULL)
 
 
 class StoreError(Exception):
-    """The disk did not take what should be kept."""
+    """The disk did not take what was to be stored."""
 
 
 class Store:
-    """The flows of one lab on disk. Not for several processes at once: the second is refused.
+    """The flows of one lab on disk. Only one process can use it at a time: a second one is refused.
 
-    Calls may come from different threads, one at a time. In WAL mode with `synchronous = FULL`: what `write`
+    Calls may come from different threads, one at a time. With WAL mode and `synchronous = FULL`, what `write`
     has written survives a kill and a power cut.
     """
 
     def __init__(self, path: Path, *, lab: str, options: Mapping[str, str]) -> None:
-        """Open or create. Raises `InputError` if it belongs to another lab or other options."""
+        """Open or create a store. Raises `InputError` if it belongs to another lab or other options."""
         self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Store:
             raise
 
     def close(self) -> None:
-        """Give the file free."""
+        """Close the file, so that another process can use it."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -83,7 +83,7 @@ class Store:
         self.close()
 
     def load(self) -> list[StoredFlow]:
-        """The flows in the order of their numbers."""
+        """Return the flows in the order of their numbers."""
         rows = self._database.execute("SELECT number, state, flow, path FROM flows ORDER BY number")
         turns = {
             number: Turn(slot, period_ns)
@@ -101,24 +101,24 @@ class Store:
         ]
 
     def debts(self) -> dict[str, float]:
-        """What released flows may have left, by server, as it was when it was written."""
+        """Return what released flows may have left, by server, as of when it was written."""
         return dict(self._database.execute("SELECT server, amount FROM debts"))
 
     def last_number(self) -> int:
-        """The highest number that was ever given, also to a flow that is gone."""
+        """Return the highest number ever given to a flow, also to one that is gone."""
         row = self._database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flows'").fetchone()
         return int(row[0]) if row else 0
 
     def begin(self, name: str, flows_after: Callable[[int], Sequence[StoredFlow]]) -> bool:
-        """Take up the flows of a document of this name, once: not again after they were released.
+        """Take up the flows of a document with this name, only once: not again after they were released.
 
-        `flows_after` makes them, with numbers above the one that it is given. Gives whether they were taken
-        up now. Raises `InputError` if the disk does not take them; then none is.
+        `flows_after` makes them, with numbers above the one that it is given. Return whether they were taken
+        up now. Raises `InputError` if the disk does not take them; then none is taken up.
         """
         known = self._database.execute("SELECT value FROM circumstances WHERE name = ?", (_BEGUN,)).fetchone()
         if known == (name,):
             return False
-        writes = [Insert(one) for one in flows_after(self.last_number())]
+        writes = [Insert(flow) for flow in flows_after(self.last_number())]
         try:
             self._transact(writes, begun=name)
         except StoreError as error:
@@ -126,14 +126,14 @@ class Store:
         return True
 
     def write(self, writes: Iterable[Write]) -> None:
-        """Carry out all of them or, if the process ends meanwhile, none. Raises `StoreError`."""
+        """Carry out all writes or, if the process ends meanwhile, none. Raises `StoreError`."""
         self._transact(writes)
 
     def _transact(self, writes: Iterable[Write], *, begun: str | None = None) -> None:
         try:
             self._database.execute("BEGIN IMMEDIATE")
-            for one in writes:
-                self._write(one)
+            for write in writes:
+                self._write(write)
             if begun is not None:
                 self._database.execute("INSERT OR REPLACE INTO circumstances VALUES (?, ?)", (_BEGUN, begun))
             self._database.execute("COMMIT")
@@ -165,7 +165,10 @@ class Store:
                         self._database.execute("INSERT INTO debts VALUES (?, ?)", (server, amount))
 
     def _compare(self, circumstances: Mapping[str, str]) -> None:
-        """Flows were granted under these circumstances; under others the guarantees would not hold."""
+        """Check that flows were granted under the same circumstances: under others, no guarantee would hold.
+
+        An empty store takes over the new circumstances. Raises `InputError` if one differs.
+        """
         flows, debts = (
             self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our names
             for table in ("flows", "debts")

@@ -1,4 +1,4 @@
-"""What the service tells systemd, if that has started it: that it is ready, that it lives, that it ends.
+"""Tells systemd, if that has started the service, that it is ready, that it lives, and that it ends.
 
 The protocol is a datagram of lines to a socket (sd_notify(3), sd_watchdog_enabled(3)).
 """
@@ -13,28 +13,28 @@ from typing import Final
 
 _US_PER_S: Final = 1e6
 _A_PERIOD: Final = 3
-"""So often in the time that the watchdog gives: one word that is late does no harm."""
+"""How often to report within the watchdog's time, so that one late report does no harm."""
 
 
 class Systemd:
-    """The manager of this process, as its environment describes it."""
+    """The connection to systemd, as described by the environment."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
         is_meant = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         period = environment.get("WATCHDOG_USEC", "") if is_meant else ""
         self.watchdog_s = int(period) / _US_PER_S if period.isdecimal() else 0.0
-        """Within so long it must hear that the service lives; 0 if it does not ask."""
+        """Time within which systemd must hear that the service lives; 0 if it does not ask."""
         self._watching: asyncio.Task[None] | None = None
 
     def ready(self, works: Callable[[], bool]) -> None:
-        """The service can be asked. From now on, while `works` says so, it lives."""
+        """Report that the service is ready. From now on, report that it lives while `works` returns true."""
         self._tell("READY=1")
         if self.watchdog_s:
             self._watching = asyncio.get_running_loop().create_task(self._watch(works))
 
     def ending(self) -> None:
-        """The service ends."""
+        """Report that the service ends."""
         if self._watching is not None:
             self._watching.cancel()
         self._tell("STOPPING=1")
@@ -53,4 +53,4 @@ class Systemd:
             try:
                 connection.sendto(text.encode(), address)
             except OSError:
-                return  # nobody listens; the watchdog will notice if that should not be
+                return  # nobody listens; if somebody should, the watchdog will notice

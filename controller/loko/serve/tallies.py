@@ -17,4 +17,4 @@ class Tallies:
     stalls: int = 0
     """How often the event loop was kept from its work."""
     stalled_s: float = 0.0
-    """For how long, in all."""
+    """For how long it was kept from its work, in all."""

@@ -1,4 +1,4 @@
-"""What the keeper knows, as plain values for JSON."""
+"""Views of the keeper's state as plain values, for JSON."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Grants(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceView:
-    """What a page has to know of how the lab is served."""
+    """What a page needs to know about how the lab is served."""
 
     grants: Grants
     options: Mapping[str, str]
-    """What the guarantees depend on."""
+    """The options that guarantees depend on."""
     needs_token: bool
     measures: str | None
-    """What measures the delays of flows, in words; none if nothing does."""
+    """What measures the delays of flows, in words; None if nothing does."""
 
 
 def service_values(keeper: FlowKeeper, view: ServiceView) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Deterministic bounds on the delay of a token-bucket flow in a slice, proved in docs/slicing.md, section 4.
 
-A bound is from a frame's last bit in to its first bit out. Beyond the paper: it only has equation 1, a mean.
+A bound is from a frame's last bit in to its first bit out. This goes beyond the paper, which only has
+equation 1, a mean.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ _US: Final = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """No frame of the queue's flow is later, and none is lost."""
+    """A bound on the delay: no frame of the queue's flow is later, and none is lost."""
 
     delay_us: float
 
 
 @dataclass(frozen=True, slots=True)
 class NoBound:
-    """Why there is none, and how to get one: in one line."""
+    """Why there is no bound, and how to get one, in one line."""
 
     because: str
 
 
 def delay_bound(port: Port, queue: HtbQueue | TrtcmQueue) -> Bound | NoBound:
-    """The bound on the delay of a queue's flow."""
+    """Return the bound on the delay of a queue's flow, or why there is none."""
     if isinstance(port, HtbPort):
         assert isinstance(queue, HtbQueue)  # a port of one kind has queues of that kind
         return _Htb(port, queue).bound()
@@ -48,7 +49,7 @@ class _Htb:
         self._late_ns = port.dequeue.timer_us * _US
 
     def bound(self) -> Bound | NoBound:
-        """The theorem's bound."""
+        """Return the theorem's bound, or why it gives none."""
         queue, flow, wait_ns = self._queue, self._queue.flow, self._wait_ns(self._port.queues)
         if flow is None:
             return NoBound("nothing is said of what is sent; give the queue a flow")
@@ -67,15 +68,15 @@ class _Htb:
         return Bound(self._port.latency_us + delay_ns / _US)
 
     def _group(self, length: int) -> int:
-        """What a class must have to wake, for frames of this length."""
+        """Return the level in bytes at which a class wakes, for frames of this length."""
         return (self._port.dequeue.group_frames - 1) * length
 
     def _too_little(self, flow: Flow) -> str | None:
-        """Why the class may serve less than its flow needs, if so."""
+        """Return why the class may serve less than its flow needs, if so."""
         if _of(flow, Scheduler.HTB)[0] > self._rate * (1 + 1e-12):
             return "its flow sends more than the class is assured; raise rate_bps, or lower the flow's"
         others_ns = self._wait_ns([other for other in self._port.queues if other is not self._queue])
-        assert others_ns is not None  # less work than that of all queues, which the link bears
+        assert others_ns is not None  # less work than that of all queues, which the link can carry
         group = self._group(counted(Scheduler.HTB, flow.frame_bytes))
         needed = group + self._rate * (self._late_ns + others_ns)
         if self._queue.burst_bytes >= needed:
@@ -86,7 +87,7 @@ class _Htb:
         )
 
     def _unproved(self) -> str | None:
-        """Why the theorem does not cover the class, if so."""
+        """Return why the theorem does not cover the class, if so."""
         queue = self._queue
         alone = queue.ceiling_bps == queue.rate_bps and queue.ceiling_burst_bytes == queue.burst_bytes
         unlimited = (
@@ -103,7 +104,10 @@ class _Htb:
         )
 
     def _wait_ns(self, queues: Iterable[HtbQueue]) -> float | None:
-        """The longest time for which the link carries what these classes may send without borrowing."""
+        """Return the longest time for which the link carries what these classes may send without borrowing.
+
+        None if they may take the whole link.
+        """
         work_ns, load = self._wire_ns(MAX_FRAME_BYTES), 0.0
         for queue in queues:
             longest = MAX_FRAME_BYTES if queue.flow is None else queue.flow.frame_bytes
@@ -118,7 +122,7 @@ class _Htb:
 
 
 def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
-    """Theorem 2."""
+    """Return the bound by theorem 2, or why there is none."""
     flows = _flows(port.queues)
     if isinstance(flows, NoBound) or queue.flow is None:
         return flows if isinstance(flows, NoBound) else NoBound("it has no flow")
@@ -151,7 +155,7 @@ def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
 
 
 def _flows(queues: Sequence[TrtcmQueue]) -> list[Flow] | NoBound:
-    """What all queues of the port carry: they wait together for the poll."""
+    """Return the flows of all queues of the port, which wait together for the poll."""
     flows = []
     for queue in queues:
         if queue.flow is None:
@@ -164,11 +168,11 @@ def _flows(queues: Sequence[TrtcmQueue]) -> list[Flow] | NoBound:
 
 
 def _of(flow: Flow, scheduler: Scheduler) -> tuple[float, float]:
-    """Rate in bytes/ns and burst in bytes, in what the scheduler counts; a burst is of whole frames."""
+    """Return rate (bytes/ns) and burst (bytes) as the scheduler counts them; a burst is of whole frames."""
     share = counted(scheduler, flow.frame_bytes) / flow.frame_bytes
     return _per_ns(flow.rate_bps) * share, flow.burst_bytes * share
 
 
 def _per_ns(rate_bps: float) -> float:
-    """Bytes in a nanosecond."""
+    """Convert bit/s to bytes per nanosecond."""
     return rate_bps / 8 / _NS_PER_S

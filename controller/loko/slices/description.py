@@ -1,4 +1,4 @@
-"""What `loko model slice` prints: for each queue of a port what was configured and what will come out."""
+"""What `loko model slice` prints: the configuration of each queue of a port, and what will come out."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from loko.slices.latency import mean_latency
 from loko.slices.lengths import MAX_FRAME_BYTES, Protocol
 
 FRAMES_BYTES: Final = (64, 128, 256, 512, 1024, 1500, MAX_FRAME_BYTES)
-"""Lengths of frames, with FCS, for which goodput is told."""
+"""Lengths of frames, with FCS, for which goodput is shown."""
 COUNTS: Final = {"htb": "frame without FCS", "trtcm": "IP packet"}
-"""What takes tokens."""
+"""What each scheduler counts in tokens."""
 
 
 def describe_slices(port: Port) -> list[dict[str, Any]]:
-    """For each queue its name, what was configured, and what will come out."""
+    """Return for each queue its name, its configuration, and what will come out."""
     return [_describe(port, queue) for queue in port.queues]
 
 

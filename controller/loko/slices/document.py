@@ -11,7 +11,7 @@ from loko.document import LABS, Strict, find, read
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, Scheduler, counted
 
 Rate = Annotated[int, Field(ge=1, le=10**12)]
-"""In bit/s."""
+"""A rate in bit/s."""
 Bytes = Annotated[int, Field(ge=1, le=10**9)]
 FrameBytes = Annotated[int, Field(ge=MIN_FRAME_BYTES, le=MAX_FRAME_BYTES)]
 
@@ -25,7 +25,7 @@ class Flow(Strict):
     rate_bps: Rate
     burst_bytes: Bytes
     frame_bytes: FrameBytes
-    """Of every frame."""
+    """Size of every frame."""
 
     @model_validator(mode="after")
     def _a_burst_has_a_frame(self) -> Self:
@@ -40,16 +40,16 @@ class Flow(Strict):
 class _Queue(Strict):
     name: str = Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$")
     flow: Flow | None = None
-    """What is sent through it, if that is known: latency depends on it."""
+    """What is sent through the queue, if that is known; latency depends on it."""
 
 
 class HtbQueue(_Queue):
     """A leaf class. Rates and bursts count from the Ethernet header on, without FCS."""
 
     rate_bps: Rate
-    """What it is assured (`min-rate` in Open vSwitch)."""
+    """The assured rate (`min-rate` in Open vSwitch)."""
     ceil_bps: Rate | None = None
-    """What it may have at most (`max-rate`). Default: its rate."""
+    """The highest rate, with borrowing (`max-rate`). Default: `rate_bps`."""
     burst_bytes: Bytes
     cburst_bytes: Bytes | None = None
     """Default: `burst_bytes`, as Open vSwitch sets it."""
@@ -105,17 +105,17 @@ class TrtcmDequeue(Strict):
     group_frames: int = Field(default=1, ge=1, le=10**4)
     """How many frames a poll takes."""
     poll_us: float = Field(gt=0, le=10**6)
-    """From the first frame that waits to the poll, and from one poll to the next while more wait."""
+    """Time from the first waiting frame to the poll, and from one poll to the next while more wait."""
 
 
 class _Port(Strict):
     link_rate_bps: Rate
     latency_us: float = Field(default=0, ge=0, le=10**6)
-    """From a frame's last bit in until it is in its queue: the most that the machine needs."""
+    """The longest time that the machine takes from a frame's last bit in until it is in its queue."""
 
 
 class HtbPort(_Port):
-    """A port behind `htb`: a root class, below it a leaf for each queue."""
+    """A port behind `htb`: a root class, with a leaf below it for each queue."""
 
     scheduler: Literal["htb"]
     root_rate_bps: Rate | None = None
@@ -184,13 +184,13 @@ def _distinct(queues: list[HtbQueue] | list[TrtcmQueue]) -> None:
 
 
 class _Head(BaseModel):
-    """What says which kind of port it is."""
+    """The key that gives the kind of port."""
 
     scheduler: Scheduler
 
 
 def load_slices(name_or_path: str | Path) -> Port:
-    """A sliced port by name (`htb`, in `labs/slicing/slices`) or by path. Raises `InputError` in one line."""
+    """Load a sliced port by name (`htb`, in `labs/slicing/slices`) or path. Raises `InputError`."""
     path = find(name_or_path, _FOLDER, ".yml", "slices")
     if read(path, _Head).scheduler is Scheduler.HTB:
         return read(path, HtbPort)

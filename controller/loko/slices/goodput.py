@@ -1,4 +1,4 @@
-"""What comes out of a slice whose sender always has something to send (docs/slicing.md, section 2)."""
+"""The goodput of a slice whose sender always has something to send (docs/slicing.md, section 2)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _NS_PER_S: Final = 1e9
 
 
 def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> float:
-    """The rate, in what the scheduler counts, that frames of this length really get; at most the link's.
+    """Return the rate that frames of this length really get, as the scheduler counts; at most the link's.
 
-    A policer lets its committed and its excess rate pass, as far as a bucket holds the packet at all. Of a
-    class only what it is assured is predicted: what it may borrow depends on others.
+    A policer lets its committed and its excess rate pass if their buckets can hold the packet at all. For a
+    class, only the assured rate is predicted: what it may borrow depends on others.
     """
     if isinstance(port, HtbPort) and isinstance(queue, HtbQueue):
         return _htb_bps(port, queue, frame_bytes)
@@ -26,13 +26,13 @@ def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> f
 
 
 def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
-    """What a class gets that is always backlogged, while others leave it the link.
+    """Return the rate of a class that is always backlogged, while others leave it the link.
 
-    From a full bucket it sends until the level is too low, and sleeps until it can pay for a group: at the
-    latest when the timer comes, which is late, so that the bucket may overflow meanwhile: what overflows is
-    lost rate. If the link is free again before, the class is looked at then, and goes on if it can pay. The
-    level at which it wakes is the same in every round, so a single round tells the rate. It is the least: a
-    frame that arrives meanwhile also wakes the class, before the timer.
+    From a full bucket it sends until the level is too low. Then it sleeps until it can pay for a group, at
+    the latest until the timer. The timer is late, so the bucket may overflow meanwhile, which costs rate. If
+    the link is free again before that, the class is checked then, and goes on if it can pay. The level at
+    which it wakes is the same in every round, so a single round gives the rate. It is a lower bound: a frame
+    that arrives meanwhile also wakes the class, before the timer.
     """
     length = counted(Scheduler.HTB, frame_bytes)
     rate = queue.rate_bps / 8 / _NS_PER_S
@@ -45,7 +45,7 @@ def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
     woken = payable + rate * late_ns
     if woken <= burst:
         return queue.rate_bps
-    # The bucket is full when the timer comes.
+    # The bucket is full when the timer fires.
     level, frames, taken, sending_ns = float(burst), 0, 0, 0.0
     while True:
         level -= length
@@ -63,9 +63,9 @@ def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
 
 
 def goodput_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int, protocol: Protocol) -> float:
-    """Payload a second of full frames of this length, without what is sent twice.
+    """Return the payload rate in bit/s of full frames of this length, without what is sent twice.
 
-    For TCP it is what the scheduler lets pass; how much of it are repetitions depends on what is dropped.
+    For TCP it is what the scheduler lets pass; how much of that is retransmitted depends on what is dropped.
     """
     scheduler = Scheduler(port.scheduler)
     passed = counted_bps(port, queue, frame_bytes)

@@ -20,11 +20,11 @@ class MeanLatency:
     groups_per_s: float
     """mu, the effective queue rate."""
     utilisation: float
-    """rho."""
+    """rho, the utilisation."""
 
     @property
     def mean_us(self) -> float:
-        """L_q; infinite where more comes than can leave."""
+        """L_q; infinite if more arrives than can leave."""
         return self._at(self.utilisation)
 
     @property
@@ -39,14 +39,14 @@ class MeanLatency:
 
 
 def effective_rate(rate_bps: float, group_frames: int, packet_bytes: int) -> float:
-    """The mu of section V, in groups a second."""
+    """Return mu of section V, in groups per second."""
     return rate_bps / (group_frames * packet_bytes * 8)
 
 
 def mean_latency(port: Port, queue: HtbQueue | TrtcmQueue) -> MeanLatency | None:
-    """Equation 1 for the queue's flow; nothing if it has none.
+    """Return equation 1 for the queue's flow; None if it has none.
 
-    A policer does not dequeue at its rate but at that of its polls (section VI): mu is the polls' rate.
+    A policer does not dequeue at its own rate but at that of its polls (section VI): mu is the polls' rate.
     """
     if queue.flow is None:
         return None

@@ -1,4 +1,4 @@
-"""What of a frame counts for whom. Everything here is a length in bytes; l is the frame with its FCS."""
+"""Which bytes of a frame count where. All values are lengths in bytes; l is the frame with its FCS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ETHERNET: Final = 14
 _IP: Final = 20
 _UDP: Final = 8
 _TCP: Final = 32
-"""With the option of time stamps, as Linux sends it."""
+"""With the timestamps option, as Linux sends it."""
 _PREAMBLE_AND_GAP: Final = 20
 
 
@@ -20,13 +20,13 @@ class Scheduler(StrEnum):
     """What limits a slice."""
 
     HTB = "htb"
-    """Linux' hierarchical token bucket, Open vSwitch's `linux-htb`: what finds no tokens waits."""
+    """Linux's hierarchical token bucket, Open vSwitch's `linux-htb`: frames without tokens wait."""
     TRTCM = "trtcm"
-    """Two-rate three-colour marking, OVS-DPDK's `trtcm-policer`: what finds no tokens is dropped."""
+    """Two-rate three-colour marking, OVS-DPDK's `trtcm-policer`: packets without tokens are dropped."""
 
 
 class Protocol(StrEnum):
-    """What carries a payload, over IPv4."""
+    """The protocol over IPv4 that carries the payload."""
 
     UDP = "udp"
     TCP = "tcp"
@@ -36,7 +36,7 @@ _HEADERS: Final = {Protocol.UDP: _FCS + _ETHERNET + _IP + _UDP, Protocol.TCP: _F
 
 
 def counted(scheduler: Scheduler, frame_bytes: int) -> int:
-    """What of a frame takes tokens.
+    """Return how many bytes of a frame take tokens.
 
     The kernel counts from the Ethernet header on, without FCS; the policer counts the IP packet (RFC 4115).
     """
@@ -44,10 +44,10 @@ def counted(scheduler: Scheduler, frame_bytes: int) -> int:
 
 
 def payload(protocol: Protocol, frame_bytes: int) -> int:
-    """The most payload that such a frame carries."""
+    """Return the most payload that such a frame carries."""
     return max(frame_bytes - _HEADERS[protocol], 0)
 
 
 def on_wire(frame_bytes: int) -> int:
-    """What it takes of a link: with preamble and gap."""
+    """Return the bytes that a frame takes on a link, with preamble and gap."""
     return frame_bytes + _PREAMBLE_AND_GAP

@@ -1,4 +1,4 @@
-"""A sliced port as the emulator's generic switch takes it: `schedulers` of its configuration."""
+"""Converts a sliced port to the `schedulers` setting of the emulator's generic switch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ROOT = "root"
 
 
 def scheduler_settings(port: Port) -> dict[str, Any]:
-    """The settings of the port's discipline. Its queues are numbered from 0, in the order of the document."""
+    """Return the settings of the port's scheduler. Queues are numbered from 0, in the document's order."""
     return _htb(port) if isinstance(port, HtbPort) else _trtcm(port)
 
 

@@ -1,7 +1,7 @@
-"""Solvers of integer programs: which one is a choice, the program is the same.
+"""Solvers of integer programs. Any of them can be chosen for the same program.
 
-HiGHS is called in this process. OR-Tools brings a HiGHS of its own, and the two cannot be in one process: it
-is called in another, which also may run out of memory alone.
+HiGHS runs in this process. OR-Tools contains its own HiGHS, and the two cannot be in one process. So it runs
+in another process, which may also run out of memory on its own.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from loko.solvers.program import OUT_OF_MEMORY, Answer, Program, Solve, out_of_m
 __all__ = ["Answer", "Program", "Solve", "Solver", "solver_named"]
 
 _SPARE_S: Final = 20.0
-"""What a solver's process may take longer than its limit, to start and to end, on a machine under load."""
+"""How much longer than its limit a solver's process may take, to start and to end, on a busy machine."""
 _ENDED_BY_THE_KERNEL: Final = -9
 _NO_MEMORY: Final = ("MemoryError", "bad_alloc", "annot allocate memory")
-"""Last words of a process that did not end in order: of Python, of C++, of the C library."""
+"""Last messages of a process that ran out of memory: of Python, of C++, of the C library."""
 
 
 class Solver(StrEnum):
-    """Who solves."""
+    """The solvers, as `--solver` takes them."""
 
     HIGHS = "highs"
     CP_SAT = "cp-sat"
@@ -36,7 +36,7 @@ class Solver(StrEnum):
 
 
 def solver_named(solver: Solver) -> Solve:
-    """The solver. Raises `InputError` if it is not installed; it raises the same when its memory is out."""
+    """Return a solver. Raises `InputError` if it is not installed; so does the solver out of memory."""
     if solver is Solver.HIGHS:
         from loko.solvers.highs import by_highs  # noqa: PLC0415 - not in a process that has OR-Tools
 
@@ -56,7 +56,7 @@ def _elsewhere(
     time_limit_s: float,
     start: Sequence[int] | None = None,
 ) -> Answer:
-    """Solve in a process of its own (`loko.solvers.or_tools`); the tolerance is not made use of."""
+    """Solve in a separate process (`loko.solvers.or_tools`). The program's tolerance is not used."""
     question = {"solver": solver, "time_limit_s": time_limit_s, "start": start, "program": vars(program)}
     try:
         done = subprocess.run(
@@ -67,7 +67,7 @@ def _elsewhere(
             check=False,
             timeout=time_limit_s + _SPARE_S,
         )
-    except subprocess.TimeoutExpired:  # not every solver looks at its clock everywhere
+    except subprocess.TimeoutExpired:  # not every solver checks its time limit all the time
         return Answer(values=None, bound=program.ceiling, is_optimal=False)
     if done.returncode in {OUT_OF_MEMORY, _ENDED_BY_THE_KERNEL}:
         raise out_of_memory(solver, program)

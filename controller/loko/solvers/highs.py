@@ -17,7 +17,7 @@ def by_highs(
     time_limit_s: float,
     start: Sequence[int] | None = None,
 ) -> Answer:
-    """As `Solve`. Raises `InputError` if its memory is out."""
+    """See `Solve`. Raises `InputError` if HiGHS runs out of memory."""
     count = len(program.gains)
     if count == 0:
         return Answer(values=[], bound=0.0, is_optimal=True)

@@ -17,7 +17,7 @@ Question = dict[str, Any]
 
 
 def _answer(name: str, program: Question, time_limit_s: float, start: list[int] | None) -> dict[str, Any]:
-    """By OR-Tools' wrapper of both: its own module for CP-SAT takes seconds to import."""
+    """Solve by OR-Tools' common wrapper: its own module for CP-SAT takes seconds to import."""
     linear_solver: Any = import_module("ortools.linear_solver.pywraplp")  # it has no types
     solver = linear_solver.Solver.CreateSolver(name)
     if name == _CP_SAT:
@@ -43,9 +43,9 @@ def _answer(name: str, program: Question, time_limit_s: float, start: list[int] 
     status = solver.Solve(parameters)
     if status == solver.INFEASIBLE:
         return {"values": None, "bound": -math.inf, "is_optimal": False}
-    found = status in (solver.OPTIMAL, solver.FEASIBLE)
+    has_answer = status in (solver.OPTIMAL, solver.FEASIBLE)
     return {
-        "values": [round(variable.solution_value()) for variable in variables] if found else None,
+        "values": [round(variable.solution_value()) for variable in variables] if has_answer else None,
         "bound": objective.BestBound(),
         "is_optimal": status == solver.OPTIMAL,
     }

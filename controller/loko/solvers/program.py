@@ -9,32 +9,32 @@ from typing import Final, Protocol
 from loko.document import InputError
 
 UNLIMITED: Final = 1 << 40
-"""Beyond any sum of a row."""
+"""Larger than any sum of a row: no limit."""
 OUT_OF_MEMORY: Final = 86
-"""How a solver's process ends when its memory is out."""
+"""Exit status of a solver's process that has run out of memory."""
 
 
 class Program:
-    """Maximise a sum over variables from 0 to `tops`, under rows low <= sum <= high. All is whole."""
+    """Maximise a sum over variables from 0 to `tops`, under rows low <= sum <= high. All are integers."""
 
     def __init__(self) -> None:
         self.tolerance = 0.999
-        """How far below the best objective values are good enough. Less than 1: only the best are."""
+        """How far below the optimum an objective is good enough. Below 1, only the optimum is."""
         self.gains: list[int] = []
         """By variable, what it adds to the objective when it is 1."""
         self.tops: list[int] = []
-        """By variable, the most that it can be."""
+        """By variable, its largest value."""
         self.equations: list[str] = []
-        """By row, the name of the equation that it is of."""
+        """By row, the name of the equation that it belongs to."""
         self.starts: list[int] = [0]
-        """Where each row begins in the two lists below; one more at the end."""
+        """Where each row begins in the two lists below, and the end of the last row."""
         self.variables: list[int] = []
         self.factors: list[int] = []
         self.lows: list[int] = []
         self.highs: list[int] = []
 
     def variable(self, gain: int = 0, top: int = 1) -> int:
-        """A further variable."""
+        """Add a variable, and return its number."""
         self.gains.append(gain)
         self.tops.append(top)
         return len(self.gains) - 1
@@ -48,7 +48,7 @@ class Program:
         low: int = -UNLIMITED,
         high: int = UNLIMITED,
     ) -> None:
-        """A further row; without factors all are 1."""
+        """Add a row. Without factors, all are 1."""
         before = len(self.variables)
         self.variables += variables
         count = len(self.variables) - before
@@ -62,15 +62,15 @@ class Program:
 
     @property
     def ceiling(self) -> int:
-        """What the objective cannot be above, whatever the rows say."""
+        """An upper bound of the objective, whatever the rows say."""
         return sum(gain * top for gain, top in zip(self.gains, self.tops, strict=True) if gain > 0)
 
     def value(self, values: Iterable[int]) -> int:
-        """The objective at these values."""
+        """Return the objective at these values."""
         return sum(gain * value for gain, value in zip(self.gains, values, strict=True))
 
     def broken(self, values: Sequence[int]) -> str | None:
-        """The name of an equation that these values break; None if they keep all."""
+        """Return the name of an equation that these values violate; None if they satisfy all."""
         for row, equation in enumerate(self.equations):
             total = sum(
                 self.factors[at] * values[self.variables[at]]
@@ -86,14 +86,14 @@ class Answer:
     """What a solver found in its time."""
 
     values: list[int] | None
-    """Of every variable; None if it found nothing."""
+    """The value of every variable; None if it found none."""
     bound: float
     """No values have a larger objective; minus infinity if the rows contradict each other."""
     is_optimal: bool
 
 
 class Solve(Protocol):
-    """A solver, as those who write programs see it."""
+    """The interface of a solver."""
 
     def __call__(
         self,
@@ -102,7 +102,7 @@ class Solve(Protocol):
         time_limit_s: float,
         start: Sequence[int] | None = None,
     ) -> Answer:
-        """The best values, or the best that were found in time.
+        """Return the best values, or the best that were found in time.
 
         `start` are values to begin with.
         """
@@ -110,19 +110,19 @@ class Solve(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """What a search knows of time."""
+    """The present time and the deadline of a search."""
 
     now_ns: Callable[[], int]
     end_ns: int
 
     @property
     def left_s(self) -> float:
-        """Until the end; 0 after it."""
+        """Seconds until the end; 0 after it."""
         return max(0.0, (self.end_ns - self.now_ns()) / 1e9)
 
 
 def out_of_memory(solver: str, program: Program) -> InputError:
-    """What is said when a program is too large."""
+    """Return the error for a program that needs too much memory."""
     return InputError(
         f"--solver {solver}: out of memory for {len(program.gains)} variables and"
         f" {len(program.equations)} rows; schedule fewer flows or slots, or leave --solver out"

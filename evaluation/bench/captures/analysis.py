@@ -96,14 +96,14 @@ class Analysis:
             },
             "sizes": [
                 {
-                    "frame_bytes": one.frame_bytes,
-                    "samples": one.samples,
-                    "min_ns": one.min_ns,
-                    **{f"p{percent}_ns": value for percent, value in one.quantiles_ns.items()},
-                    "max_ns": one.max_ns,
-                    "mean_ns": one.mean_ns,
+                    "frame_bytes": times.frame_bytes,
+                    "samples": times.samples,
+                    "min_ns": times.min_ns,
+                    **{f"p{percent}_ns": value for percent, value in times.quantiles_ns.items()},
+                    "max_ns": times.max_ns,
+                    "mean_ns": times.mean_ns,
                 }
-                for one in self.times
+                for times in self.times
             ],
             "first_loss": None
             if first is None
@@ -116,9 +116,9 @@ class Analysis:
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows of a table with the columns `HEADINGS`."""
-        for one in self.times:
-            values = (one.min_ns, *one.quantiles_ns.values(), one.max_ns, one.mean_ns)
-            yield str(one.frame_bytes), str(one.samples), *(f"{value / _US:.2f}" for value in values)
+        for times in self.times:
+            values = (times.min_ns, *times.quantiles_ns.values(), times.max_ns, times.mean_ns)
+            yield str(times.frame_bytes), str(times.samples), *(f"{value / _US:.2f}" for value in values)
 
 
 HEADINGS: Final = ("bytes", "frames", "min us", *(f"p{percent}" for percent in _QUANTILES), "max", "mean")
@@ -167,22 +167,22 @@ def analyse(
     seen = heapq.merge(
         reading.sightings(entrance, at_exit=False),
         reading.sightings(way_out, at_exit=True),
-        key=lambda one: one.at_ns,
+        key=lambda sighting: sighting.at_ns,
     )
-    found, pairing = _Found(wire, tell), Pairing()
+    analysis, pairing = _Found(wire, tell), Pairing()
     entered = left = 0
-    for one in seen:
-        if one.at_exit:
+    for sighting in seen:
+        if sighting.at_exit:
             left += 1
-            fates = pairing.leave(one)
+            fates = pairing.leave(sighting)
         else:
             entered += 1
-            fates = pairing.enter(one, one.at_ns + wire.time_ns(one.length_bytes))
+            fates = pairing.enter(sighting, sighting.at_ns + wire.time_ns(sighting.length_bytes))
         for fate in fates:
-            found.add(fate)
+            analysis.add(fate)
     lost, under_way = pairing.end()
     for fate in lost:
-        found.add(fate)
+        analysis.add(fate)
     for tap, count in ((entrance, entered), (way_out, left)):
         if not count:
             raise InputError(f"{tap.path}: no frame with IPv4 {reading.where(tap)}")
@@ -194,12 +194,12 @@ def analyse(
     return Analysis(
         entered=entered,
         left=left - pairing.unknown,
-        lost=found.lost,
+        lost=analysis.lost,
         under_way=under_way,
         unknown=pairing.unknown,
         not_ip=reading.not_ip,
-        times=found.times(),
-        first_loss=found.first_loss,
+        times=analysis.times(),
+        first_loss=analysis.first_loss,
     )
 
 
@@ -215,21 +215,23 @@ class _Reading:
 
     def sightings(self, tap: CapturedTap, *, at_exit: bool) -> Iterator[Sighting]:
         frames = (
-            one
+            sighting
             for frame in read_capture(tap.path)
-            if self._holds(tap, frame) and (one := self._sighting(frame, at_exit=at_exit))
+            if self._holds(tap, frame) and (sighting := self._sighting(frame, at_exit=at_exit))
         )
         return self._on_the_line(_in_order(tap.path, frames))
 
     def _on_the_line(self, seen: Iterable[Sighting]) -> Iterator[Sighting]:
         wire, free_ns = self._wire, 0
-        for one in seen:
-            if self._at_sender and not one.at_exit:
-                begins_ns = max(one.at_ns, free_ns)
-                free_ns = begins_ns + wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.gap_bytes)
-                yield one._replace(at_ns=begins_ns)
+        for sighting in seen:
+            if self._at_sender and not sighting.at_exit:
+                begins_ns = max(sighting.at_ns, free_ns)
+                free_ns = begins_ns + wire.time_ns(
+                    wire.preamble_bytes + sighting.length_bytes + wire.gap_bytes
+                )
+                yield sighting._replace(at_ns=begins_ns)
             else:
-                yield one
+                yield sighting
 
     def where(self, tap: CapturedTap) -> str:
         if tap.interface is None:
@@ -261,15 +263,15 @@ def _in_order(path: Path, seen: Iterable[Sighting]) -> Iterator[Sighting]:
     last_ns = 0
 
     def next_one() -> Sighting:
-        at_ns, _, one = heapq.heappop(waiting)
+        at_ns, _, sighting = heapq.heappop(waiting)
         if at_ns < last_ns:
             raise InputError(
                 f"{path}: stamps go back by {last_ns - at_ns} ns; sort the file with 'reordercap'"
             )
-        return one
+        return sighting
 
-    for number, one in enumerate(seen):
-        heapq.heappush(waiting, (one.at_ns, number, one))
+    for number, sighting in enumerate(seen):
+        heapq.heappush(waiting, (sighting.at_ns, number, sighting))
         if len(waiting) > _REORDERED:
             first = next_one()
             last_ns = first.at_ns
@@ -326,10 +328,10 @@ class _Found:
         self._samples.setdefault(fate.length_bytes, _Sample()).add(time_ns, self._choice)
 
     def times(self) -> tuple[Times, ...]:
-        found = []
+        listed = []
         for size, sample in sorted(self._samples.items()):
             quantiles = np.percentile(np.frombuffer(sample.kept, dtype=np.int64), _QUANTILES)
-            found.append(
+            listed.append(
                 Times(
                     frame_bytes=size,
                     samples=sample.count,
@@ -339,4 +341,4 @@ class _Found:
                     quantiles_ns=dict(zip(_QUANTILES, map(float, quantiles), strict=True)),
                 )
             )
-        return tuple(found)
+        return tuple(listed)

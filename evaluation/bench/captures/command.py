@@ -54,27 +54,27 @@ def analyse_captures(
     """
     entrance, way_out = taps_of(files, in_interface=in_interface, out_interface=out_interface)
     with frame_records(records) as tell:
-        found = analyse(
+        analysis = analyse(
             entrance, way_out, Wire(rate_bps=link_rate_bps), stamps=stamps, at_sender=at_sender, tell=tell
         )
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=1))
+        typer.echo(json.dumps(analysis.as_json(), indent=1))
     else:
-        _print(found)
+        _print(analysis)
 
 
-def _print(found: Analysis) -> None:
+def _print(analysis: Analysis) -> None:
     table = Table(*HEADINGS, box=None, padding=(0, 2, 0, 0))
-    for row in found.rows():
+    for row in analysis.rows():
         table.add_row(*row)
     Console().print(table)
     typer.echo(
-        f"{found.entered} frames entered, {found.left} left, {found.lost} were lost;"
-        f" at the end {found.under_way} may have been under way"
+        f"{analysis.entered} frames entered, {analysis.left} left, {analysis.lost} were lost;"
+        f" at the end {analysis.under_way} may have been under way"
     )
-    if found.unknown or found.not_ip:
-        typer.echo(f"left out: {found.unknown} that left without entering, {found.not_ip} without IPv4")
-    if first := found.first_loss:
+    if analysis.unknown or analysis.not_ip:
+        typer.echo(f"left out: {analysis.unknown} that left without entering, {analysis.not_ip} without IPv4")
+    if first := analysis.first_loss:
         typer.echo(
             f"first loss: a frame of {first.frame_bytes} bytes at {first.at_ns} ns,"
             f" when the switch held {first.backlog_frames}"

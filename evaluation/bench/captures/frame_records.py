@@ -52,8 +52,8 @@ class _Rows:
 
     def add(self, fate: Fate) -> None:
         self._waiting[fate.number] = fate
-        while one := self._waiting.pop(self._next, None):
-            self._ready.append(one)
+        while waiting_fate := self._waiting.pop(self._next, None):
+            self._ready.append(waiting_fate)
             self._next += 1
         if len(self._ready) >= _AT_ONCE:
             self._write(self._ready)
@@ -68,12 +68,12 @@ class _Rows:
             return
         if self._begin_ns is None:
             self._begin_ns = fates[0].entered_ns
-        left = np.array([one.left_ns for one in fates], dtype=np.int64)
+        left = np.array([fate.left_ns for fate in fates], dtype=np.int64)
         records = RunRecords(
             flow=np.zeros(len(fates), dtype=np.int32),
-            sequence=np.array([one.number for one in fates], dtype=np.int64),
-            sent_ns=np.array([one.entered_ns for one in fates], dtype=np.int64) - self._begin_ns,
+            sequence=np.array([fate.number for fate in fates], dtype=np.int64),
+            sent_ns=np.array([fate.entered_ns for fate in fates], dtype=np.int64) - self._begin_ns,
             received_ns=np.where(left == MISSING, LOST, left - self._begin_ns),
-            size=np.array([one.length_bytes for one in fates], dtype=np.int32),
+            size=np.array([fate.length_bytes for fate in fates], dtype=np.int32),
         )
         self._writer.add(records, run=0, point=0.0)

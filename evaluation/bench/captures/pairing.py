@@ -66,11 +66,11 @@ class Pairing:
     def enter(self, seen: Sighting, arrived_ns: int) -> Iterator[Fate]:
         """Take a frame that starts at the entrance and has arrived at `arrived_ns`. Yields known fates."""
         self._arrive(seen.at_ns)
-        one = _Waiting(self._entered, seen.at_ns, seen.length_bytes, seen.fingerprint)
+        frame = _Waiting(self._entered, seen.at_ns, seen.length_bytes, seen.fingerprint)
         self._entered += 1
-        self._waiting[one.number] = one
-        self._by_content.setdefault(seen.fingerprint, deque()).append(one.number)
-        self._arriving.append((arrived_ns, one))
+        self._waiting[frame.number] = frame
+        self._by_content.setdefault(seen.fingerprint, deque()).append(frame.number)
+        self._arriving.append((arrived_ns, frame))
         yield from self._give_up(seen.at_ns - PATIENCE_NS)
 
     def leave(self, seen: Sighting) -> Iterator[Fate]:
@@ -80,12 +80,12 @@ class Pairing:
         if not same:
             self.unknown += 1
             return
-        one = self._waiting.pop(same.popleft())
+        frame = self._waiting.pop(same.popleft())
         if not same:
             del self._by_content[seen.fingerprint]
         self._gone += 1
-        self._latest_left = max(self._latest_left, one.number)
-        yield Fate(one.number, one.entered_ns, seen.at_ns, one.length_bytes, one.backlog_frames)
+        self._latest_left = max(self._latest_left, frame.number)
+        yield Fate(frame.number, frame.entered_ns, seen.at_ns, frame.length_bytes, frame.backlog_frames)
 
     def end(self) -> tuple[list[Fate], int]:
         """End the capture. Return frames that were lost, and how many may still have been under way.
@@ -93,28 +93,28 @@ class Pairing:
         A switch keeps the order of frames, so a frame that a later one has overtaken is lost.
         """
         self._arrive(None)
-        lost = [one for one in self._waiting.values() if one.number < self._latest_left]
-        return [_lost(one) for one in lost], len(self._waiting) - len(lost)
+        lost = [frame for frame in self._waiting.values() if frame.number < self._latest_left]
+        return [_lost(frame) for frame in lost], len(self._waiting) - len(lost)
 
     def _arrive(self, until_ns: int | None) -> None:
         """Note the backlog for frames whose last bit arrives before an instant."""
         while self._arriving and (until_ns is None or self._arriving[0][0] < until_ns):
-            _, one = self._arriving.popleft()
-            one.backlog_frames = one.number - self._gone
+            _, frame = self._arriving.popleft()
+            frame.backlog_frames = frame.number - self._gone
 
     def _give_up(self, before_ns: int) -> Iterator[Fate]:
         while self._waiting:
-            number, one = next(iter(self._waiting.items()))
-            if one.entered_ns >= before_ns:
+            number, frame = next(iter(self._waiting.items()))
+            if frame.entered_ns >= before_ns:
                 return
             del self._waiting[number]
-            same = self._by_content[one.fingerprint]
+            same = self._by_content[frame.fingerprint]
             same.remove(number)
             if not same:
-                del self._by_content[one.fingerprint]
+                del self._by_content[frame.fingerprint]
             self._gone += 1
-            yield _lost(one)
+            yield _lost(frame)
 
 
-def _lost(one: _Waiting) -> Fate:
-    return Fate(one.number, one.entered_ns, MISSING, one.length_bytes, one.backlog_frames)
+def _lost(frame: _Waiting) -> Fate:
+    return Fate(frame.number, frame.entered_ns, MISSING, frame.length_bytes, frame.backlog_frames)

@@ -96,25 +96,28 @@ class Closure:
         return [row for row in self.rows if not abs(row.error) <= tolerance]
 
 
-def closure(found: Values, true: Values) -> Closure:
+def closure(values: Values, true: Values) -> Closure:
     """Compare a profile that a campaign found with the true one of the switch that it measured."""
-    numbers, truth = dict(quantities(found)), {key: float(one["value"]) for key, one in quantities(true)}
-    values = {key: float(one["value"]) for key, one in numbers.items()}
+    numbers, truth = (
+        dict(quantities(values)),
+        {key: float(quantity["value"]) for key, quantity in quantities(true)},
+    )
+    values = {key: float(number["value"]) for key, number in numbers.items()}
     rows = []
     for key in truth:
         if numbers[key]["source"] != "measured":
             continue
         others = _SUMS.get(key, {}).items()
-        terms = {key: 1.0} | {one: times for one, times in others if numbers[one]["source"] != "measured"}
-        there = sum(times * truth[one] for one, times in terms.items())
-        here = sum(times * values[one] for one, times in terms.items())
+        terms = {key: 1.0} | {term: times for term, times in others if numbers[term]["source"] != "measured"}
+        there = sum(times * truth[term] for term, times in terms.items())
+        here = sum(times * values[term] for term, times in terms.items())
         rows.append(Row(_sum_name(terms), there, here, (here - there) / _scale(key, there, truth)))
     return Closure(tuple(rows), {key: reason(key) for key in truth if numbers[key]["source"] != "measured"})
 
 
 def _sum_name(terms: Mapping[str, float]) -> str:
     first, *others = terms
-    return " + ".join([first, *(f"{terms[one]:g} {one}".removeprefix("1 ") for one in others)])
+    return " + ".join([first, *(f"{terms[term]:g} {term}".removeprefix("1 ") for term in others)])
 
 
 def _scale(key: str, value: float, truth: Mapping[str, float]) -> float:
@@ -123,9 +126,9 @@ def _scale(key: str, value: float, truth: Mapping[str, float]) -> float:
     return next((abs(truth[like]) for kind, like in _LIKE if kind in key), abs(truth["cpu.base_ps"]))
 
 
-def model_errors(found: Profile, true: Profile) -> dict[str, float]:
+def model_errors(profile: Profile, true: Profile) -> dict[str, float]:
     """Return by what share Table 2 differs when computed from the found profile instead of the true one."""
-    here, there = (dict(_table_2(profile)) for profile in (found, true))
+    here, there = (dict(_table_2(profile)) for profile in (profile, true))
     return {key: here[key] / value - 1 for key, value in there.items()}
 
 

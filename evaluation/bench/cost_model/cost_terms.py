@@ -7,7 +7,7 @@ from typing import Final
 
 from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire
-from evaluation.bench.procedures.dp_time13 import Trial
+from evaluation.bench.procedures.dp_time13 import CostCase
 from evaluation.bench.procedures.interference import ENTRIES, Leader
 from loko.scenario import Action
 
@@ -46,13 +46,13 @@ def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict
     return {name: times for name, times in terms.items() if times}
 
 
-def trial_terms(trial: Trial) -> dict[str, float]:
+def trial_terms(trial: CostCase) -> dict[str, float]:
     """Return the terms of a frame in OpenFlow 1.3. All but its search costs as in 1.0."""
     shared = {"cpu.base_ps": 1.0, "cpu.per_byte_ps": float(trial.frame_bytes)}
     return {**shared, **{f"cpu.openflow13.{name}": float(times) for name, times in trial.costs.items()}}
 
 
-def trial_link_ps(trial: Trial, wire: Wire) -> int:
+def trial_link_ps(trial: CostCase, wire: Wire) -> int:
     """Return `link_ps` of a trial, whose frame leaves as it came."""
     return 2 * wire.time_ns(wire.preamble_bytes + trial.frame_bytes + wire.tag_bytes) * _PS_PER_NS
 
@@ -71,14 +71,14 @@ def leader_terms(
     The leader keeps the CPU busy for its p_CPU over `capacity_factor`; the follower leaves after its own.
     """
     share = 1 / capacity_factor
-    found: defaultdict[str, float] = defaultdict(float)
-    found["cpu.base_ps"] = 1 + share
-    found["cpu.per_byte_ps"] = (1 + share) * size
-    found["cpu.entry.base_ps"] = found["cpu.entry.tp_dst_ps"] = (1 + share) * ENTRIES
+    terms: defaultdict[str, float] = defaultdict(float)
+    terms["cpu.base_ps"] = 1 + share
+    terms["cpu.per_byte_ps"] = (1 + share) * size
+    terms["cpu.entry.base_ps"] = terms["cpu.entry.tp_dst_ps"] = (1 + share) * ENTRIES
     for cost in leader.costs:
-        found[f"cpu.action.{cost}.fixed_ps"] += share
-        found[f"cpu.action.{cost}.per_byte_ps"] += share * max(size - offsets[cost], 0)
-    return {name: times for name, times in found.items() if times}
+        terms[f"cpu.action.{cost}.fixed_ps"] += share
+        terms[f"cpu.action.{cost}.per_byte_ps"] += share * max(size - offsets[cost], 0)
+    return {name: times for name, times in terms.items() if times}
 
 
 def leader_link_ps(size: int, wire: Wire) -> int:

@@ -60,26 +60,26 @@ def solve(observations: Sequence[Observation]) -> Solution:
 
     Parameters that the observations do not identify have no estimate; they are named instead.
     """
-    names = sorted({name for one in observations for name in one.terms})
+    names = sorted({name for observation in observations for name in observation.terms})
     place = {name: column for column, name in enumerate(names)}
     design = np.zeros((len(observations), len(names)))
-    values = np.array([one.value_ps for one in observations])
-    weights = np.array([1.0 / max(one.error_ps, _ABSENT) for one in observations])
-    for row, one in enumerate(observations):
-        for name, times in one.terms.items():
+    values = np.array([observation.value_ps for observation in observations])
+    weights = np.array([1.0 / max(observation.error_ps, _ABSENT) for observation in observations])
+    for row, observation in enumerate(observations):
+        for name, times in observation.terms.items():
             design[row, place[name]] = times
     scale = np.maximum(np.abs(design).max(axis=0), 1.0)
     weighted = design / scale * weights[:, None]
     left, singular, right = np.linalg.svd(weighted, full_matrices=False)
     kept = singular > _RANK_TOLERANCE * singular.max()
-    found = (right[kept].T / singular[kept]) @ (left[:, kept].T @ (values * weights)) / scale
+    solution = (right[kept].T / singular[kept]) @ (left[:, kept].T @ (values * weights)) / scale
     variance = ((right[kept].T / singular[kept]) ** 2).sum(axis=1) / scale**2
     lost = (right[~kept] ** 2).sum(axis=0) > _ABSENT
-    residuals = values - design @ found
+    residuals = values - design @ solution
     return Solution(
         {
             name: Estimate(
-                float(found[column]), float(np.sqrt(variance[column])), *_origin(name, observations)
+                float(solution[column]), float(np.sqrt(variance[column])), *_origin(name, observations)
             )
             for name, column in place.items()
             if not lost[column]
@@ -91,5 +91,7 @@ def solve(observations: Sequence[Observation]) -> Solution:
 
 def _origin(name: str, observations: Sequence[Observation]) -> tuple[tuple[str, ...], int]:
     """Return the procedures that measured a parameter, and their number of samples."""
-    those = [one for one in observations if name in one.terms]
-    return tuple(sorted({one.procedure for one in those})), sum(one.samples for one in those)
+    those = [observation for observation in observations if name in observation.terms]
+    return tuple(sorted({observation.procedure for observation in those})), sum(
+        observation.samples for observation in those
+    )

@@ -74,19 +74,21 @@ def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
     numbers |= overload.numbers(samples, wire, lambda name: _known(name, numbers, form))
     costs = solve(list(_observations(reader, numbers, form)))
     numbers |= {
-        name: Number(one.value_ps, one.error_ps, one.procedures, one.samples)
-        for name, one in costs.estimates.items()
+        name: Number(estimate.value_ps, estimate.error_ps, estimate.procedures, estimate.samples)
+        for name, estimate in costs.estimates.items()
     }
     numbers |= _acknowledgement(reader, numbers, form)
-    centres = {(one, size): reader.centre(times) for one, size, times in reader.cases()}
+    centres = {(case, size): reader.centre(times) for case, size, times in reader.cases()}
     return Fitted(
         numbers=numbers,
         costs=costs,
         loop_ns=reader.loop_ns,
-        interrupted=sum(one.interrupted for one in centres.values())
-        / sum(one.samples + one.interrupted for one in centres.values()),
+        interrupted=sum(centre.interrupted for centre in centres.values())
+        / sum(centre.samples + centre.interrupted for centre in centres.values()),
         capacity_frames=buffer.capacity_frames(samples),
-        equation_6_error=_equation_6(samples, {case: one.value_ns for case, one in centres.items()}, wire),
+        equation_6_error=_equation_6(
+            samples, {case: centre.value_ns for case, centre in centres.items()}, wire
+        ),
         throughput_bps=dict(_throughput(samples)),
     )
 
@@ -117,8 +119,8 @@ def number_of(form: Mapping[str, Any], name: str) -> float:
 
 
 def _loop(samples: Samples) -> Number:
-    for found in idle.numbers(samples).values():
-        return found
+    for number in idle.numbers(samples).values():
+        return number
     of_tables = [by_size.values() for by_size in dp_time.PROCEDURE.among(samples).values()]
     widths = [idle.rough_ns(times.astype(np.float64)) for every in of_tables for times in every]
     if not widths:
@@ -141,13 +143,13 @@ def _capacity_factor(reader: Reader) -> dict[str, Number]:
         return {}
     lone = reader.centre(times)
     p_cpu_ns = lone.value_ns - link_ps(buffer.SLOWEST, backlog.SIZE, reader.wire) / _PS_PER_NS
-    period_ns = float(np.mean([one.period_ns for one in trains]))
+    period_ns = float(np.mean([train.period_ns for train in trains]))
     return {
         "cpu.capacity_factor": Number(
             p_cpu_ns / period_ns,
             lone.error_ns / period_ns,
             (backlog.PROCEDURE.name, dp_time.PROCEDURE.name),
-            sum(one.gaps for one in trains) + lone.samples,
+            sum(train.gaps for train in trains) + lone.samples,
         )
     }
 
@@ -187,6 +189,6 @@ def _equation_6(
 
 
 def _throughput(samples: Samples) -> Iterator[tuple[tuple[Table, int], float]]:
-    for one in throughput.throughput_tables():
-        for size, measured in samples.get(throughput.PROCEDURE.key(one), {}).items():
-            yield (one, size), float(measured[0])
+    for finest in throughput.throughput_tables():
+        for size, measured in samples.get(throughput.PROCEDURE.key(finest), {}).items():
+            yield (finest, size), float(measured[0])

@@ -102,8 +102,8 @@ class Reader:
     def seen(self) -> Reader:
         """Return a copy that knows whether the bench is noisy."""
         every = [edges(times, self.loop_ns) for _, _, times in self.cases()]
-        beyond = sum(one.interrupted for one in every)
-        if beyond <= _QUIET * sum(one.interrupted + one.samples for one in every):
+        beyond = sum(centre.interrupted for centre in every)
+        if beyond <= _QUIET * sum(centre.interrupted + centre.samples for centre in every):
             return self
         spreads = [self._near(times).std() for _, _, times in self.cases()]
         return replace(self, noise_ns=float(np.median(spreads)))
@@ -111,8 +111,8 @@ class Reader:
     def centre(self, times_ns: NDArray[np.int64]) -> Centre:
         """Return the mean time without interrupted samples."""
         if not self.noise_ns:
-            one = edges(times_ns, self.loop_ns)
-            return Centre(one.middle_ns, one.error_ns, one.samples, one.interrupted)
+            centre_ns = edges(times_ns, self.loop_ns)
+            return Centre(centre_ns.middle_ns, centre_ns.error_ns, centre_ns.samples, centre_ns.interrupted)
         near = self._near(times_ns)
         # Few samples may lie close together by chance. The noise over all cases is more reliable.
         spread_ns = max(float(near.std()), self.noise_ns)
@@ -168,11 +168,11 @@ class Reader:
     def _observation(
         self, procedure: Procedure, terms: Mapping[str, float], times: NDArray[np.int64], elsewhere_ps: float
     ) -> Observation:
-        one = self.centre(times)
+        centre = self.centre(times)
         return Observation(
             terms,
-            one.value_ns * _PS_PER_NS - elsewhere_ps,
-            one.error_ns * _PS_PER_NS,
+            centre.value_ns * _PS_PER_NS - elsewhere_ps,
+            centre.error_ns * _PS_PER_NS,
             procedure.name,
-            one.samples,
+            centre.samples,
         )

@@ -120,25 +120,25 @@ def profile_text(values: Values) -> str:
 def _comment(form: str, kept: Mapping[str, str]) -> Iterator[str]:
     yield _HEAD.format(form=form)
     for why in dict.fromkeys(kept.values()):
-        names = ", ".join(key for key, one in kept.items() if one == why)
+        names = ", ".join(key for key, reason in kept.items() if reason == why)
         yield f"#   {names}:\n#     {why}\n"
     yield "\n"
 
 
-def _number(found: Number, *, whole: bool) -> Values:
+def _number(number: Number, *, whole: bool) -> Values:
     def rounded(value: float) -> float:
         return round(value) if whole else round(value, _DIGITS)
 
-    reach = _SIGMAS * found.error
+    reach = _SIGMAS * number.error
     values = {
-        "value": rounded(found.value),
+        "value": rounded(number.value),
         "source": "measured",
-        "range": [rounded(found.value - reach), rounded(found.value + reach)],
-        "standard_error": float(f"{found.error:.3g}"),
-        "samples": found.samples,
-        "procedure": ", ".join(found.procedures),
+        "range": [rounded(number.value - reach), rounded(number.value + reach)],
+        "standard_error": float(f"{number.error:.3g}"),
+        "samples": number.samples,
+        "procedure": ", ".join(number.procedures),
     }
-    return {**values, "note": found.note} if found.note else values
+    return {**values, "note": number.note} if number.note else values
 
 
 def _tables(values: Values, numbers: Mapping[str, Values], prefix: str = "") -> Iterator[str]:
@@ -157,7 +157,7 @@ def _tables(values: Values, numbers: Mapping[str, Values], prefix: str = "") -> 
 def _toml(value: Any) -> str:
     """Format a value in TOML. Strings and numbers are written as in JSON."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -22,8 +22,8 @@ def summary(profile: MeasuredProfile, fitted: Fitted, path: Path) -> dict[str, A
     return {
         "profile": str(path),
         "measured": {
-            name: {"value": one.value, "standard_error": one.error, "samples": one.samples}
-            for name, one in fitted.numbers.items()
+            name: {"value": number.value, "standard_error": number.error, "samples": number.samples}
+            for name, number in fitted.numbers.items()
             if name in profile.measured
         },
         "not_measured": dict(profile.kept),
@@ -71,9 +71,9 @@ def lines(profile: MeasuredProfile, fitted: Fitted, path: Path) -> Iterator[str]
     yield f"{path}: {len(profile.measured)} numbers measured, {len(profile.kept)} kept"
     shares = sorted(
         (
-            (one.error / abs(one.value), name)
-            for name, one in fitted.numbers.items()
-            if _SURE * one.error < abs(one.value)
+            (number.error / abs(number.value), name)
+            for name, number in fitted.numbers.items()
+            if _SURE * number.error < abs(number.value)
         ),
         reverse=True,
     )
@@ -82,7 +82,9 @@ def lines(profile: MeasuredProfile, fitted: Fitted, path: Path) -> Iterator[str]
             f"{name} {share:.2%}" for share, name in shares[:_SHOWN]
         )
     naught = [
-        name for name, one in fitted.numbers.items() if one.error > 0 and abs(one.value) <= _SURE * one.error
+        name
+        for name, number in fitted.numbers.items()
+        if number.error > 0 and abs(number.value) <= _SURE * number.error
     ]
     if naught:
         yield f"within {_SURE} standard errors of 0, so nothing or little: " + ", ".join(naught)
@@ -95,5 +97,5 @@ def lines(profile: MeasuredProfile, fitted: Fitted, path: Path) -> Iterator[str]
     if profile.kept:
         yield "kept, with the value of the form:"
     for why in dict.fromkeys(profile.kept.values()):
-        names = ", ".join(name for name, one in profile.kept.items() if one == why)
+        names = ", ".join(name for name, reason in profile.kept.items() if reason == why)
         yield f"  {names}: {why}"

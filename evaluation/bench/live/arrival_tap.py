@@ -35,7 +35,7 @@ class ArrivalTap:
         """See `PacketTap.read`. The stamps are the instants of the switch's own turn."""
         behind = self._second.read(patience_s=patience_s)
         self._ahead += self._first.read()
-        return [self._of_switch(one) for one in behind]
+        return [self._of_switch(sighting) for sighting in behind]
 
     def _of_switch(self, second: Seen) -> Seen:
         while self._ahead:

@@ -60,9 +60,9 @@ def judge(
     folder = output_directory(out if out is not None else Path("results") / "bench" / inventory.name)
     path, wire = measured_store(inventory, folder, samples=samples)
     with SampleStore(path, None) as store:
-        found = preconditions(store.samples(part.key for part in reduced_parts()), wire)
-    report(found, as_json=as_json)
-    if any(one.holds is False for one in found):
+        conditions = preconditions(store.samples(part.key for part in reduced_parts()), wire)
+    report(conditions, as_json=as_json)
+    if any(condition.holds is False for condition in conditions):
         raise typer.Exit(1)
 
 
@@ -78,25 +78,27 @@ def senders(
 
     Example: sudo loko bench senders --seconds 10
     """
-    found = []
+    senders = []
     for case in CASES:
-        found.append(measure(case, seconds))
+        senders.append(measure(case, seconds))
     if as_json:
-        typer.echo(json.dumps([{**asdict(one), "latency_us": one.latency_us} for one in found], indent=1))
+        typer.echo(
+            json.dumps([{**asdict(sender), "latency_us": sender.latency_us} for sender in senders], indent=1)
+        )
         return
     table = Table(
         "sender", "told [1/s]", "reached", "left", "us a frame", "tokens", "more", "of a burst", box=None
     )
-    for one in found:
+    for sender in senders:
         table.add_row(
-            one.name,
-            f"{one.offered_pps:.0f}",
-            f"{one.accepted_pps:.0f}",
-            f"{one.sent_pps:.0f}",
-            f"{one.frame_us:.1f}",
-            f"{one.token_us:.1f}" if one.shaped else "-",
-            "-" if one.latency_us is None else f"{one.latency_us:.1f}",
-            "-" if one.burst_frames is None else f"{one.burst_frames:.0f}",
+            sender.name,
+            f"{sender.offered_pps:.0f}",
+            f"{sender.accepted_pps:.0f}",
+            f"{sender.sent_pps:.0f}",
+            f"{sender.frame_us:.1f}",
+            f"{sender.token_us:.1f}" if sender.shaped else "-",
+            "-" if sender.latency_us is None else f"{sender.latency_us:.1f}",
+            "-" if sender.burst_frames is None else f"{sender.burst_frames:.0f}",
         )
     Console().print(table)
 
@@ -116,12 +118,16 @@ def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple
         return path, bench.device.wire
 
 
-def report(found: list[Precondition], *, as_json: bool) -> None:
+def report(conditions: list[Precondition], *, as_json: bool) -> None:
     """Print which preconditions hold and which do not."""
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=1))
+        typer.echo(json.dumps([asdict(condition) for condition in conditions], indent=1))
         return
     table = Table("", "Loko presumes", "measured", box=None, padding=(0, 1, 1, 0))
-    for one in found:
-        table.add_row(_SIGNS[one.holds], f"[bold]{one.name}[/bold]\n{one.presumed}", one.measured)
+    for condition in conditions:
+        table.add_row(
+            _SIGNS[condition.holds],
+            f"[bold]{condition.name}[/bold]\n{condition.presumed}",
+            condition.measured,
+        )
     Console().print(table)

@@ -63,7 +63,7 @@ def hardware_switch(inventory: Hardware) -> Iterator[Bench]:
 
 def require_interface(name: str) -> None:
     """Raise `InputError` if this machine has no such interface or it is down."""
-    there = sorted(one for _, one in socket.if_nameindex())
+    there = sorted(interface for _, interface in socket.if_nameindex())
     if name not in there:
         raise InputError(f"interface {name} does not exist; this machine has {', '.join(there)}")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:

@@ -142,7 +142,7 @@ class LiveDevice:
         if self._mode is Mode.OPENFLOW_13:
             if self._changed:
                 self.revive()
-            self._changed = any(one[1] != of13.OFPT_FLOW_MOD for one in messages)
+            self._changed = any(message[1] != of13.OFPT_FLOW_MOD for message in messages)
             controller.load([DIALECTS[OpenFlow.V1_3].delete_all, *messages])
             return
         actions = [_action_bytes(add) for add in messages]
@@ -286,14 +286,14 @@ class LiveDevice:
         until_s = time.monotonic() + _ANSWER_S
         while time.monotonic() < until_s:
             seen += self._openflow(patience_s=_CONTROL_QUIET_S)
-            if any(one.from_switch for one in seen) and len(seen) > len(segments):
+            if any(sighting.from_switch for sighting in seen) and len(seen) > len(segments):
                 while more := self._openflow(patience_s=_CONTROL_QUIET_S):
                     seen += more
                 break
         bench.controller.messages()
         # A board that does not answer may hang: have the next load power-cycle it.
-        self._changed |= not any(one.from_switch for one in seen)
-        seen.sort(key=lambda one: one.at_ns)
+        self._changed |= not any(sighting.from_switch for sighting in seen)
+        seen.sort(key=lambda sighting: sighting.at_ns)
         return self._marked(seen, [*stalls, *self._stalls_of_host()])
 
     def _stalls_of_host(self) -> Sequence[Stall]:
@@ -307,13 +307,13 @@ class LiveDevice:
         """Remember what these segments leave in the table. Tables of 1.3 do not need it: they are emptied."""
         if self._mode is Mode.OPENFLOW_13:
             return
-        for one in whole_messages(b"".join(segments))[0]:
-            if one[1] != of.OFPT_FLOW_MOD:
+        for message in whole_messages(b"".join(segments))[0]:
+            if message[1] != of.OFPT_FLOW_MOD:
                 continue
-            if one[_COMMAND_AT : _COMMAND_AT + 2] == _ADD and not self._changed:
-                self._entries.append(one)
-                self._most_action_bytes = max(self._most_action_bytes, _action_bytes(one))
-            elif self._entries and _same_entry(one, strict_delete(self._entries[-1])):
+            if message[_COMMAND_AT : _COMMAND_AT + 2] == _ADD and not self._changed:
+                self._entries.append(message)
+                self._most_action_bytes = max(self._most_action_bytes, _action_bytes(message))
+            elif self._entries and _same_entry(message, strict_delete(self._entries[-1])):
                 self._entries.pop()
             else:
                 self._changed = True
@@ -326,25 +326,25 @@ class LiveDevice:
         """Read the OpenFlow frames that have come, each from the tap where it arrives."""
         bench = self._with
         loopback = bench.control_tap.interface == "lo"  # which shows every frame twice
-        found = []
+        sightings = []
         for tap in self._control_taps():
-            for one in tap.read(patience_s=patience_s if tap is bench.control_tap else 0):
-                if loopback and not one.outgoing:
+            for sighting in tap.read(patience_s=patience_s if tap is bench.control_tap else 0):
+                if loopback and not sighting.outgoing:
                     continue
-                frame = control_frame(one, bench.controller.port)
+                frame = control_frame(sighting, bench.controller.port)
                 if frame is None:
                     continue
                 if bench.request_tap is None or frame.from_switch == (tap is bench.control_tap):
-                    found.append(frame)
-        return found
+                    sightings.append(frame)
+        return sightings
 
     def _marked(self, seen: Sequence[ControlFrame], stalls: Sequence[Stall]) -> list[ControlFrame]:
         """Return the frames, marked as disturbed if the host lost time between the first and the last."""
         if not seen:
             return []
-        begin, end = (np.array([one.at_ns], dtype=np.int64) for one in (seen[0], seen[-1]))
+        begin, end = (np.array([sighting.at_ns], dtype=np.int64) for sighting in (seen[0], seen[-1]))
         met = bool(disturbed(begin, end, stalls)[0])
-        return [replace(one, disturbed=met) for one in seen]
+        return [replace(sighting, disturbed=met) for sighting in seen]
 
     def close(self) -> None:
         """Close the instruments."""
@@ -369,9 +369,9 @@ def _action_bytes(add: bytes) -> int:
     return len(add) - int(of.OFP_FLOW_MOD_SIZE)
 
 
-def _same_entry(one: bytes, other: bytes) -> bool:
+def _same_entry(first: bytes, other: bytes) -> bool:
     """Whether two FLOW_MODs have the same match, command and priority."""
-    return one[8:48] == other[8:48] and one[_COMMAND_AT:64] == other[_COMMAND_AT:64]
+    return first[8:48] == other[8:48] and first[_COMMAND_AT:64] == other[_COMMAND_AT:64]
 
 
 def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:
@@ -381,11 +381,11 @@ def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:
     """
     seen = entered_ns != MISSING
     stamps, times = entered_ns[seen], line_ns[seen]
-    found = entered_ns.copy()
+    begun_ns = entered_ns.copy()
     if len(stamps):
         busy = np.concatenate(([0], np.cumsum(times[:-1])))
-        found[seen] = np.maximum.accumulate(stamps - busy) + busy
-    return found
+        begun_ns[seen] = np.maximum.accumulate(stamps - busy) + busy
+    return begun_ns
 
 
 def control_frame(seen: Seen, port: int) -> ControlFrame | None:
@@ -413,8 +413,8 @@ def _stamps(seen: Sequence[Seen], frames: Sequence[bytes], *, outgoing: bool) ->
     if first is None:
         raise ValueError("the bench's frames carry numbers")
     stamps = np.full(len(frames), MISSING, dtype=np.int64)
-    for one in seen:
-        number = number_of(one.data) if one.outgoing == outgoing else None
+    for sighting in seen:
+        number = number_of(sighting.data) if sighting.outgoing == outgoing else None
         if number is not None and 0 <= number - first < len(frames) and stamps[number - first] == MISSING:
-            stamps[number - first] = one.at_ns
+            stamps[number - first] = sighting.at_ns
     return stamps

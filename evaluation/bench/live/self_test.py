@@ -49,21 +49,21 @@ def observe(bench: Bench, *, connect_s: float) -> Observations:
             arrived[port] = arrival(bench.around.endpoint, bench.around.ports[port].interface)
             saw = {
                 tap
-                for tap, one in taps.items()
-                if probes(one.read(), passive=bench.around.ports[tap].passive)
+                for tap, probe in taps.items()
+                if probes(probe.read(), passive=bench.around.ports[tap].passive)
             }
             if port == IN_PORT:
                 at_entrance = frozenset(saw)
         came_out: dict[int, frozenset[int]] = {}
         for port in (IN_PORT, OUT_PORT):
-            for one in (*ends.values(), *taps.values()):
-                one.forget()
+            for socket in (*ends.values(), *taps.values()):
+                socket.forget()
             let_out(bench.around.endpoint, port)
-            came_out[port] = frozenset(end for end, one in ends.items() if probes(one.read()))
-        at_exit = frozenset(tap for tap, one in taps.items() if probes(one.read()))
+            came_out[port] = frozenset(end for end, probe in ends.items() if probes(probe.read()))
+        at_exit = frozenset(tap for tap, probe in taps.items() if probes(probe.read()))
     return Observations(
         datapath_id=datapath_id,
-        control_tap_saw={one.from_switch for one in said} == {True, False},
+        control_tap_saw={message.from_switch for message in said} == {True, False},
         arrived_at=arrived,
         came_out_at=came_out,
         taps_at_entrance=at_entrance,

@@ -99,14 +99,14 @@ def busy(samples: NDArray[np.int64]) -> Busy | None:
     limit_ns = max(_QUIET_NS, _NOISES * sigma)
     normal = chosen[np.abs(chosen - middle) <= limit_ns]
     period_ns = float(normal.mean())
-    found = np.flatnonzero(waited & (gaps_ns > middle + limit_ns))
+    places = np.flatnonzero(waited & (gaps_ns > middle + limit_ns))
     return Busy(
         period_ns,
         max(float(normal.std()), 0.5) / float(np.sqrt(len(normal))),
         len(normal),
         int(left[left != MISSING][0]),
         int(left[left != MISSING][-1]),
-        tuple(Interruption(int(left[place]), float(gaps_ns[place] - period_ns)) for place in found),
+        tuple(Interruption(int(left[place]), float(gaps_ns[place] - period_ns)) for place in places),
     )
 
 
@@ -123,7 +123,7 @@ class Timers:
 
 def timers(trains: Sequence[Busy]) -> Timers | None:
     """Find the most frequent interruption that is periodic; None if there is none."""
-    costs = np.sort([one.cost_ns for train in trains for one in train.interruptions])
+    costs = np.sort([interruption.cost_ns for train in trains for interruption in train.interruptions])
     if not len(costs):
         return None
     # For each cost, how many are about the same.
@@ -132,7 +132,9 @@ def timers(trains: Sequence[Busy]) -> Timers | None:
     )
     typical = float(costs[int(np.argmax(alike))])
     kept = [_alike(train, typical) for train in trains]
-    pairs = [(at, np.diff(at)) for at in (np.array([one.at_ns for one in some]) for some in kept)]
+    pairs = [
+        (at, np.diff(at)) for at in (np.array([interruption.at_ns for interruption in some]) for some in kept)
+    ]
     spacings = np.concatenate([spacing for _, spacing in pairs]) if pairs else np.array([])
     if len(spacings) < 3:
         return None
@@ -146,7 +148,7 @@ def timers(trains: Sequence[Busy]) -> Timers | None:
         slopes.append(float(((turns - turns.mean()) * (at - at.mean())).sum()) / spread)
         weights.append(spread)
     period_ns = float(np.average(slopes, weights=weights))
-    same = np.array([one.cost_ns for some in kept for one in some])
+    same = np.array([interruption.cost_ns for some in kept for interruption in some])
     grain_ns = float(np.mean([train.period_ns for train in trains])) / np.sqrt(12)
     return Timers(
         period_ns,
@@ -158,24 +160,30 @@ def timers(trains: Sequence[Busy]) -> Timers | None:
 
 
 def _alike(train: Busy, cost_ns: float) -> list[Interruption]:
-    return [one for one in train.interruptions if abs(one.cost_ns - cost_ns) <= _SAME_COST * cost_ns]
+    return [
+        interruption
+        for interruption in train.interruptions
+        if abs(interruption.cost_ns - cost_ns) <= _SAME_COST * cost_ns
+    ]
 
 
 def without_timers(train: Busy, known: Timers) -> list[Interruption]:
     """Return the interruptions of a train without those, or the parts of those, that the timers caused."""
-    at = np.array([one.at_ns for one in train.interruptions], dtype=np.float64)
+    at = np.array([interruption.at_ns for interruption in train.interruptions], dtype=np.float64)
     if not len(at):
         return []
-    cost = np.array([one.cost_ns for one in train.interruptions])
+    cost = np.array([interruption.cost_ns for interruption in train.interruptions])
     reach_ns = 3 * train.period_ns
     # The phase at which most interruptions that cost as much as the timers fall on the timers' grid.
     candidates = at[np.abs(cost - known.cost_ns) <= _SAME_COST * known.cost_ns]
     if len(candidates):
         off = [np.abs(_off_grid(candidates - phase, known.period_ns)) < reach_ns for phase in candidates]
-        phase = float(candidates[int(np.argmax([one.sum() for one in off]))])
+        phase = float(candidates[int(np.argmax([turns.sum() for turns in off]))])
         turn = np.round((at - phase) / known.period_ns)
-        for one in np.unique(turn):
-            near = np.flatnonzero((turn == one) & (np.abs(_off_grid(at - phase, known.period_ns)) < reach_ns))
+        for value in np.unique(turn):
+            near = np.flatnonzero(
+                (turn == value) & (np.abs(_off_grid(at - phase, known.period_ns)) < reach_ns)
+            )
             near = near[cost[near] >= known.cost_ns * (1 - _SAME_COST)]
             if len(near):
                 cost[near[int(np.argmin(np.abs(cost[near] - known.cost_ns)))]] -= known.cost_ns
@@ -201,17 +209,17 @@ def _measured(device: Device, _: int) -> Combinations:
 def trains(samples: Samples, procedure: Procedure) -> list[Busy]:
     """Evaluate the trains of a procedure that measures as this one does."""
     every = (busy(by_size[SIZE]) for by_size in procedure.among(samples).values() if len(by_size[SIZE]))
-    return [one for one in every if one is not None]
+    return [train for train in every if train is not None]
 
 
-def numbers(found: Timers | None) -> dict[str, Number]:
+def numbers(timers: Timers | None) -> dict[str, Number]:
     """Return the numbers of the timers that interrupt between frames."""
-    if found is None:
+    if timers is None:
         return {}
-    source = ((PROCEDURE.name,), found.runs)
+    source = ((PROCEDURE.name,), timers.runs)
     return {
-        "cpu.timers.period_ns": Number(found.period_ns, found.period_error_ns, *source),
-        "cpu.timers.cost_ps": Number(found.cost_ns * _PS_PER_NS, found.cost_error_ns * _PS_PER_NS, *source),
+        "cpu.timers.period_ns": Number(timers.period_ns, timers.period_error_ns, *source),
+        "cpu.timers.cost_ps": Number(timers.cost_ns * _PS_PER_NS, timers.cost_error_ns * _PS_PER_NS, *source),
     }
 
 

@@ -124,10 +124,10 @@ class Rules:
 
 def rules(frames: Mapping[int, int]) -> Rules:
     """Return the rules that hold this many frames of each of these lengths."""
-    found = Rules(
+    rules = Rules(
         *(
-            one.ravel()
-            for one in np.meshgrid(
+            room.ravel()
+            for room in np.meshgrid(
                 np.arange(_MOST_PACKETS + 1),
                 np.arange(1, _MOST_UNITS + 1),
                 np.arange(16, _MOST_UNIT_BYTES + 1),
@@ -136,8 +136,8 @@ def rules(frames: Mapping[int, int]) -> Rules:
         )
     )
     for length, held in frames.items():
-        found = found.only(found.frames(length) == held)
-    return found
+        rules = rules.only(rules.frames(length) == held)
+    return rules
 
 
 def explore(capacity: Callable[[int], int]) -> dict[int, int]:
@@ -190,8 +190,8 @@ def numbers(samples: Samples) -> dict[str, Number]:
     frames = _frames(samples, "units")
     if not frames:
         return {}
-    found = rules(frames)
-    every = (("packets", found.packets), ("units", found.units), ("unit_bytes", found.unit_bytes))
+    ruled = rules(frames)
+    every = (("packets", ruled.packets), ("units", ruled.units), ("unit_bytes", ruled.unit_bytes))
     return {
         f"buffer.{name}": Number(float(values[0]), 0.0, (PROCEDURE.name,), len(frames))
         for name, values in every

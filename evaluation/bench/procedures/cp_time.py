@@ -290,7 +290,8 @@ def ask(device: Device, question: Question, *, samples: int, seed: int) -> Taken
             disturbed += 1
             continue
         inner_ns = sum(
-            wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.tag_bytes) for one in (first, reply)
+            wire.time_ns(wire.preamble_bytes + sighting.length_bytes + wire.tag_bytes)
+            for sighting in (first, reply)
         )
         times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
     return taken(device, times, disturbed, question.name)
@@ -309,17 +310,17 @@ def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> Taken
     apart_ns -= device.wire.time_ns(2 * (first.length_bytes + device.wire.preamble_bytes))
     times = []
     for gap in SPACING_NS + random.integers(0, _JITTER_NS, samples):
-        *_, one, other = _echoes(device, [int(gap), apart_ns], 2)
-        times.append(other.at_ns - one.at_ns)
+        *_, early, other = _echoes(device, [int(gap), apart_ns], 2)
+        times.append(other.at_ns - early.at_ns)
     return Taken(np.array(times, dtype=np.int64))
 
 
 def _echoes(device: Device, gaps_ns: list[int], replies: int) -> list[ControlFrame]:
     seen = device.control(gaps_ns, [echo_request(number) for number in range(len(gaps_ns))])
-    came = [one for one in seen if one.from_switch]
+    came = [sighting for sighting in seen if sighting.from_switch]
     if len(came) != replies:
         raise RunError(f"{device.name}: {len(came)} replies to {replies} echo requests")
-    return [next(one for one in seen if not one.from_switch), *came]
+    return [next(sighting for sighting in seen if not sighting.from_switch), *came]
 
 
 def acknowledgement_ns(

@@ -92,18 +92,18 @@ def lone_frames(
     spacing_ns = int(_SPACING * longest_ns) + device.wire.time_ns(size)
     trains: list[Taken] = []
     for _ in range(_TRAINS):
-        missing = samples - sum(len(one.values) for one in trains)
+        missing = samples - sum(len(train.values) for train in trains)
         if missing <= 0:
             break
         gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, missing)
         trains.append(_train(device, size, gaps_ns.tolist(), what, shape))
-    times_ns = np.concatenate([one.values for one in trains])
+    times_ns = np.concatenate([train.values for train in trains])
     if not len(times_ns):
         raise RunError(
             f"{device.name}: this machine stalled during every one of {samples} frames of {size} bytes;"
             " end other programs and run again"
         )
-    return Taken(times_ns, sum(one.left_out for one in trains))
+    return Taken(times_ns, sum(train.left_out for train in trains))
 
 
 def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Shape) -> Taken:
@@ -205,7 +205,7 @@ def _parts(extent: Extent) -> Iterator[Part]:
     samples = extent.samples
     wanted = chosen_tables(extent.design) if extent.scenario is None else tables(extent.scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
-    chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
+    chosen = sorted(wanted, key=lambda part_and_key: part_and_key[0].action is not Action.OUTPUT)
     if extent.scenario is None:
         # In turns, so that a drift of the bench does not look like one of the costs.
         for turn, table in product(range(ROUNDS), action_tables()):

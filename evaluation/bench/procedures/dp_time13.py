@@ -149,7 +149,7 @@ FIELDS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class CostCase:
     """Tables, a frame, and the costs in its time beyond those of every frame."""
 
     name: str
@@ -167,19 +167,19 @@ class Trial:
         return _FRAME_BYTES[self.shape]
 
 
-def trials() -> Iterator[Trial]:
+def trials() -> Iterator[CostCase]:
     """Yield all trials."""
     yield from _without_fields()
     for tested in FIELDS:
         yield from _about(tested)
     several = {"in_port": IN_PORT, **_UDP}
     parts = {f"{name}.passes_ps": float(ENTRIES) for name in ("in_port", "eth_type", "ip_proto")}
-    yield Trial(
+    yield CostCase(
         name=f"{ENTRIES} entries with three fields hold",
         messages=tuple(_rising(several)),
         costs={**parts, "hit_ps": ENTRIES, "after_hit_ps": ENTRIES - 1},
     )
-    yield Trial(
+    yield CostCase(
         name=f"{ENTRIES} entries for tunnels",
         messages=(*_falling({"tunnel_id": 5}), add({}, priority=1)),
         costs={"unsupported.fails_ps": ENTRIES, "no_fields_ps": 1},
@@ -187,30 +187,30 @@ def trials() -> Iterator[Trial]:
     yield from _further_tables()
 
 
-def _without_fields() -> Iterator[Trial]:
-    yield Trial(name="an entry without fields", messages=(add({}, priority=1),), costs={"no_fields_ps": 1})
-    yield Trial(
+def _without_fields() -> Iterator[CostCase]:
+    yield CostCase(name="an entry without fields", messages=(add({}, priority=1),), costs={"no_fields_ps": 1})
+    yield CostCase(
         name=f"{ENTRIES} entries without fields, the last used",
         messages=tuple(_rising({})),
         costs={"no_fields_ps": ENTRIES, "after_hit_ps": ENTRIES - 1},
     )
-    yield Trial(
+    yield CostCase(
         name=f"{ENTRIES} entries without fields, the first used",
         messages=tuple(_falling({})),
         costs={"no_fields_ps": 1, "skipped_ps": ENTRIES - 1},
     )
 
     behind = FIELDS[0]
-    yield Trial(
+    yield CostCase(
         name=f"{ENTRIES} entries with {behind.name} fail behind one that holds",
         messages=(add({}, priority=1), *_falling(behind.differs)),
         costs={"no_fields_ps": 1, "after_hit_ps": ENTRIES, f"{behind.name}.fails_ps": ENTRIES},
     )
 
 
-def _about(tested: Tested) -> Iterator[Trial]:
+def _about(tested: Tested) -> Iterator[CostCase]:
     before = {f"{name}.passes_ps": float(ENTRIES) for name in tested.before}
-    yield Trial(
+    yield CostCase(
         name=f"{ENTRIES} entries with {tested.name} hold",
         messages=tuple(_rising(tested.holds)),
         costs={
@@ -221,7 +221,7 @@ def _about(tested: Tested) -> Iterator[Trial]:
         },
         shape=tested.shape,
     )
-    yield Trial(
+    yield CostCase(
         name=f"{ENTRIES} entries with {tested.name} fail",
         messages=(*_falling(tested.differs), add({}, priority=1)),
         costs={**before, f"{tested.name}.fails_ps": ENTRIES, "no_fields_ps": 1},
@@ -229,9 +229,9 @@ def _about(tested: Tested) -> Iterator[Trial]:
     )
 
 
-def _further_tables() -> Iterator[Trial]:
+def _further_tables() -> Iterator[CostCase]:
     others = [add({}, table=1, priority=_priority(place)) for place in range(ENTRIES)]
-    yield Trial(
+    yield CostCase(
         name=f"{ENTRIES} entries of another table",
         messages=(*others, add({}, priority=1)),
         costs={"other_table_ps": ENTRIES, "no_fields_ps": 1},
@@ -241,7 +241,7 @@ def _further_tables() -> Iterator[Trial]:
         "next_table_ps": TABLES - 1,
         "other_table_ps": TABLES * (TABLES - 1),
     }
-    yield Trial(name=f"{TABLES} tables", messages=tuple(_chain()), costs=dict(chain), sure=_SURER)
+    yield CostCase(name=f"{TABLES} tables", messages=tuple(_chain()), costs=dict(chain), sure=_SURER)
     meters = TABLES - 2
     bands = [parser.OFPMeterBandDrop(rate=_METER_KBPS, burst_size=0)]
     adds = [
@@ -250,7 +250,7 @@ def _further_tables() -> Iterator[Trial]:
         )
         for number in range(meters)
     ]
-    yield Trial(
+    yield CostCase(
         name=f"{TABLES} tables, {meters} with a meter",
         messages=(*adds, *_chain(meters=meters)),
         costs={**chain, "meter_ps": meters},
@@ -260,7 +260,7 @@ def _further_tables() -> Iterator[Trial]:
     # buckets the Zodiac FX would use old ones (quirk 172).
     bucket = parser.OFPBucket(actions=[parser.OFPActionOutput(IN_PORT, 0)])
     group = parser.OFPGroupMod(PROTOCOL, of.OFPGC_ADD, of.OFPGT_ALL, group_id=1, buckets=[bucket])
-    yield Trial(
+    yield CostCase(
         name=f"{TABLES} tables, {TABLES - 1} with a group",
         messages=(serialized(group, _XID), *_chain(group=1)),
         costs={**chain, "group_ps": TABLES - 1},
@@ -327,7 +327,7 @@ def _parts(extent: Extent) -> Iterator[Part]:
         yield Part(PROCEDURE.key(trial.name), partial(_measured, trial, samples), expected_s)
 
 
-def _measured(trial: Trial, samples: int, device: Device, seed: int) -> Iterator[Combination]:
+def _measured(trial: CostCase, samples: int, device: Device, seed: int) -> Iterator[Combination]:
     there = device.in_openflow13()
     if there is None:
         return

@@ -31,13 +31,13 @@ def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
     others = [
         (train, without_timers(train, timers) if timers else [*train.interruptions]) for train in trains
     ]
-    every = [one.cost_ns for _, found in others for one in found]
+    every = [interruption.cost_ns for _, interruptions in others for interruption in interruptions]
     if not every:
         return {}
     dearest_ns = max(every)
     costs: dict[int, list[float]] = {place: [] for place in range(len(_JOBS))}
-    for train, found in others:
-        for place, cost_ns in _in_turn(train, found, dearest_ns):
+    for train, interruptions in others:
+        for place, cost_ns in _in_turn(train, interruptions, dearest_ns):
             costs[place].append(cost_ns)
     return {
         f"cpu.housekeeping.{name}": Number(
@@ -52,9 +52,14 @@ def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
     }
 
 
-def _in_turn(train: Busy, found: list[Interruption], dearest_ns: float) -> Iterator[tuple[int, float]]:
+def _in_turn(
+    train: Busy, interruptions: list[Interruption], dearest_ns: float
+) -> Iterator[tuple[int, float]]:
     """Yield, for each tick of a train, the place of its job in the turn and its cost."""
-    anchor = next((one for one in found if one.cost_ns > (1 - _ALIKE) * dearest_ns), None)
+    anchor = next(
+        (interruption for interruption in interruptions if interruption.cost_ns > (1 - _ALIKE) * dearest_ns),
+        None,
+    )
     if anchor is None:
         return
     ticks_before = int((anchor.at_ns - train.begin_ns) / _TICK_NS - 0.5)
@@ -62,7 +67,11 @@ def _in_turn(train: Busy, found: list[Interruption], dearest_ns: float) -> Itera
     for tick in range(-ticks_before, ticks_after + 1):
         due_ns = anchor.at_ns + tick * _TICK_NS
         # Other interruptions at that moment, such as by the bench's own host, are hardly as long as the job.
-        near = [one.cost_ns for one in found if abs(one.at_ns - due_ns) < _LATE_NS]
+        near = [
+            interruption.cost_ns
+            for interruption in interruptions
+            if abs(interruption.at_ns - due_ns) < _LATE_NS
+        ]
         yield tick % len(_JOBS), max(near, default=0.0)
 
 

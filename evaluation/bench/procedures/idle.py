@@ -96,9 +96,9 @@ def numbers(samples: Samples) -> dict[str, Number]:
     times = samples.get(PROCEDURE.key(_PASSES), {}).get(SIZE)
     if times is None:
         return {}
-    one = idle_pass(times)
-    in_ps = (one.length_ns * _PS_PER_NS, one.error_ns * _PS_PER_NS)
-    return {"cpu.loop_ps": Number(*in_ps, (PROCEDURE.name,), one.gaps)}
+    pass_time = idle_pass(times)
+    in_ps = (pass_time.length_ns * _PS_PER_NS, pass_time.error_ns * _PS_PER_NS)
+    return {"cpu.loop_ps": Number(*in_ps, (PROCEDURE.name,), pass_time.gaps)}
 
 
 def _times(samples: NDArray[np.int64]) -> NDArray[np.int64]:

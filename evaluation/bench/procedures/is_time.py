@@ -100,8 +100,8 @@ def _parts(extent: Extent) -> Iterator[Part]:
         alone = device.without_cpu()
         if alone is None:
             return {Apart.VALUES: NOTHING}
-        found = measure(alone, samples=extent.samples, seed=seed)
-        return {**found, Apart.CONTEXT: counts(alone.lateness_ns)}
+        samples = measure(alone, samples=extent.samples, seed=seed)
+        return {**samples, Apart.CONTEXT: counts(alone.lateness_ns)}
 
     yield Part(ALONE, measured)
 

@@ -326,9 +326,9 @@ def entries_added(device: Device, subject: Subject) -> int:
     """Return how many entries a message adds, by the switch's table statistics. Raises `RunError`."""
     device.load(subject.table)
     seen = device.control([SPACING_NS, SPACING_NS], [subject.message, _TABLE_STATISTICS])
-    for one in seen:
-        if one.from_switch and one.payload[1] == _STATISTICS_REPLY:
-            return int.from_bytes(one.payload[_ACTIVE_AT : _ACTIVE_AT + 4], "big") - len(subject.table)
+    for sighting in seen:
+        if sighting.from_switch and sighting.payload[1] == _STATISTICS_REPLY:
+            return int.from_bytes(sighting.payload[_ACTIVE_AT : _ACTIVE_AT + 4], "big") - len(subject.table)
     raise RunError(f"{device.name}: no table statistics behind '{subject.name}'")
 
 
@@ -337,8 +337,10 @@ def _with_barrier(
 ) -> tuple[ControlFrame, ControlFrame, ControlFrame]:
     """Send the message and a barrier. Return both frames, and that of the barrier's reply."""
     seen = device.control([gap_ns, 0], [subject.message, _BARRIER.message])
-    requests = [one for one in seen if not one.from_switch]
-    replies = [one for one in seen if one.from_switch and one.payload[1] == _BARRIER_REPLY]
+    requests = [sighting for sighting in seen if not sighting.from_switch]
+    replies = [
+        sighting for sighting in seen if sighting.from_switch and sighting.payload[1] == _BARRIER_REPLY
+    ]
     if len(replies) != 1 or len(requests) != 2:
         raise RunError(f"{device.name}: no reply to the barrier behind '{subject.name}'")
     first, second = requests
@@ -399,11 +401,11 @@ def _measured(
     subject: Subject, samples: int, barrier_of: _Barrier, device: Device, seed: int
 ) -> Combinations:
     if subject.replies:
-        found = with_reply(device, subject, samples=samples, seed=seed)
+        replies = with_reply(device, subject, samples=samples, seed=seed)
     else:
         p_br = barrier_of.of(device, seed)
-        found = without_reply(device, subject, barrier=p_br, samples=samples, seed=seed)
-    return {Apart.VALUES: found}
+        replies = without_reply(device, subject, barrier=p_br, samples=samples, seed=seed)
+    return {Apart.VALUES: replies}
 
 
 PROCEDURE: Final = Procedure(

@@ -108,15 +108,15 @@ def room(device: Device, there: Situation, taken: int, *, seed: int) -> Taken:
     """Return how long before each returning frame a probe came, then whether that frame was lost, 1 or 0."""
     random = np.random.default_rng(seed)
     coarse = [random.uniform(*_LOOK_NS, taken) for _ in range(_COARSE)]
-    found = [_looks(device, there, taken, leads) for leads in coarse]
-    edges = lost_between(np.concatenate(found, axis=1).ravel())
+    looks = [_looks(device, there, taken, leads) for leads in coarse]
+    edges = lost_between(np.concatenate(looks, axis=1).ravel())
     if edges is not None:
         shift_ns = _way_back_ns(device)
         for turn in range(_FINE):
             centre = edges[turn % 2] - shift_ns
             leads = centre + random.uniform(-_AROUND_NS, _AROUND_NS, taken)
-            found.append(_looks(device, there, taken, leads))
-    return Taken(np.concatenate(found, axis=1).ravel())
+            looks.append(_looks(device, there, taken, leads))
+    return Taken(np.concatenate(looks, axis=1).ravel())
 
 
 def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | None:
@@ -205,8 +205,8 @@ def _measured_pause(device: Device, seed: int) -> Combinations:
     kept = held(device, there)
     taken = None if kept != 0 else taken_before_end(device, there)
     looked = NOTHING if taken is None else room(device, there, taken, seed=seed)
-    found = (_UNKNOWN if one is None else one for one in (kept, taken))
-    return {Apart.VALUES: counts(there.frames, *found), SIZE: looked}
+    pauses = (_UNKNOWN if pause is None else pause for pause in (kept, taken))
+    return {Apart.VALUES: counts(there.frames, *pauses), SIZE: looked}
 
 
 def numbers(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[str, Number]:
@@ -233,26 +233,26 @@ def _pause(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[
     if Apart.VALUES not in parts:
         return {}
     frames, held, taken = map(int, parts[Apart.VALUES])
-    found = {}
+    pauses = {}
     if held >= 0:
-        found["flow_control.held_frames"] = Number(held, 0.0, (PROCEDURE.name,), 1)
+        pauses["flow_control.held_frames"] = Number(held, 0.0, (PROCEDURE.name,), 1)
     if taken >= 0:
         units_of_frame = -(-SIZE // int(known("buffer.unit_bytes")))
         waiting = frames - int(known("buffer.packets")) - taken
-        found["flow_control.resume_units"] = Number(waiting * units_of_frame, 0.0, (PROCEDURE.name,), 1)
+        pauses["flow_control.resume_units"] = Number(waiting * units_of_frame, 0.0, (PROCEDURE.name,), 1)
     looked = parts[SIZE]
     if len(looked):
         frame_ns = wire.time_ns(wire.preamble_bytes + SIZE)
         frame_ns += round(known("integrated_switch.transit_ps") / _PS_PER_NS)
         room_ns, error_ns = _room_ns(looked)
         if room_ns is not None and not is_hidden(frame_ns, samples):
-            found["flow_control.discard_permille"] = Number(
+            pauses["flow_control.discard_permille"] = Number(
                 room_ns / frame_ns * _PERMILLE,
                 error_ns / frame_ns * _PERMILLE,
                 (PROCEDURE.name,),
                 len(looked) // 2,
             )
-    return found
+    return pauses
 
 
 def _room_ns(looked: NDArray[np.int64]) -> tuple[float | None, float]:

@@ -44,9 +44,9 @@ def first_refused(device: Device, add: Callable[[int], bytes]) -> int | None:
         adds = [add(number) for number in range(first, first + _CHUNK)]
         seen = device.control([_SPACING_NS] * _CHUNK, adds)
         refused = [
-            int.from_bytes(one.payload[4:8], "big")
-            for one in seen
-            if one.from_switch and one.payload[1] == _ERROR
+            int.from_bytes(sighting.payload[4:8], "big")
+            for sighting in seen
+            if sighting.from_switch and sighting.payload[1] == _ERROR
         ]
         if refused:
             return min(refused) - 1

@@ -90,10 +90,10 @@ def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
 def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> Rate:
     """Repeat a trial, up to `_TRIALS` times, until it is conclusive."""
     for _ in range(_TRIALS):
-        found = carry(device, size, rate_bps, _frames(rate_bps, precision_bps))
-        if found.tells:
+        carried = carry(device, size, rate_bps, _frames(rate_bps, precision_bps))
+        if carried.tells:
             break
-    return found
+    return carried
 
 
 def maximum_bps(

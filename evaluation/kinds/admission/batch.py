@@ -1,4 +1,4 @@
-"""The computation itself: requests of random flows, run by run."""
+"""Compute admission figures: request random flows, run by run."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from loko.mix import FlowKind, Mix, PathLength
 from loko.scenario import Scenario, of_lokos_tables
 
 _MAIN_LIMITS: Final = ("burst", "delay")
-"""What fills up in a switch beside its rate, by the words of the schemes."""
+"""Names that the schemes give to the quantity of a switch that fills up beside its rate."""
 _KINDS: Final = 5
-"""Rates that stand for the range in an expected mix."""
+"""Number of rates that represent the range of rates in an expected mix."""
 _EXPECTED: Final = 400
-"""Requests that are looked at to choose for; of more, most are refused."""
+"""Most requests in an expected mix; of more requests, most would be refused."""
 _new: Final = tuple.__new__
-"""Makes a named tuple of all its values in their order: in half the time of its own call."""
+"""Creates a named tuple from its values in order, in half the time of calling its class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBatch:
-    """Some runs of one scheme at one path length. Its result depends on nothing else."""
+    """A batch of runs of one scheme at one path length. Its result depends on nothing else."""
 
     lab: str
     as_printed: bool
@@ -48,37 +48,37 @@ class RunBatch:
     entries: int
     buffer_factor: int
     each_switch: bool
-    """Whether the use of each switch is kept."""
+    """Whether the rate use of each single switch is recorded."""
     seed: int
 
 
 class RunRow(NamedTuple):
-    """What a run found. Percentages are of the allocation."""
+    """The result of a run. Uses are in per cent of the allocation."""
 
     scheme: str
     reservation: str
     hops: int
     run: int
     accepted: float
-    """Flows; of a linear program also parts of flows."""
+    """Number of flows; for a linear program including fractions of flows."""
     rejection_percent: float
     rate_use_percent: float
-    """Mean over all switches."""
+    """Mean of all switches."""
     largest_rate_use_percent: float
-    """Of any switch."""
+    """Maximum of all switches."""
     bottleneck_burst_percent: float
-    """Burst, or delay, at the switch that is used most of all."""
+    """Use of burst or delay at the switch with the largest use of any quantity."""
     bottleneck_rate_percent: float
     refused_for_rate: int
     refused_for_burst: int
     guarantee_ns: float
-    """The largest that was given; 0 without any flow."""
+    """Largest guarantee of any flow; 0 without flows."""
     rate_uses_percent: tuple[float, ...]
-    """Of each switch, in the lab's order. Empty in figures that do not draw it."""
+    """Rate use of each switch in the lab's order. Empty in figures that do not draw it."""
 
 
 def batch_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range, seed: int) -> RunBatch:
-    """Some runs of a figure."""
+    """Make a batch of a figure's runs."""
     return RunBatch(
         lab=figure.lab,
         as_printed=figure.as_printed,
@@ -98,7 +98,7 @@ def batch_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range,
 
 
 def carry_out(batch: RunBatch) -> list[RunRow]:
-    """All runs of the batch. Raises `InputError` if the lab is no ring with two hosts at each switch."""
+    """Carry out a batch. Raises `InputError` unless the lab is a ring with two hosts at each switch."""
     lab = _lab(batch.lab)
     if batch.series.scheme == LINEAR:
         return _most(batch, lab)
@@ -113,7 +113,7 @@ def carry_out(batch: RunBatch) -> list[RunRow]:
 
 
 def _most(batch: RunBatch, lab: Lab) -> list[RunRow]:
-    """What is accepted if all requests are known at once; the rest says nothing of that."""
+    """Return rows with what the linear program accepts of all requests at once; other values are 0."""
     program = LinearProgram(lab, _scenario(batch), RESERVATIONS[batch.series.reservation])
     rows = []
     for run in range(batch.first_run, batch.first_run + batch.runs):
@@ -124,7 +124,7 @@ def _most(batch: RunBatch, lab: Lab) -> list[RunRow]:
 
 
 def expected(batch: RunBatch) -> Mix:
-    """What a batch may expect: as many flows as far, with rates spread evenly over the range."""
+    """Return the mix that a batch expects: flows of its path length, with rates spread evenly."""
     low, high = batch.rate_kbps
     length = PathLength(hops=batch.hops)
     return Mix(
@@ -142,7 +142,7 @@ def expected(batch: RunBatch) -> Mix:
 
 
 def requests(batch: RunBatch, switches: int, run: int) -> list[Flow]:
-    """The requests of a run: the same for every scheme."""
+    """Return the requests of a run, which are the same for every scheme."""
     chance = np.random.default_rng([batch.seed, batch.hops, run])
     sources = chance.integers(switches, size=batch.requests).tolist()
     low, high = batch.rate_kbps
@@ -159,13 +159,13 @@ def requests(batch: RunBatch, switches: int, run: int) -> list[Flow]:
 
 @lru_cache(maxsize=2)
 def _names(requests: int) -> tuple[tuple[str, int], ...]:
-    """Id and ports of a run's flows."""
+    """Return ID and port of each flow of a run."""
     return tuple((str(number), 1024 + number) for number in range(requests))
 
 
 @lru_cache(maxsize=64)
 def _ends(switches: int, hops: int) -> tuple[tuple[str, str], ...]:
-    """Source and destination of the flows from each switch."""
+    """Return source and destination of flows, by the switch at which they begin."""
     return tuple((f"h{at + 1}a", f"h{(at + hops) % switches + 1}b") for at in range(switches))
 
 
@@ -192,7 +192,7 @@ def _row(batch: RunBatch, run: int, lab: Lab, admission: Admission, refused: Cou
         bottleneck_rate_percent=100 * rates[bottleneck],
         refused_for_rate=refused["rate"],
         refused_for_burst=refused.total() - refused["rate"],
-        guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
+        guarantee_ns=max((flow.guarantee_ns for flow in admitted.values()), default=0.0),
         rate_uses_percent=tuple(100 * rate for rate in rates) if batch.each_switch else (),
     )
 
@@ -207,7 +207,7 @@ def _lab(name: str) -> Lab:
 
 
 def _empty(batch: RunBatch) -> Admission:
-    """Kept for the next batch of the process: it is empty again after each run."""
+    """Return an empty admission. It is cached between batches of a process, as each run empties it again."""
     made_for = batch.hops if batch.series.scheme.endswith(OPTIMISED) else 0
     return _made(replace(batch, hops=made_for, first_run=0, runs=0, seed=0))
 

@@ -1,4 +1,4 @@
-"""Numbers of flows that better bounds could let in at most: ceilings, not guarantees."""
+"""Ceilings: upper limits on the number of flows that tighter bounds could admit. They guarantee nothing."""
 
 from __future__ import annotations
 
@@ -19,40 +19,43 @@ from loko.packets import PacketAdmission, frame_server
 from loko.scenario import Scenario
 
 NO_JITTER: Final = "no-jitter-growth"
-"""Packet-granular admission as if frames came everywhere as they were released."""
+"""Packet-granular admission that assumes that frames reach every switch as they were released."""
 LINEAR: Final = "linear-program"
-"""The most of all requests at once that the switches bear: time of the CPU, entries, flows that enter."""
+"""Maximum of flows, all known at once, within the switches' limits: CPU time, entries, flows that enter."""
 CEILINGS: Final = (NO_JITTER, LINEAR)
 _SLOW_BPS: Final = 1e3
-"""A flow that takes a frame of the ring and next to nothing of the CPU."""
+"""Rate of a flow that occupies one frame of the ring but almost no CPU time."""
 
 
 class NoJitterGrowth(PacketAdmission):
-    """As if no switch delayed one frame more than another: J = 0 at every hop. It guarantees nothing."""
+    """Admission that assumes that every switch delays all frames equally: J = 0 at every hop.
+
+    It guarantees nothing.
+    """
 
     _jitter_grows: ClassVar[bool] = False
 
 
 def no_jitter_growth(lab: Lab, scenario: Scenario, reservation: Reservation) -> NoJitterGrowth:
-    """Empty, under a reservation."""
+    """Return an empty admission under a reservation."""
     traffic = reservation.traffic or NO_MESSAGES
     return NoJitterGrowth(lab, scenario, traffic=traffic, fillers=reservation.fillers)
 
 
 class LinearProgram:
-    """What a lab bears of requests on shortest paths, in parts of flows.
+    """The maximum that a lab can carry of flows on shortest paths, if fractions of flows are allowed.
 
-    The largest sum of x, 0 <= x <= 1, so that
+    Maximises the sum of x, the accepted fractions of the flows, 0 <= x <= 1, so that
 
-    - no switch forwards for more of the CPU's time than is left to flows,
+    - no switch needs more CPU time for forwarding than is left to flows,
     - no table has more entries than planned,
-    - at no switch enter more flows than can send a frame each at once.
+    - no more flows enter at a switch than can all send a frame at the same time.
 
-    Whole flows, or flows that come one after the other, can only be fewer.
+    With whole flows, or flows that are requested one after the other, fewer fit.
     """
 
     def __init__(self, lab: Lab, scenario: Scenario, reservation: Reservation) -> None:
-        """The switches are of one kind, as in all labs of the figures."""
+        """Prepare the program for a lab whose switches are all of one kind."""
         self._lab = lab
         self._place = {name: number for number, name in enumerate(lab.switches)}
         traffic = reservation.traffic or NO_MESSAGES
@@ -63,7 +66,7 @@ class LinearProgram:
         self._paths: dict[tuple[str, str], list[int]] = {}
 
     def accepted(self, flows: Sequence[Flow]) -> float:
-        """The most of these, as flows and parts of flows."""
+        """Return the maximum number of these flows, including fractions, that fit."""
         import highspy  # noqa: PLC0415 - only this ceiling needs it
 
         switches, count = len(self._place), len(flows)
@@ -94,33 +97,33 @@ class LinearProgram:
 
     @cached_property
     def _limits(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Of a switch: part of the CPU's time, entries, flows that enter."""
+        """Limits of a switch: share of the CPU time, entries, flows that enter."""
         entries = self._usage().share("entries").allowed
         return np.array([1 - self._server.interruption.share, entries, float(self._entering())])
 
     def _entering(self) -> int:
-        """So many one-frame flows of one host a switch bears, ring and delay, if nothing else is sent."""
+        """Return how many one-frame flows may enter at a switch that forwards nothing else."""
         source, destination = self._local()
         (size, *_) = self._server.times
         for number in range(int(self._usage().share("entries").allowed)):
             flow = Flow(f"f{number}", source, destination, 1024 + number, 1024, _SLOW_BPS, float(size), size)
             if not isinstance(self._admission.request(flow), Admitted):
                 break
-        found = len(self._admission.admitted)
+        entered = len(self._admission.admitted)
         self._admission.release_all()
-        return found
+        return entered
 
     def _usage(self) -> Usage:
         return self._admission.usage(next(iter(self._place)))
 
     def _local(self) -> tuple[str, str]:
-        """Two hosts of one switch."""
+        """Return two hosts at the same switch."""
         hosts = list(self._lab.hosts)
         return next(
-            (one, other)
-            for one in hosts
+            (near, other)
+            for near in hosts
             for other in hosts
-            if one != other and len(shortest_path(self._lab, one, other)) == 1
+            if near != other and len(shortest_path(self._lab, near, other)) == 1
         )
 
     def _path(self, flow: Flow) -> list[int]:

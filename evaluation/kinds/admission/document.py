@@ -16,7 +16,7 @@ from loko.schemes import SchemeName as Scheme
 from loko.schemes import choice_named
 
 SAME_DELAY: Final = "full-rate-same-delay"
-"""Full-rate with D as it is without `buffer_factor`; then D is no bound of the larger buffer."""
+"""Full-rate with the D of a switch without `buffer_factor`, which is no bound for the larger buffer."""
 
 
 def _known(name: str) -> str:
@@ -32,16 +32,16 @@ def _reservation(name: str) -> str:
 
 
 SchemeName = Annotated[str, AfterValidator(_known)]
-"""As `loko.schemes` has them, `SAME_DELAY`, or a ceiling. `optimised` means: for the figure's requests."""
+"""A name from `loko.schemes`, `SAME_DELAY`, or a ceiling. `optimised` refers to the figure's requests."""
 ReservationName = Annotated[str, AfterValidator(_reservation)]
 """One of `RESERVATIONS`."""
 
 Hops = list[Annotated[int, Field(ge=0)]]
-"""Path lengths in links between switches: 0 has both ends at one switch."""
+"""Path lengths in links between switches; 0: both ends are at the same switch."""
 
 
 class Series(NamedTuple):
-    """What one line of the picture shows: a scheme under a reservation."""
+    """One line of the picture: a scheme under a reservation."""
 
     scheme: str
     reservation: str
@@ -55,31 +55,31 @@ class Quick(Strict):
 
 
 class AdmissionFigure(FindingFigure, LabFigure):
-    """Requests from random switches of a ring to the one so many hops on, as section 6.2 has them."""
+    """Requests from random switches of a ring to the switch a number of hops further (section 6.2)."""
 
     kind: Literal["admission"]
     requests: int = Field(ge=1, le=50_000)
-    """Of each run, one after the other."""
+    """Requests of each run, made one after the other."""
     runs: int = Field(ge=1)
-    """For each path length."""
+    """Runs of each path length."""
     hops: Hops = Field(min_length=1)
     rate_kbps: tuple[float, float] = Field(strict=False)
-    """Rates are uniform between these."""
+    """Lower and upper end of the uniform distribution of rates."""
     burst_bytes: float = Field(gt=0)
     buffer_factor: int = Field(default=1, ge=1)
-    """The switch is given this many times its buffer."""
+    """Factor by which the switches' buffers are enlarged."""
     schemes: list[SchemeName] = Field(min_length=1)
-    """Under each reservation; the first is what the others are compared with."""
+    """Schemes that are tried under each reservation; the others are compared with the first."""
     reservations: list[ReservationName] = Field(default=[PRINTED], min_length=1)
-    """What is reserved for beside the flows."""
+    """What time is reserved for beside the flows."""
     further_schemes: list[SchemeName] = Field(default=[])
-    """Only under the first reservation."""
+    """Schemes that are tried under the first reservation only."""
     runs_of_others: int | None = Field(default=None, ge=1)
-    """Runs of each scheme but the first. Default: as many."""
+    """Runs of each scheme other than the first. Default: the same number."""
     shows: Literal["use", "accepted"]
-    """What is drawn: the use of the switches by the first scheme, or the flows that each scheme accepts."""
+    """The picture: how the first scheme uses the switches, or how many flows each scheme accepts."""
     printed_rate_use: str | None = None
-    """The fact that says how much of its rate any switch gives away at most: drawn beside what is found."""
+    """Fact with the largest rate use of any switch, to be drawn beside the results."""
     quick: Quick
 
     @model_validator(mode="after")
@@ -98,14 +98,14 @@ class AdmissionFigure(FindingFigure, LabFigure):
         return self
 
     def shorter(self, options: Options) -> str:
-        """As `Figure.shorter`."""
+        """See `Figure.shorter`."""
         if options.runs is not None and options.runs < self.runs:
             return f"this replay has {options.runs} runs of each path length, the paper's {self.runs}"
         return super().shorter(options)
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """All that is computed, the first reservation first."""
+        """All series to compute, those under the first reservation first."""
         first, *_ = self.reservations
         return (
             *(Series(scheme, first) for scheme in (*self.schemes, *self.further_schemes)),
@@ -113,7 +113,7 @@ class AdmissionFigure(FindingFigure, LabFigure):
         )
 
     def label(self, series: Series) -> str:
-        """Its name, unique in the figure: a scheme under the first reservation needs no more."""
+        """Return a series' name, unique in the figure: the scheme, and any reservation but the first."""
         if series.reservation == self.reservations[0]:
             return series.scheme
         return f"{series.scheme} {series.reservation}"

@@ -1,4 +1,4 @@
-"""What is drawn of an admission figure."""
+"""The charts of admission figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Places = Mapping[tuple[Series, int], Sequence[RunRow]]
 
 
 def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: int) -> Chart:
-    """The picture: `figure.shows` says which."""
+    """Return the chart that `figure.shows` selects."""
     caption = f"{runs} run{'s' if runs > 1 else ''} of {figure.requests} requests for each path length"
     if figure.shows == "use":
         return _use_chart(figure, rows, hops, caption)
@@ -38,7 +38,7 @@ def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: 
 
 
 def _use_chart(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], caption: str) -> Chart:
-    """As the paper draws it: the use of every switch of every run is in the boxes."""
+    """Return the chart of uses as in the paper: boxes over all switches of all runs."""
     here = {length: rows[figure.series[0], length] for length in hops}
     shown = _with_flows(here)
     if shown != list(hops):
@@ -88,7 +88,7 @@ def _use_chart(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], capt
 
 
 def _with_flows(here: Mapping[int, Sequence[RunRow]]) -> list[int]:
-    """The path lengths up to the last on which any run accepts a flow."""
+    """Return the path lengths up to the longest on which any run accepts a flow."""
     some = [length for length, rows in here.items() if any(row.accepted for row in rows)]
     return [length for length in here if length <= max(some, default=min(here))]
 
@@ -151,7 +151,7 @@ def _accepted(
 
 
 def _ratio(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], shown: Sequence[Series]) -> LinePanel:
-    """The first scheme too: so each has one colour in all panels."""
+    """Return ratios to the first scheme; it is included so that schemes have one colour in all panels."""
     return LinePanel(
         title=f"times as many as {figure.schemes[0]}",
         x=_HOPS,
@@ -177,5 +177,5 @@ def _means(rows: _Places, series: Series, hops: Sequence[int]) -> list[float]:
 
 
 def _guarantee_ms(rows: Sequence[RunRow]) -> float | None:
-    """The largest of any flow, for each switch of its path; none without any flow."""
+    """Return the largest guarantee of any flow per switch of its path; None without flows."""
     return max(row.guarantee_ns / (row.hops + 1) for row in rows) / 1e6 or None

@@ -1,4 +1,4 @@
-"""From an admission figure's document to its rows, findings and picture."""
+"""Produce admission figures: rows, findings and picture."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from loko.service_curve import SwitchService, service_curve
 
 _RUNS_PER_TASK: Final = 125
 _USABLE_PERCENT: Final = 90.0
-"""A path is usable if less than this part of the requests for it is refused."""
+"""A path length is usable if a smaller share of its requests is refused."""
 
 Rows = Sequence[RunRow]
 
 
 def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """All runs of all schemes and path lengths. Raises `InputError`."""
+    """Carry out all runs of all schemes and path lengths. Raises `InputError`."""
     hops = figure.quick.hops if options.quick else figure.hops
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
     others = min(runs, figure.runs_of_others or runs)
@@ -43,10 +43,10 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         for part in _parts(runs if series == figure.series[0] else others)
     ]
     progress.begin(len(batches), 0, "parts")
-    found = computed(
-        carry_out, batches, options, lambda one: progress.advance(f"{figure.figure}: {one.hops} hops")
+    batches_done = computed(
+        carry_out, batches, options, lambda batch: progress.advance(f"{figure.figure}: {batch.hops} hops")
     )
-    rows = [row for part in found for row in part]
+    rows = [row for part in batches_done for row in part]
     columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))
     if figure.shows != "use":
         columns = columns.drop_columns("rate_uses_percent")
@@ -81,54 +81,54 @@ def _use_findings(
     hops: Sequence[int],
     service: SwitchService,
 ) -> dict[str, float]:
-    """Of the first scheme."""
+    """Return the findings on the use of switches by the first scheme."""
     series = next(iter(by_place))[0]
     largest = max(row.largest_rate_use_percent for row in rows)
     refused_rate = sum(row.refused_for_rate for row in rows)
     refused = refused_rate + sum(row.refused_for_burst for row in rows)
     rejection = {length: _mean(by_place[series, length], "rejection_percent") for length in hops}
     usable = [length + 1 for length in hops if rejection[length] < _USABLE_PERCENT]
-    found = {
+    findings = {
         "largest_rate_use_percent": largest,
         "largest_rate_use_mbps": largest / 100 * service.rate_bps / 1e6,
         "usable_nodes": float(max(usable, default=0)),
     }
     if refused:
-        found["refused_for_rate_percent"] = 100 * refused_rate / refused
-        found["refused_for_burst_percent"] = 100 - 100 * refused_rate / refused
+        findings["refused_for_rate_percent"] = 100 * refused_rate / refused
+        findings["refused_for_burst_percent"] = 100 - 100 * refused_rate / refused
     for length in hops:
-        found[f"rejection_h{length}_percent"] = rejection[length]
-        found[f"rate_use_h{length}_percent"] = _mean(by_place[series, length], "rate_use_percent")
+        findings[f"rejection_h{length}_percent"] = rejection[length]
+        findings[f"rate_use_h{length}_percent"] = _mean(by_place[series, length], "rate_use_percent")
         bottleneck = _mean(by_place[series, length], "bottleneck_rate_percent")
-        found[f"bottleneck_rate_h{length}_percent"] = bottleneck
-    return found
+        findings[f"bottleneck_rate_h{length}_percent"] = bottleneck
+    return findings
 
 
 def _accepted_findings(
     figure: AdmissionFigure, by_place: Mapping[tuple[Series, int], Rows], hops: Sequence[int]
 ) -> dict[str, float]:
-    found = {}
+    findings = {}
     for series in figure.series:
         word = figure.label(series).replace("-", "_").replace(" ", "_")
         hop_ns = 0.0
         for length in hops:
             here = by_place[series, length]
-            found[f"accepted_{word}_h{length}"] = _mean(here, "accepted")
+            findings[f"accepted_{word}_h{length}"] = _mean(here, "accepted")
             guarantee_ns = max(row.guarantee_ns for row in here)
             if guarantee_ns:
-                found[f"guarantee_{word}_h{length}_ms"] = guarantee_ns / 1e6
+                findings[f"guarantee_{word}_h{length}_ms"] = guarantee_ns / 1e6
                 hop_ns = max(hop_ns, guarantee_ns / (length + 1))
         if hop_ns:
-            found[f"switch_delay_{word}_ms"] = hop_ns / 1e6
+            findings[f"switch_delay_{word}_ms"] = hop_ns / 1e6
             if series == figure.series[0]:  # D (l + 1), whether or not anything was accepted there
-                found["guarantee_of_longest_path_ms"] = hop_ns * (max(hops) + 1) / 1e6
-    return found
+                findings["guarantee_of_longest_path_ms"] = hop_ns * (max(hops) + 1) / 1e6
+    return findings
 
 
 def _table(
     figure: AdmissionFigure, by_place: Mapping[tuple[Series, int], Rows], hops: Sequence[int]
 ) -> TableResult:
-    """For each reservation and path length: flows, times as many as the first scheme's, guarantees."""
+    """Return, for each reservation and path length, flows, their ratios to the first scheme's, guarantees."""
     schemes = [*figure.schemes, *figure.further_schemes]
     guaranteed = [scheme for scheme in schemes if scheme not in CEILINGS]
     columns = ["reserved for", "hops", *schemes]
@@ -142,16 +142,18 @@ def _table(
                 for series in figure.series
                 if series.reservation == reservation
             }
-            means = {scheme: _mean(found, "accepted") for scheme, found in here.items()}
+            means = {scheme: _mean(batches, "accepted") for scheme, batches in here.items()}
             base = means[figure.schemes[0]]
             row: list[str | float] = [RESERVATIONS[reservation].meaning, str(length)]
             row += [round(means[scheme], 1) if scheme in means else "-" for scheme in schemes]
-            row += [round(means[one] / base, 2) if base and one in means else "-" for one in schemes[1:]]
             row += [
-                round(max(run.guarantee_ns for run in here[one]) / (length + 1) / 1e6, 3)
-                if one in here
+                round(means[scheme] / base, 2) if base and scheme in means else "-" for scheme in schemes[1:]
+            ]
+            row += [
+                round(max(run.guarantee_ns for run in here[scheme]) / (length + 1) / 1e6, 3)
+                if scheme in here
                 else "-"
-                for one in guaranteed
+                for scheme in guaranteed
             ]
             rows.append(row)
     return TableResult(columns=columns, rows=rows)
@@ -173,7 +175,7 @@ _S_TO_OPTIMISE: Final = 1.0
 
 
 def _estimate_s(figure: AdmissionFigure) -> dict[str, float]:
-    """On one core."""
+    """Estimate the time on one core."""
     seconds, hops = 2.0, len(figure.hops)
     for number, (scheme, _) in enumerate(figure.series):
         runs = figure.runs_of_others or figure.runs if number else figure.runs

@@ -1,4 +1,4 @@
-"""What is reserved for beside the flows: the cases that users meet, by name."""
+"""What time is reserved for beside the flows: cases that users meet in practice, by name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from loko.control_traffic import (
 
 
 class Reservation(NamedTuple):
-    """What admission is told of the controller and of the tables."""
+    """What admission assumes of the controller and of the tables."""
 
     traffic: ControlTraffic | None
     fillers: int | None
-    """As `loko.schemes.admission_of` has it; None: tables are filled up with dummies."""
+    """For `loko.schemes.admission_of`; None: tables are filled up with dummies."""
     meaning: str
 
 
@@ -36,4 +36,5 @@ RESERVATIONS: Final[Mapping[str, Reservation]] = MappingProxyType(
         "changes-fillers": Reservation(driver_traffic(CHANGES_PER_S), 10, "20 changes/s, 10 fillers"),
     }
 )
-"""`loko plan` without --control; with `--control heartbeat=0.5`; `loko serve`; `loko serve --fillers 10`."""
+"""Those after `PRINTED` are `loko plan` without --control, `loko plan --control heartbeat=0.5`,
+`loko serve`, and `loko serve --fillers 10`."""

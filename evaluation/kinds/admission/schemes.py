@@ -1,4 +1,4 @@
-"""The admission schemes of a figure, as the library has them."""
+"""Create the admission schemes of a figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loko.schemes import Choice, admission_of, choice_named
 
 
 def empty_admission(series: Series, lab: Lab, scenario: Scenario, mix: Mix, buffer_factor: int) -> Admission:
-    """The scheme without any flow, made for the mix if it is made for any.
+    """Return an empty admission of the scheme, optimised for the mix if the scheme is an optimised one.
 
     Raises `InputError` if the scheme cannot describe a switch.
     """
@@ -29,9 +29,13 @@ def empty_admission(series: Series, lab: Lab, scenario: Scenario, mix: Mix, buff
     if series.scheme == SAME_DELAY:
         allocations = allocations_of(larger, FULL_RATE, scenario, traffic)
         smaller = allocations_of(lab, FULL_RATE, scenario, traffic)
-        delays_ns = {switch: one.delay_ns for switch, one in smaller.items()}
+        delays_ns = {switch: allocation.delay_ns for switch, allocation in smaller.items()}
         return LokoAdmission(
-            larger, {switch: replace(one, delay_ns=delays_ns[switch]) for switch, one in allocations.items()}
+            larger,
+            {
+                switch: replace(allocation, delay_ns=delays_ns[switch])
+                for switch, allocation in allocations.items()
+            },
         )
     if series.scheme == NO_JITTER:
         return no_jitter_growth(larger, scenario, reservation)
@@ -41,7 +45,7 @@ def empty_admission(series: Series, lab: Lab, scenario: Scenario, mix: Mix, buff
     except InputError:
         if not choice.is_optimised:
             raise
-        # Nothing of the mix fits, so nothing can be chosen for it; a path may be too long for any flow.
+        # No flow of the mix fits, perhaps because the path is too long, so there is nothing to optimise for.
         return admission_of(larger, Choice(scheme=choice.scheme), scenario, traffic=traffic, fillers=fillers)
 
 

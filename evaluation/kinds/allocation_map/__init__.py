@@ -1,1 +1,1 @@
-"""What may be allocated of a switch, over frame sizes and table sizes (figure 14 of the Loko paper)."""
+"""The allocation of a switch for each frame size and table size (figure 14 of the Loko paper)."""

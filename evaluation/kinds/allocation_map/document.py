@@ -13,19 +13,19 @@ from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES
 
 
 class AllocationMap(FindingFigure):
-    """Delay, greatest burst and rate of a switch with Loko's tables, for each size of frame and table."""
+    """Delay, maximum burst and rate of a switch with Loko's tables, for each frame size and table size."""
 
     kind: Literal["allocation_map"]
     profile: str
     """Name of a device profile."""
     allocation: FixedScheme
     compared_with: FixedScheme | None = None
-    """Findings say how the two differ."""
+    """A second scheme; findings tell how the two differ."""
     split: float | None = Field(default=None, ge=0)
-    """N of equation 8: findings say which cells leave a frame's burst to each flow of section 6.1."""
+    """N of equation 8; findings tell which cells leave each flow of section 6.1 a burst of one frame."""
     packet_sizes_bytes: list[int] = Field(default=list(TABLE_1_FRAME_BYTES), min_length=2)
     entries: list[int] = Field(default=list(TABLE_1_ENTRIES), min_length=2)
 
     def shorter(self, _options: Options) -> str:
-        """As `Figure.shorter`: what is computed is computed as a whole."""
+        """See `Figure.shorter`. The figure is always computed in full."""
         return ""

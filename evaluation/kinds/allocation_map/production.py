@@ -1,4 +1,4 @@
-"""Maps of allocations: computed, not replayed."""
+"""Produce maps of allocations, which are computed, not replayed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loko.service_curve import service_curve
 from loko.split import split
 
 _KB: Final = 1024
-"""Bytes of what table 2 calls a kB."""
+"""Bytes per kB as table 2 uses the unit."""
 
 Cells = Mapping[tuple[int, int], Allocation]
 """Allocations by entries and frame size."""
@@ -32,7 +32,7 @@ _RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
 
 
 def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Allocate for every cell. Raises `InputError` if the profile gives no worst case."""
+    """Compute the allocation of every cell. Raises `InputError` if the profile gives no worst case."""
     cells = allocations(figure, figure.allocation)
     findings = _findings(cells)
     if figure.split is not None:
@@ -54,7 +54,7 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
 
 
 def allocations(figure: AllocationMap, scheme: str) -> Cells:
-    """The allocation of every cell under a scheme."""
+    """Return the allocation of every cell under a scheme."""
     profile = load_profile(figure.profile)
     if figure.as_printed:
         profile = profile.with_exact_clocks()
@@ -88,39 +88,39 @@ def _panel(
 
 
 def _findings(cells: Cells) -> dict[str, float]:
-    found: dict[str, float] = {
+    findings: dict[str, float] = {
         "feasible_cells": float(sum(cell.feasible for cell in cells.values())),
         "infeasible_cells": float(sum(not cell.feasible for cell in cells.values())),
     }
     for size in dict.fromkeys(size for _, size in cells):
         capacity_bytes = next(cell.service.capacity_bytes for (_, of), cell in cells.items() if of == size)
-        found[f"buffer_of_{size}_bytes_packets"] = capacity_bytes / size
+        findings[f"buffer_of_{size}_bytes_packets"] = capacity_bytes / size
     for (entries, size), cell in cells.items():
         if cell.feasible:
             place = f"at_{entries}_entries_{size}_bytes"
-            found[f"delay_{place}_ms"] = cell.delay_ns / 1e6
-            found[f"burst_{place}_kb"] = cell.max_burst_bytes / _KB
-            found[f"rate_{place}_mbps"] = cell.max_rate_bps / 1e6
-    return found
+            findings[f"delay_{place}_ms"] = cell.delay_ns / 1e6
+            findings[f"burst_{place}_kb"] = cell.max_burst_bytes / _KB
+            findings[f"rate_{place}_mbps"] = cell.max_rate_bps / 1e6
+    return findings
 
 
 def _split_findings(cells: Cells, ratio: float) -> dict[str, float]:
-    """What equation 8 leaves to the flows of section 6.1, which share a cell's burst (section 6.1.1)."""
+    """Return findings on the bursts that equation 8 gives the flows of section 6.1 in each cell."""
     shares = {place: split(cell, ratio=ratio) for place, cell in cells.items()}
-    found = {"infeasible_cells_of_four_flows": float(sum(not one.feasible for one in shares.values()))}
-    for (entries, size), one in shares.items():
+    findings = {"infeasible_cells_of_four_flows": float(sum(not share.feasible for share in shares.values()))}
+    for (entries, size), share in shares.items():
         if cells[entries, size].feasible:
-            bursts = [bucket.burst_bytes for bucket in (one.first, one.second) if bucket.rate_bps]
-            found[f"burst_of_a_flow_at_{entries}_entries_{size}_bytes_bytes"] = min(bursts)
-    return found
+            bursts = [bucket.burst_bytes for bucket in (share.first, share.second) if bucket.rate_bps]
+            findings[f"burst_of_a_flow_at_{entries}_entries_{size}_bytes_bytes"] = min(bursts)
+    return findings
 
 
 def _differences(cells: Cells, others: Cells) -> dict[str, float]:
-    """How much larger the burst and smaller the rate is than the other scheme's, at the least."""
+    """Return the least gain of burst and the least loss of rate over the other scheme."""
     both = [(cells[place], other) for place, other in others.items() if other.feasible]
     return {
-        "least_gain_of_burst_bytes": min(one.max_burst_bytes - two.max_burst_bytes for one, two in both),
-        "least_loss_of_rate_mbps": min(two.max_rate_bps - one.max_rate_bps for one, two in both) / 1e6,
+        "least_gain_of_burst_bytes": min(near.max_burst_bytes - two.max_burst_bytes for near, two in both),
+        "least_loss_of_rate_mbps": min(two.max_rate_bps - near.max_rate_bps for near, two in both) / 1e6,
         "cells_made_feasible": float(
             sum(cell.feasible and not others[place].feasible for place, cell in cells.items())
         ),

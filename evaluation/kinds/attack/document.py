@@ -1,4 +1,4 @@
-"""The document of an attack: which schemes, with which flows, and how long to look."""
+"""The document of an attack: schemes, flows, and how long to search."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from loko.document import Strict
 
 
 class Attacked(Strict):
-    """A scheme, by the name that `evaluation.adversary.schemes` gives it."""
+    """A scheme that is attacked; `scheme` is its name in `evaluation.adversary.schemes`."""
 
     label: str
     scheme: str = Field(pattern=r"^[a-z-]+$")
 
     @property
     def ours(self) -> bool:
-        """Whether it is one of this project's schemes, which must keep what they promise."""
+        """Whether it is one of this project's schemes, which must keep their guarantees."""
         return not self.scheme.startswith(("silo", "qjump"))
 
     @property
     def key(self) -> str:
-        """The name as names of findings begin with."""
+        """Prefix of its findings' names."""
         return self.scheme.replace("-", "_")
 
 
@@ -37,22 +37,22 @@ class Pair(Strict):
 
 
 class Effort(Strict):
-    """How long the adversary looks."""
+    """How long the adversary searches."""
 
     generations: int = Field(ge=1)
-    """Of `evaluation.adversary.search.POPULATION` patterns each."""
+    """Generations of `evaluation.adversary.search.POPULATION` patterns each."""
     seconds: float = Field(gt=0)
-    """Of the paper's random bursts, for comparison."""
+    """Seconds of the paper's random bursts, for comparison."""
 
 
 class AttackFigure(LabFigure):
-    """Every scheme accepts as many equal flows as it does; then they are attacked."""
+    """Every scheme is filled with equal flows, which are then attacked."""
 
     kind: Literal["attack"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     schemes: list[Attacked] = Field(min_length=1)
     pairs: list[Pair] = Field(min_length=1)
-    """Flows are requested in turns for each, until all are refused."""
+    """Flows are requested for these in turn until all are refused."""
     rate_bps: float = Field(gt=0)
     burst_bytes: float = Field(gt=0)
     effort: Effort

@@ -1,7 +1,7 @@
-"""From an attack's document to its rows, findings and picture.
+"""Produce attacks: rows, findings and picture.
 
-No points of `evaluation.replay`: what is sent next depends on what hurt before. A search is a task, and the
-runner of figures carries each pattern.
+This does not use points of `evaluation.replay`, as each pattern depends on the damage that earlier ones did.
+A search is one task; the runner of figures sends each of its patterns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evaluation.adversary.attack import Attack, attack
 from evaluation.adversary.schemes import filled
-from evaluation.adversary.search import Found
+from evaluation.adversary.search import SearchResult
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
 from evaluation.figure import lab_of
 from evaluation.guarantees import guarantee_of_packets
@@ -28,9 +28,9 @@ Task = tuple[AttackFigure, Attacked, Effort, int]
 
 
 def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Attack every scheme. Raises `InputError` or `RunError` in one line."""
+    """Attack every scheme. Raises `InputError` or `RunError`."""
     effort = figure.quick if options.quick else figure.effort
-    tasks = [(figure, one, effort, options.seed) for one in figure.schemes]
+    tasks = [(figure, scheme, effort, options.seed) for scheme in figure.schemes]
     progress.begin(len(tasks), 0, "schemes")
     attacks = computed(
         carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task[1].label}")
@@ -40,11 +40,13 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
         chart=_chart(figure, attacks, effort),
         findings={
             name: value
-            for one, done in zip(figure.schemes, attacks, strict=True)
-            for name, value in _findings(one.key, done)
+            for scheme, done in zip(figure.schemes, attacks, strict=True)
+            for name, value in _findings(scheme.key, done)
         },
         x=AxisLabel(name="patterns tried", unit=""),
-        guarantees=[_guarantee(figure, one, done) for one, done in zip(figure.schemes, attacks, strict=True)],
+        guarantees=[
+            _guarantee(figure, scheme, done) for scheme, done in zip(figure.schemes, attacks, strict=True)
+        ],
         profile=next(iter(lab.switches.values())).profile.name,
         table=_table(figure.schemes, attacks),
         assumptions={"flow_rate_kbps": figure.rate_bps / 1e3, "flow_burst_bytes": figure.burst_bytes},
@@ -78,17 +80,17 @@ def _findings(key: str, done: Attack) -> Iterator[tuple[str, float]]:
 
 
 def _guarantee(figure: AttackFigure, attacked: Attacked, done: Attack) -> GuaranteeResult:
-    """Of the worst pattern of each search, and of all that the paper's generator sent.
+    """Judge the guarantee by the worst pattern of each search and all that the paper's generator sent.
 
-    A flow of the generator that was late counts as one packet: how many there were is not recorded.
+    A late flow of the generator counts as one late packet, as the number of late packets is not recorded.
     """
     worst = (done.adversary.damage, done.scattered.damage)
     return guarantee_of_packets(
         attacked.label,
         [f"{pair.source}->{pair.destination}" for pair in figure.pairs],
-        packets=sum(one.packets for one in worst) + sum(run.packets for run in done.bursts),
-        lost=sum(one.lost for one in worst) + sum(run.lost for run in done.bursts),
-        late=sum(one.late for one in worst)
+        packets=sum(run.packets for run in worst) + sum(run.packets for run in done.bursts),
+        lost=sum(run.lost for run in worst) + sum(run.lost for run in done.bursts),
+        late=sum(run.late for run in worst)
         + sum(flow.worst > 1 for run in done.bursts for flow in run.flows),
         ours=attacked.ours,
     )
@@ -97,7 +99,7 @@ def _guarantee(figure: AttackFigure, attacked: Attacked, done: Attack) -> Guaran
 def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResult:
     rows: list[list[str | float]] = [
         [
-            one.label,
+            scheme.label,
             done.flows,
             round(done.guarantee_ms, 3),
             round(done.adversary.history[-1][1], 3),
@@ -105,7 +107,7 @@ def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResul
             round(max(run.worst for run in done.bursts), 3),
             done.lost,
         ]
-        for one, done in zip(schemes, attacks, strict=True)
+        for scheme, done in zip(schemes, attacks, strict=True)
     ]
     return TableResult(
         columns=["scheme", "flows", "guarantee_ms", "adversary", "random", "paper_bursts", "lost"], rows=rows
@@ -125,8 +127,8 @@ def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: Effort) -> C
                 x=ChartAxis(label="patterns tried", low=0),
                 y=ChartAxis(label="longest delay / guarantee", log=True, low=0.1, high=2 * highest),
                 curves=[
-                    Curve(label=one.label, x=_tried(found), y=_worst(found), marker=False, steps=True)
-                    for one, found in zip(figure.schemes, searches, strict=True)
+                    Curve(label=scheme.label, x=_tried(attack), y=_worst(attack), marker=False, steps=True)
+                    for scheme, attack in zip(figure.schemes, searches, strict=True)
                 ],
                 references=[Reference(label="guarantee", value=1.0)],
             )
@@ -137,26 +139,26 @@ def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: Effort) -> C
     )
 
 
-def _tried(found: Found) -> list[float]:
-    return [float(tried) for tried, _ in found.history]
+def _tried(attack: SearchResult) -> list[float]:
+    return [float(tried) for tried, _ in attack.history]
 
 
-def _worst(found: Found) -> list[float | None]:
-    return [worst for _, worst in found.history]
+def _worst(attack: SearchResult) -> list[float | None]:
+    return [worst for _, worst in attack.history]
 
 
 def _rows(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> Iterator[dict[str, object]]:
-    for one, done in zip(schemes, attacks, strict=True):
-        for way, found in (("adversary", done.adversary), ("random", done.scattered)):
-            for tried, worst in found.history:
-                yield {"scheme": one.scheme, "way": way, "tried": tried, "worst": worst}
+    for scheme, done in zip(schemes, attacks, strict=True):
+        for way, search_result in (("adversary", done.adversary), ("random", done.scattered)):
+            for tried, worst in search_result.history:
+                yield {"scheme": scheme.scheme, "way": way, "tried": tried, "worst": worst}
 
 
 _S_PER_GENERATION: Final = 0.15
 
 
 def _estimate_s(figure: AttackFigure) -> dict[str, float]:
-    """On one core: each scheme is searched twice."""
+    """Estimate the time on one core; each scheme is searched twice."""
     return {"virtual": 2 * _S_PER_GENERATION * figure.effort.generations * len(figure.schemes)}
 
 

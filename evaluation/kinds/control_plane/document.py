@@ -13,7 +13,7 @@ What = Literal["echo-over-time", "messages", "flow-add", "flow-search"]
 
 
 class Quick(Strict):
-    """The small run of ``--quick``."""
+    """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
 
@@ -25,9 +25,9 @@ class ControlPlane(MeasuredFigure):
     what: What
     """``echo-over-time``: figure 6a; ``messages``: 6b; ``flow-add``: 7a; ``flow-search``: 7b."""
     samples: int = Field(ge=3)
-    """Of each message and table."""
+    """Samples of each message and table."""
     quick: Quick
 
     def count(self, *, quick: bool) -> int:
-        """Samples to be taken."""
+        """Return the number of samples to take."""
         return self.quick.samples if quick else self.samples

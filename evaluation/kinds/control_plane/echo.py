@@ -1,4 +1,4 @@
-"""Figure 6a: echo requests over time, while the firmware does its three jobs in turn (section 3.1)."""
+"""Figure 6a: echo requests over time, while the firmware does its three periodic jobs (section 3.1)."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from evaluation.result import AxisLabel, TableResult
 from loko.device import Housekeeping, load_profile
 
 _SPIKE_NS: Final = 5_000_000
-"""A request that took longer met the job that reads port counters."""
+"""A request that takes longer has met the job that reads port counters."""
 _APART_NS: Final = 250_000_000
-"""Requests behind one job are closer than that; the jobs are 501 ms apart."""
+"""Requests delayed by the same job are closer together than this; jobs are 501 ms apart."""
 _NEAR_NS: Final = 4_000_000
-"""How far from its expected instant a job is looked for."""
+"""Distance from its expected instant within which a job is searched for."""
 _JOBS: Final = ("port_counters", "link_status", "flow_timeouts")
 _LATE_NS: Final = 10_000
-"""Over the usual time: more than the phase of the main loop explains."""
+"""Excess over the usual time that the phase of the main loop cannot explain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Times of echo requests over time."""
+    """Processing times of echo requests, with the instants at which these were sent."""
 
     at_ns: NDArray[np.int64]
     times_ns: NDArray[np.int64]
 
     @property
     def usual_ns(self) -> float:
-        """The median."""
+        """The median processing time."""
         return float(np.median(self.times_ns))
 
     def spikes_ns(self) -> NDArray[np.float64]:
-        """When the longest job began: at the latest when the first request that it delayed was sent."""
+        """Return the instants of the first requests that each occurrence of the longest job delayed."""
         at = self.at_ns[self.times_ns > _SPIKE_NS]
         if not len(at):
             return np.array([])
@@ -51,13 +51,13 @@ class Series:
         return at[first].astype(np.float64)
 
     def near(self, at_ns: float) -> NDArray[np.int64]:
-        """Times of the requests about an instant."""
+        """Return the processing times of requests sent around an instant."""
         there: NDArray[np.int64] = self.times_ns[np.abs(self.at_ns - at_ns) < _NEAR_NS]
         return there
 
 
 def compute_echo(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure both series; look for the jobs. Raises `InputError` or `RunError`."""
+    """Measure both series and search them for the jobs. Raises `InputError` or `RunError`."""
     samples, missing = measured(figure, options, progress, (ECHO_UNMODIFIED, ECHO_MODIFIED))
     unmodified, modified = (
         Series(samples[key][Apart.CONTEXT], samples[key][Apart.VALUES])
@@ -92,18 +92,18 @@ def compute_echo(figure: ControlPlane, options: Options, progress: Progress) -> 
 def _jobs(
     costs: Housekeeping, series: Series, spikes_ns: NDArray[np.float64], spacing_ns: float
 ) -> tuple[TableResult, dict[str, float]]:
-    """What is seen of each job, beside what the profile charges for it; the first one makes the spikes."""
+    """Compare what is observed of each job with the profile's cost; the first job causes the spikes."""
     findings = {}
     rows: list[list[str | float]] = []
     for place, job in enumerate(_JOBS):
         expected = spikes_ns + place * spacing_ns / len(_JOBS)
         expected = expected[expected < series.at_ns[-1]]
         excess = [float(series.near(at).max()) - series.usual_ns for at in expected if len(series.near(at))]
-        seen = sum(1 for one in excess if one > _LATE_NS)
+        seen = sum(1 for late_ns in excess if late_ns > _LATE_NS)
         largest_us = max(excess, default=0.0) / US
         findings[f"{job}_excess_us"] = largest_us
         charged_us = getattr(costs, f"{job}_ps").value / 1e6
-        # A request is late if it comes within the job, or so shortly before it that it is not yet answered.
+        # A request is late if it arrives during the job, or so shortly before that it is not answered yet.
         chance = min((charged_us * US + series.usual_ns) / ECHO_SPACING_NS, 1.0) if charged_us else 0.0
         many = float(len(excess))
         rows.append([job.replace("_", " "), charged_us, many, chance * many, float(seen), largest_us])
@@ -112,7 +112,7 @@ def _jobs(
 
 
 def _chart(unmodified: Series, modified: Series) -> Chart:
-    """Two panels: the jobs tower above what the messages themselves take."""
+    """Return the chart: a panel with the jobs and one without."""
     x = ChartAxis(label="time [s]")
     panels: list[Panel] = [
         TimePanel(
@@ -122,12 +122,12 @@ def _chart(unmodified: Series, modified: Series) -> Chart:
             clouds=[
                 Cloud(
                     label="",
-                    x=np.round(one.at_ns / 1e9, 4).tolist(),
-                    y=np.round(one.times_ns / US, 1).tolist(),
+                    x=np.round(line.at_ns / 1e9, 4).tolist(),
+                    y=np.round(line.times_ns / US, 1).tolist(),
                 )
             ],
         )
-        for title, one in (
+        for title, line in (
             ("unmodified firmware", unmodified),
             ("without the jobs of OFCHECKS()", modified),
         )
@@ -137,11 +137,11 @@ def _chart(unmodified: Series, modified: Series) -> Chart:
 
 
 def _rows(series: dict[Key, Series]) -> pa.Table:
-    names = [key.name for key, one in series.items() for _ in range(len(one.at_ns))]
+    names = [key.name for key, line in series.items() for _ in range(len(line.at_ns))]
     return pa.table(
         {
             "what": pa.array(names).dictionary_encode(),
-            "at_ns": np.concatenate([one.at_ns for one in series.values()]),
-            "time_ns": np.concatenate([one.times_ns for one in series.values()]),
+            "at_ns": np.concatenate([line.at_ns for line in series.values()]),
+            "time_ns": np.concatenate([line.times_ns for line in series.values()]),
         }
     )

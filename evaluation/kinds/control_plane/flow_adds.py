@@ -1,4 +1,4 @@
-"""Figure 7a: processing time of FlowMod Add over entries and actions (section 3.2.3)."""
+"""Figure 7a: processing time of FlowMod Add by numbers of entries and actions (section 3.2.3)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evaluation.result import AxisLabel
 
 
 def compute_adds(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing; mean times. Raises `InputError` or `RunError`."""
-    samples, late = measured(figure, options, progress, tuple(one.key for one in flow_adds()))
+    """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
+    samples, late = measured(figure, options, progress, tuple(procedure.key for procedure in flow_adds()))
     times = times_of(samples)
     means = {
         actions: [float(times[PROCEDURE.key("Add", entries, actions)].mean()) / US for entries in ENTRIES]

@@ -1,7 +1,7 @@
-"""Figure 7b: processing time of FlowMod Delete and Modify (section 3.2.3), and what they add by the way.
+"""Figure 7b: processing time of FlowMod Delete and Modify (section 3.2.3), and the entries that they add.
 
-In virtual time the same is also asked of a board that follows the specification, where a Modify that hits
-nothing adds its entry and one that hits something does not.
+In virtual time, a board that follows the specification is measured as well: there, a Modify that matches
+nothing adds its entry, and one that matches something does not.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _COMMANDS: Final[tuple[Command, ...]] = ("delete", "modify", "delete-strict", "m
 _STRICT: Final[dict[Command, Command]] = {"delete": "delete-strict", "modify": "modify-strict"}
 _SPECIFICATION_SAMPLES: Final = 20
 _SPECIFICATION_ENTRIES: Final = (17, 65, 113)
-"""A full table has no room for what a Modify adds."""
+"""Sizes below that of a full table, which has no room for an entry that a Modify adds."""
 
 Mean = Callable[[Command, Hit, int], float]
-"""Mean processing time in microseconds of a command on so many entries."""
+"""Returns the mean processing time in microseconds of a command on this many entries."""
 
 
 def compute_searches(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing; mean times. Raises `InputError` or `RunError`."""
-    searches = tuple(one.key for one in flow_searches())
+    """Measure missing samples and compute mean times. Raises `InputError` or `RunError`."""
+    searches = tuple(procedure.key for procedure in flow_searches())
     samples, late = measured(figure, options, progress, (*searches, ENTRIES_ADDED))
     times = times_of(samples)
     mean = _means(times)
@@ -82,7 +82,7 @@ def _means(times: Times) -> Mean:
 def _findings(mean: Mean) -> dict[str, float]:
     lines = [[mean(command, hit, entries) for entries in ENTRIES] for command in _COMMANDS for hit in _HITS]
     numbers = list(map(float, ENTRIES))
-    found = {
+    findings = {
         "linearity_min": min(linearity(numbers, line)[1] for line in lines),
         "largest_ms": max(map(max, lines)) / 1000,
         "delete_over_largest_modify": mean("delete", "all", ENTRIES[-1])
@@ -99,11 +99,11 @@ def _findings(mean: Mean) -> dict[str, float]:
             for entries in ENTRIES
         ),
     }
-    return found | _of_one_kind("", mean, ("", "-strict"), ENTRIES)
+    return findings | _of_one_kind("", mean, ("", "-strict"), ENTRIES)
 
 
 def _of_one_kind(prefix: str, mean: Mean, kinds: tuple[str, ...], sizes: tuple[int, ...]) -> dict[str, float]:
-    """Delete against Modify: the least quotients over all sizes, and that of the largest table."""
+    """Compare Delete with Modify: the least ratios over all sizes, and that of the largest table."""
 
     def quotient(kind: str, hit: Hit, entries: int) -> float:
         delete, modify = _pair(kind)
@@ -154,7 +154,7 @@ def _rows(board: str, mean: Mean, sizes: tuple[int, ...]) -> list[list[str | flo
 
 
 def _chart(mean: Mean, samples: int) -> Chart:
-    """As in the paper: with markers none is hit, without all are; here strict commands are dashed."""
+    """Return the chart as in the paper: markers mean that no entry matches; strict commands are dashed."""
     curves = [
         Curve(
             label=f"{command.replace('-', ', ')}, {hit}",

@@ -28,13 +28,13 @@ _STAR: Final = "*"
 
 
 def compute_messages(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing; one box a message. Raises `InputError` or `RunError`."""
+    """Measure missing samples; draw one box per message. Raises `InputError` or `RunError`."""
     subjects = tuple(messages())
-    samples, late = measured(figure, options, progress, tuple(one.key for one in subjects))
+    samples, late = measured(figure, options, progress, tuple(subject.key for subject in subjects))
     times = times_of(samples)
     by_message: dict[str, list[NDArray[np.int64]]] = {}
-    for one in subjects:
-        by_message.setdefault(str(one.what[0]), []).append(times[one.key])
+    for subject in subjects:
+        by_message.setdefault(str(subject.what[0]), []).append(times[subject.key])
     every = figure.count(quick=options.quick)
     outcome = Outcome(
         chart=_chart({name: np.concatenate(series) for name, series in by_message.items()}, every),
@@ -46,23 +46,23 @@ def compute_messages(figure: ControlPlane, options: Options, progress: Progress)
 
 
 def _findings(times: Times, by_message: dict[str, list[NDArray[np.int64]]]) -> dict[str, float]:
-    spread = [float(one.std()) / US for one in times.values()]
-    calm = [one[one < one.min() + INTERRUPTED_NS] for one in times.values()]
+    spread = [float(values.std()) / US for values in times.values()]
+    calm = [values[values < values.min() + INTERRUPTED_NS] for values in times.values()]
     statistics = by_message[FLOW_STATISTICS]
-    found = {
+    findings = {
         "spread_max_us": max(spread),
         "spread_median_us": float(np.median(spread)),
-        "spread_without_timers_max_us": max(float(one.std()) for one in calm) / US,
+        "spread_without_timers_max_us": max(float(values.std()) for values in calm) / US,
         "met_timers": float(sum(map(len, times.values())) - sum(map(len, calm))),
         "samples": float(sum(map(len, times.values()))),
         "flow_stats_spread_us": float(np.concatenate(statistics).std()) / US,
         "flow_stats_combinations": float(len(statistics)),
-        "combinations_that_hang": float(sum(hangs(one, many) for one in ENTRIES for many in ACTIONS)),
+        "combinations_that_hang": float(sum(hangs(entries, many) for entries in ENTRIES for many in ACTIONS)),
     }
     for name, series in by_message.items():
         if name != FLOW_STATISTICS:
-            found[f"{_snake(name)}_us"] = float(np.concatenate(series).mean()) / US
-    return found
+            findings[f"{_snake(name)}_us"] = float(np.concatenate(series).mean()) / US
+    return findings
 
 
 def _snake(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What figures of the control plane have in common: measuring messages, rows of their samples."""
+"""Common functions of figures of the control plane: measure messages, make rows of samples."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ Times = Mapping[Key, NDArray[np.int64]]
 
 
 def parts_of(keys: Collection[Key], samples: int) -> list[Part]:
-    """The parts of the campaign with these keys."""
+    """Return the parts of the campaign with these keys."""
     return [part for part in campaign.parts((messages.PROCEDURE,), samples=samples) if part.key in keys]
 
 
 def measured(
     figure: ControlPlane, options: Options, progress: Progress, keys: tuple[Key, ...]
 ) -> tuple[Samples, int]:
-    """Samples of these parts, and how many were left out. Raises `InputError`, `RunError`."""
+    """Return samples of these parts, and how many were left out. Raises `InputError` or `RunError`."""
     samples = figure.count(quick=options.quick)
-    found = measure(figure, options, progress, partial(parts_of, keys, samples), samples=samples)
-    return found, left_out(figure, options, keys, samples=samples)
+    taken = measure(figure, options, progress, partial(parts_of, keys, samples), samples=samples)
+    return taken, left_out(figure, options, keys, samples=samples)
 
 
 def times_of(samples: Samples) -> Times:
-    """Those that belong to no length."""
+    """Return the samples that belong to no frame length, by part."""
     return {key: by_length[Apart.VALUES] for key, by_length in samples.items()}
 
 
 def rows_of(times: Times) -> pa.Table:
-    """A row for each sample."""
-    names = [key.name for key, one in times.items() for _ in range(len(one))]
+    """Return a table with a row for each sample."""
+    names = [key.name for key, values in times.items() for _ in range(len(values))]
     return pa.table(
         {
             "what": pa.array(names).dictionary_encode(),
-            "sample": np.concatenate([np.arange(len(one), dtype=np.int32) for one in times.values()]),
+            "sample": np.concatenate([np.arange(len(values), dtype=np.int32) for values in times.values()]),
             "time_ns": np.concatenate(list(times.values())),
         }
     )

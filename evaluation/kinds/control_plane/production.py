@@ -1,4 +1,4 @@
-"""Which measurement makes a figure of the control plane."""
+"""Produce figures of the control plane, each by its own measurement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COMPUTE: Final[dict[What, Callable[[ControlPlane, Options, Progress], tuple[Out
 
 
 def compute(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing; evaluate it. Raises `InputError` or `RunError`."""
+    """Measure missing samples and evaluate them. Raises `InputError` or `RunError`."""
     return _COMPUTE[figure.what](figure, options, progress)
 
 

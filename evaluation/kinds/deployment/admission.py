@@ -1,4 +1,4 @@
-"""What a system admits on the lab, and what the hosts send then: pure arithmetic."""
+"""Compute what a system admits on a lab and what the hosts then send, without any replay."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from loko.split import split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """A system on a lab, with every flow admitted."""
+    """A system on a lab that has admitted all flows."""
 
     system: System
     lab: Lab
     flows: tuple[Admitted, ...]
-    """Each on the path on which it was admitted."""
+    """The admitted flows with their paths."""
     guarantee_ns: float
     """End-to-end bound, the same for all flows."""
     senders: tuple[Sender, ...]
     shown: frozenset[int]
-    """Numbers of the flows whose delays are shown, as in the paper; losses are counted of all."""
+    """Numbers of the flows whose delays are shown, as in the paper; losses are counted for all flows."""
     queues_ns: Mapping[str, float]
-    """Silo's queue capacity and queue bounds, by the place of the port (appendix A); else empty."""
+    """Silo's queue capacity and queue bounds by the kind of port (appendix A); empty for other systems."""
 
 
 def deploy(figure: Deployment, system: System, how: SenderSettings | None = None) -> Deployed:
-    """Ask the system's admission control for the flows. Raises `InputError` if it refuses one.
+    """Request the flows from the system's admission control. Raises `InputError` if it refuses one.
 
-    `how` replaces the figure's description of the senders, which is the same for all systems.
+    `how` overrides the figure's description of the senders, which is the same for all systems.
     """
     lab = lab_of(figure)
     flows = tuple(_flows(figure, system, lab))
@@ -73,7 +73,7 @@ def deploy(figure: Deployment, system: System, how: SenderSettings | None = None
 
 
 def _queues_ns(admission: Admission, flows: Sequence[Admitted]) -> dict[str, float]:
-    """c_i, and the greatest p_i of the ports between switches and of those to hosts (equations 13 to 20)."""
+    """Return c_i, and the largest p_i of ports between switches and to hosts (equations 13 to 20)."""
     if not isinstance(admission, SiloAdmission):
         return {}
     between = {hop for admitted in flows for hop in admitted.path[:-1]}
@@ -88,12 +88,12 @@ def _queues_ns(admission: Admission, flows: Sequence[Admitted]) -> dict[str, flo
 
 
 def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
-    found = []
+    flows = []
     for number, ends in enumerate(figure.flows):
         bucket = _bucket(figure, system, lab, ends.share)
         if bucket.rate_bps == 0:
             continue  # N = 0: flow 1 has no share
-        found.append(
+        flows.append(
             flow_of(
                 number,
                 ends.source,
@@ -103,11 +103,11 @@ def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
                 frame_bytes=figure.frame_bytes,
             )
         )
-    return found
+    return flows
 
 
 def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBucket:
-    """What a flow asks for."""
+    """Return the token bucket that a flow requests."""
     if isinstance(system, SiloSystem):
         return TokenBucket(rate_bps=system.rate_bps, burst_bytes=system.burst_bytes)
     if isinstance(system, LokoSystem):

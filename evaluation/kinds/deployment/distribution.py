@@ -1,4 +1,4 @@
-"""How the delays of a system's packets are distributed, gathered run by run."""
+"""The distribution of delays of a system's packets, accumulated run by run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from evaluation.runner import LOST, RunRecords
 
 _BINS_PER_DECADE: Final = 40
 _DECADES: Final = (3, 9)
-"""From 1 us to 1 s, in powers of ten of ns."""
+"""Range of the bins in powers of ten of ns: 1 us to 1 s."""
 _ROOM_BINS: Final = 2
-"""Between the ends of the axis and what is nearest to them."""
+"""Empty bins at both ends of the axis."""
 _PERCENT_ENDS: Final = (5, 10, 20, 50, 100)
-"""Where an axis of per cent may end."""
+"""Possible upper ends of an axis in per cent."""
 _LEAST_TOLD_PERCENT: Final = 0.01
-"""As fine as shares are told."""
+"""Resolution of shares as text."""
 _GRID_NS: Final = np.logspace(*_DECADES, num=(_DECADES[1] - _DECADES[0]) * _BINS_PER_DECADE + 1)
 
 
 class Distribution:
-    """Counts of packets in time, late and lost, and of delays in bins of equal ratio."""
+    """Counts packets in time, late and lost, and their delays in logarithmic bins."""
 
     def __init__(self, guarantee_ns: float, flows: Collection[int]) -> None:
-        """Nothing yet. Of the packets of other flows than these, only the lost ones are counted."""
+        """Begin empty. Packets of flows other than these count only towards the loss of all flows."""
         self.guarantee_ns = guarantee_ns
         self._flows = np.array(sorted(flows), dtype=np.int32)
         self.packets_of_all = 0
@@ -41,7 +41,7 @@ class Distribution:
         self._counts = np.zeros(_GRID_NS.size - 1, dtype=np.int64)
 
     def add(self, records: RunRecords) -> None:
-        """Take in the packets of one run."""
+        """Add the packets of one run."""
         mine = np.isin(records.flow, self._flows)
         sent, received = records.sent_ns[mine], records.received_ns[mine]
         arrived = received != LOST
@@ -58,11 +58,11 @@ class Distribution:
         self._counts += np.histogram(np.clip(delays, _GRID_NS[0], _GRID_NS[-1]), bins=_GRID_NS)[0]
 
     def percent(self, count: int) -> float:
-        """A count as per cent of all packets."""
+        """Return a count in per cent of all packets of the shown flows."""
         return 100 * count / self.packets if self.packets else 0.0
 
     def _told(self, count: int) -> str:
-        """A share in words: never none where there are some, never all where some are missing."""
+        """Return a share as text, rounded so that it reads "none" or "all" only if that is exact."""
         if count in {0, self.packets}:
             return "all" if count else "none"
         share = self.percent(count)
@@ -72,12 +72,12 @@ class Distribution:
 
     @property
     def _shares(self) -> dict[str, int]:
-        """The packets of each of the `SHARES`."""
+        """Number of packets in each of the `SHARES`."""
         counts = (self.lost, self.late, self.packets - self.lost - self.late)
         return dict(zip(SHARES, counts, strict=True))
 
     def findings(self, key: str) -> dict[str, float]:
-        """Named numbers, beginning with the system's key."""
+        """Return the findings; their names begin with the system's key."""
         return {
             **{share_finding(key, name): self.percent(count) for name, count in self._shares.items()},
             f"{key}_guarantee_us": self.guarantee_ns / 1e3,
@@ -89,7 +89,7 @@ class Distribution:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """First and last bin that its delays or its guarantee need."""
+        """First and last bin with a delay or the guarantee."""
         used = np.flatnonzero(self._counts)
         guarantee = int(np.searchsorted(_GRID_NS, self.guarantee_ns))
         ends = [guarantee, *(int(place) for place in used)]
@@ -97,11 +97,11 @@ class Distribution:
 
     @property
     def highest_percent(self) -> float:
-        """The largest share that is drawn."""
+        """The largest share of a bin or of the lost packets."""
         return max(self.percent(int(self._counts.max())), self.percent(self.lost))
 
     def panel(self, key: str, title: str, reach: tuple[int, int], high_percent: float) -> HistogramPanel:
-        """Shares of the packets over their delay; what never arrived has no delay, and stands apart."""
+        """Return a histogram of the delays; lost packets, which have none, are drawn apart."""
         low, high = max(reach[0] - _ROOM_BINS, 0), min(reach[1] + 1 + _ROOM_BINS, _GRID_NS.size - 1)
         edges = [float(edge) for edge in _GRID_NS[low : high + 1] / 1e6]
         arrived = [self.percent(int(count)) for count in self._counts[low:high]]
@@ -126,13 +126,13 @@ class Distribution:
         )
 
 
-def panels(found: Mapping[System, Distribution]) -> list[Panel]:
-    """The distributions of systems, on the same axes."""
-    reaches = [one.reach for one in found.values()]
+def panels(distributions: Mapping[System, Distribution]) -> list[Panel]:
+    """Return a panel for each system's distribution, all with the same axes."""
+    reaches = [distribution.reach for distribution in distributions.values()]
     reach = (min(low for low, _ in reaches), max(high for _, high in reaches))
-    highest = max(one.highest_percent for one in found.values())
+    highest = max(distribution.highest_percent for distribution in distributions.values())
     high_percent = next((end for end in _PERCENT_ENDS if end >= highest), 100)
     return [
-        one.panel(system.key, system.label if len(found) > 1 else "", reach, high_percent)
-        for system, one in found.items()
+        distribution.panel(system.key, system.label if len(distributions) > 1 else "", reach, high_percent)
+        for system, distribution in distributions.items()
     ]

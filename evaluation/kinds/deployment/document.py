@@ -1,4 +1,4 @@
-"""The document of a deployment: which systems, which flows, how often."""
+"""The document of a deployment: systems, flows and runs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from evaluation.result import Printed
 from loko.document import Strict
 
 SHARES: Final = {"lost": "lost", "late": "late", "in time": "in_time"}
-"""Shares of a system's packets: their names, and how their findings are called behind the system's key."""
+"""Shares of a system's packets by name, with the part of the findings' names that follows the system's
+key."""
 
 
 def share_finding(key: str, name: str) -> str:
-    """The finding with one of the `SHARES` of the system with this key."""
+    """Return the name of the finding for one of a system's `SHARES`."""
     return f"{key}_{SHARES[name]}_percent"
 
 
 def sent_finding(key: str) -> str:
-    """The finding with the packets of the system with this key."""
+    """Return the name of the finding for the number of a system's packets."""
     return f"{key}_sent_packets"
 
 
@@ -33,21 +34,21 @@ class _System(Strict):
 
     @property
     def key(self) -> str:
-        """The label as names of findings begin with."""
+        """The label in the form that begins names of findings."""
         return self.label.lower().replace(" ", "_")
 
     @property
     def sent(self) -> str:
-        """The finding with the packets that its observed flows sent."""
+        """Name of the finding for the packets that the observed flows sent."""
         return sent_finding(self.key)
 
     def share(self, name: str) -> str:
-        """The finding with one of the `SHARES`."""
+        """Return the name of the finding for one of the `SHARES`."""
         return share_finding(self.key, name)
 
 
 class SiloSystem(_System):
-    """Silo: every flow asks for the same rate and burst (appendix A)."""
+    """Silo: every flow requests the same rate and burst (appendix A)."""
 
     system: Literal["silo"]
     rate_bps: float = Field(gt=0)
@@ -60,7 +61,7 @@ class SiloSystem(_System):
 
 
 class QJumpSystem(_System):
-    """QJump: every host sends as much as it may, one packet an epoch (section 2.3)."""
+    """QJump: every host sends as much as it may, one packet per epoch (section 2.3)."""
 
     system: Literal["qjump"]
     epsilon: Literal["paper", "consistent"] = "paper"
@@ -72,7 +73,7 @@ class QJumpSystem(_System):
 
 
 class LokoSystem(_System):
-    """Loko: the flows share what is allocated by equation 8."""
+    """Loko: the flows share the allocation by equation 8."""
 
     system: Literal["loko"]
     allocation: AllocationName
@@ -89,7 +90,7 @@ System = Annotated[SiloSystem | QJumpSystem | LokoSystem, Field(discriminator="s
 
 
 class Deployment(FlowFigure):
-    """The delays of the observed flows under each system, beside what it guarantees."""
+    """The delays of the observed flows under each system, compared with its guarantee."""
 
     kind: Literal["deployment"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
@@ -102,30 +103,30 @@ class Deployment(FlowFigure):
         return self
 
     def printed(self) -> list[Printed]:
-        """As `Figure.printed`: shares of a system's packets.
+        """See `Figure.printed`. The values are shares of a system's packets.
 
-        A claim on a share says what is printed of it. Its fact may be another share of the same system:
-        figure 3a prints 7.6 % late, and that none is in time is the claim.
+        A claim on a share gives its printed value. The claim's fact may be another share of the same system,
+        which is then marked as well: figure 3a prints 7.6 % late, and the claim is that none is in time.
         """
-        found: dict[str, Printed] = {}
+        printed_by_name: dict[str, Printed] = {}
         for claim in [] if self.ours else self.claims:
             stated = fact(self.paper, claim.fact)
             finding = getattr(claim.check, "finding", "")
-            system = next((one for one in self.systems if finding in map(one.share, SHARES)), None)
+            system = next((system for system in self.systems if finding in map(system.share, SHARES)), None)
             if system is None or stated.recomputed:
                 continue
             of_fact = _share_of(stated)
             if of_fact is not None and system.share(of_fact) != finding:
-                found[system.share(of_fact)] = _number(system.share(of_fact), stated.number, stated)
+                printed_by_name[system.share(of_fact)] = _number(system.share(of_fact), stated.number, stated)
             if isinstance(claim.check, Near | AtMost):
-                found[finding] = _number(finding, claim.check.expected(stated), stated)
+                printed_by_name[finding] = _number(finding, claim.check.expected(stated), stated)
             else:
-                found[finding] = Printed(finding=finding, text=claim.paper, fact=stated.reference)
-        return list(found.values())
+                printed_by_name[finding] = Printed(finding=finding, text=claim.paper, fact=stated.reference)
+        return list(printed_by_name.values())
 
 
 def _share_of(stated: Fact) -> str | None:
-    """Which of the `SHARES` a fact is, if it is one."""
+    """Return which of the `SHARES` a fact states; None if it states none."""
     outcome = stated.reference.rpartition("/")[2].replace("-", " ")
     return outcome if outcome in SHARES and stated.unit == "%" else None
 

@@ -1,4 +1,4 @@
-"""The replay of deployments: each system on the lab in turn, run after run."""
+"""Replay deployments: each system on the lab in turn, run after run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from evaluation.replay.point import Point, carriage, seed_of
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
 
 _KEPT_PACKETS: Final = 4_000_000
-"""About so many packets of a system at most are kept as rows; all are counted."""
+"""Approximate limit on a system's packets that are kept as rows; all packets are counted."""
 
 
 def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Deploy every system. Raises `InputError` or `RunError` in one line."""
+    """Deploy and replay every system. Raises `InputError` or `RunError`."""
     runs, seconds = figure.scale(options)
     senders = options.senders.of(figure.senders)
     systems = [
@@ -52,7 +52,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     ]
     replay(points, options, progress)
     rows: list[pa.Table] = []
-    found: list[Distribution] = []
+    distributions: list[Distribution] = []
     tallies: list[Tally] = []
     left_out = 0
     for number, (deployed, point) in enumerate(zip(systems, points, strict=True)):
@@ -66,14 +66,18 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 kept += len(records)
             else:
                 left_out += 1
-        found.append(gathered)
+        distributions.append(gathered)
     forget(figure.name, options)
     series = _series(figure, systems, tallies)
-    findings = [one.findings(deployed.system.key) for one, deployed in zip(found, systems, strict=True)]
+    findings = [
+        distribution.findings(deployed.system.key)
+        for distribution, deployed in zip(distributions, systems, strict=True)
+    ]
+    packets = sum(distribution.packets for distribution in distributions)
     outcome = Outcome(
         chart=Chart(
-            panels=panels(dict(zip((one.system for one in systems), found, strict=True))),
-            caption=f"{sum(one.packets for one in found)} packets shown, {runs_of(runs, seconds)}",
+            panels=panels(dict(zip((system.system for system in systems), distributions, strict=True))),
+            caption=f"{packets} packets shown, {runs_of(runs, seconds)}",
         ),
         findings={
             **{name: value for each in findings for name, value in each.items()},
@@ -87,12 +91,14 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 for name, value in deployed.queues_ns.items()
             },
         },
-        x=AxisLabel(name=", ".join(f"{x}: {one.system.label}" for x, one in enumerate(systems)), unit=""),
+        x=AxisLabel(
+            name=", ".join(f"{x}: {system.system.label}" for x, system in enumerate(systems)), unit=""
+        ),
         series=series,
         guarantees=[
             guarantee(
                 deployed.system.label,
-                {one.label: [one.points[place]] for one in series},
+                {line.label: [line.points[place]] for line in series},
                 ours=isinstance(deployed.system, LokoSystem),
             )
             for place, deployed in enumerate(systems)
@@ -103,33 +109,33 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
-        boards=merge_counters([one.boards for one in tallies]),
-        host=HostResult.worst([one.host for one in tallies]),
+        boards=merge_counters([tally.boards for tally in tallies]),
+        host=HostResult.worst([tally.host for tally in tallies]),
         backend=options.switched_by(systems[0].lab),
-        real_boards={name: board for one in tallies for name, board in one.real_boards.items()},
+        real_boards={name: board for tally in tallies for name, board in tally.real_boards.items()},
     )
     return outcome, pa.concat_tables(rows)
 
 
 def _chosen(figure: Deployment, options: Options) -> Sequence[System]:
-    """The systems that are run; with ``--points admitted`` only Loko, if the figure has it."""
+    """Return the systems to run: with ``--points admitted`` only Loko, if the figure has it."""
     admitted = [system for system in figure.systems if isinstance(system, LokoSystem)]
     return admitted if admitted and options.points == "admitted" else figure.systems
 
 
 def _series(figure: Deployment, systems: Sequence[Deployed], tallies: Sequence[Tally]) -> list[Series]:
-    """The observed flows, a box for each system by its place. Only Loko's guarantee is ours to keep."""
+    """Return the observed flows with a box for each system. Only Loko's guarantee is ours to keep."""
     return [
         Series(
             label=ends.label,
             flow=flow,
             points=[
-                found.boxes[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
-                for place, (deployed, found) in enumerate(zip(systems, tallies, strict=True))
+                tally.boxes[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
+                for place, (deployed, tally) in enumerate(zip(systems, tallies, strict=True))
             ],
         )
         for flow, ends in enumerate(figure.flows)
-        if ends.label in figure.observed and all(flow in found.boxes for found in tallies)
+        if ends.label in figure.observed and all(flow in tally.boxes for tally in tallies)
     ]
 
 
@@ -146,7 +152,7 @@ def _notes(figure: Deployment, runs: int, seconds: float, left_out: int) -> list
 
 def _estimate_s(figure: Deployment) -> dict[str, float]:
     systems = [deploy(figure, system) for system in figure.systems]
-    bits_per_s = sum(sender.bucket.rate_bps for one in systems for sender in one.senders)
+    bits_per_s = sum(sender.bucket.rate_bps for system in systems for sender in system.senders)
     packets = bits_per_s * figure.runs * figure.seconds / (8 * figure.frame_bytes)
     live = len(systems) * live_s(figure.runs, figure.seconds)
     estimates = {"virtual": virtual_s(packets), "live": live, "hardware": live}

@@ -1,1 +1,1 @@
-"""Duels: what several systems accept on the same labs, and what becomes of it when somebody misbehaves."""
+"""Duels: what several systems accept on the same labs, and what happens if a sender misbehaves."""

@@ -1,4 +1,4 @@
-"""What a system accepts of a list of flows, and what it promises them: pure arithmetic."""
+"""Compute which flows a system accepts and what it promises them, without any replay."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
 _NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
-"""No clock ends the search: what it finds depends on the document alone."""
+"""A clock that never ends the search, so that its result depends on the document alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """When a host has to send, by its own clock: at this offset, and then every period."""
+    """A flow's slots by the host's own clock: at `offset_ns`, and from then on every `every_ns`."""
 
     offset_ns: int
     every_ns: int
@@ -35,25 +35,25 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """A flow that was accepted. It is a `Routed`: tables are made from it."""
+    """An accepted flow with its guarantee. It is a `Routed`, from which tables are made."""
 
     flow: Flow
     path: tuple[Hop, ...]
     guarantee_ns: float
-    """From the release by the sender."""
+    """Longest delay from the release by the sender."""
     turn: Turn | None = None
-    """None: whenever its token bucket allows."""
+    """None: the flow may send whenever its token bucket allows."""
 
     def unaware_ns(self, guard_ns: int) -> float:
-        """The guarantee of an application that knows nothing of slots, from when its frame is ready.
+        """Return the guarantee from the moment a frame is ready, for an application unaware of slots.
 
-        It may just have missed its slot, which may have begun early, and the next one may begin late.
+        The frame may just have missed its slot, which may have begun early; the next one may begin late.
         """
         return self.guarantee_ns + (self.turn.every_ns + 2 * guard_ns if self.turn else 0)
 
 
 def requests(figure: DuelFigure, arena: Arena, lab: Lab, rate_kbps: float) -> list[Flow]:
-    """The flows that every system is asked for, in this order."""
+    """Return the flows to request from every system, in this order."""
     if arena.pairs:
         pairs = [(pair.source, pair.destination) for pair in arena.pairs]
     else:
@@ -68,7 +68,7 @@ def requests(figure: DuelFigure, arena: Arena, lab: Lab, rate_kbps: float) -> li
 def single_frames(
     figure: DuelFigure, number: int, source: str, destination: str, *, rate_kbps: float
 ) -> Flow:
-    """A flow with a bucket of one frame."""
+    """Return a flow whose bucket holds one frame."""
     return flow_of(
         number,
         source,
@@ -83,9 +83,9 @@ def single_frames(
 def accepted(
     figure: DuelFigure, contender: Contender, lab: Lab, wanted: Sequence[Flow]
 ) -> tuple[Promised, ...]:
-    """What the system accepts. Raises `InputError` for a lab that it cannot describe.
+    """Return the flows that the system accepts. Raises `InputError` for a lab that it cannot describe.
 
-    Whoever reserves anything reserves for what a board does by itself and for a heartbeat.
+    Systems that reserve time for control traffic do so for the boards' own work and for a heartbeat.
     """
     if isinstance(contender, BySlots):
         try:
@@ -101,13 +101,13 @@ def _admitted(
     scenario = scenario_of(wanted, entries=figure.entries)
     admission = admission_named(contender.scheme, lab, scenario, control=HEARTBEAT)
     return tuple(
-        Promised(flow=one.flow, path=one.path, guarantee_ns=one.guarantee_ns)
-        for one in plan(lab, wanted, admission).accepted
+        Promised(flow=admitted.flow, path=admitted.path, guarantee_ns=admitted.guarantee_ns)
+        for admitted in plan(lab, wanted, admission).accepted
     )
 
 
 def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> LabSchedule:
-    """The schedule of these flows, each with a frame a base period: the rate that it has elsewhere.
+    """Return a schedule in which each flow sends one frame per base period, which gives it its usual rate.
 
     Raises `NoSlotError` if they send too often.
     """
@@ -124,7 +124,7 @@ def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequen
 
 
 def timed_flows(wanted: Sequence[Flow]) -> list[TimedFlow]:
-    """The same flows as those ask who want slots: for a frame as often as their rates need."""
+    """Convert flows to requests for slots: a frame as often as their rates need."""
     return [TimedFlow(*flow[:5], flow.frame_bytes, None, _period_ns(flow)) for flow in wanted]
 
 
@@ -132,10 +132,10 @@ def _period_ns(flow: Flow) -> float:
     return flow.frame_bytes * 8e9 / flow.rate_bps
 
 
-def _promised(one: ScheduledFlow) -> Promised:
+def _promised(scheduled: ScheduledFlow) -> Promised:
     return Promised(
-        flow=one.routed.flow,
-        path=one.path,
-        guarantee_ns=one.bound_ns,
-        turn=Turn(offset_ns=one.offset_ns, every_ns=one.every_ns),
+        flow=scheduled.routed.flow,
+        path=scheduled.path,
+        guarantee_ns=scheduled.bound_ns,
+        turn=Turn(offset_ns=scheduled.offset_ns, every_ns=scheduled.every_ns),
     )

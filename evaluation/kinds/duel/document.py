@@ -1,4 +1,4 @@
-"""The document of a duel: which systems, on which labs, and what is done to the flows that they accept."""
+"""The document of a duel: systems, labs, and what is done to the flows that the systems accept."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ class _Contender(Strict):
 
     @property
     def key(self) -> str:
-        """The label as names of findings have it."""
+        """The label in the form used in names of findings."""
         return self.label.lower().replace(",", "").replace("-", "_").replace(" ", "_")
 
 
 class ByAdmission(_Contender):
-    """An admission control: flows keep to token buckets, and send when they like."""
+    """An admission control: flows conform to token buckets, and otherwise send at any time."""
 
     system: Literal["admission"]
     scheme: str = Field(pattern=r"^[a-z-]+$")
-    """As `loko.schemes.CHOICES` names it."""
+    """A name in `loko.schemes.CHOICES`."""
 
     @property
     def ours(self) -> bool:
-        """Whether it is one of this project's schemes, which must keep what they promise."""
+        """Whether it is one of this project's schemes, which must keep their guarantees."""
         return not self.scheme.startswith(("silo", "qjump"))
 
 
 class BySlots(_Contender):
-    """TSSDN: each flow sends one frame a base period, in its slot."""
+    """TSSDN: each flow sends one frame per base period, in its slot."""
 
     system: Literal["slots"]
     exclusive: Literal["links", "switches"]
-    """As `loko.schedule.timing.Exclusive` has them."""
+    """What a slot occupies exclusively (`loko.schedule.timing.Exclusive`)."""
 
     @property
     def ours(self) -> bool:
-        """Whether its slots are this project's: they are computed from its model of the switch."""
+        """Always true: this project computes the slots from its model of the switch."""
         return True
 
 
@@ -58,20 +58,20 @@ class Pair(Strict):
 
 
 class Arena(Strict):
-    """A lab, and what is asked of it: equal flows, in turns for each pair."""
+    """A lab and the equal flows requested on it, for each pair of hosts in turn."""
 
     lab: str
     label: str = Field(pattern=r"^[a-z][a-z-]*$")
     pairs: list[Pair] = Field(default=[])
     onward: int = Field(default=0, ge=0)
-    """In the place of pairs: each host sends to the host so many places on in the lab's list of hosts."""
+    """Instead of pairs: each host sends to the host this many places further in the lab's list."""
     requests: int = Field(ge=1)
     best_effort: Pair
-    """Between whom the traffic passes for which nobody asked."""
+    """The hosts between which best-effort traffic flows, which was not requested."""
 
     @property
     def key(self) -> str:
-        """The label as names of findings begin with."""
+        """The label in the form that begins names of findings."""
         return self.label.replace("-", "_")
 
     @model_validator(mode="after")
@@ -82,24 +82,24 @@ class Arena(Strict):
 
 
 class Effort(Strict):
-    """How long, and how often, everything is replayed."""
+    """The scale of the replays."""
 
     seconds: float = Field(gt=0)
     drift_seconds: float = Field(gt=0)
-    """Of a clock that drifts, and of the same without, for comparison: 100 ppm are 1 ms after 10 s."""
+    """Length of the replays with a drifting clock, and without for comparison: 100 ppm is 1 ms after 10 s."""
     rates_kbps: list[float] = Field(min_length=1)
-    """Of the flows, where it is only counted how many are accepted."""
+    """Rates of flows for which accepted flows are counted only."""
     rogue_times: list[float] = Field(min_length=1)
-    """How many times what it may does the sender send that breaks its contract, whenever it likes."""
+    """Factors by which the sender that breaks its contract exceeds its rate, at random instants."""
     best_effort_kbps: list[float] = Field(min_length=1)
 
     def seconds_of(self, deed: str) -> float:
-        """How long a scenario of this deed is replayed."""
+        """Return the length of replays with this deed."""
         return self.drift_seconds if deed in {"none", "drift"} else self.seconds
 
 
 class DuelFigure(Figure):
-    """What each system accepts and promises, and what becomes of it."""
+    """A comparison of what systems accept and promise, and whether they keep it."""
 
     kind: Literal["duel"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
@@ -107,11 +107,11 @@ class DuelFigure(Figure):
     arenas: list[Arena] = Field(min_length=1)
     frame_bytes: int = Field(ge=64, le=1518)
     entries: int = Field(ge=1)
-    """Of every table, whoever uses them: fillers are among them."""
+    """Entries of every flow table, including fillers."""
     rate_kbps: float = Field(gt=0)
-    """Of each flow whose frames are replayed; its bucket holds one frame."""
+    """Rate of each flow that is replayed; its bucket holds one frame."""
     guard_us: float = Field(ge=0)
-    """How far hosts that keep slots are off them, early or late."""
+    """How early or late hosts may be for their slots."""
     drift_ppm: float = Field(gt=0)
     scale: Effort
     quick: Effort
@@ -119,8 +119,8 @@ class DuelFigure(Figure):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         for what, names in (
-            ("contenders", [one.key for one in self.contenders]),
-            ("arenas", [one.key for one in self.arenas]),
+            ("contenders", [contender.key for contender in self.contenders]),
+            ("arenas", [arena.key for arena in self.arenas]),
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}: two of them have the same label")

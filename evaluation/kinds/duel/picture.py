@@ -1,4 +1,4 @@
-"""The picture of a duel: a column for each lab, the same panels in each."""
+"""The chart of a duel: one column of panels for each lab."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chart(
     findings: Mapping[str, float],
     over_guarantee: Mapping[tuple[str, str], BoxStatistics],
 ) -> Chart:
-    """Panels of findings; boxes of delays over guarantees by keys of arena and system."""
+    """Return the chart; `over_guarantee` has boxes of delays over guarantees, by keys of arena and system."""
     rows = [
         [
             _accepted(figure, arena, effort.rates_kbps, findings),
@@ -51,11 +51,11 @@ def _curves(
 ) -> list[Curve]:
     return [
         Curve(
-            label=one.label,
+            label=contender.label,
             x=list(x),
-            y=[findings[f"{arena.key}_{one.key}_{name.format(at)}"] for at in x],
+            y=[findings[f"{arena.key}_{contender.key}_{name.format(at)}"] for at in x],
         )
-        for one in figure.contenders
+        for contender in figure.contenders
     ]
 
 
@@ -78,11 +78,11 @@ def _delays(
         title=f"{arena.label}: everybody does as promised",
         x=ChartAxis(label=""),
         y=ChartAxis(label="delay / guarantee", log=True, low=0.05, high=20),
-        places=[one.label for one in figure.contenders],
+        places=[contender.label for contender in figure.contenders],
         groups=[
             BoxGroup(
                 label="delays over their guarantees",
-                boxes=[over_guarantee.get((arena.key, one.key)) for one in figure.contenders],
+                boxes=[over_guarantee.get((arena.key, contender.key)) for contender in figure.contenders],
             )
         ],
         whiskers=WHISKERS,

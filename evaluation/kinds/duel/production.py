@@ -1,4 +1,4 @@
-"""From a duel's document to its rows, findings, table and picture."""
+"""Produce duels: rows, findings, table and picture."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from loko.document import InputError
 from loko.lab import load_lab
 
 _HEADERS_BYTES: Final = 14 + 20 + 8 + 4
-"""Of a UDP frame, with its FCS: what is no payload."""
+"""Bytes of a UDP frame other than its payload, including the FCS."""
 
 
 class Question(NamedTuple):
-    """What a system accepts of flows of this rate."""
+    """The question of how many flows of a rate a system accepts."""
 
     figure: DuelFigure
     arena: Arena
@@ -35,14 +35,14 @@ class Question(NamedTuple):
 
 
 def answer(question: Question) -> tuple[Promised, ...]:
-    """What it accepts. Raises `InputError`."""
+    """Return the flows that the system accepts. Raises `InputError`."""
     figure, arena, contender, rate_kbps = question
     lab = load_lab(arena.lab)
     return accepted(figure, contender, lab, requests(figure, arena, lab, rate_kbps))
 
 
 def scenarios_of(figure: DuelFigure, effort: Effort) -> list[Scenario]:
-    """Everything that is done to each system."""
+    """Return the scenarios that each system goes through."""
     return [
         Scenario("none"),
         *(Scenario("rogue", times) for times in effort.rogue_times),
@@ -53,44 +53,47 @@ def scenarios_of(figure: DuelFigure, effort: Effort) -> list[Scenario]:
 
 @dataclass(frozen=True, kw_only=True)
 class Duel:
-    """All that was found."""
+    """All results of a duel."""
 
     figure: DuelFigure
     effort: Effort
     answers: Mapping[tuple[str, str, float], tuple[Promised, ...]]
-    """By keys of arena and system, and the rate of the flows."""
+    """Accepted flows by keys of arena and system and the rate of the flows in kbit/s."""
     replays: Mapping[tuple[str, str, Scenario], Carried]
-    """By keys of arena and system."""
+    """Results of replays by keys of arena and system and the scenario."""
 
     def flows(self, arena: Arena, contender: Contender, rate_kbps: float) -> int:
-        """How many flows of this rate the system accepts."""
+        """Return how many flows of this rate the system accepts."""
         return len(self.answers[arena.key, contender.key, rate_kbps])
 
     def promised(self, arena: Arena, contender: Contender) -> tuple[Promised, ...]:
-        """Those whose frames are replayed."""
+        """Return the accepted flows that are replayed."""
         return self.answers[arena.key, contender.key, self.figure.rate_kbps]
 
     def rows(self, arena: Arena, system: str, scenario: Scenario, role: str = "other") -> list[FlowRow]:
-        """What became of the flows of this role."""
+        """Return the results of the flows with this role."""
         return [row for row in self.replays[arena.key, system, scenario].rows if row.role == role]
 
 
 def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Ask every system, then replay. Raises `InputError` or `RunError` in one line."""
+    """Request the flows from every system, then replay. Raises `InputError` or `RunError`."""
     effort = figure.quick if options.quick else figure.scale
     rates = sorted({*effort.rates_kbps, figure.rate_kbps})
     fights = [(arena, contender) for arena in figure.arenas for contender in figure.contenders]
     questions = [Question(figure, arena, contender, rate) for arena, contender in fights for rate in rates]
     scenarios = scenarios_of(figure, effort)
-    alone = [one for one in scenarios if one.deed == "best-effort"]
+    alone = [scenario for scenario in scenarios if scenario.deed == "best-effort"]
     steps = len(questions) + len(fights) * len(scenarios) + len(figure.arenas) * len(alone)
     progress.begin(steps, 0, "steps")
     asked = computed(
-        answer, questions, options, lambda one: progress.advance(f"{figure.figure}: asking {one[2].label}")
+        answer,
+        questions,
+        options,
+        lambda question: progress.advance(f"{figure.figure}: asking {question[2].label}"),
     )
     answers = {
-        (one.arena.key, one.contender.key, one.rate_kbps): promised
-        for one, promised in zip(questions, asked, strict=True)
+        (question.arena.key, question.contender.key, question.rate_kbps): promised
+        for question, promised in zip(questions, asked, strict=True)
     }
     tasks: list[Replay] = []
     for arena in figure.arenas:
@@ -116,15 +119,15 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             for scenario in (scenarios if promised else alone)
         ]
     carried = computed(
-        carry_out, tasks, options, lambda one: progress.advance(f"{figure.figure}: {one.system}")
+        carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task.system}")
     )
     duel = Duel(
         figure=figure,
         effort=effort,
         answers=answers,
         replays={
-            (task.arena.key, task.system, task.scenario): found
-            for task, found in zip(tasks, carried, strict=True)
+            (task.arena.key, task.system, task.scenario): replay
+            for task, replay in zip(tasks, carried, strict=True)
         },
     )
     findings = dict(_findings(duel))
@@ -134,9 +137,9 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             effort,
             findings,
             {
-                (arena, system): found.over_guarantee
-                for (arena, system, scenario), found in duel.replays.items()
-                if scenario.deed == "none" and found.over_guarantee is not None
+                (arena, system): replay.over_guarantee
+                for (arena, system, scenario), replay in duel.replays.items()
+                if scenario.deed == "none" and replay.over_guarantee is not None
             },
         ),
         findings=findings,
@@ -152,18 +155,18 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
         },
         seconds=effort.seconds,
     )
-    rows = [row for found in carried for row in found.rows]
+    rows = [row for replay in carried for row in replay.rows]
     return outcome, pa.table(dict(zip(FlowRow._fields, zip(*rows, strict=True), strict=True)))
 
 
 def late_or_lost_percent(rows: Sequence[FlowRow]) -> float:
-    """Of all frames of these flows, those that did not arrive within their guarantees."""
+    """Return the share of these flows' frames that did not arrive within their guarantees, in per cent."""
     frames = sum(row.frames for row in rows)
     return 100 * sum(row.lost + row.late for row in rows) / frames if frames else 0.0
 
 
 def _jitter_ms(rows: Sequence[FlowRow]) -> float:
-    """The most by which two frames of one flow differ."""
+    """Return the largest difference between the delays of two frames of one flow."""
     return max((row.max_delay_ns - row.min_delay_ns for row in rows), default=0) / 1e6
 
 
@@ -188,8 +191,8 @@ def _of_system(duel: Duel, arena: Arena, contender: Contender) -> Iterator[tuple
     yield from (
         (f"flows_at_{rate:g}_kbps", float(duel.flows(arena, contender, rate))) for rate in effort.rates_kbps
     )
-    yield "guarantee_ms", max(one.guarantee_ns for one in promised) / 1e6
-    yield "unaware_ms", max(one.unaware_ns(guard_ns) for one in promised) / 1e6
+    yield "guarantee_ms", max(flow.guarantee_ns for flow in promised) / 1e6
+    yield "unaware_ms", max(flow.unaware_ns(guard_ns) for flow in promised) / 1e6
     yield "worst_ms", max(row.max_delay_ns for row in kept) / 1e6
     yield "jitter_ms", _jitter_ms(kept)
     in_time = sum(row.frames - row.lost - row.late for row in kept)
@@ -216,7 +219,10 @@ def _of_best_effort(duel: Duel, arena: Arena, system: str) -> Iterator[tuple[str
 
 
 def _guarantee(duel: Duel, arena: Arena, contender: Contender) -> GuaranteeResult:
-    """Where everybody does as promised. Our buckets allow for clocks that are off, slots do not."""
+    """Judge the guarantee where all senders conform; for our buckets, also with a drifting clock.
+
+    Our buckets allow for drift, slots do not.
+    """
     rows = duel.rows(arena, contender.key, Scenario("none"))
     flows = [row.flow for row in rows]
     if contender.ours and contender.system == "admission":
@@ -251,16 +257,18 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
     }
     rows: list[list[str | float]] = []
     for arena in duel.figure.arenas:
-        systems = {one.key: one.label for one in duel.figure.contenders} | {ALONE: "best effort alone"}
+        systems = {contender.key: contender.label for contender in duel.figure.contenders} | {
+            ALONE: "best effort alone"
+        }
         for key, label in systems.items():
             values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
-            rows.append([arena.label, label, *("" if one is None else round(one, 3) for one in values)])
+            rows.append([arena.label, label, *("" if value is None else round(value, 3) for value in values)])
     return TableResult(columns=["lab", "system", *columns], rows=rows)
 
 
 _S_PER_REPLAY: Final = 3.0
 _S_PER_ANSWER: Final = 2.0
-"""Both of a lab and a system, on two cores."""
+"""Times for one lab and one system, on two cores."""
 
 
 def _estimate_s(figure: DuelFigure) -> dict[str, float]:
@@ -270,4 +278,4 @@ def _estimate_s(figure: DuelFigure) -> dict[str, float]:
 
 
 KIND: Final = Kind(document=DuelFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS)
-"""In virtual time only."""
+"""Duels; in virtual time only."""

@@ -1,7 +1,7 @@
-"""One replay: the flows that a system has accepted, and what somebody does to them.
+"""Replay the flows that a system has accepted while a sender or a clock misbehaves.
 
-The runner of figures carries it, as a task of its own. It is no point of `evaluation.replay`: a controller
-sends heartbeats meanwhile, and a row is kept of each flow, not of each packet.
+Each replay is a task, carried out by the runner of figures. It is not a point of `evaluation.replay`, because
+a controller sends heartbeats meanwhile, and because one row is kept per flow, not per packet.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ from loko.network import Routed, RoutedFlow, shortest_path
 _DRAIN_NS: Final = 200_000_000
 _FIRST_HEARTBEATS_NS: Final = 1_000_000, 1_000_000_000
 _QUEUE_FRAMES: Final = 160
-"""Room before a bucket, as in the other figures."""
+"""Size of the queue before a bucket, as in other figures."""
 WHISKERS: Final = "1 % and 99 %"
 
 ALONE: Final = "alone"
-"""The system that accepts nothing, so best effort is alone."""
+"""Key of a system that accepts nothing, so that best-effort traffic is alone."""
 
 Deed = Literal["none", "rogue", "drift", "best-effort"]
 Role = Literal["other", "doer", "best-effort"]
 
 
 class Scenario(NamedTuple):
-    """What somebody does: a sender breaks its contract, or has a bad clock, or nobody knows it."""
+    """A disturbance: a sender that breaks its contract, one whose clock drifts, or best-effort traffic."""
 
     deed: Deed
     size: float = 0.0
-    """Of a rogue, how many times its rate; of a drift, ppm; of best effort, kbit/s."""
+    """Size of the disturbance. Rogue: factor on its rate; drift: ppm; best effort: kbit/s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A system on a lab in a scenario. Its result depends on nothing else."""
+    """A replay of a system on a lab in a scenario. Its result depends on nothing else."""
 
     figure: DuelFigure
     arena: Arena
     system: str
-    """As names of findings have it."""
+    """The system's key in names of findings."""
     promised: tuple[Promised, ...]
-    """What it has accepted; nothing if it is `ALONE`."""
+    """The flows that the system has accepted; empty for `ALONE`."""
     scenario: Scenario
     seconds: float
     seed: int
 
 
 class FlowRow(NamedTuple):
-    """What became of a flow's frames. Delays are between the taps, from first bit to first bit."""
+    """The result for one flow. Delays are between the taps, from first bit to first bit."""
 
     arena: str
     system: str
@@ -71,28 +71,28 @@ class FlowRow(NamedTuple):
     size: float
     flow: str
     role: Role
-    """Whether it is of the flow, or of the host, that does the deed."""
+    """``doer``: a flow that misbehaves, or of a host that does; ``best-effort``; else ``other``."""
     frames: int
     lost: int
     late: int
     guarantee_ns: float
-    """0: none was given."""
+    """0: the flow has no guarantee."""
     min_delay_ns: int
     mean_delay_ns: float
     max_delay_ns: int
-    """All three 0 if no frame arrived."""
+    """The delays are 0 if no frame arrived."""
 
 
 class Carried(NamedTuple):
-    """What a replay found."""
+    """The result of a replay."""
 
     rows: list[FlowRow]
     over_guarantee: BoxStatistics | None
-    """Of all frames that were promised anything and arrived: their delays over their guarantees."""
+    """Delays over guarantees, of all frames with a guarantee that arrived."""
 
 
 def carry_out(replay: Replay) -> Carried:
-    """Replay. Raises `InputError` or `RunError` in one line."""
+    """Carry out a replay. Raises `InputError` or `RunError`."""
     figure, ends = replay.figure, replay.arena.best_effort
     lab = load_lab(replay.arena.lab)
     promised = replay.promised
@@ -106,7 +106,7 @@ def carry_out(replay: Replay) -> Carried:
         powered = runner.powered(seed=int(chance.integers(2**62)))
     first_ns = {name: int(chance.integers(*_FIRST_HEARTBEATS_NS)) for name in lab.switches}
     traffic = _sent(replay, chance)
-    if replay.scenario.deed == "best-effort":  # first, so that its chances do not depend on the others
+    if replay.scenario.deed == "best-effort":  # first, so that its randomness does not depend on the others
         sends = _bursts(stray, replay.scenario.size * 1e3, is_shaped=False)
         traffic = [Sender.of(replay.arena.requests, stray, sends), *traffic]
     records = powered.run(
@@ -121,41 +121,41 @@ def carry_out(replay: Replay) -> Carried:
 
 
 def _seed(replay: Replay) -> int:
-    """The same for every system, so that all meet the same chances."""
+    """Return a seed that is the same for every system, so that all meet the same random events."""
     return seed_of(replay.seed, replay.figure.name, replay.arena.key, replay.scenario)
 
 
 def _sent(replay: Replay, chance: np.random.Generator) -> list[Sender]:
-    """Every flow sends as promised, but for what the scenario has done.
+    """Return senders that conform to what they were promised, except as the scenario says.
 
-    A rogue sends so many times its rate at random instants; one with a slot does not look for it. A host
-    whose clock is fast sends more often by as much: bucket and slots are counted by its own clock.
+    A rogue sends a multiple of its rate at random instants, ignoring its slot if it has one. A host whose
+    clock is fast sends proportionally more often, as it counts bucket and slots by its own clock.
     """
     figure, promised, (deed, size) = replay.figure, replay.promised, replay.scenario
     duration_ns, guard_ns = round(replay.seconds * 1e9), round(figure.guard_us * 1e3)
-    found = []
-    for number, one in enumerate(promised):
+    sources = []
+    for number, flow in enumerate(promised):
         fast = 1.0
         sends: Sends
-        if deed == "drift" and one.flow.source == promised[0].flow.source:
+        if deed == "drift" and flow.flow.source == promised[0].flow.source:
             fast += size / 1e6
         if deed == "rogue" and number == 0:
-            sends = _bursts(one.flow, size * one.flow.rate_bps)
-        elif one.turn is None:
-            sends = _bursts(one.flow, fast * one.flow.rate_bps)
+            sends = _bursts(flow.flow, size * flow.flow.rate_bps)
+        elif flow.turn is None:
+            sends = _bursts(flow.flow, fast * flow.flow.rate_bps)
         else:
-            turn = one.turn
+            turn = flow.turn
             slots = TimeTriggered(
                 offset_ns=turn.every_ns + turn.offset_ns, period_ns=turn.every_ns, clock_rate=fast
             )
             count = slots.instants_ns(duration_ns).size
             sends = replace(slots, off_ns=guard_ns * chance.choice([-1, 0, 1], count))
-        found.append(Sender.of(number, one.flow, sends))
-    return found
+        sources.append(Sender.of(number, flow.flow, sends))
+    return sources
 
 
 def _bursts(flow: Flow, rate_bps: float, *, is_shaped: bool = True) -> RandomBursts:
-    """Single frames at random instants, at this rate on the mean, through a bucket of it if there is one."""
+    """Return single frames at random instants with this mean rate, shaped to that rate if `is_shaped`."""
     return RandomBursts(
         bucket=Bucket(rate_bps=rate_bps, burst_bytes=flow.burst_bytes) if is_shaped else None,
         offered_rate_bps=rate_bps,
@@ -167,7 +167,7 @@ def _bursts(flow: Flow, rate_bps: float, *, is_shaped: bool = True) -> RandomBur
 def _judged(replay: Replay, stray: Flow, records: RunRecords) -> Carried:
     rows: list[FlowRow] = []
     ratios: list[NDArray[np.float64]] = []
-    every = [(number, one.flow, one.guarantee_ns) for number, one in enumerate(replay.promised)]
+    every = [(number, flow.flow, flow.guarantee_ns) for number, flow in enumerate(replay.promised)]
     if replay.scenario.deed == "best-effort":
         every.append((replay.arena.requests, stray, 0.0))
     for number, flow, guarantee_ns in every:

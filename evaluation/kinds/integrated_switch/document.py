@@ -11,13 +11,13 @@ from loko.document import Strict
 
 
 class Quick(Strict):
-    """The small run of ``--quick``."""
+    """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
 
 
 class IntegratedSwitch(MeasuredFigure):
-    """Boxes of p_IS over the length of frames."""
+    """Boxes of p_IS, the processing time of the integrated switch, by frame length."""
 
     kind: Literal["integrated_switch"]
     samples: int = Field(ge=3)

@@ -1,4 +1,4 @@
-"""Measures the integrated switch alone, and compares it with the two other elements of the pipeline."""
+"""Measure the integrated switch alone and compare it with the two other elements of the pipeline."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _FASTEST: Final = Table(
     used_entry=UsedEntry.FIRST,
     priorities=Priorities.INCREASING,
 )
-"""The case in which the CPU is fastest."""
+"""The table with which the CPU is fastest."""
 _CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)
 
 ByLength = Mapping[int, NDArray[np.int64]]
 
 
 def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing; compare. Raises `InputError` or `RunError`."""
+    """Measure missing samples and compare. Raises `InputError` or `RunError`."""
     count = figure.quick.samples if options.quick else figure.samples
     samples = measure(figure, options, progress, partial(parts, count), samples=count)
     times = is_time.times_ns(samples)
@@ -64,28 +64,31 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
         profile=figure.chosen(options).form,
         table=TableResult(
             columns=["frame_bytes", "switch_mbps", "twice_link_mbps", "fastest_cpu_mbps"],
-            rows=[_row(size, one) for size, one in compared.items()],
+            rows=[_row(size, comparison) for size, comparison in compared.items()],
         ),
     )
     return outcome, _rows(times)
 
 
 def range_ns(form: str) -> tuple[float, float] | None:
-    """Between what p_IS lies by the profile; None if it states no range. Raises `InputError`."""
+    """Return the profile's range of p_IS in ns; None if it states none. Raises `InputError`."""
     stated = load_profile(form).integrated_switch.transit_ps.range
     return None if stated is None else (stated[0] / _PS_PER_NS, stated[1] / _PS_PER_NS)
 
 
 def parts(samples: int) -> list[Part]:
-    """The integrated switch alone, and the board where its CPU is fastest."""
+    """Return the parts to measure: the integrated switch alone, and the board with its fastest table."""
     every = campaign.parts((is_time.PROCEDURE, dp_time.PROCEDURE), samples=samples)
     return [part for part in every if part.key in {is_time.ALONE, _CPU_PART}]
 
 
 def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparison]:
-    """Also for the frame of footnote 1: p_IS does not depend on the length, and p_FX is linear in it."""
-    longest = {size: float(one.max()) for size, one in times.items()}
-    shortest = {size: float(one.min()) for size, one in p_fx.items()}
+    """Compare rates by frame length, including the frame of footnote 1, whose times are extrapolated.
+
+    p_IS does not depend on the length, and p_FX is linear in it.
+    """
+    longest = {size: float(samples.max()) for size, samples in times.items()}
+    shortest = {size: float(samples.min()) for size, samples in p_fx.items()}
     slope, offset = np.polyfit(list(shortest), list(shortest.values()), 1)
     longest = {FOOTNOTE_BYTES: max(longest.values()), **longest}
     shortest[FOOTNOTE_BYTES] = float(slope * FOOTNOTE_BYTES + offset)
@@ -93,17 +96,21 @@ def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparis
 
 
 def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -> dict[str, float]:
-    means = [float(one.mean()) for one in times.values()]
+    means = [float(samples.mean()) for samples in times.values()]
     every = np.concatenate(list(times.values()))
-    of_ethernet = {size: one for size, one in compared.items() if size != FOOTNOTE_BYTES}
+    of_ethernet = {size: comparison for size, comparison in compared.items() if size != FOOTNOTE_BYTES}
     footnote = compared[FOOTNOTE_BYTES]
     return {
         "p_is_mean_us": float(every.mean()) / _US,
         "p_is_max_us": float(every.max()) / _US,
         "p_is_spread_us": float(every.std()) / _US,
         "change_over_sizes_percent": 100 * (max(means) - min(means)) / float(np.mean(means)),
-        "switch_over_twice_link_min": min(_over_twice_link(one) for one in of_ethernet.values()),
-        "sizes_with_switch_as_bottleneck": float(sum(one.is_bottleneck for one in of_ethernet.values())),
+        "switch_over_twice_link_min": min(
+            _over_twice_link(comparison) for comparison in of_ethernet.values()
+        ),
+        "sizes_with_switch_as_bottleneck": float(
+            sum(comparison.is_bottleneck for comparison in of_ethernet.values())
+        ),
         "footnote_switch_over_twice_link": _over_twice_link(footnote),
         "footnote_cpu_over_link": (footnote.cpu_bps or 0.0) / footnote.inner_link_bps,
         "footnote_switch_is_bottleneck": float(footnote.is_bottleneck),
@@ -115,7 +122,7 @@ def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -
 def _findings_of_range(
     reach: tuple[float, float] | None, shortest_bytes: int, wire: Wire
 ) -> dict[str, float]:
-    """The range, and the paper's argument at its upper end, for the shortest frame and that of footnote 1."""
+    """Return the profile's range, and the paper's ratios at its upper end for the two shortest frames."""
     if reach is None:
         return {}
     at_longest = compare(dict.fromkeys((FOOTNOTE_BYTES, shortest_bytes), reach[1]), {}, wire)
@@ -127,22 +134,22 @@ def _findings_of_range(
     }
 
 
-def _over_twice_link(one: Comparison) -> float:
-    return one.switch_bps / (2 * one.inner_link_bps)
+def _over_twice_link(comparison: Comparison) -> float:
+    return comparison.switch_bps / (2 * comparison.inner_link_bps)
 
 
-def _row(size: int, one: Comparison) -> list[str | float]:
-    cpu_mbps = (one.cpu_bps or 0.0) / _MBPS
-    return [float(size), one.switch_bps / _MBPS, 2 * one.inner_link_bps / _MBPS, cpu_mbps]
+def _row(size: int, comparison: Comparison) -> list[str | float]:
+    cpu_mbps = (comparison.cpu_bps or 0.0) / _MBPS
+    return [float(size), comparison.switch_bps / _MBPS, 2 * comparison.inner_link_bps / _MBPS, cpu_mbps]
 
 
 def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> Chart:
-    """Boxes of what was measured, and behind them between what p_IS lies by the profile."""
+    """Return boxes of the measured times, with the profile's range of p_IS behind them."""
     panel = BoxPanel(
         x=ChartAxis(label="packet size [byte]"),
         y=ChartAxis(label="processing time of the integrated switch [us]"),
         places=[str(size) for size in times],
-        groups=[BoxGroup(label="", boxes=[box_us(one) for one in times.values()])],
+        groups=[BoxGroup(label="", boxes=[box_us(samples) for samples in times.values()])],
         whiskers=WHISKERS,
         spans=[] if reach is None else [_span(reach[0] / _US, reach[1] / _US)],
     )
@@ -156,8 +163,8 @@ def _span(low_us: float, high_us: float) -> Span:
 def _rows(times: ByLength) -> pa.Table:
     return pa.table(
         {
-            "frame_bytes": np.repeat(list(times), [len(one) for one in times.values()]),
-            "sample": np.concatenate([np.arange(len(one), dtype=np.int32) for one in times.values()]),
+            "frame_bytes": np.repeat(list(times), [len(samples) for samples in times.values()]),
+            "sample": np.concatenate([np.arange(len(samples), dtype=np.int32) for samples in times.values()]),
             "p_is_ns": np.concatenate(list(times.values())),
         }
     )

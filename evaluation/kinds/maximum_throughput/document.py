@@ -15,31 +15,31 @@ from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES
 
 
 class Cases(Strict):
-    """Which of the cases of section 3.4.2; all of what is left out."""
+    """A selection of the cases of section 3.4.2; a dimension that is left out has all its values."""
 
     entries: Sequence[int] = TABLE_1_ENTRIES
     frame_bytes: Sequence[int] = TABLE_1_FRAME_BYTES
 
     def tables(self) -> Iterator[Table]:
-        """The flow tables of these cases."""
+        """Return the flow tables of these cases."""
         return (table for table in throughput_tables() if table.entries in self.entries)
 
 
 class Quick(Strict):
-    """The small run of ``--quick``."""
+    """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
     of: Cases = Cases()
 
 
 class MaximumThroughput(MeasuredFigure):
-    """Equations 5 and 6 over the throughput that is measured."""
+    """The throughput by equations 5 and 6, compared with the measured one."""
 
     kind: Literal["maximum_throughput"]
     samples: int = Field(ge=3)
-    """Lone frames of each case, from which the equations take p_FX."""
+    """Single frames measured in each case, which give p_FX for the equations."""
     quick: Quick
 
     def cases(self, *, quick: bool) -> Cases:
-        """What is to be measured."""
+        """Return the cases to measure."""
         return self.quick.of if quick else Cases()

@@ -1,4 +1,4 @@
-"""Measures the maximum throughput and compares it with equations 5 and 6 (section 3.4.2, figure 12b)."""
+"""Measure the maximum throughput and compare it with equations 5 and 6 (section 3.4.2, figure 12b)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from loko.scenario import Scenario
 
 _MBPS: Final = 1e6
 _RESOLVED_BPS: Final = throughput.PAPER_PRECISION_BPS / 0.06
-"""From here on the paper's resolution is below the 6 % that it claims."""
+"""Rate from which the paper's resolution is finer than the 6 % that it claims."""
 _COLUMNS: Final = [
     "match",
     "priorities",
@@ -46,37 +46,40 @@ _COLUMNS: Final = [
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One case: what was measured and what the equations say."""
+    """One case: the measured throughput, and the results of the equations."""
 
     table: Table
     frame_bytes: int
     measured_bps: float
     by_paper_bps: float
-    """Measured as precisely as the paper did."""
+    """Measured with the paper's precision."""
     equation_5_bps: float
     equation_6_bps: float
 
     def error_percent(self, computed_bps: float) -> float:
-        """How far a computed throughput is from the measured one."""
+        """Return the relative error of a computed throughput in per cent."""
         return 100 * (computed_bps / self.measured_bps - 1)
 
 
 def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing, compare it."""
+    """Measure missing samples and compare."""
     samples = figure.quick.samples if options.quick else figure.samples
     cases = figure.cases(quick=options.quick)
-    found = measure(
+    measured = measure(
         figure,
         options,
         progress,
         partial(parts_for, tuple(cases.entries), tuple(cases.frame_bytes), samples),
         samples=samples,
     )
-    compared = list(comparisons(cases, found, figure.wire(options)))
-    table = TableResult(columns=_COLUMNS, rows=[_row(one) for one in compared])
+    compared = list(comparisons(cases, measured, figure.wire(options)))
+    table = TableResult(columns=_COLUMNS, rows=[_row(comparison) for comparison in compared])
     outcome = Outcome(
         chart=_chart(compared, samples),
-        findings={**_findings(compared), LEFT_OUT: left_out(figure, options, found.keys(), samples=samples)},
+        findings={
+            **_findings(compared),
+            LEFT_OUT: left_out(figure, options, measured.keys(), samples=samples),
+        },
         x=AxisLabel(name="measured throughput", unit="Mbit/s"),
         table=table,
         profile=figure.chosen(options).form,
@@ -86,7 +89,7 @@ def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> 
 
 
 def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) -> list[Part]:
-    """Processing times and maximum throughput of the tables of section 3.4.2 with so many entries."""
+    """Return the parts to measure: processing times and maximum throughput of tables of these sizes."""
     tables = [table for table in throughput.throughput_tables() if table.entries in entries]
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     times = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
@@ -96,8 +99,8 @@ def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) ->
 
 def _maximum(table: Table, size: int) -> Part:
     def measure_one(device: Device, _: int) -> Combinations:
-        found = throughput.finer_maximum(device, table, size)
-        return {size: counts(found.bps, found.by_paper_bps)}
+        maximum = throughput.finer_maximum(device, table, size)
+        return {size: counts(maximum.bps, maximum.by_paper_bps)}
 
     return Part(_key(table, size), measure_one)
 
@@ -107,7 +110,7 @@ def _key(table: Table, size: int) -> Key:
 
 
 def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparison]:
-    """Each case with what the equations make of its mean processing time."""
+    """Yield each case with the equations' results for its mean processing time."""
     for table in cases.tables():
         for size in cases.frame_bytes:
             p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][size].mean())
@@ -123,13 +126,21 @@ def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparis
 
 
 def _chart(compared: list[Comparison], samples: int) -> Chart:
-    measured = [one.measured_bps / _MBPS for one in compared]
+    measured = [comparison.measured_bps / _MBPS for comparison in compared]
     of_values = ScatterPanel(
         x=ChartAxis(label="measured throughput [Mbit/s]", log=True),
         y=ChartAxis(label="computed throughput [Mbit/s]", log=True),
         clouds=[
-            Cloud(label="equation 5", x=measured, y=[one.equation_5_bps / _MBPS for one in compared]),
-            Cloud(label="equation 6", x=measured, y=[one.equation_6_bps / _MBPS for one in compared]),
+            Cloud(
+                label="equation 5",
+                x=measured,
+                y=[comparison.equation_5_bps / _MBPS for comparison in compared],
+            ),
+            Cloud(
+                label="equation 6",
+                x=measured,
+                y=[comparison.equation_6_bps / _MBPS for comparison in compared],
+            ),
         ],
         diagonal=True,
     )
@@ -140,12 +151,12 @@ def _chart(compared: list[Comparison], samples: int) -> Chart:
             Cloud(
                 label="measured to within 0.5 %",
                 x=measured,
-                y=[one.error_percent(one.equation_6_bps) for one in compared],
+                y=[comparison.error_percent(comparison.equation_6_bps) for comparison in compared],
             ),
             Cloud(
                 label="measured in steps of 650 kbit/s, as the paper",
                 x=measured,
-                y=[_paper_error(one) for one in compared],
+                y=[_paper_error(comparison) for comparison in compared],
             ),
         ],
         references=[Reference(label="paper: below 6 %", value=value) for value in (6, -6)],
@@ -154,18 +165,20 @@ def _chart(compared: list[Comparison], samples: int) -> Chart:
     return Chart(panels=[of_values, of_errors], columns=2, caption=caption)
 
 
-def _paper_error(one: Comparison) -> float:
-    return 100 * (one.equation_6_bps / one.by_paper_bps - 1)
+def _paper_error(comparison: Comparison) -> float:
+    return 100 * (comparison.equation_6_bps / comparison.by_paper_bps - 1)
 
 
 def _findings(compared: list[Comparison]) -> dict[str, float]:
-    errors_6 = [abs(one.error_percent(one.equation_6_bps)) for one in compared]
-    errors_5 = [one.error_percent(one.equation_5_bps) for one in compared]
-    by_paper = [abs(_paper_error(one)) for one in compared]
+    errors_6 = [abs(comparison.error_percent(comparison.equation_6_bps)) for comparison in compared]
+    errors_5 = [comparison.error_percent(comparison.equation_5_bps) for comparison in compared]
+    by_paper = [abs(_paper_error(comparison)) for comparison in compared]
     resolved = [
-        error for error, one in zip(by_paper, compared, strict=True) if one.measured_bps >= _RESOLVED_BPS
+        error
+        for error, comparison in zip(by_paper, compared, strict=True)
+        if comparison.measured_bps >= _RESOLVED_BPS
     ]
-    rising = np.argsort([one.measured_bps for one in compared], kind="stable")
+    rising = np.argsort([comparison.measured_bps for comparison in compared], kind="stable")
     ordered = [errors_5[place] for place in rising]
     third = max(len(ordered) // 3, 1)
     return {
@@ -179,23 +192,28 @@ def _findings(compared: list[Comparison]) -> dict[str, float]:
         "equation_5_too_low_by_max_percent": -min(errors_5),
         "equation_5_too_low_at_low_throughput_percent": -float(np.mean(ordered[:third])),
         "equation_5_too_low_at_high_throughput_percent": -float(np.mean(ordered[-third:])),
-        "measured_min_mbps": min(one.measured_bps for one in compared) / _MBPS,
-        "measured_max_mbps": max(one.measured_bps for one in compared) / _MBPS,
+        "measured_min_mbps": min(comparison.measured_bps for comparison in compared) / _MBPS,
+        "measured_max_mbps": max(comparison.measured_bps for comparison in compared) / _MBPS,
     }
 
 
-def _row(one: Comparison) -> list[str | float]:
-    table = one.table
-    rates = (one.measured_bps, one.by_paper_bps, one.equation_5_bps, one.equation_6_bps)
+def _row(comparison: Comparison) -> list[str | float]:
+    table = comparison.table
+    rates = (
+        comparison.measured_bps,
+        comparison.by_paper_bps,
+        comparison.equation_5_bps,
+        comparison.equation_6_bps,
+    )
     return [
         str(table.match.value),
         str(table.priorities.value),
         str(table.used_entry.value),
         table.entries,
-        one.frame_bytes,
+        comparison.frame_bytes,
         *(round(rate / _MBPS, 6) for rate in rates),
-        round(one.error_percent(one.equation_5_bps), 4),
-        round(one.error_percent(one.equation_6_bps), 4),
+        round(comparison.error_percent(comparison.equation_5_bps), 4),
+        round(comparison.error_percent(comparison.equation_6_bps), 4),
     ]
 
 

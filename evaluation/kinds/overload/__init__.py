@@ -1,1 +1,1 @@
-"""Output over input rate, up to and beyond the maximum throughput."""
+"""Output rate by input rate, up to and beyond the maximum throughput."""

@@ -14,13 +14,13 @@ from loko.scenario import Action, Match, Priorities, UsedEntry
 
 
 class Quick(Strict):
-    """The small run of ``--quick``."""
+    """The scale of a replay with ``--quick``."""
 
     rates: int = Field(ge=8)
 
 
 class Overload(MeasuredFigure):
-    """Output over input rate, a curve for each number of entries."""
+    """Output rate by input rate, with a curve for each number of entries."""
 
     kind: Literal["overload"]
     entries: Sequence[int] = Field(min_length=1)
@@ -32,11 +32,11 @@ class Overload(MeasuredFigure):
     highest_mbps: float = Field(gt=0)
     """The paper prints no values of the x axis."""
     rates: int = Field(ge=8)
-    """How many input rates between them, at equal distances."""
+    """Number of equidistant input rates from lowest to highest."""
     quick: Quick
 
     def table(self, entries: int) -> Table:
-        """The flow table of one curve."""
+        """Return the flow table of one curve."""
         return Table(
             entries=entries,
             match=Match(self.match),

@@ -1,4 +1,4 @@
-"""Sweeps the input rate beyond the maximum (section 3.4.2, figure 12a)."""
+"""Sweep the input rate beyond the maximum throughput (section 3.4.2, figure 12a)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from loko.scenario import Scenario
 
 _MBPS: Final = 1e6
 _SAMPLES: Final = 100
-"""Lone frames for the processing time in equation 6."""
+"""Single frames that give the processing time in equation 6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Line:
 
     @property
     def beyond(self) -> NDArray[np.bool_]:
-        """Where more goes in than can come out."""
+        """Mask of the input rates clearly above the maximum."""
         return self.input_mbps > (1 + 2 * throughput.FINE_PRECISION) * self.maximum_mbps
 
     @property
     def within(self) -> NDArray[np.bool_]:
-        """Where all that goes in should come out."""
+        """Mask of the input rates clearly below the maximum, at which nothing should be lost."""
         return self.input_mbps < (1 - throughput.FINE_PRECISION) * self.maximum_mbps
 
 
@@ -75,17 +75,17 @@ def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Out
 
 
 def parts_for(tables: tuple[Table, ...], frame_bytes: int, rates_bps: tuple[int, ...]) -> list[Part]:
-    """Processing times, the maximum, and each rate of the sweep, for each of the tables."""
+    """Return the parts to measure: for each table processing times, the maximum, and each rate."""
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     times = campaign.parts((dp_time.PROCEDURE,), samples=_SAMPLES, scenario=Scenario())
-    found = [part for part in times if part.key in wanted]
+    chosen = [part for part in times if part.key in wanted]
     for table in tables:
 
         def find(device: Device, _: int, table: Table = table) -> Combinations:
             maximum = throughput.finer_maximum(device, table, frame_bytes)
             return {frame_bytes: counts(maximum.bps)}
 
-        found.append(Part(_maximum(table, frame_bytes), find))
+        chosen.append(Part(_maximum(table, frame_bytes), find))
         for rate_bps in rates_bps:
 
             def carry(device: Device, _: int, table: Table = table, rate_bps: int = rate_bps) -> Combinations:
@@ -93,8 +93,8 @@ def parts_for(tables: tuple[Table, ...], frame_bytes: int, rates_bps: tuple[int,
                 values = (rate.input_bps, rate.output_bps, rate.lost)
                 return {frame_bytes: counts(*values, left_out=rate.disturbed)}
 
-            found.append(Part(_sweep(table, frame_bytes, rate_bps), carry))
-    return found
+            chosen.append(Part(_sweep(table, frame_bytes, rate_bps), carry))
+    return chosen
 
 
 def _maximum(table: Table, frame_bytes: int) -> Key:
@@ -135,24 +135,24 @@ def _chart(lines: Mapping[int, Line]) -> Chart:
 
 
 def _findings(lines: Mapping[int, Line]) -> dict[str, float]:
-    found = {}
+    findings = {}
     for entries, line in lines.items():
         name = f"{entries}_entries"
-        found[f"maximum_{name}_mbps"] = line.maximum_mbps
-        found[f"equation_6_{name}_mbps"] = line.equation_6_mbps
+        findings[f"maximum_{name}_mbps"] = line.maximum_mbps
+        findings[f"equation_6_{name}_mbps"] = line.equation_6_mbps
         error = 100 * abs(line.equation_6_mbps / line.maximum_mbps - 1)
-        found[f"equation_6_error_{name}_percent"] = error
+        findings[f"equation_6_error_{name}_percent"] = error
         if line.within.any():
             deviation = np.abs(line.output_mbps / line.input_mbps - 1)[line.within]
-            found[f"deviation_below_maximum_{name}_percent"] = 100 * float(deviation.max())
+            findings[f"deviation_below_maximum_{name}_percent"] = 100 * float(deviation.max())
         if line.beyond.sum() > 2:
             slope, r2 = linearity(
                 line.input_mbps[line.beyond].tolist(), line.output_mbps[line.beyond].tolist()
             )
-            found[f"slope_{name}_beyond"] = slope
-            found[f"linearity_{name}_beyond"] = r2
-            found[f"last_output_{name}_mbps"] = float(line.output_mbps[-1])
-    return found
+            findings[f"slope_{name}_beyond"] = slope
+            findings[f"linearity_{name}_beyond"] = r2
+            findings[f"last_output_{name}_mbps"] = float(line.output_mbps[-1])
+    return findings
 
 
 def _rows(lines: Mapping[int, Line]) -> pa.Table:

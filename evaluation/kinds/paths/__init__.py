@@ -1,1 +1,1 @@
-"""Admitted flows along paths of every length, all at a time: their delays against what each is guaranteed."""
+"""Admitted flows on paths of every length at the same time: their delays compared with their guarantees."""

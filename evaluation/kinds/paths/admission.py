@@ -1,4 +1,4 @@
-"""Which flows are asked for, and what becomes of that: pure arithmetic."""
+"""Request flows of several path lengths and compute which are admitted, without any replay."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from loko.schemes import admission_of, choice_named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmittedPaths:
-    """The flows that were admitted, with what each is promised."""
+    """The admitted flows with their guarantees."""
 
     lab: Lab
     requested: int
     flows: tuple[Admitted, ...]
-    """Each on the path on which it was admitted."""
+    """The admitted flows with their paths."""
     senders: tuple[Sender, ...]
 
     @property
     def hops(self) -> tuple[int, ...]:
-        """Of each flow, the links between switches on its path."""
-        return tuple(len(one.path) - 1 for one in self.flows)
+        """Number of links between switches on the path of each flow."""
+        return tuple(len(flow.path) - 1 for flow in self.flows)
 
     def guarantee_ns(self, hops: int) -> float:
-        """The largest guarantee of the flows with so many hops."""
-        return max(one.guarantee_ns for one in self.flows if len(one.path) - 1 == hops)
+        """Return the largest guarantee of the flows with this number of hops."""
+        return max(flow.guarantee_ns for flow in self.flows if len(flow.path) - 1 == hops)
 
 
 def admit_paths(figure: Paths, seed: int, how: SenderSettings | None = None) -> AdmittedPaths:
-    """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there.
+    """Request a flow of every host, with the figure's path lengths in turn.
 
-    `how` replaces the figure's description of the senders.
+    `how` overrides the figure's description of the senders. Raises `InputError` if a host has no path of the
+    length required, or no flow is admitted.
     """
     lab = lab_of(figure)
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
@@ -63,7 +64,7 @@ def admit_paths(figure: Paths, seed: int, how: SenderSettings | None = None) -> 
 
 
 def _requests(figure: Paths, lab: Lab, chance: random.Random) -> list[Flow]:
-    """One flow of each host, in random order."""
+    """Return one flow of each host, in random order."""
     ends: dict[tuple[str, int], list[str]] = {}
     for source in lab.hosts:
         for destination in lab.hosts:

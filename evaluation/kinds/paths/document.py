@@ -1,4 +1,4 @@
-"""The document of flows by path length."""
+"""The document of a figure of flows by path length."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from evaluation.flow_figure import SendingFigure
 
 
 class Paths(SendingFigure):
-    """Every host asks for one flow; what is admitted is sent, as much as it may."""
+    """Every host requests one flow; the admitted flows send as much as they may."""
 
     kind: Literal["paths"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     scheme: Literal["full-rate", "fifth-rate", "packet-granular"]
-    """Who admits them."""
+    """The admission scheme."""
     hops: list[int] = Field(min_length=1)
-    """Links between switches that flows cross: the first flow the first number, and so on, round."""
+    """Links between switches that flows cross: the numbers apply to successive flows in turn."""
     rate_bps: float = Field(gt=0)
     burst_frames: int = Field(default=1, ge=1)

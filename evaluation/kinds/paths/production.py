@@ -1,4 +1,4 @@
-"""The replay of flows by path length: all of them at a time, run after run."""
+"""Replay flows of all path lengths at the same time, run after run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODES: Final[dict[str, str]] = {
 
 
 def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Carry the admitted flows. Raises `InputError` or `RunError` in one line."""
+    """Replay the admitted flows. Raises `InputError` or `RunError`."""
     runs, seconds = figure.scale(options)
     senders = options.senders.of(figure.senders)
     admitted = admit_paths(figure, options.seed, senders)
@@ -74,7 +74,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         findings=_findings(admitted, points, worst),
         x=AxisLabel(name="links between switches", unit=""),
         series=series,
-        guarantees=[guarantee(figure.scheme, {one.label: one.points for one in series}, ours=True)],
+        guarantees=[guarantee(figure.scheme, {line.label: line.points for line in series}, ours=True)],
         profile=profile,
         assumptions=senders.described(),
         runs=runs,
@@ -88,7 +88,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
 
 
 def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:
-    """Largest delay over the guarantee, of packets that no stall of the host has met."""
+    """Return the largest ratio of delay to guarantee among packets that no stall of the host affected."""
     mine = (records.flow == length) & (records.received_ns != LOST)
     sent, received = records.sent_ns[mine], records.received_ns[mine]
     delays = (received - sent)[~stalled(sent, received, records.host.stalls)]
@@ -98,7 +98,7 @@ def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:
 def _findings(
     admitted: AdmittedPaths, points: list[PointResult], worst: dict[int, float]
 ) -> dict[str, float]:
-    found = {
+    findings = {
         "requested_flows": float(admitted.requested),
         "admitted_flows": float(len(admitted.flows)),
         "sent_packets": float(sum(point.packets for point in points)),
@@ -109,15 +109,15 @@ def _findings(
         "worst_percent": 100 * max(worst.values()),
     }
     for point, (length, ratio) in zip(points, worst.items(), strict=True):
-        found[f"guarantee_h{length}_ms"] = admitted.guarantee_ns(length) / 1e6
-        found[f"worst_h{length}_percent"] = 100 * ratio
+        findings[f"guarantee_h{length}_ms"] = admitted.guarantee_ns(length) / 1e6
+        findings[f"worst_h{length}_percent"] = 100 * ratio
         if point.delay_ms.max is not None:
-            found[f"greatest_delay_h{length}_ms"] = point.delay_ms.max
-    return found
+            findings[f"greatest_delay_h{length}_ms"] = point.delay_ms.max
+    return findings
 
 
 def _chart(admitted: AdmittedPaths, points: list[PointResult], mode: str, how_long: str) -> Chart:
-    """The mode stands above the picture: packets of virtual time say nothing of a machine in real time."""
+    """Return the chart, titled with the mode: results of virtual time say nothing about real time."""
     seen = [point for point in points if point.delay_ms.p50 is not None]
     x = [point.x for point in seen]
     return Chart(
@@ -158,8 +158,8 @@ def _estimate_s(figure: Paths) -> dict[str, float]:
     switches = len(load_lab(figure.lab).switches)
     live = live_s(figure.runs, figure.seconds, setup_s=5 + switches * _SETUP_S_PER_SWITCH)
     virtual = 1 + switches * figure.runs * figure.seconds * _VIRTUAL_S_PER_S
-    found = {"virtual": virtual, "live": live, "hardware": live}
-    return {mode: found[mode] for mode in figure.modes if mode in found}
+    seconds = {"virtual": virtual, "live": live, "hardware": live}
+    return {mode: seconds[mode] for mode in figure.modes if mode in seconds}
 
 
 KIND: Final = Kind(

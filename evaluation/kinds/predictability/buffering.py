@@ -19,7 +19,7 @@ from loko.device import load_device
 def compute_buffers(
     figure: Predictability, measures: Buffers, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """A panel for each device and length of frames."""
+    """Produce figures 12 to 14: a panel for each device and frame length."""
     ports = measures.quick_ports if options.quick else measures.ports
     tasks = [
         Congested(
@@ -30,28 +30,30 @@ def compute_buffers(
         )
     ]
     results = zip(tasks, each(held, tasks, options, progress), strict=True)
-    found = {task: one for task, one in results if one is not None}
+    capacities = {task: capacity for task, capacity in results if capacity is not None}
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device, length in product(figure.devices, measures.frame_bytes):
         of = {
-            (task.ports, task.queues): one
-            for task, one in found.items()
+            (task.ports, task.queues): capacity
+            for task, capacity in capacities.items()
             if (task.device, task.frame_bytes) == (device, length)
         }
         where = f"{key(device)}_{length}"
-        findings |= {f"held_{where}_{a}_{b}_frames": one.frames for (a, b), one in of.items()}
-        told = [one.frames for one in of.values()]
+        findings |= {f"held_{where}_{a}_{b}_frames": capacity.frames for (a, b), capacity in of.items()}
+        told = [capacity.frames for capacity in of.values()]
         findings[f"most_{where}_frames"], findings[f"least_{where}_frames"] = max(told), min(told)
-        findings[f"varies_{where}_frames"] = max(one.most_frames - one.least_frames for one in of.values())
+        findings[f"varies_{where}_frames"] = max(
+            capacity.most_frames - capacity.least_frames for capacity in of.values()
+        )
         panels.append(
             HeatPanel(
                 title=f"{load_device(device).title}, {length} bytes",
                 x=ChartAxis(label="congested ports"),
                 y=ChartAxis(label="congested queues of each"),
                 value=ChartAxis(label="frames", low=0, high=max(told)),
-                x_values=[float(one) for one in ports],
-                y_values=[float(one) for one in measures.queues],
+                x_values=[float(port) for port in ports],
+                y_values=[float(queue) for queue in measures.queues],
                 cells=[[of[a, b].frames if (a, b) in of else None for a in ports] for b in measures.queues],
             )
         )
@@ -59,13 +61,13 @@ def compute_buffers(
         findings |= _ratios(figure, measures, findings)
     rows = pa.table(
         {
-            "device": [task.device for task in found],
-            "frame_bytes": [task.frame_bytes for task in found],
-            "congested_ports": [task.ports for task in found],
-            "congested_queues": [task.queues for task in found],
-            "frames": [one.frames for one in found.values()],
-            "least_frames": [one.least_frames for one in found.values()],
-            "most_frames": [one.most_frames for one in found.values()],
+            "device": [task.device for task in capacities],
+            "frame_bytes": [task.frame_bytes for task in capacities],
+            "congested_ports": [task.ports for task in capacities],
+            "congested_queues": [task.queues for task in capacities],
+            "frames": [capacity.frames for capacity in capacities.values()],
+            "least_frames": [capacity.least_frames for capacity in capacities.values()],
+            "most_frames": [capacity.most_frames for capacity in capacities.values()],
         }
     )
     outcome = Outcome(
@@ -77,7 +79,7 @@ def compute_buffers(
 
 
 def _ratios(figure: Predictability, measures: Buffers, findings: dict[str, float]) -> dict[str, float]:
-    """How many times as much as the second device the first one holds."""
+    """Return the ratios of what the first device holds to what the second one does."""
     first, second = (f"{key(device)}_{measures.frame_bytes[0]}" for device in figure.devices[:2])
     return {
         f"times_{word}": findings[f"{word}_{first}_frames"] / findings[f"{word}_{second}_frames"]

@@ -14,17 +14,17 @@ Bursts = Annotated[int, Field(ge=100, le=100_000)]
 
 
 class ProcessingTimes(Strict):
-    """Processing times in hardware over one dimension of table III."""
+    """Processing times in hardware by one dimension of table III."""
 
     shows: Literal["processing-time"]
     varies: Literal["entries", "match", "action", "order", "frame_bytes", "rate_mbps"]
-    """`order` varies priorities and matching rule, all combinations."""
+    """`order` varies all combinations of priorities and matching rule."""
     packets: Packets
     quick_packets: Packets
 
 
 class SoftwareTimes(Strict):
-    """Processing times of what is forwarded in software, at a rate that the CPU carries."""
+    """Processing times of frames forwarded in software, at a rate that the CPU can handle."""
 
     shows: Literal["software-time"]
     rate_mbps: Annotated[float, Field(gt=0)]
@@ -33,7 +33,7 @@ class SoftwareTimes(Strict):
 
 
 class PriorityQueueing(Strict):
-    """Times of a flow of high priority, alone and beside three of low priority."""
+    """Processing times of a high-priority flow, alone and beside three low-priority flows."""
 
     shows: Literal["priority-queueing"]
     bursts: Bursts
@@ -41,30 +41,30 @@ class PriorityQueueing(Strict):
 
 
 class Rates(Strict):
-    """From, to, step, all included."""
+    """A range of rates with both ends included."""
 
     low_mbps: Annotated[float, Field(gt=0)]
     high_mbps: Annotated[float, Field(gt=0)]
     step_mbps: Annotated[float, Field(gt=0)]
 
     def values(self, every: int = 1) -> list[float]:
-        """The rates in Mbit/s, or one of so many of them."""
+        """Return the rates in Mbit/s, or only each `every`-th of them."""
         count = int((self.high_mbps - self.low_mbps) / self.step_mbps) + 1
         return [self.low_mbps + place * self.step_mbps for place in range(0, count, every)]
 
 
 class Lace(Strict):
-    """What comes back through a shoelace, over what is sent."""
+    """Received rate by sent rate through a shoelace."""
 
     shows: Literal["throughput"]
     rates: Rates
     packets: Packets
-    """Of each source at each rate."""
+    """Packets of each source at each rate."""
     quick_packets: Packets
 
 
 class Throughputs(Strict):
-    """The highest rate without loss, of the shortest and the longest frames."""
+    """The highest rates without loss of the shortest and the longest frames."""
 
     shows: Literal["throughput-table"]
     packets: Packets
@@ -72,7 +72,7 @@ class Throughputs(Strict):
 
 
 class Verdicts(Strict):
-    """The marks of table I, from the whole campaign."""
+    """The marks of table I, computed from the whole campaign."""
 
     shows: Literal["verdicts"]
     packets: Packets
@@ -85,18 +85,18 @@ Runs = Annotated[int, Field(ge=1, le=1_000)]
 
 
 class Divergence(Strict):
-    """What a switch reports and what it forwards, by the rate at which entries come."""
+    """Numbers of entries that a switch reports and forwards, by the rate at which entries are added."""
 
     shows: Literal["divergence"]
     rates_per_s: list[Annotated[int, Field(ge=1, le=1_000)]] = Field(min_length=1)
     runs: Runs
-    """At each rate, with another seed."""
+    """Runs at each rate, each with another seed."""
     quick_runs: Runs
     most_entries: Entries
 
 
 class Aging(Strict):
-    """Entries that are reported and forwarded, in runs on one switch."""
+    """Numbers of entries that are reported and forwarded, in successive runs on one switch."""
 
     shows: Literal["aging"]
     waits_s: list[Annotated[int, Field(ge=0, le=10_000)]] = Field(min_length=1)
@@ -107,7 +107,7 @@ class Aging(Strict):
 
 
 class Alternation(Strict):
-    """Entries that the table takes, in runs with two actions in turn."""
+    """Numbers of entries that the table accepts, in runs that alternate between two actions."""
 
     shows: Literal["alternation"]
     runs: Runs
@@ -116,21 +116,21 @@ class Alternation(Strict):
 
 
 class Insertion(Strict):
-    """How many entries there are after how long, with a barrier after each."""
+    """Number of entries over time, with a barrier after each."""
 
     shows: Literal["insertion"]
     most_entries: Entries
 
 
 class TableSizes(Strict):
-    """How many entries of each match and action the chip holds."""
+    """Numbers of entries that the chip holds, by match and action."""
 
     shows: Literal["table-sizes"]
     most_entries: Entries
 
 
 class Buffers(Strict):
-    """What a queue holds while others are full."""
+    """Frames that a queue holds while others are full."""
 
     shows: Literal["buffers"]
     frame_bytes: list[Annotated[int, Field(ge=64, le=1518)]] = Field(min_length=1)
@@ -140,7 +140,7 @@ class Buffers(Strict):
 
 
 class TagStacks(Strict):
-    """Processing times of frames whose outermost tag is taken off, by the number of tags."""
+    """Processing times of frames whose outermost tag is removed, by number of tags."""
 
     shows: Literal["tag-stacks"]
     tags: list[Annotated[int, Field(ge=1, le=16)]] = Field(min_length=1)
@@ -167,9 +167,9 @@ Shown = Annotated[
 
 
 class Predictability(FindingFigure):
-    """One figure or table."""
+    """A figure or table of the predictability study."""
 
     kind: Literal["predictability"]
     devices: list[str] = Field(min_length=1)
-    """Profiles."""
+    """Names of device profiles."""
     measures: Shown

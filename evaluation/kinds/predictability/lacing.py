@@ -18,13 +18,13 @@ from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 
 _QUICK_RATES: Final = 4
-"""A small run takes one of so many rates."""
+"""A replay with ``--quick`` uses each `_QUICK_RATES`-th rate only."""
 
 
 def compute_lace(
     figure: Predictability, measures: Lace, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 7."""
+    """Produce figure 7: received by sent rate."""
     packets = measures.quick_packets if options.quick else measures.packets
     rates = measures.rates.values(_QUICK_RATES if options.quick else 1)
     tasks = [
@@ -33,24 +33,28 @@ def compute_lace(
         for length in FRAME_BYTES
         for rate in rates
     ]
-    found = dict(zip(tasks, each(passage, tasks, options, progress), strict=True))
+    passages = dict(zip(tasks, each(passage, tasks, options, progress), strict=True))
     panels: list[Panel] = []
     findings: dict[str, float] = {}
     for device in figure.devices:
         curves, from_bytes = [], []
         for length in FRAME_BYTES:
-            of = [one for task, one in found.items() if (task.device, task.frame_bytes) == (device, length)]
+            of = [
+                passage
+                for task, passage in passages.items()
+                if (task.device, task.frame_bytes) == (device, length)
+            ]
             curves.append(
                 Curve(
                     label=f"{length} bytes",
-                    x=[one.rate_mbps for one in of],
-                    y=[one.received_mbps for one in of],
+                    x=[passage.rate_mbps for passage in of],
+                    y=[passage.received_mbps for passage in of],
                     marker=False,
                 )
             )
-            if not any(one.lost for one in of):
+            if not any(passage.lost for passage in of):
                 from_bytes.append(length)
-            clean = [one.rate_mbps for one in of if not one.lost]
+            clean = [passage.rate_mbps for passage in of if not passage.lost]
             findings[f"no_loss_{key(device)}_{length}_mbps"] = max(clean, default=0.0)
         findings[f"line_rate_from_{key(device)}_bytes"] = float(min(from_bytes, default=0))
         panels.append(
@@ -63,12 +67,12 @@ def compute_lace(
         )
     rows = pa.table(
         {
-            "device": [task.device for task in found],
-            "frame_bytes": [task.frame_bytes for task in found],
-            "rate_mbps": [task.rate_mbps for task in found],
-            "received_mbps": [one.received_mbps for one in found.values()],
-            "sent": [one.sent for one in found.values()],
-            "lost": [one.lost for one in found.values()],
+            "device": [task.device for task in passages],
+            "frame_bytes": [task.frame_bytes for task in passages],
+            "rate_mbps": [task.rate_mbps for task in passages],
+            "received_mbps": [passage.received_mbps for passage in passages.values()],
+            "sent": [passage.sent for passage in passages.values()],
+            "lost": [passage.lost for passage in passages.values()],
         }
     )
     outcome = Outcome(
@@ -82,7 +86,7 @@ def compute_lace(
 def compute_table(
     figure: Predictability, measures: Throughputs, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Table IV."""
+    """Produce table IV: the highest rates without loss."""
     packets = measures.quick_packets if options.quick else measures.packets
     sizes = (FRAME_BYTES[0], FRAME_BYTES[-1])
     tasks = [
@@ -90,32 +94,32 @@ def compute_table(
         for device in figure.devices
         for length in sizes
     ]
-    found = {
-        (task.device, task.frame_bytes): one
-        for task, one in zip(tasks, each(highest, tasks, options, progress), strict=True)
+    throughputs = {
+        (task.device, task.frame_bytes): throughput
+        for task, throughput in zip(tasks, each(highest, tasks, options, progress), strict=True)
     }
     findings: dict[str, float] = {}
     table: list[list[str | float]] = []
     for device in figure.devices:
-        short, long = (found[device, length] for length in sizes)
+        short, long = (throughputs[device, length] for length in sizes)
         ports = subject_of(device).ports
-        total = [one.mbps * ports / 1e3 for one in (short, long)]
+        total = [throughput.mbps * ports / 1e3 for throughput in (short, long)]
         name = key(device)
         findings[f"forwards_{name}_mpps"] = short.frames_per_s / 1e6
         findings[f"short_{name}_gbps"] = total[0]
         findings[f"long_{name}_gbps"] = total[1]
         findings[f"line_rate_lengths_{name}"] = float(short.is_line_rate + long.is_line_rate)
         words = [
-            "line rate" if one.is_line_rate else f"{gbps:.2f} Gbit/s"
-            for one, gbps in zip((short, long), total, strict=True)
+            "line rate" if throughput.is_line_rate else f"{gbps:.2f} Gbit/s"
+            for throughput, gbps in zip((short, long), total, strict=True)
         ]
         table.append([load_device(device).title, round(short.frames_per_s / 1e6, 2), *words])
     rows = pa.table(
         {
-            "device": [device for device, _ in found],
-            "frame_bytes": [length for _, length in found],
-            "mbps": [one.mbps for one in found.values()],
-            "frames_per_s": [one.frames_per_s for one in found.values()],
+            "device": [device for device, _ in throughputs],
+            "frame_bytes": [length for _, length in throughputs],
+            "mbps": [throughput.mbps for throughput in throughputs.values()],
+            "frames_per_s": [throughput.frames_per_s for throughput in throughputs.values()],
         }
     )
     outcome = Outcome(

@@ -1,4 +1,4 @@
-"""Figures 8 to 10: what switches report of their tables, and what they forward."""
+"""Figures 8 to 10: the entries that switches report, and those by which they forward."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ENTRIES: Final = "entries"
 def compute_divergence(
     figure: Predictability, measures: Divergence, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 8: for each rate and run, what is forwarded, only reported, and ignored."""
+    """Produce figure 8: for each rate and run, the entries sent, reported and forwarded."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed + run, per_s=per_s)
@@ -60,7 +60,7 @@ def compute_divergence(
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
-        of = {task: one for task, one in results.items() if task.device == device}
+        of = {task: result for task, result in results.items() if task.device == device}
         name = key(device)
         for task, (fill, _) in of.items():
             findings[f"forwarded_{name}_{task.per_s}_per_s_entries"] = fill.forwarded
@@ -119,7 +119,7 @@ def compute_divergence(
 def compute_aging(
     figure: Predictability, measures: Aging, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 9a."""
+    """Produce figure 9a: reported and forwarded entries in successive runs on one switch."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
         Filled(
@@ -186,7 +186,7 @@ def compute_aging(
 def compute_alternation(
     figure: Predictability, measures: Alternation, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 9b."""
+    """Produce figure 9b: accepted entries in runs that alternate between two actions."""
     runs = measures.quick_runs if options.quick else measures.runs
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed, runs=runs)
@@ -196,10 +196,10 @@ def compute_alternation(
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     rows: list[dict[str, str | int]] = []
-    for device, found in results.items():
+    for device, alternation in results.items():
         curves = []
-        for first, (action, counts) in enumerate(found.items()):
-            numbers = [1 + first + len(found) * place for place in range(len(counts))]
+        for first, (action, counts) in enumerate(alternation.items()):
+            numbers = [1 + first + len(alternation) * place for place in range(len(counts))]
             curves.append(
                 Curve(
                     label=f"five-tuple/{action}",
@@ -231,20 +231,20 @@ def compute_alternation(
 def compute_insertion(
     figure: Predictability, measures: Insertion, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 9c."""
+    """Produce figure 9c: entries over time, with a barrier after each."""
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed) for device in figure.devices
     ]
     results = dict(zip(figure.devices, each(paced, tasks, options, progress), strict=True))
     findings: dict[str, float] = {}
     panels: list[Panel] = []
-    for device, found in results.items():
-        minutes = [at_s / _MIN for at_s in found.at_s]
+    for device, insertion in results.items():
+        minutes = [at_s / _MIN for at_s in insertion.at_s]
         for count in (500, 1000, 2000):
-            if count <= found.entries[-1]:
-                needed = float(np.interp(count, found.entries, minutes))
+            if count <= insertion.entries[-1]:
+                needed = float(np.interp(count, insertion.entries, minutes))
                 findings[f"for_{count}_{key(device)}_min"] = needed
-        findings[f"accepted_{key(device)}_entries"] = found.fill.forwarded
+        findings[f"accepted_{key(device)}_entries"] = insertion.fill.forwarded
         panels.append(
             LinePanel(
                 title=load_device(device).title,
@@ -254,14 +254,16 @@ def compute_insertion(
                     Curve(
                         label="entries",
                         x=minutes,
-                        y=[float(count) for count in found.entries],
+                        y=[float(count) for count in insertion.entries],
                         marker=False,
                     )
                 ],
             )
         )
     pairs = [
-        (device, *pair) for device, one in results.items() for pair in zip(one.at_s, one.entries, strict=True)
+        (device, *pair)
+        for device, insertion in results.items()
+        for pair in zip(insertion.at_s, insertion.entries, strict=True)
     ]
     rows = pa.table(
         {
@@ -283,21 +285,21 @@ def compute_insertion(
 def compute_sizes(
     figure: Predictability, measures: TableSizes, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 10."""
+    """Produce figure 10: table sizes by match and action."""
     tasks = [
         Filled(device=device, packets=measures.most_entries, seed=options.seed, match=match)
         for device in figure.devices
         for match in MATCHES
     ]
     results = {
-        (task.device, task.match): one
-        for task, one in zip(tasks, each(table_sizes, tasks, options, progress), strict=True)
+        (task.device, task.match): size
+        for task, size in zip(tasks, each(table_sizes, tasks, options, progress), strict=True)
     }
     findings: dict[str, float] = {}
     panels: list[Panel] = []
     for device in figure.devices:
         cells = [[float(results[device, match][action]) for action in FIGURE_ACTIONS] for match in MATCHES]
-        # Those that match the port are as many as there are ports, whatever the table holds.
+        # Entries that match the port are limited by the number of ports, not by the table.
         sized = [
             cell
             for match, row in zip(MATCHES, cells, strict=True)

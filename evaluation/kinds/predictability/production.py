@@ -1,4 +1,4 @@
-"""Produces the figures of the predictability study, each by what it shows."""
+"""Produce the figures of the predictability study, each by its own measurement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from loko.device import load_device
 
 
 def parameters(figure: Predictability, _options: Options) -> Mapping[str, Any]:
-    """The devices and the thresholds, on which the result depends beside the figure's document."""
+    """Return devices and thresholds, on which the result depends apart from the figure's document."""
     return {
         "devices": {device: load_device(device).model_dump(mode="json") for device in figure.devices},
         "thresholds": thresholds().model_dump(mode="json"),
@@ -51,7 +51,7 @@ def parameters(figure: Predictability, _options: Options) -> Mapping[str, Any]:
 
 
 def compute(figure: Predictability, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Replay the figure."""
+    """Measure and evaluate what the figure shows."""
     computes = _COMPUTES[type(figure.measures)]
     return computes(figure, figure.measures, options, progress)
 
@@ -71,7 +71,7 @@ _COMPUTES: Final[dict[type, Callable[..., tuple[Outcome, pa.Table]]]] = {
     Buffers: compute_buffers,
     TagStacks: compute_stacks,
 }
-"""By what a figure measures."""
+"""The function that computes a figure, by the type of its `measures`."""
 
 
 _S_A_DEVICE: Final = {

@@ -1,4 +1,4 @@
-"""Figure 5: the times of a flow of high priority, alone and beside flows of low priority."""
+"""Figure 5: processing times of a high-priority flow, alone and beside low-priority flows."""
 
 from __future__ import annotations
 
@@ -27,28 +27,32 @@ _PARTS: Final = ("alone", *(f"beside {length} bytes" for length in LOW_BYTES))
 def compute_queueing(
     figure: Predictability, measures: PriorityQueueing, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 5, a panel for each switch that has priorities."""
+    """Produce figure 5, with a panel for each switch that has priorities."""
     bursts = measures.quick_bursts if options.quick else measures.bursts
     tasks = [Task(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
     delays = dict(zip(figure.devices, each(queueing, tasks, options, progress), strict=True))
-    findings: dict[str, float] = {"without_priorities": float(sum(one.refused for one in delays.values()))}
+    findings: dict[str, float] = {
+        "without_priorities": float(sum(delay.refused for delay in delays.values()))
+    }
     panels: list[Panel] = []
     rows: list[list[str | float]] = []
-    for device, found in delays.items():
-        if found.refused:
+    for device, delay in delays.items():
+        if delay.refused:
             rows.append([load_device(device).title, *["no enqueue"] * (len(LOW_BYTES) + 1)])
             continue
         subject = subject_of(device, most_rate_bps=MOST_RATE_BPS)
-        excesses = excesses_us(subject, found)
+        excesses = excesses_us(subject, delay)
         name = key(device)
-        findings |= {f"excess_{name}_{size}_us": one for size, one in zip(LOW_BYTES, excesses, strict=True)}
+        findings |= {
+            f"excess_{name}_{size}_us": excess for size, excess in zip(LOW_BYTES, excesses, strict=True)
+        }
         findings[f"epsilon_{name}_us"] = max(excesses)
         findings[f"differs_{name}_us"] = max(excesses) - min(excesses)
-        findings[f"least_beside_{name}_us"] = _least_us(found, 1) - _least_us(found, 0)
+        findings[f"least_beside_{name}_us"] = _least_us(delay, 1) - _least_us(delay, 0)
         rows.append(
-            [load_device(device).title, *(round(one, 2) for one in excesses), round(max(excesses), 2)]
+            [load_device(device).title, *(round(excess, 2) for excess in excesses), round(max(excesses), 2)]
         )
-        panels.append(_panel(device, subject, found))
+        panels.append(_panel(device, subject, delay))
     outcome = Outcome(
         chart=Chart(
             panels=panels,
@@ -69,21 +73,21 @@ def compute_queueing(
     return outcome, _rows(delays)
 
 
-def _least_us(found: Delays, part: int) -> float:
-    return float(found.processing_ns[found.part == part].min()) / _US
+def _least_us(delays: Delays, part: int) -> float:
+    return float(delays.processing_ns[delays.part == part].min()) / _US
 
 
-def _panel(device: str, subject: Subject, found: Delays) -> TimePanel:
-    came = found.processing_ns >= 0
-    alone_us = float(found.processing_ns[came & (found.part == 0)].max()) / _US
+def _panel(device: str, subject: Subject, delays: Delays) -> TimePanel:
+    came = delays.processing_ns >= 0
+    alone_us = float(delays.processing_ns[came & (delays.part == 0)].max()) / _US
     clouds = []
     for place, label in enumerate(_PARTS):
-        chosen = came & (found.part == place)
+        chosen = came & (delays.part == place)
         clouds.append(
             Cloud(
                 label=label,
-                x=(found.sent_ns[chosen] / _MS).tolist(),
-                y=(found.processing_ns[chosen] / _US).tolist(),
+                x=(delays.sent_ns[chosen] / _MS).tolist(),
+                y=(delays.processing_ns[chosen] / _US).tolist(),
             )
         )
     references = [
@@ -99,14 +103,14 @@ def _panel(device: str, subject: Subject, found: Delays) -> TimePanel:
 
 
 def _rows(delays: dict[str, Delays]) -> pa.Table:
-    """A row for each frame of high priority."""
-    names = [device for device, found in delays.items() for _ in range(len(found.part))]
+    """Return a table with a row for each high-priority frame."""
+    names = [device for device, delay in delays.items() for _ in range(len(delay.part))]
     every = list(delays.values())
     return pa.table(
         {
             "device": pa.array(names, pa.string()).dictionary_encode(),
-            "part": np.concatenate([one.part for one in every]),
-            "sent_ns": np.concatenate([one.sent_ns for one in every]),
-            "processing_ns": np.concatenate([one.processing_ns for one in every]),
+            "part": np.concatenate([delay.part for delay in every]),
+            "sent_ns": np.concatenate([delay.sent_ns for delay in every]),
+            "processing_ns": np.concatenate([delay.processing_ns for delay in every]),
         }
     )

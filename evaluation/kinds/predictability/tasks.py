@@ -1,4 +1,4 @@
-"""The tasks of these figures: each depends on nothing but itself."""
+"""The tasks of the predictability study, which are independent of each other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Task = TypeVar("_Task", bound="Task")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What all have."""
+    """Base of all tasks."""
 
     device: str
     packets: int
@@ -37,23 +37,23 @@ class Task:
 
     @property
     def text(self) -> str:
-        """For who waits."""
+        """Text for the display of progress."""
         return self.device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed(Task):
-    """Processing times of one scenario."""
+    """Measures processing times in one scenario."""
 
     place: str
-    """Its name in the figure."""
+    """Name of the scenario's place in the figure."""
     group: str
     scenario: Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laced(Task):
-    """One rate through a shoelace; without one, the highest that loses nothing."""
+    """Sends through a shoelace at one rate; at 0, searches the highest rate without loss."""
 
     frame_bytes: int
     rate_mbps: float = 0
@@ -61,7 +61,7 @@ class Laced(Task):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled(Task):
-    """A table that is filled; `packets` are the entries of one that is not full before."""
+    """Fills a table with at most `packets` entries."""
 
     per_s: int = 0
     wait_s: int = 0
@@ -71,7 +71,7 @@ class Filled(Task):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Congested(Task):
-    """What a queue holds beside congested ports and queues; no `packets`."""
+    """Measures what a queue holds beside congested ports and queues; `packets` is not used."""
 
     frame_bytes: int
     ports: int
@@ -80,7 +80,7 @@ class Congested(Task):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stacked(Task):
-    """Frames with so many tags."""
+    """Measures processing times of frames with this number of tags."""
 
     tags: int
 
@@ -88,47 +88,47 @@ class Stacked(Task):
 def each(
     function: Callable[[_Task], Result], tasks: Sequence[_Task], options: Options, progress: Progress
 ) -> list[Result]:
-    """The results of all tasks, in their order."""
+    """Compute all tasks and return their results in order."""
     progress.begin(len(tasks), 0, "measurements")
     return computed(function, tasks, options, lambda task: progress.advance(task.text))
 
 
 def times(task: Timed) -> NDArray[np.int64] | None:
-    """Processing times in ns; None if the switch refuses the entries."""
+    """Return processing times in ns; None if the switch refuses the entries."""
     subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return processing_time.measure(subject, task.scenario, packets=task.packets, seed=task.seed)
 
 
 def queueing(task: Task) -> priority_queueing.Delays:
-    """Times of high priority; `packets` are bursts."""
+    """Return processing times of the high-priority flow; `packets` counts bursts."""
     subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return priority_queueing.measure(subject, bursts=task.packets, seed=task.seed)
 
 
 def passage(task: Laced) -> throughput.Passage:
-    """What comes back."""
+    """Return what comes back through the shoelace."""
     subject = subject_of(task.device)
     return throughput.measure(subject, task.frame_bytes, task.rate_mbps, packets=task.packets, seed=task.seed)
 
 
 def highest(task: Laced) -> throughput.Throughput:
-    """The highest rate without loss."""
+    """Return the highest rate without loss."""
     return throughput.find(subject_of(task.device), task.frame_bytes, packets=task.packets, seed=task.seed)
 
 
 def part(task: campaign.Part) -> dict[str, Any]:
-    """A part of the campaign."""
+    """Measure a part of the campaign."""
     return campaign.measure(task)
 
 
 def filled_at_rate(task: Filled) -> tuple[flow_management.Fill, list[int]]:
-    """What became of the entries, and which are forwarded."""
+    """Return what became of the entries, and the numbers of those by which the switch forwards."""
     subject = subject_of(task.device)
     return flow_management.fill_at_rate(subject, task.per_s, at_most=task.packets, seed=task.seed)
 
 
 def aged(task: Filled) -> list[flow_management.Fill]:
-    """Each run."""
+    """Return what became of the entries in each run."""
     subject = subject_of(task.device)
     return flow_management.age(
         subject, wait_s=task.wait_s, runs=task.runs, at_most=task.packets, seed=task.seed, per_s=task.per_s
@@ -136,28 +136,28 @@ def aged(task: Filled) -> list[flow_management.Fill]:
 
 
 def alternated(task: Filled) -> dict[str, list[int]]:
-    """Entries that were taken in each run, by the action."""
+    """Return the numbers of entries accepted in each run, by action."""
     subject = subject_of(task.device)
     return flow_management.alternate(subject, runs=task.runs, at_most=task.packets, seed=task.seed)
 
 
 def paced(task: Filled) -> flow_management.Paced:
-    """Entries over time."""
+    """Return the number of entries over time."""
     return flow_management.fill_paced(subject_of(task.device), at_most=task.packets, seed=task.seed)
 
 
 def table_sizes(task: Filled) -> dict[str, int]:
-    """Of one match, by the action."""
+    """Return the table sizes for one match, by action."""
     return flow_management.sizes(subject_of(task.device), task.match, at_most=task.packets, seed=task.seed)
 
 
 def held(task: Congested) -> buffers.Capacity | None:
-    """What the highest queue of a port holds."""
+    """Return what the highest queue of a port holds."""
     subject = subject_of(task.device)
     return buffers.measure(subject, task.ports, task.queues, seed=task.seed, frame_bytes=task.frame_bytes)
 
 
 def popped(task: Stacked) -> NDArray[np.int64] | None:
-    """Processing times in ns; None if the switch refuses the entry."""
+    """Return processing times in ns; None if the switch refuses the entry."""
     subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return tag_stack.measure(subject, task.tags, packets=task.packets, seed=task.seed)

@@ -38,9 +38,9 @@ _NAMES: Final = {
 }
 _SHORT: Final = {"increasing": "incr.", "decreasing": "decr.", "same": "same"}
 _MOST_BESIDE: Final = 40
-"""Letters of all names of places that find room where two panels are side by side."""
+"""Most characters in all names of places for which two panels fit side by side."""
 _FAST_US: Final = 3.0
-"""Switches whose times stay below have a scale of their own, as in the paper."""
+"""Switches whose times stay below this have their own scale, as in the paper."""
 
 Found = list[tuple[Timed, NDArray[np.int64] | None, Times]]
 
@@ -48,16 +48,16 @@ Found = list[tuple[Timed, NDArray[np.int64] | None, Times]]
 def compute_times(
     figure: Predictability, measures: ProcessingTimes, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figures 2a to 2f."""
+    """Produce figures 2a to 2f: processing times in hardware by one dimension."""
     packets = measures.quick_packets if options.quick else measures.packets
     tasks = [
         Timed(device=device, packets=packets, seed=options.seed, place=place, group=device, scenario=scenario)
         for device in figure.devices
         for place, scenario in _scenarios(measures.varies)
     ]
-    found = _measured(tasks, options, progress)
+    timed = _measured(tasks, options, progress)
     limits = thresholds()
-    hardware = [one for one in found if in_hardware(one[2], limits)]
+    hardware = [case for case in timed if in_hardware(case[2], limits)]
     places = list(dict.fromkeys(task.place for task in tasks))
     x = ChartAxis(label=_NAMES[measures.varies])
     panels: list[Panel] = [_panel(hardware, places, x, device) for device in figure.devices]
@@ -67,17 +67,17 @@ def compute_times(
             columns=1 if sum(map(len, places)) > _MOST_BESIDE else 2,
             caption=f"{packets} packets a scenario; those in hardware only",
         ),
-        findings=_findings(figure, found, hardware),
+        findings=_findings(figure, timed, hardware),
         x=AxisLabel(name=_NAMES[measures.varies], unit=""),
-        table=_outside(found, hardware),
+        table=_outside(timed, hardware),
     )
-    return outcome, _rows(found)
+    return outcome, _rows(timed)
 
 
 def compute_software(
     figure: Predictability, measures: SoftwareTimes, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 3."""
+    """Produce figure 3: processing times in software."""
     packets = measures.quick_packets if options.quick else measures.packets
     rate = measures.rate_mbps
     cases = {
@@ -88,16 +88,16 @@ def compute_software(
         "64 B": Scenario(frame_bytes=64, rate_mbps=rate),
     }
     tasks = [
-        Timed(device=device, packets=packets, seed=options.seed, place=case, group=device, scenario=one)
+        Timed(device=device, packets=packets, seed=options.seed, place=case, group=device, scenario=scenario)
         for device in figure.devices
-        for case, one in cases.items()
+        for case, scenario in cases.items()
     ]
-    found = _measured(tasks, options, progress)
+    timed = _measured(tasks, options, progress)
     limits = thresholds()
     shown = [
-        one
-        for one in found
-        if one[2].came and (one[0].scenario == next(iter(cases.values()))) == in_hardware(one[2], limits)
+        case
+        for case in timed
+        if case[2].came and (case[0].scenario == next(iter(cases.values()))) == in_hardware(case[2], limits)
     ]
     panels: list[Panel] = [
         BoxPanel(
@@ -110,15 +110,17 @@ def compute_software(
         )
         for device in figure.devices
     ]
-    hardware = [one for one in shown if in_hardware(one[2], limits)]
-    software = [one for one in shown if not in_hardware(one[2], limits)]
+    hardware = [case for case in shown if in_hardware(case[2], limits)]
+    software = [case for case in shown if not in_hardware(case[2], limits)]
     findings: dict[str, float] = {"lost_packets": float(sum(times.lost for _, _, times in shown))}
     for device in figure.devices:
         of = [times for task, _, times in software if task.device == device]
         findings[f"software_cases_{key(device)}"] = float(len(of))
     if hardware and software:
         slowest = max(times.most_us for _, _, times in software)
-        findings["slower_orders"] = float(np.log10(slowest / max(one.median_us for _, _, one in hardware)))
+        findings["slower_orders"] = float(
+            np.log10(slowest / max(times.median_us for _, _, times in hardware))
+        )
         wide = [
             float(np.percentile(ns, 75) - np.percentile(ns, 25)) for _, ns, _ in software if ns is not None
         ]
@@ -131,13 +133,13 @@ def compute_software(
         findings=findings,
         x=AxisLabel(name="case", unit=""),
     )
-    return outcome, _rows(found)
+    return outcome, _rows(timed)
 
 
 def compute_stacks(
     figure: Predictability, measures: TagStacks, options: Options, progress: Progress
 ) -> tuple[Outcome, pa.Table]:
-    """Figure 15."""
+    """Produce figure 15: processing times by number of tags."""
     packets = measures.quick_packets if options.quick else measures.packets
     tasks = [
         Stacked(device=device, packets=packets, seed=options.seed, tags=tags)
@@ -146,7 +148,7 @@ def compute_stacks(
     ]
     all_times = dict(zip(tasks, each(popped, tasks, options, progress), strict=True))
     places = [str(tags) for tags in measures.tags]
-    found: Found = [
+    timed: Found = [
         (
             Timed(
                 device=task.device,
@@ -161,10 +163,10 @@ def compute_stacks(
         )
         for task, times_ns in all_times.items()
     ]
-    hardware = [one for one in found if in_hardware(one[2], thresholds())]
+    hardware = [case for case in timed if in_hardware(case[2], thresholds())]
     works = [device for device in figure.devices if any(task.device == device for task, *_ in hardware)]
     x = ChartAxis(label="tags of a frame")
-    findings = _findings(figure, found, hardware)
+    findings = _findings(figure, timed, hardware)
     findings["works"] = float(len(works))
     bounds = [findings[f"spread_{key(device)}_us"] for device in works]
     findings["spread_most_us"] = max(bounds, default=0.0)
@@ -176,13 +178,13 @@ def compute_stacks(
         ),
         findings=findings,
         x=AxisLabel(name="tags", unit=""),
-        table=_outside(found, hardware),
+        table=_outside(timed, hardware),
     )
-    return outcome, _rows(found)
+    return outcome, _rows(timed)
 
 
 def key(device: str) -> str:
-    """A device in the name of a finding."""
+    """Return a device's name in the form used in names of findings."""
     return device.replace("-", "_")
 
 
@@ -207,9 +209,9 @@ def _measured(tasks: list[Timed], options: Options, progress: Progress) -> Found
     ]
 
 
-def _panel(found: Found, places: list[str], x: ChartAxis, device: str) -> BoxPanel:
-    """The boxes of a switch; those of like switches have like axes."""
-    of = [times for task, _, times in found if task.device == device]
+def _panel(timed: Found, places: list[str], x: ChartAxis, device: str) -> BoxPanel:
+    """Return the boxes of a switch; similar switches get the same axes."""
+    of = [times for task, _, times in timed if task.device == device]
     most_us = max((times.most_us for times in of), default=1.0)
     low, high = (1.5, _FAST_US) if most_us < _FAST_US else (3.0, max(5.5, most_us))
     if of and min(times.least_us for times in of) < low:
@@ -219,26 +221,26 @@ def _panel(found: Found, places: list[str], x: ChartAxis, device: str) -> BoxPan
         x=x,
         y=ChartAxis(label="processing time [us]", low=low, high=high),
         places=places,
-        groups=[BoxGroup(label="", boxes=[_box_at(found, place, device) for place in places])],
+        groups=[BoxGroup(label="", boxes=[_box_at(timed, place, device) for place in places])],
         whiskers=_WHISKERS,
     )
 
 
-def _box_at(found: Found, place: str, group: str) -> BoxStatistics | None:
-    for task, times_ns, _ in found:
+def _box_at(timed: Found, place: str, group: str) -> BoxStatistics | None:
+    for task, times_ns, _ in timed:
         if task.place == place and task.group == group and times_ns is not None:
             return box_of(times_ns, low=0, high=100, per=_US).model_copy(update={"mean": None})
     return None
 
 
-def _findings(figure: Predictability, found: Found, hardware: Found) -> dict[str, float]:
+def _findings(figure: Predictability, timed: Found, hardware: Found) -> dict[str, float]:
     findings: dict[str, float] = {"lost_packets": float(sum(times.lost for _, _, times in hardware))}
     influences = []
     for device in figure.devices:
         of = {task.place: times for task, _, times in hardware if task.device == device}
         name = key(device)
         findings[f"not_in_hardware_{name}"] = float(
-            sum(task.device == device for task, _, _ in found) - len(of)
+            sum(task.device == device for task, _, _ in timed) - len(of)
         )
         if not of:
             continue
@@ -250,17 +252,17 @@ def _findings(figure: Predictability, found: Found, hardware: Found) -> dict[str
         findings[f"spread_{name}_us"] = float(
             np.median([times.most_us - times.least_us for times in of.values()])
         )
-        for place, one in of.items():
+        for place, of_place in of.items():
             where = f"{name}_{place.replace('-', '_').replace('., ', '_').replace(', ', '_')}"
-            findings[f"p_{where}_us"] = one.median_us
-            findings[f"least_{where}_us"] = one.least_us
-            findings[f"most_{where}_us"] = one.most_us
+            findings[f"p_{where}_us"] = of_place.median_us
+            findings[f"least_{where}_us"] = of_place.least_us
+            findings[f"most_{where}_us"] = of_place.most_us
     findings["influence_most_us"] = max(influences, default=0.0)
     return findings
 
 
-def _outside(found: Found, hardware: Found) -> TableResult | None:
-    """What is not in hardware, and what became of it."""
+def _outside(timed: Found, hardware: Found) -> TableResult | None:
+    """Return a table of the scenarios that are not forwarded in hardware, with what became of them."""
     there = {id(task) for task, _, _ in hardware}
     rows: list[list[str | float]] = [
         [
@@ -268,15 +270,15 @@ def _outside(found: Found, hardware: Found) -> TableResult | None:
             task.place,
             "refused" if times.refused else "no frame came" if not times.came else "software",
         ]
-        for task, _, times in found
+        for task, _, times in timed
         if id(task) not in there
     ]
     return TableResult(columns=["switch", "value", "what becomes of it"], rows=rows) if rows else None
 
 
-def _rows(found: Found) -> pa.Table:
-    """A row for each frame that came."""
-    there = [(task, times_ns) for task, times_ns, _ in found if times_ns is not None]
+def _rows(timed: Found) -> pa.Table:
+    """Return a table with a row for each received frame."""
+    there = [(task, times_ns) for task, times_ns, _ in timed if times_ns is not None]
     counts = [len(times_ns) for _, times_ns in there]
 
     def column(values: list[str]) -> pa.Array:

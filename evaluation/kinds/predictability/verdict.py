@@ -1,4 +1,4 @@
-"""Table I: the marks that the campaign gives, beside those that are printed."""
+"""Table I: the marks that the campaign yields, compared with those that the paper prints."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ def compute_verdicts(
         if options.quick
         else Size(packets=measures.packets, bursts=measures.bursts, lace_packets=measures.lace_packets)
     )
-    tasks = [one for device in figure.devices for one in parts(device, size, options.seed)]
+    tasks = [part for device in figure.devices for part in parts(device, size, options.seed)]
     progress.begin(len(tasks), 0, "measurements")
     results = computed(part, tasks, options, lambda task: progress.advance(f"{task.device} {task.name}"))
-    found: dict[str, dict[str, Any]] = {device: {} for device in figure.devices}
+    numbers: dict[str, dict[str, Any]] = {device: {} for device in figure.devices}
     for task, result in zip(tasks, results, strict=True):
-        found[task.device][task.name] = result
-    judged = {device: verdicts(of, thresholds()) for device, of in found.items()}
+        numbers[task.device][task.name] = result
+    judged = {device: verdicts(of, thresholds()) for device, of in numbers.items()}
     findings = {f"differ_{name.lower()}": 0.0 for name in DIMENSIONS}
     findings |= {"ideal_fit": 0.0, "ideal_judged": 0.0, "fit_in_all": 0.0}
     table: list[list[str | float]] = []
     rows: list[dict[str, str]] = []
     for device, marks in judged.items():
         title = load_device(device).title
-        table.append([title, *(f"{one.mark.value} {WORDS[one.mark]}" for one in marks.values())])
-        judged_marks = [one.mark for one in marks.values() if one.mark is not Mark.NOT_JUDGED]
-        for name, one in marks.items():
+        table.append([title, *(f"{verdict.mark.value} {WORDS[verdict.mark]}" for verdict in marks.values())])
+        judged_marks = [verdict.mark for verdict in marks.values() if verdict.mark is not Mark.NOT_JUDGED]
+        for name, verdict in marks.items():
             rows.append(
                 {
                     "device": device,
                     "dimension": name,
-                    "mark": one.mark.value,
-                    "because": "; ".join(one.reasons),
+                    "mark": verdict.mark.value,
+                    "because": "; ".join(verdict.reasons),
                 }
             )
-            if device != _IDEAL and one.mark is not Mark.NOT_JUDGED:
+            if device != _IDEAL and verdict.mark is not Mark.NOT_JUDGED:
                 printed = str(fact(figure.paper, f"tab1/{title}/{name}").value)[0]
-                findings[f"differ_{name.lower()}"] += printed != one.mark.value
+                findings[f"differ_{name.lower()}"] += printed != verdict.mark.value
         if device == _IDEAL:
             findings["ideal_fit"] = float(judged_marks.count(Mark.FIT))
             findings["ideal_judged"] = float(len(judged_marks))

@@ -1,1 +1,1 @@
-"""Processing time of lone frames and the throughput that follows from it, over one dimension of Table 1."""
+"""Processing time of single frames and the resulting throughput, by one dimension of Table 1."""

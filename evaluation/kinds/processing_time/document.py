@@ -20,7 +20,7 @@ from loko.scenario import (
 )
 
 Dimension = Literal["entries", "frame_bytes", "match", "action", "order"]
-"""What is on the x axis; ``order`` is that of the priorities with the entry that is used."""
+"""The dimension on the x axis; ``order`` combines the order of priorities and the used entry."""
 
 MatchName = Literal["port", "tp-dst", "dl-dst", "masked-nw-dst", "five-tuple", "all"]
 ActionName = Literal[
@@ -36,14 +36,14 @@ ActionName = Literal[
 
 
 class Subset(Strict):
-    """A part of Table 1: the values that each dimension may have; all of a dimension that is left out."""
+    """A part of Table 1: values of each dimension; one that is left out has all its values."""
 
     entries: Sequence[int] = TABLE_1_ENTRIES
     frame_bytes: Sequence[int] = TABLE_1_FRAME_BYTES
-    match: Sequence[MatchName] = tuple(one.value for one in TABLE_1_MATCHES)
-    action: Sequence[ActionName] = tuple(one.value for one in Action)
-    priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(one.value for one in Priorities)
-    used_entry: Sequence[Literal["first", "last"]] = tuple(one.value for one in UsedEntry)
+    match: Sequence[MatchName] = tuple(match.value for match in TABLE_1_MATCHES)
+    action: Sequence[ActionName] = tuple(action.value for action in Action)
+    priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(order.value for order in Priorities)
+    used_entry: Sequence[Literal["first", "last"]] = tuple(entry.value for entry in UsedEntry)
 
     @model_validator(mode="after")
     def _of_table_1(self) -> Subset:
@@ -54,7 +54,7 @@ class Subset(Strict):
         return self
 
     def tables(self) -> Iterator[Table]:
-        """The flow tables of this part."""
+        """Yield the flow tables of this part."""
         for table, _ in tables():
             if (
                 table.entries in self.entries
@@ -66,7 +66,7 @@ class Subset(Strict):
                 yield table
 
     def common(self, other: Subset) -> Subset:
-        """What both parts have."""
+        """Return the intersection of both parts."""
         both = {
             name: [value for value in getattr(self, name) if value in getattr(other, name)]
             for name in type(self).model_fields
@@ -75,29 +75,29 @@ class Subset(Strict):
 
 
 class Quick(Strict):
-    """The small run of ``--quick``."""
+    """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
     of: Subset = Subset()
-    """What is measured of the figure's part of Table 1."""
+    """Restricts the figure's part of Table 1."""
 
 
 class ProcessingTime(MeasuredFigure):
-    """Boxes of p_FX over one dimension; those that are not fixed are aggregated."""
+    """Boxes of p_FX by one dimension, aggregated over all other dimensions."""
 
     kind: Literal["processing_time"]
     over: Dimension
     of: Subset = Subset()
     samples: int = Field(ge=3)
-    """Frames of each combination."""
+    """Frames measured in each combination."""
     quick: Quick
 
     def chosen_part(self, *, quick: bool) -> Subset:
-        """The part of Table 1 to be measured."""
+        """Return the part of Table 1 to measure."""
         return self.of.common(self.quick.of) if quick else self.of
 
     def place(self, table: Table, frame_bytes: int) -> str:
-        """Where on the x axis a combination belongs."""
+        """Return a combination's place on the x axis."""
         if self.over == "entries":
             return str(table.entries)
         if self.over == "frame_bytes":

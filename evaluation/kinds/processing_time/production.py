@@ -1,4 +1,4 @@
-"""Measures processing times; draws them with the throughput of equation 6 (section 3.3, figures 9 and 10)."""
+"""Measure processing times and draw them with the throughput of equation 6 (section 3.3, figures 9, 10)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from evaluation.result import AxisLabel
 from loko.scenario import TABLE_1_FRAME_BYTES, Scenario
 
 FRAMES_PER_CPU_S: Final = 50_000
-"""Lone frames on emulated boards in virtual time, tables included; measured on an x86-64 VM."""
+"""Single frames measured per CPU second in virtual time, with tables installed; on an x86-64 VM."""
 _OTHERS_S: Final = 3.0
-"""Reading, drawing and writing."""
+"""Time for reading, drawing and writing."""
 _LIVE_SETUP_S: Final = 10.0
 _LIVE_FRAME_S: Final = 0.003
 _US: Final = 1000
@@ -43,7 +43,7 @@ _NAMES: Final = {
     "order": "priorities and used entry",
 }
 _NUMBERS: Final = frozenset({"entries", "frame_bytes"})
-"""What is on an axis of numbers; everything else is a category."""
+"""Dimensions that are numbers; the others are categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +54,42 @@ class Combination:
     frame_bytes: int
     times_ns: NDArray[np.int64]
     throughput_bps: float
-    """By equation 6 from the mean time."""
+    """Throughput by equation 6 for the mean time."""
     at_line_rate: bool
-    """Whether the link to the CPU and not the CPU limits it."""
+    """Whether the link to the CPU, not the CPU itself, limits the throughput."""
 
 
 def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Measure what is missing, aggregate it."""
+    """Measure missing samples and aggregate them."""
     count = figure.quick.samples if options.quick else figure.samples
     part = figure.chosen_part(quick=options.quick)
     make_parts = partial(parts_of, tuple(part.tables()), count)
     samples = measure(figure, options, progress, make_parts, samples=count)
-    found = list(combinations(part, samples, figure.wire(options)))
+    measured = list(combinations(part, samples, figure.wire(options)))
     places: dict[str, list[Combination]] = {}
-    for one in found:
-        places.setdefault(figure.place(one.table, one.frame_bytes), []).append(one)
+    for combination in measured:
+        places.setdefault(figure.place(combination.table, combination.frame_bytes), []).append(combination)
     outcome = Outcome(
         chart=_chart(figure, places, count),
         findings={
-            **_findings(figure, found, places),
+            **_findings(figure, measured, places),
             LEFT_OUT: left_out(figure, options, samples.keys(), samples=count),
         },
         x=AxisLabel(name=_NAMES[figure.over], unit=""),
         profile=figure.chosen(options).form,
     )
-    return outcome, _rows(found)
+    return outcome, _rows(measured)
 
 
 def parts_of(tables: tuple[Table, ...], samples: int) -> list[Part]:
-    """The parts of the campaign that measure these tables, with frames of every length of Table 1."""
+    """Return the parts of the campaign for these tables, with all frame lengths of Table 1."""
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     all_parts = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
     return [part for part in all_parts if part.key in wanted]
 
 
 def combinations(part: Subset, samples: Samples, wire: Wire) -> Iterator[Combination]:
-    """The combinations of a part of Table 1 with their samples."""
+    """Yield the combinations of a part of Table 1 with their samples."""
     for table in part.tables():
         by_size = samples[dp_time.PROCEDURE.key(table)]
         for size in part.frame_bytes:
@@ -101,7 +101,9 @@ def combinations(part: Subset, samples: Samples, wire: Wire) -> Iterator[Combina
 
 
 def _chart(figure: ProcessingTime, places: Mapping[str, list[Combination]], samples: int) -> Chart:
-    throughputs = [[one.throughput_bps / _MBPS for one in combined] for combined in places.values()]
+    throughputs = [
+        [combination.throughput_bps / _MBPS for combination in combined] for combined in places.values()
+    ]
     aggregated = any(len(values) > 1 for values in throughputs)
     means: list[float | None] = [float(np.mean(values)) for values in throughputs]
     joined = figure.over in _NUMBERS
@@ -127,17 +129,17 @@ def _chart(figure: ProcessingTime, places: Mapping[str, list[Combination]], samp
 
 
 def _times(combined: list[Combination]) -> NDArray[np.int64]:
-    return np.concatenate([one.times_ns for one in combined])
+    return np.concatenate([combination.times_ns for combination in combined])
 
 
 def _findings(
-    figure: ProcessingTime, found: list[Combination], places: Mapping[str, list[Combination]]
+    figure: ProcessingTime, measured: list[Combination], places: Mapping[str, list[Combination]]
 ) -> dict[str, float]:
-    times = _times(found)
-    rates = [one.throughput_bps / _MBPS for one in found]
-    spreads = [float(one.times_ns.std()) for one in found]
+    times = _times(measured)
+    rates = [combination.throughput_bps / _MBPS for combination in measured]
+    spreads = [float(combination.times_ns.std()) for combination in measured]
     findings = {
-        "combinations": float(len(found)),
+        "combinations": float(len(measured)),
         "p_fx_min_us": float(times.min()) / _US,
         "p_fx_max_us": float(times.max()) / _US,
         "p_fx_max_ms": float(times.max()) / _US / 1000,
@@ -145,53 +147,63 @@ def _findings(
         "throughput_max_mbps": max(rates),
         "spread_max_us": max(spreads) / _US,
         "spread_median_percent": 100
-        * float(np.median([s / one.times_ns.mean() for s, one in zip(spreads, found, strict=True)])),
+        * float(
+            np.median(
+                [s / combination.times_ns.mean() for s, combination in zip(spreads, measured, strict=True)]
+            )
+        ),
     }
     means = {}
     for place, combined in places.items():
         name = place.replace("-", "_")
         means[place] = float(_times(combined).mean())
         findings[f"p_fx_{name}_us"] = means[place] / _US
-        findings[f"throughput_{name}_mbps"] = float(np.mean([one.throughput_bps for one in combined])) / _MBPS
-    fast = [place for place, combined in places.items() if any(one.at_line_rate for one in combined)]
+        findings[f"throughput_{name}_mbps"] = (
+            float(np.mean([combination.throughput_bps for combination in combined])) / _MBPS
+        )
+    fast = [
+        place
+        for place, combined in places.items()
+        if any(combination.at_line_rate for combination in combined)
+    ]
     findings["line_rate_places"] = float(len(fast))
     findings["growth"] = max(means.values()) / min(means.values())
     if figure.over in _NUMBERS:
         findings |= _numeric(figure, means, fast)
-    return findings | _growths(found)
+    return findings | _growths(measured)
 
 
 def _numeric(figure: ProcessingTime, means: Mapping[str, float], fast: list[str]) -> dict[str, float]:
-    """Findings where the x axis is a number."""
+    """Return findings on an x axis of numbers."""
     unit = "entries" if figure.over == "entries" else "bytes"
-    found = {}
+    growths = {}
     if len(means) > 2:
         slope, r2 = linearity([float(place) for place in means], list(means.values()))
-        found = {f"slope_per_{unit}_ns": slope, "linearity": r2}
+        growths = {f"slope_per_{unit}_ns": slope, "linearity": r2}
     if fast:
         numbers = [float(place) for place in fast]
-        found[f"line_rate_from_{unit}"] = min(numbers)
-        found[f"line_rate_to_{unit}"] = max(numbers)
-    return found
+        growths[f"line_rate_from_{unit}"] = min(numbers)
+        growths[f"line_rate_to_{unit}"] = max(numbers)
+    return growths
 
 
-def _growths(found: list[Combination]) -> dict[str, float]:
-    """Largest over smallest mean time along entries and packet size, as far as they vary."""
+def _growths(measured: list[Combination]) -> dict[str, float]:
+    """Return the ratios of largest to smallest mean time by entries and by frame size, if these vary."""
     growths = {}
     for name in ("entries", "frame_bytes"):
         by_value: dict[int, list[float]] = {}
-        for one in found:
-            value = one.table.entries if name == "entries" else one.frame_bytes
-            by_value.setdefault(value, []).append(float(one.times_ns.mean()))
+        for combination in measured:
+            value = combination.table.entries if name == "entries" else combination.frame_bytes
+            by_value.setdefault(value, []).append(float(combination.times_ns.mean()))
         means = [float(np.mean(values)) for values in by_value.values()]
         if len(means) > 1:
             growths[f"growth_with_{name}"] = max(means) / min(means)
     return growths
 
 
-def _rows(found: list[Combination]) -> pa.Table:
-    """A row for each sample."""
-    counts = [len(one.times_ns) for one in found]
+def _rows(measured: list[Combination]) -> pa.Table:
+    """Return a table with a row for each sample."""
+    counts = [len(combination.times_ns) for combination in measured]
 
     def column(values: list[object]) -> pa.Array:
         indices = np.repeat(np.arange(len(values), dtype=np.int32), counts)
@@ -199,20 +211,26 @@ def _rows(found: list[Combination]) -> pa.Table:
 
     return pa.table(
         {
-            "entries": column([one.table.entries for one in found]),
-            "match": column([one.table.match.value for one in found]).dictionary_encode(),
-            "action": column([one.table.action.value for one in found]).dictionary_encode(),
-            "priorities": column([one.table.priorities.value for one in found]).dictionary_encode(),
-            "used_entry": column([one.table.used_entry.value for one in found]).dictionary_encode(),
-            "frame_bytes": column([one.frame_bytes for one in found]),
+            "entries": column([combination.table.entries for combination in measured]),
+            "match": column([combination.table.match.value for combination in measured]).dictionary_encode(),
+            "action": column(
+                [combination.table.action.value for combination in measured]
+            ).dictionary_encode(),
+            "priorities": column(
+                [combination.table.priorities.value for combination in measured]
+            ).dictionary_encode(),
+            "used_entry": column(
+                [combination.table.used_entry.value for combination in measured]
+            ).dictionary_encode(),
+            "frame_bytes": column([combination.frame_bytes for combination in measured]),
             "sample": np.concatenate([np.arange(count, dtype=np.int32) for count in counts]),
-            "p_fx_ns": _times(found),
+            "p_fx_ns": _times(measured),
         }
     )
 
 
 def estimate_s(figure: ProcessingTime) -> dict[str, float]:
-    """Estimated time in seconds by mode, if nothing is there yet."""
+    """Estimate the time in seconds by mode, if no samples are kept yet."""
     frames = sum(1 for _ in figure.of.tables()) * len(TABLE_1_FRAME_BYTES) * figure.samples
     times = {
         "virtual": _OTHERS_S + frames / (FRAMES_PER_CPU_S * len(os.sched_getaffinity(0))),

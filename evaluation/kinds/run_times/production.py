@@ -75,7 +75,7 @@ class _Measured:
 
 
 def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> list[Point]:
-    """Every x with every scheme; only the first `most` of x if given. Raises `InputError` as `network`."""
+    """Return every x with every scheme; of x the first `most` only. Raises `InputError` as `network`."""
     found = []
     for one in figure.networks[: most if figure.varied == "links" else None]:
         graph = network(one.topology, hosts=one.hosts, switches=one.switches)
@@ -88,7 +88,7 @@ def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> 
 
 
 def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Every schedule so often, one after the other, in turns. Raises `InputError`."""
+    """Compute every schedule, one after the other, the runs in turns. Raises `InputError`."""
     points = points_of(figure, seed=options.seed, most=figure.quick.points if options.quick else None)
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
     progress.begin(len(points) * runs, 0, "schedules")
@@ -119,7 +119,7 @@ def _smallest(point: Point) -> Problem:
 
 
 def _findings(figure: RunTimesFigure, measured: Sequence[_Measured], *, is_whole: bool) -> dict[str, float]:
-    """Medians. What was stopped at the limit has no run time, so nothing is said of it."""
+    """Return medians. What was stopped at the limit has no run time, so nothing is said of it."""
     found = {"most_waiting_percent": 100 * max(_waiting(one) for one in measured)}
     for one in measured:
         if one.is_done:
@@ -141,7 +141,7 @@ def _findings(figure: RunTimesFigure, measured: Sequence[_Measured], *, is_whole
 
 
 def _paths_of_a_flow(point: Point) -> float:
-    """Path diversity: how many paths a flow may take, mean."""
+    """Return the path diversity: how many paths a flow may take, mean."""
     paths = allowed_paths(point.problem, point.scheme, seed=point.seed)
     assert paths is not None, "any path is no number of paths"
     return float(np.mean([len(own) for own in paths]))
@@ -155,7 +155,7 @@ def _series(measured: Sequence[_Measured]) -> dict[str, list[_Measured]]:
 
 
 def _waiting(one: _Measured) -> float:
-    """The largest share of a run's time in which no processor worked for it."""
+    """Return the largest share of a run's time in which no processor worked for it."""
     return max(run.waiting_s / run.seconds if run.waiting_s > _LEAST_WAITING_S else 0.0 for run in one.runs)
 
 
@@ -164,7 +164,7 @@ def _told(figure: RunTimesFigure, one: _Measured) -> str:
 
 
 def _notes(figure: RunTimesFigure, measured: Sequence[_Measured]) -> list[NoteResult]:
-    """Which computations were stopped, and which waited for the machine."""
+    """Return which computations were stopped, and which waited for the machine."""
     stopped = [_told(figure, one) for one in measured if not one.is_done]
     waited = [
         f"{_told(figure, one)} ({100 * _waiting(one):.0f} %)"
@@ -235,7 +235,7 @@ def _table(figure: RunTimesFigure, measured: Sequence[_Measured]) -> TableResult
 
 
 def _rows(measured: Sequence[_Measured]) -> pa.Table:
-    """A row for each run."""
+    """Return a row for each run."""
     return pa.Table.from_pylist(
         [
             {

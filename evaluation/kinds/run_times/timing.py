@@ -47,7 +47,7 @@ def straight(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) 
 
 
 def demands(graph: Graph, count: int, *, seed: int) -> tuple[Demand, ...]:
-    """Flows between hosts drawn evenly; fewer flows are the first of more."""
+    """Return flows between hosts drawn evenly; fewer flows are the first of more."""
     chance = random.Random(seed)
     return tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(count))
 
@@ -72,7 +72,7 @@ def timed(
 
 
 def allowed_paths(problem: Problem, scheme: SchedulingScheme, *, seed: int) -> Paths | None:
-    """The paths of each flow under the scheme; None: any."""
+    """Return the paths of each flow under the scheme; None: any."""
     if scheme is SchedulingScheme.UNCONSTRAINED:
         return None
     paths = candidates(problem)

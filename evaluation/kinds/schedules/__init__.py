@@ -1,1 +1,1 @@
-"""Figures of how many flows get slots on random networks (TSSDN, section 5.2)."""
+"""Numbers of flows that get slots on random networks (TSSDN, section 5.2)."""

@@ -13,24 +13,24 @@ Model = Literal["erdos-renyi", "random-regular", "barabasi-albert", "waxman"]
 
 
 class Topology(Strict):
-    """Switches cabled at random; hosts are spread over them evenly."""
+    """Randomly cabled switches, with hosts spread evenly over them."""
 
     model: Model
     seed: int = Field(ge=0)
     parameter: float = Field(gt=0)
     """Erdos-Renyi: cables between switches; random regular: cables of each switch; Barabasi-Albert: cables of
-    each switch that is added; Waxman: its alpha, with a beta of 1."""
+    each added switch; Waxman: alpha, with a beta of 1."""
 
 
 class Scale(Strict):
-    """Which scenarios there are: every topology with every number of flows and slots."""
+    """The scenarios: every topology is combined with every number of flows and of slots."""
 
     flows: list[int] = Field(min_length=1)
     slots: list[int] = Field(min_length=1)
 
 
 class SchedulesFigure(FindingFigure):
-    """How many flows S/PR and S/FR schedule, over those that S/UR does."""
+    """The numbers of flows that S/PR and S/FR schedule, relative to S/UR."""
 
     kind: Literal["schedules"]
     hosts: int = Field(ge=2)

@@ -1,4 +1,4 @@
-"""From the document of a figure of schedules to its rows, findings and picture."""
+"""Produce figures of schedules: rows, findings and picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCHEMES: Final[dict[str, Callable[[ScenarioRow], int]]] = {
 
 
 def scenarios_of(figure: SchedulesFigure, scale: Scale, *, seed: int) -> list[Scenario]:
-    """Every topology with every number of flows and of slots."""
+    """Return all combinations of topology, number of flows and number of slots."""
     return [
         Scenario(
             topology=topology,
@@ -41,14 +41,14 @@ def scenarios_of(figure: SchedulesFigure, scale: Scale, *, seed: int) -> list[Sc
 
 
 def compute(figure: SchedulesFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """All scenarios. Raises `InputError`."""
+    """Carry out all scenarios. Raises `InputError`."""
     scenarios = scenarios_of(figure, figure.quick if options.quick else figure.scale, seed=options.seed)
     progress.begin(len(scenarios), 0, "scenarios")
     rows = computed(
         carry_out,
         scenarios,
         options,
-        lambda one: progress.advance(f"{figure.figure}: {one.flows} flows"),
+        lambda scenario: progress.advance(f"{figure.figure}: {scenario.flows} flows"),
     )
     columns = pa.table(dict(zip(ScenarioRow._fields, zip(*rows, strict=True), strict=True)))
     outcome = Outcome(
@@ -60,12 +60,12 @@ def compute(figure: SchedulesFigure, options: Options, progress: Progress) -> tu
 
 
 def _qualities(rows: Sequence[ScenarioRow], scheme: str) -> list[float]:
-    """In per cent of S/UR's best schedule."""
+    """Return the flows that a scheme schedules in each scenario, in per cent of S/UR's."""
     return [100 * _SCHEMES[scheme](row) / row.s_ur for row in rows]
 
 
 def _findings(rows: Sequence[ScenarioRow]) -> dict[str, float]:
-    found = {
+    findings = {
         "scenarios": float(len(rows)),
         "quality_ur_mean_percent": 100.0,
         "s_ur_optimal_percent": 100 * float(np.mean([row.s_ur == row.s_ur_bound for row in rows])),
@@ -73,13 +73,13 @@ def _findings(rows: Sequence[ScenarioRow]) -> dict[str, float]:
     }
     for scheme in _SCHEMES:
         quality = np.array(_qualities(rows, scheme))
-        found |= {
+        findings |= {
             f"quality_{scheme}_mean_percent": float(quality.mean()),
             f"quality_{scheme}_least_percent": float(quality.min()),
             f"scenarios_{scheme}_at_100_percent": 100 * float((quality >= 100).mean()),
             f"scenarios_{scheme}_from_98_percent": 100 * float((quality >= 98).mean()),
         }
-    return found
+    return findings
 
 
 def _chart(rows: Sequence[ScenarioRow]) -> Chart:
@@ -98,7 +98,7 @@ def _chart(rows: Sequence[ScenarioRow]) -> Chart:
 
 
 _SECONDS_A_SCENARIO: Final = 1.0
-"""On two cores."""
+"""Time on two cores."""
 
 KIND: Final = Kind(
     document=SchedulesFigure,

@@ -16,12 +16,12 @@ from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
 _NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
-"""No clock ends the search: what it finds depends on the scenario alone."""
+"""A clock that never ends the search, so that its result depends on the scenario alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is scheduled. Its result depends on nothing else."""
+    """A scenario to schedule. Its result depends on nothing else."""
 
     topology: Topology
     hosts: int
@@ -32,7 +32,7 @@ class Scenario:
 
 
 class ScenarioRow(NamedTuple):
-    """How many flows got slots, and how many could at most."""
+    """Numbers of flows that got slots under each scheme, with upper bounds on them."""
 
     model: str
     topology_seed: int
@@ -48,7 +48,10 @@ class ScenarioRow(NamedTuple):
 
 
 def carry_out(scenario: Scenario) -> ScenarioRow:
-    """Schedule. S/UR begins with what S/PR found, S/PR with what S/FR did: a scheme allows what those do."""
+    """Schedule with all three schemes.
+
+    S/PR starts from S/FR's solution, and S/UR from S/PR's: each scheme allows all that the previous one does.
+    """
     graph = network(scenario.topology, hosts=scenario.hosts, switches=scenario.switches)
     chance = random.Random(f"{scenario.seed} {scenario.topology.seed} {scenario.flows} {scenario.slots}")
     demands = tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(scenario.flows))
@@ -59,14 +62,16 @@ def carry_out(scenario: Scenario) -> ScenarioRow:
     s_fr = pack(problem, fixed, solve, _NEVER, is_thorough=False)
     s_pr = pack(problem, shortest, solve, _NEVER, start=s_fr.allotments, is_thorough=False)
     s_ur = pack(problem, None, solve, _NEVER, start=s_pr.allotments, is_thorough=False)
-    counts = (number for one in (s_ur, s_pr, s_fr) for number in (len(one.allotments), one.bound))
+    counts = (
+        number for solution in (s_ur, s_pr, s_fr) for number in (len(solution.allotments), solution.bound)
+    )
     cables = len(graph.links) // 2
     topology = scenario.topology
     return ScenarioRow(topology.model, topology.seed, cables, scenario.flows, scenario.slots, *counts)
 
 
 def network(topology: Topology, *, hosts: int, switches: int) -> Graph:
-    """The network of a topology. Raises `InputError` if it is not connected, or a parameter does not fit."""
+    """Build the network of a topology. Raises `InputError` if it is not connected or impossible."""
     networkx: Any = import_module("networkx")  # it has no types; only these figures need it
     whole = round(topology.parameter)
     makers = {

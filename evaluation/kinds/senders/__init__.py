@@ -1,1 +1,1 @@
-"""Which senders a figure of the paper speaks for, and what these predict of the others."""
+"""Inference of senders from one figure of the paper, and their predictions for the others."""

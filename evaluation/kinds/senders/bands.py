@@ -1,4 +1,4 @@
-"""Bands of the predicted figures: between what the inferred senders, the capacities and the timers give."""
+"""Bands of the predicted figures over inferred senders, capacities and timers."""
 
 from __future__ import annotations
 
@@ -12,60 +12,62 @@ from evaluation.result import LOSS_PERCENT, MEDIAN_MS, Band, runs_of
 
 
 def bands(figure: SendersFigure, inferred: Sequence[Prediction]) -> list[Band]:
-    """Of each predicted figure what its picture shows: loss and medians of a sweep, shares of a deployment.
+    """Return the bands of each predicted figure: loss and medians of sweeps, shares of deployments.
 
-    `inferred`: all predictions but that of the default sender.
+    `inferred` has all predictions except that of the default sender.
     """
-    found: list[Band] = []
-    for one in figure.predicted:
-        mine = [prediction for prediction in inferred if one.figure in prediction.findings]
+    bands: list[Band] = []
+    for foretold in figure.predicted:
+        mine = [prediction for prediction in inferred if foretold.figure in prediction.findings]
         if mine:
-            found += _of_a_figure(one, f"{figure.paper}/{one.figure}", mine, figure.inferred_from.figure)
-    return found
+            bands += _of_a_figure(
+                foretold, f"{figure.paper}/{foretold.figure}", mine, figure.inferred_from.figure
+            )
+    return bands
 
 
-def _of_a_figure(one: Predicted, name: str, mine: Sequence[Prediction], source: str) -> list[Band]:
+def _of_a_figure(predicted: Predicted, name: str, mine: Sequence[Prediction], source: str) -> list[Band]:
     def covers(some: Sequence[Prediction]) -> str:
-        return f"{covered(some, source)}; {runs_of(one.runs, one.seconds)} each"
+        return f"{covered(some, source)}; {runs_of(predicted.runs, predicted.seconds)} each"
 
-    over_x = [each.over_x[one.figure] for each in mine if one.figure in each.over_x]
-    found = [
+    over_x = [each.over_x[predicted.figure] for each in mine if predicted.figure in each.over_x]
+    reaches = [
         _over_x(name, finding, [each[finding] for each in over_x], covers(mine))
         for finding in (LOSS_PERCENT, MEDIAN_MS)
         if over_x
     ]
     document = experiments()[name]
     for system in document.systems if isinstance(document, Deployment) else ():
-        sending = [each for each in mine if each.findings[one.figure][system.sent] > 0]
+        sending = [each for each in mine if each.findings[predicted.figure][system.sent] > 0]
         for finding in map(system.share, SHARES) if sending else ():
-            values = [each.findings[one.figure][finding] for each in sending]
+            values = [each.findings[predicted.figure][finding] for each in sending]
             ends = {"least": [min(values)], "most": [max(values)]}
-            found.append(Band(figure=name, finding=finding, covers=covers(sending), **ends))
-    return [band for band in found if band is not None]
+            reaches.append(Band(figure=name, finding=finding, covers=covers(sending), **ends))
+    return [band for band in reaches if band is not None]
 
 
 def _over_x(
     name: str, finding: str, values: Sequence[Mapping[float, tuple[float, float]]], covers: str
 ) -> Band | None:
-    """Over the values of x at which every prediction has one; None if there is none."""
-    common = [x for x in values[0] if all(x in one for one in values)]
+    """Return a band over those x at which every prediction has a value; None if there are none."""
+    common = [x for x in values[0] if all(x in points for points in values)]
     if not common:
         return None
     return Band(
         figure=name,
         finding=finding,
         x=common,
-        least=[min(one[x][0] for one in values) for x in common],
-        most=[max(one[x][1] for one in values) for x in common],
+        least=[min(points[x][0] for points in values) for x in common],
+        most=[max(points[x][1] for points in values) for x in common],
         covers=covers,
     )
 
 
 def covered(inferred: Sequence[Prediction], source: str) -> str:
-    """What these predictions vary, in words."""
-    senders = {one.senders.model_copy(update={"shaper_latency_ns": 0}) for one in inferred}
-    factors = [1.0 if one.capacity_factor is None else one.capacity_factor for one in inferred]
-    latest_ns = max(one.senders.shaper_latency_ns for one in inferred)
+    """Describe in words what these predictions vary."""
+    senders = {senders.senders.model_copy(update={"shaper_latency_ns": 0}) for senders in inferred}
+    factors = [1.0 if senders.capacity_factor is None else senders.capacity_factor for senders in inferred]
+    latest_ns = max(senders.senders.shaper_latency_ns for senders in inferred)
     parts = [f"{len(senders)} {'sender' if len(senders) == 1 else 'senders'} inferred from {source}"]
     if min(factors) < max(factors):
         parts.append(f"{min(factors):g} to {max(factors):g} of the capacity")

@@ -1,4 +1,4 @@
-"""The document: from which printed numbers senders are inferred, over which grid, and what is predicted."""
+"""The document of an inference: printed numbers, a grid of senders, and the figures to predict."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from loko.document import Strict
 
 
 class Source(Strict):
-    """The one figure that the senders are inferred from, and what the paper prints of it."""
+    """The single figure from which senders are inferred, with what the paper prints of it."""
 
     figure: str
     scheme: str
-    """Admission scheme of one of its systems."""
+    """Admission scheme of the figure's system that is used."""
     lost: str
-    """The fact with the per cent of its packets that are lost."""
+    """Fact with the share of lost packets in per cent."""
     late: str
-    """The fact with the per cent that are late."""
+    """Fact with the share of late packets in per cent."""
     decimals: int = Field(ge=0)
-    """Of both, as printed."""
+    """Decimals of both numbers as printed."""
 
 
 class Grid(Strict):
-    """The senders that are tried: each burst with each load and each room, if the burst finds room."""
+    """The senders to try: all combinations in which the burst fits the queue."""
 
     burst_frames: list[int] = Field(min_length=1)
     offered_load: list[float] = Field(min_length=1)
@@ -36,7 +36,7 @@ class Grid(Strict):
 
     @property
     def senders(self) -> list[SenderSettings]:
-        """All of them."""
+        """All senders of the grid."""
         return [
             SenderSettings(burst_frames=burst, offered_load=load, queue_frames=room)
             for room in self.queue_frames
@@ -54,7 +54,7 @@ class Grid(Strict):
 
 
 class Predicted(Strict):
-    """A figure that the inferred senders are used for, at a smaller scale than the paper's."""
+    """A figure that is replayed with the inferred senders, on a smaller scale than the paper's."""
 
     figure: str
     runs: int = Field(ge=1)
@@ -62,31 +62,31 @@ class Predicted(Strict):
 
 
 class Number(Strict):
-    """A number that the paper prints of a predicted figure."""
+    """A number that the paper prints for a predicted figure."""
 
     figure: str
     finding: str
-    """A finding of the figure; of a sweep ``loss_at_X_percent``, ``loss_starts`` or ``late_starts``."""
+    """A finding of the figure; for a sweep ``loss_at_X_percent``, ``loss_starts`` or ``late_starts``."""
     fact: str
 
 
 class Effort(Strict):
-    """How much is replayed."""
+    """The scale of the replays of the grid."""
 
     runs: int = Field(ge=2)
-    """Of each sender of the grid; their spread is the sampling error."""
+    """Runs of each sender of the grid; their spread gives the sampling error."""
     seconds: float = Field(gt=0)
 
 
 class Quick(Effort):
-    """The small run of ``--quick``: fewer senders, and only so many predicted figures."""
+    """The scale of a replay with ``--quick``: a smaller grid and fewer predicted figures."""
 
     grid: Grid
     figures: int = Field(ge=0)
 
 
 class SendersFigure(Figure):
-    """A likelihood over senders, and their predictions beside those of the default sender."""
+    """A likelihood over senders, and predictions of the likely ones beside those of the default sender."""
 
     kind: Literal["senders"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
@@ -94,18 +94,18 @@ class SendersFigure(Figure):
     grid: Grid
     effort: Effort
     deviance: float = Field(gt=0)
-    """The region has every sender whose -2 log likelihood is at most so much above the smallest."""
+    """The region has all senders whose -2 log likelihood exceeds the smallest by at most this."""
     capacity_factors: list[float] = Field(min_length=1)
-    """With which the best sender predicts, beside the profile's own."""
+    """Further capacity factors, beside the profile's, with which the best sender predicts."""
     shaper_latencies_ns: list[int] = Field(default=[])
-    """With which the best sender predicts, beside a timer that is never late."""
+    """Further latencies, beside 0, with which the best sender predicts."""
     predicted: list[Predicted]
     numbers: list[Number]
     quick: Quick
 
     @model_validator(mode="after")
     def _never_fitted_to_what_is_predicted(self) -> Self:
-        known = {one.figure for one in self.predicted}
+        known = {figure.figure for figure in self.predicted}
         if self.inferred_from.figure in known:
             raise ValueError(f"predicted: {self.inferred_from.figure} is what the senders are inferred from")
         for number in self.numbers:

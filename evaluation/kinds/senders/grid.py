@@ -1,7 +1,7 @@
-"""The replay of the senders of a grid; what is done is kept, so that it goes on where it stopped.
+"""Replay the senders of a grid. Results are kept, so that an interrupted replay continues.
 
-Each sender is a point (`evaluation.replay.point`), carried out as all are. Only counts are kept of it: the
-records of a thousand runs would take gigabytes, and nothing is asked of them but how many were lost or late.
+Each sender is a point (`evaluation.replay.point`) and is carried out like all points. Only the counts of
+packets, lost and late ones are kept, as the records of a thousand runs would take gigabytes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from loko.document import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridCell:
-    """One sender of the grid in front of one system."""
+    """One sender of the grid, with one system."""
 
     figure: str
     """``PAPER/ID`` of a deployment."""
     scheme: str
-    """Admission scheme of one of its systems."""
+    """Admission scheme of the deployment's system that is used."""
     senders: SenderSettings
     runs: int
     seconds: float
@@ -42,23 +42,23 @@ class GridCell:
     capacity_factor: float | None
 
     def key(self) -> str:
-        """All that the result depends on."""
+        """Return a key of everything that the result depends on."""
         values = [self.figure, self.scheme, self.runs, self.seconds, self.seed, self.capacity_factor]
         return json.dumps([commit(), self.senders.model_dump(), *values], sort_keys=True)
 
 
 def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
-    """The deployment and its system with this admission scheme. Raises `InputError`."""
-    found = experiments_named([figure]).get(figure)
-    if isinstance(found, Deployment):
-        for system in found.systems:
+    """Return the deployment and its system with this admission scheme. Raises `InputError`."""
+    source = experiments_named([figure]).get(figure)
+    if isinstance(source, Deployment):
+        for system in source.systems:
             if system.scheme == scheme:
-                return found, system
+                return source, system
     raise InputError(f"{figure}: is no deployment with a system of the scheme '{scheme}'; mend inferred_from")
 
 
 def carry_out(trial: GridCell) -> list[list[int]]:
-    """Packets, lost and late ones of each run."""
+    """Return the numbers of packets, lost and late ones of each run."""
     figure, system = source_of(trial.figure, trial.scheme)
     deployed = deploy(figure, system, trial.senders)
     point = Point(
@@ -80,19 +80,19 @@ def carry_out(trial: GridCell) -> list[list[int]]:
     counts = []
     with virtual_runner(point, trial.capacity_factor) as runner:
         for run in range(trial.runs):
-            one = Distribution(deployed.guarantee_ns, deployed.shown)
-            one.add(once(point, run, runner))
-            counts.append([one.packets, one.lost, one.late])
+            distribution = Distribution(deployed.guarantee_ns, deployed.shown)
+            distribution.add(once(point, run, runner))
+            counts.append([distribution.packets, distribution.lost, distribution.late])
     return counts
 
 
 def hash_of(senders: SenderSettings) -> int:
-    """A number of its own for each description, the same on every machine."""
+    """Return a number unique to the description, the same on every machine."""
     return int.from_bytes(senders.model_dump_json().encode(), "big")
 
 
 def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[tuple[int, Tried]]:
-    """Each trial with its place, those first that `kept` has of an earlier replay."""
+    """Yield (index, result) of each trial: first those that the file `kept` has, then the others."""
     done: dict[str, list[list[int]]] = {}
     if kept.exists():
         for line in kept.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""How likely a sender makes what the paper prints of one figure: pure arithmetic on shares by run."""
+"""The likelihood of what the paper prints for one figure, given how hosts send."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from evaluation.senders import SenderSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedShares:
-    """What the paper prints: shares in per cent, of how long a measurement, with how many decimals."""
+    """Shares in per cent that the paper prints, with the length of its measurement and their decimals."""
 
     percent: tuple[float, ...]
     seconds: float
-    """Of all runs together."""
+    """Total length of all runs."""
     decimals: int
 
     @property
     def rounding_variance(self) -> float:
-        """Of a number that was rounded: uniform within half a unit of the last decimal on both sides."""
+        """Variance due to rounding, which is uniform within half a unit of the last decimal."""
         return float(10.0 ** (-2 * self.decimals) / 12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What one sender gave."""
+    """The result of one sender."""
 
     senders: SenderSettings
     seconds: float
-    """Of each run."""
+    """Length of each run."""
     counts: NDArray[np.int64]
-    """A row for each run: all packets, then how many were lost, late."""
+    """One row per run: numbers of all packets, lost packets, late packets."""
 
     @property
     def percent(self) -> NDArray[np.float64]:
-        """Lost and late packets of all runs together."""
+        """Lost and late packets in per cent, over all runs."""
         total = self.counts.sum(axis=0)
         return np.asarray(100 * total[1:] / total[0])
 
     @property
     def covariance(self) -> NDArray[np.float64]:
-        """Of lost and late, from one run to another."""
+        """Covariance of the lost and late shares between runs."""
         return np.cov(100 * self.counts[:, 1:] / self.counts[:, :1], rowvar=False)
 
 
 def log_likelihood(tried: Tried, printed: PrintedShares) -> float:
-    """Logarithm of the density of what is printed, if the hosts sent like this.
+    """Return the logarithm of the density of the printed numbers, if hosts sent like this.
 
-    The paper's mean over its runs and ours over ours both spread as runs do, and are taken as normal; the
-    paper's numbers are rounded. Nothing else is allowed for: neither the switch nor the clock is varied.
+    The paper's mean over its runs and ours over our runs are taken as normal, with the variance of runs; the
+    paper's numbers are rounded. Other uncertainties, such as the switch or the clock, are not modelled.
     """
     of_a_second = tried.covariance * tried.seconds
     spread = of_a_second * (1 / printed.seconds + 1 / (tried.seconds * len(tried.counts)))
@@ -62,6 +62,6 @@ def log_likelihood(tried: Tried, printed: PrintedShares) -> float:
 
 
 def deviances(tried: list[Tried], printed: PrintedShares) -> NDArray[np.float64]:
-    """Of each sender: by how much its -2 log likelihood is above the smallest."""
-    values = np.array([-2 * log_likelihood(one, printed) for one in tried])
+    """Return for each sender by how much its -2 log likelihood exceeds the smallest."""
+    values = np.array([-2 * log_likelihood(cell, printed) for cell in tried])
     return np.asarray(values - values.min())

@@ -1,4 +1,4 @@
-"""What a sender predicts of other figures: their own replay and their own judgement, with that sender."""
+"""Predict other figures with a sender: replay and judge them as usual, but with that sender."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from loko.device import Profile, load_device
 from loko.lab import load_lab
 
 FOLDER = ".predictions"
-"""Where the replays of predicted figures lie, each kept as its own kind keeps it."""
+"""Subfolder for the replays of predicted figures, which are kept as usual for their kinds."""
 
 
 OverX = Mapping[str, Mapping[float, tuple[float, float]]]
-"""By `LOSS_PERCENT` and `MEDIAN_MS`, at each x at which it is known: the least and the greatest."""
+"""By `LOSS_PERCENT` or `MEDIAN_MS`, at each x with a value: least and greatest value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What one sender gives, figure by figure."""
+    """The predictions of one sender, by figure."""
 
     senders: SenderSettings
     capacity_factor: float | None
     findings: Mapping[str, Mapping[str, float]]
     loss_percent: Mapping[str, Mapping[float, float]]
-    """Of each sweep: the loss at each x."""
+    """For each sweep the loss at each x."""
     over_x: Mapping[str, OverX]
-    """Of each sweep what its picture can show a band of."""
+    """For each sweep the quantities of which its picture can show a band."""
     x_label: Mapping[str, str]
     claims: Mapping[str, Sequence[ClaimResult]]
 
@@ -51,29 +51,31 @@ def predict(
 ) -> Prediction:
     """Replay the figures with this sender and judge them. Raises `InputError` or `RunError`.
 
-    A capacity factor is the Zodiac's: figures of other switches are left out with one.
+    A capacity factor applies to the Zodiac FX; with one, figures of other switches are left out.
     """
-    known = experiments_named([f"{paper}/{one.figure}" for one in figures])
+    known = experiments_named([f"{paper}/{figure.figure}" for figure in figures])
     name = hashlib.sha256(f"{senders.model_dump_json()} {capacity_factor}".encode()).hexdigest()[:12]
     out = options.out / FOLDER / name
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, FigureResult] = {}
     chosen: dict[str, Options] = {}
-    for one in figures:
-        figure = known[f"{paper}/{one.figure}"]
+    for predicted in figures:
+        figure = known[f"{paper}/{predicted.figure}"]
         if capacity_factor is not None and not _has_capacity(figure):
             continue
-        chosen[one.figure] = replace(
+        chosen[predicted.figure] = replace(
             options,
             out=out,
             quick=False,
-            runs=one.runs,
-            seconds=one.seconds,
+            runs=predicted.runs,
+            seconds=predicted.seconds,
             senders=SenderChoice(**senders.model_dump()),
             capacity_factor=capacity_factor,
         )
-        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen[one.figure], Silent())
-    sweeps = {name: one for name, one in results.items() if isinstance(known[one.name], Sweep)}
+        (results[predicted.figure],) = kind_named(figure.kind).produce(
+            [figure], chosen[predicted.figure], Silent()
+        )
+    sweeps = {name: result for name, result in results.items() if isinstance(known[result.name], Sweep)}
     return Prediction(
         senders=senders,
         capacity_factor=capacity_factor,
@@ -92,21 +94,21 @@ def predict(
 
 
 def _has_capacity(figure: Figure) -> bool:
-    """Whether all switches of the figure are of the kind whose capacity is known within 6 %."""
+    """Return whether all switches of the figure are of the kind with a capacity factor."""
     if not isinstance(figure, LabFigure):
         return False
     switches = load_lab(figure.lab).switches.values()
-    return all(isinstance(load_device(one.profile.name), Profile) for one in switches)
+    return all(isinstance(load_device(switch.profile.name), Profile) for switch in switches)
 
 
 def losses_of(result: FigureResult) -> dict[float, float]:
-    """The loss of all flows of a sweep together, in per cent, at each x."""
+    """Return the loss of all flows of a sweep together, in per cent, at each x."""
     measured = PointsByX(result.series)
     return {x: 100 * measured.loss(x) for x in measured.by_x}
 
 
 def over_x_of(result: FigureResult) -> OverX:
-    """The loss of a sweep's flows together where any packet was sent; their medians where any arrived."""
+    """Return the loss at each x where packets were sent, and the medians where packets arrived."""
     losses, medians = {}, {}
     losses_percent = losses_of(result)
     for x, points in PointsByX(result.series).by_x.items():
@@ -119,8 +121,8 @@ def over_x_of(result: FigureResult) -> OverX:
 
 
 def onsets_of(result: FigureResult) -> dict[str, float]:
-    """The loss at each x of a sweep, and from which x on packets are lost or late."""
+    """Return findings on a sweep: the loss at each x, and the smallest x with lost or late packets."""
     measured = PointsByX(result.series)
-    found = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
+    losses = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
     onsets = {"loss_starts": measured.lost_from, "late_starts": measured.late_from}
-    return found | {name: x for name, x in onsets.items() if x is not None}
+    return losses | {name: x for name, x in onsets.items() if x is not None}

@@ -1,4 +1,4 @@
-"""From the document to the likelihood, the region, and what it predicts."""
+"""Infer senders, and predict other figures with them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from evaluation.senders import SenderSettings
 from loko.document import InputError
 
 _DRAWN_DEVIANCE: Final = 30.0
-"""Beyond it all cells look alike."""
+"""Deviance at which the colour scale ends."""
 _WRITTEN_DEVIANCE: Final = 99.0
 _COLUMNS: Final = 3
 _ROOM_FOR_LEGEND: Final = 1.5
-"""So much higher than its highest value is an axis of losses."""
+"""Upper end of an axis of losses, relative to the highest value."""
 
 
 def compute(figure: SendersFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Infer, then predict. Raises `InputError` or `RunError` in one line."""
+    """Infer senders, then predict. Raises `InputError` or `RunError`."""
     grid = figure.quick.grid if options.quick else figure.grid
     runs, seconds = options.scale(figure.quick if options.quick else figure.effort)
     if runs < 2:
@@ -57,25 +57,25 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
     kept = options.out / f".{figure.figure}.jsonl"
     progress.begin(len(trials), 0, "senders")
     by_place: dict[int, Tried] = {}
-    for place, one in tried(trials, options, kept):
-        by_place[place] = one
-        progress.advance(f"{figure.figure}: bursts of {one.senders.burst_frames} frames")
+    for place, cell in tried(trials, options, kept):
+        by_place[place] = cell
+        progress.advance(f"{figure.figure}: bursts of {cell.senders.burst_frames} frames")
     *cells, default = (by_place[place] for place in range(len(trials)))
     printed = PrintedShares(
         percent=tuple(
-            fact(figure.paper, one).number for one in (figure.inferred_from.lost, figure.inferred_from.late)
+            fact(figure.paper, name).number for name in (figure.inferred_from.lost, figure.inferred_from.late)
         ),
         seconds=deployment.runs * deployment.seconds,
         decimals=figure.inferred_from.decimals,
     )
-    found = deviances([*cells, default], printed)
-    region = [cell for cell, value in zip(cells, found[:-1], strict=True) if value <= figure.deviance]
-    best = cells[int(np.argmin(found[:-1]))]
+    deviations = deviances([*cells, default], printed)
+    region = [cell for cell, value in zip(cells, deviations[:-1], strict=True) if value <= figure.deviance]
+    best = cells[int(np.argmin(deviations[:-1]))]
     predictions = _predictions(figure, options, progress, best, region)
     outcome = Outcome(
         chart=Chart(
             panels=[
-                *_heat(grid, cells, found),
+                *_heat(grid, cells, deviations),
                 *_numbers_panel(figure, predictions),
                 *loss_panels(figure, predictions),
             ],
@@ -86,7 +86,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         ),
         findings={
             **_findings(figure, best, default, region, predictions),
-            "default_deviance": float(found[-1]),
+            "default_deviance": float(deviations[-1]),
         },
         x=AxisLabel(name="frames in a burst", unit=""),
         profile="zodiac-fx",
@@ -97,17 +97,20 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
     )
     shutil.rmtree(options.out / FOLDER, ignore_errors=True)
     kept.unlink(missing_ok=True)
-    return outcome, _rows([*cells, default], found)
+    return outcome, _rows([*cells, default], deviations)
 
 
 def _predictions(
     figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
 ) -> list[Prediction]:
-    """Default, best, others that span the region, the best at other capacities and with later timers."""
+    """Return predictions of the default sender, the best one, others of the region, and variants of the best.
+
+    The variants have other capacities and later timers.
+    """
     figures = figure.predicted[: figure.quick.figures] if options.quick else figure.predicted
     if not figures:
         return []
-    others = [one.senders for one in _spanning(region) if one is not best]
+    others = [cell.senders for cell in _spanning(region) if cell is not best]
     wanted = [(senders, options.capacity_factor) for senders in (SenderSettings(), best.senders, *others)]
     wanted += [(best.senders, factor) for factor in figure.capacity_factors]
     wanted += [
@@ -115,28 +118,28 @@ def _predictions(
         for latency in figure.shaper_latencies_ns
     ]
     progress.begin(len(wanted), 0, "predictions")
-    found = []
+    predictions = []
     for senders, factor in wanted:
-        found.append(predict(figures, figure.paper, senders, options, factor))
+        predictions.append(predict(figures, figure.paper, senders, options, factor))
         progress.advance(f"{figure.figure}: predictions")
-    return found
+    return predictions
 
 
 def _spanning(region: Sequence[Tried]) -> list[Tried]:
-    """Few senders of the region that reach as far as it does: its ends in each number, in each room."""
+    """Return a few senders that span the region: for each queue size its extremes in burst and load."""
     ends = []
-    for room in sorted({one.senders.queue_frames for one in region}):
-        here = [one for one in region if one.senders.queue_frames == room]
-        for key in (lambda one: one.senders.burst_frames, lambda one: one.senders.offered_load):
+    for room in sorted({cell.senders.queue_frames for cell in region}):
+        here = [cell for cell in region if cell.senders.queue_frames == room]
+        for key in (lambda cell: cell.senders.burst_frames, lambda cell: cell.senders.offered_load):
             ends += [min(here, key=key), max(here, key=key)]
-    return list({one.senders: one for one in ends}.values())
+    return list({cell.senders: cell for cell in ends}.values())
 
 
-def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> list[Panel]:
-    """A panel for each room: the deviance over burst and load; what is far from likely stays white."""
+def _heat(grid: Grid, cells: Sequence[Tried], deviations: NDArray[np.float64]) -> list[Panel]:
+    """Return a heatmap of the deviance by burst and load for each queue size; unlikely cells stay white."""
     value_of = {
-        (one.senders.queue_frames, one.senders.offered_load, one.senders.burst_frames): float(value)
-        for one, value in zip(cells, found, strict=False)
+        (cell.senders.queue_frames, cell.senders.offered_load, cell.senders.burst_frames): float(value)
+        for cell, value in zip(cells, deviations, strict=False)
         if value <= _WRITTEN_DEVIANCE
     }
     return [
@@ -156,7 +159,7 @@ def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> lis
 
 
 def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
-    """Per cents: what the paper prints, what the default sender gives, and the band of the inferred ones."""
+    """Return a panel with the paper's percentages, the default sender's, and those of the inferred ones."""
     shown = [
         (fact(figure.paper, number.fact).number, reach_of(number.figure, number.finding, predictions))
         for number in figure.numbers
@@ -165,15 +168,15 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
     rows = [(paper, reach) for paper, reach in shown if reach is not None]
     if not rows:
         return []
-    numbers = [one for one in figure.numbers if one.finding.endswith("_percent")]
+    numbers = [number for number in figure.numbers if number.finding.endswith("_percent")]
     names = (f"{place}: {number.figure}" for place, number in enumerate(numbers, start=1))
 
     def apart(values: Sequence[float]) -> list[float | None]:
-        """Figures are no numbers: nothing joins them."""
-        return [one for value in values for one in (value, None)]
+        """Separate values by None, so that no line joins them."""
+        return [copy for value in values for copy in (value, None)]
 
     def doubled(values: Sequence[float]) -> list[float]:
-        return [one for value in values for one in (value, value)]
+        return [copy for value in values for copy in (value, value)]
 
     x = [place / 2 for place in range(2, 2 * len(rows) + 2)]
     return [
@@ -197,11 +200,11 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
 
 
 def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
-    """Of each sweep the loss over x: the default sender, the band of all that is open, what is printed."""
+    """Return a panel for each sweep: losses of the default and inferred senders, and the paper's values."""
     if not predictions:
         return []
     default, *inferred = predictions
-    reaches = {one.figure: one for one in bands(figure, inferred) if one.finding == LOSS_PERCENT}
+    reaches = {band.figure: band for band in bands(figure, inferred) if band.finding == LOSS_PERCENT}
     panels: list[Panel] = []
     for name, losses in default.loss_percent.items():
         x = list(losses)
@@ -209,11 +212,11 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
         ends = {value: (loss, loss) for value, loss in best.items()}
         if (reach := reaches.get(f"{figure.paper}/{name}")) is not None:
             ends |= zip(reach.x, zip(reach.least, reach.most, strict=True), strict=True)
-        printed = [one for one in figure.numbers if one.figure == name]
+        printed = [number for number in figure.numbers if number.figure == name]
         at = {
-            float(one.finding.split("_")[2]): fact(figure.paper, one.fact).number
-            for one in printed
-            if one.finding.startswith("loss_at_")
+            float(number.finding.split("_")[2]): fact(figure.paper, number.fact).number
+            for number in printed
+            if number.finding.startswith("loss_at_")
         }
         curves = [
             Curve(label="default", x=x, y=list(losses.values()), dashed=True),
@@ -236,12 +239,12 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
                 curves=curves,
                 references=[
                     Reference(
-                        label=f"paper: {'lost' if one.finding == 'loss_starts' else 'late'} from here",
-                        value=fact(figure.paper, one.fact).number,
+                        label=f"paper: {'lost' if number.finding == 'loss_starts' else 'late'} from here",
+                        value=fact(figure.paper, number.fact).number,
                         axis="x",
                     )
-                    for one in printed
-                    if one.finding in {"loss_starts", "late_starts"}
+                    for number in printed
+                    if number.finding in {"loss_starts", "late_starts"}
                 ],
             )
         )
@@ -249,12 +252,12 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
 
 
 Reach = tuple[float, float, float, float]
-"""Of a finding: with the default sender, the best one, and the least and most of all inferred ones."""
+"""Values of a finding: default sender, best sender, least and greatest of all inferred ones."""
 
 
 def reach_of(figure: str, finding: str, predictions: Sequence[Prediction]) -> Reach | None:
-    """The reach of a finding; None if it was not found with the default or with the best sender."""
-    values = [one.findings.get(figure, {}).get(finding) for one in predictions]
+    """Return the reach of a finding; None if the default or the best sender lacks it."""
+    values = [prediction.findings.get(figure, {}).get(finding) for prediction in predictions]
     inferred = [value for value in values[1:] if value is not None]
     if not inferred or values[0] is None or values[1] is None:
         return None
@@ -269,7 +272,7 @@ def _findings(
     predictions: Sequence[Prediction],
 ) -> dict[str, float]:
     lost, late = best.percent
-    found = {
+    findings = {
         "best_burst_frames": float(best.senders.burst_frames),
         "best_load_percent": 100 * best.senders.offered_load,
         "best_room_frames": float(best.senders.queue_frames),
@@ -278,36 +281,36 @@ def _findings(
         "default_lost_percent": float(default.percent[0]),
         "default_late_percent": float(default.percent[1]),
         "region_senders": float(len(region)),
-        "region_shortest_burst_frames": float(min(one.senders.burst_frames for one in region)),
-        "region_longest_burst_frames": float(max(one.senders.burst_frames for one in region)),
-        "region_least_load_percent": 100 * min(one.senders.offered_load for one in region),
-        "region_most_load_percent": 100 * max(one.senders.offered_load for one in region),
+        "region_shortest_burst_frames": float(min(cell.senders.burst_frames for cell in region)),
+        "region_longest_burst_frames": float(max(cell.senders.burst_frames for cell in region)),
+        "region_least_load_percent": 100 * min(cell.senders.offered_load for cell in region),
+        "region_most_load_percent": 100 * max(cell.senders.offered_load for cell in region),
     }
     for number in figure.numbers:
         reach = reach_of(number.figure, number.finding, predictions)
         if reach is not None:
             stem, percent, _ = number.finding.partition("_percent")
             for name, value in zip(("default", "best", "least", "most"), reach, strict=True):
-                found[f"{number.figure}_{stem}_{name}{percent}"] = value
+                findings[f"{number.figure}_{stem}_{name}{percent}"] = value
     for name, place in (("default", 0), ("best", 1)):
         if len(predictions) > place:
             judged = [claim for claims in predictions[place].claims.values() for claim in claims]
-            found[f"{name}_kept_claims"] = float(sum(claim.holds is True for claim in judged))
-            found["judged_claims"] = float(sum(claim.holds is not None for claim in judged))
-    return found
+            findings[f"{name}_kept_claims"] = float(sum(claim.holds is True for claim in judged))
+            findings["judged_claims"] = float(sum(claim.holds is not None for claim in judged))
+    return findings
 
 
 def claims_table(predictions: Sequence[Prediction]) -> TableResult | None:
-    """Every claim of the predicted figures: with the default sender, with the best, in the region."""
+    """Return a table of all claims of the predicted figures with the default and the inferred senders."""
     if not predictions:
         return None
     default, best, *others = predictions
     rows: list[list[str | float]] = []
     for name, claims in default.claims.items():
-        inferred = [one.claims[name] for one in (best, *others) if name in one.claims]
+        inferred = [prediction.claims[name] for prediction in (best, *others) if name in prediction.claims]
         for place, claim in enumerate(claims):
             mine = best.claims[name][place]
-            holding = sum(one[place].holds is True for one in inferred)
+            holding = sum(inferred_claims[place].holds is True for inferred_claims in inferred)
             rows.append(
                 [
                     name,
@@ -341,28 +344,28 @@ def _word(holds: bool | None) -> str:
     return "holds" if holds else "does not hold"
 
 
-def _rows(cells: Sequence[Tried], found: NDArray[np.float64]) -> pa.Table:
+def _rows(cells: Sequence[Tried], deviations: NDArray[np.float64]) -> pa.Table:
     return pa.Table.from_pylist(
         [
             {
-                **one.senders.model_dump(),
+                **cell.senders.model_dump(),
                 "deviance": float(value),
                 "run": run,
                 "packets": int(counts[0]),
                 "lost": int(counts[1]),
                 "late": int(counts[2]),
             }
-            for one, value in zip(cells, found, strict=True)
-            for run, counts in enumerate(one.counts)
+            for cell, value in zip(cells, deviations, strict=True)
+            for run, counts in enumerate(cell.counts)
         ]
     )
 
 
 _S_PER_S: Final = 0.025
-"""A second of a sender of the grid on one core; measured on an x86-64 VM."""
+"""CPU seconds per second of a sender of the grid; measured on an x86-64 VM."""
 _S_PER_PREDICTION: Final = 30.0
 _REGION: Final = 12
-"""About so many senders are left to predict with."""
+"""Approximate number of senders that predict."""
 
 
 def _parameters(_figure: SendersFigure, options: Options) -> dict[str, Any]:

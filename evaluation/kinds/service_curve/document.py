@@ -15,7 +15,7 @@ Open = Literal["unknown"]
 
 
 class ServiceCurve(FindingFigure):
-    """A device in a scenario; what is ``unknown`` takes its worst value."""
+    """The service curve of a device in a scenario; ``unknown`` values are taken at their worst."""
 
     kind: Literal["service_curve"]
     profile: str
@@ -27,14 +27,14 @@ class ServiceCurve(FindingFigure):
     priorities: Literal["increasing", "decreasing", "unknown"] = "unknown"
     used_entry: Literal["first", "last", "unknown"] = "unknown"
     allocations: list[FixedScheme] = Field(default=["full-rate", "fifth-rate"])
-    """Whose arrival curves are drawn beside the service."""
+    """Schemes whose arrival curves are drawn beside the service curve."""
 
     def shorter(self, _options: Options) -> str:
-        """As `Figure.shorter`: what is computed is computed as a whole."""
+        """See `Figure.shorter`. The figure is always computed in full."""
         return ""
 
     def scenario(self) -> Scenario:
-        """The scenario. Raises `InputError` if it means nothing, `ValueError` for an unknown action."""
+        """Return the scenario. Raises `InputError` if it is meaningless, `ValueError` for unknown actions."""
         sizes = self.packet_sizes_bytes
         return Scenario(
             entries=UNKNOWN if isinstance(self.entries, str) else self.entries,

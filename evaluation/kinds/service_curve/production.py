@@ -1,4 +1,4 @@
-"""Service curves: computed, not replayed."""
+"""Produce service curves, which are computed, not replayed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loko.service_curve import SwitchService, service_curve
 
 
 def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
-    """The curve with its terms. Raises `InputError` if the profile gives no worst case."""
+    """Compute the curve with its terms. Raises `InputError` if the profile gives no worst case."""
     profile = load_profile(figure.profile)
     if figure.as_printed:
         profile = profile.with_exact_clocks()
@@ -29,7 +29,9 @@ def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tup
     allocations = [allocate(service, scheme_named(name)) for name in figure.allocations]
     terms = [(term.name, term.value_ns / 1e3) for term in service.terms]
     outcome = Outcome(
-        chart=Chart(panels=[_panel(service, [one for one in allocations if one.feasible])]),
+        chart=Chart(
+            panels=[_panel(service, [allocation for allocation in allocations if allocation.feasible])]
+        ),
         findings={
             "rate_mbps": service.rate_bps / 1e6,
             "processing_us": service.processing_ns / 1e3,
@@ -50,18 +52,20 @@ def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tup
 
 
 def _panel(service: SwitchService, allocations: Sequence[Allocation]) -> LinePanel:
-    """Bytes that may arrive and that are served, as figure 13a draws them."""
-    end_ns = max((one.delay_ns for one in allocations), default=2 * service.curve.latency_ns) * 1.15
+    """Return the arrival curves and the service curve as in figure 13a."""
+    end_ns = (
+        max((allocation.delay_ns for allocation in allocations), default=2 * service.curve.latency_ns) * 1.15
+    )
     latency_ns = service.curve.latency_ns
     served = [0.0, 0.0, bytes_in(rate_bps=service.rate_bps, duration_ns=end_ns - latency_ns)]
     curves = [Curve(label="service", x=[0.0, latency_ns / 1e6, end_ns / 1e6], y=list(served), marker=False)]
-    for one in allocations:
-        arrived = one.max_burst_bytes + bytes_in(rate_bps=one.max_rate_bps, duration_ns=end_ns)
+    for allocation in allocations:
+        arrived = allocation.max_burst_bytes + bytes_in(rate_bps=allocation.max_rate_bps, duration_ns=end_ns)
         curves.append(
             Curve(
-                label=f"arrivals, {one.scheme.name}",
+                label=f"arrivals, {allocation.scheme.name}",
                 x=[0.0, end_ns / 1e6],
-                y=[one.max_burst_bytes, arrived],
+                y=[allocation.max_burst_bytes, arrived],
                 marker=False,
                 dashed=True,
             )

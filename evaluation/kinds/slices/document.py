@@ -14,23 +14,23 @@ Packets = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Bursts(Strict):
-    """Bursts of so many packets each, a pause after each."""
+    """Bursts of packets, with a pause after each."""
 
     shows: Literal["burst-latency", "packet-latency"]
-    """A burst's latency over its packets, or each packet's over its place in the burst."""
+    """Latency of whole bursts by length, or of packets by their place in the burst."""
     packets: list[Packets] = Field(min_length=1)
-    """Lengths of the bursts; for a stair all of a range, as `[1, 2, 3]` or with `up_to`."""
+    """Lengths of the bursts in packets; a stair needs all of a range, as `[1, 2, 3]` or with `up_to`."""
     up_to: bool = False
     """Whether every length from 1 to the last of `packets` is sent."""
 
     @property
     def lengths(self) -> list[int]:
-        """The lengths of all bursts."""
+        """The lengths of all bursts in packets."""
         return list(range(1, self.packets[-1] + 1)) if self.up_to else self.packets
 
 
 class Message(Strict):
-    """What is delivered when its last packet has come."""
+    """A message, which is delivered when its last packet has arrived."""
 
     name: str
     packets: Packets
@@ -38,12 +38,12 @@ class Message(Strict):
 
 
 class Case(Strict):
-    """How one sender segments and orders what it has to send."""
+    """One way in which a sender segments and orders data and command."""
 
     name: str
     messages: list[Message] = Field(min_length=1)
     interleaved: bool = False
-    """Whether the messages take turns, a packet each, or follow each other."""
+    """Whether messages take turns packet by packet; else they follow each other."""
 
     @model_validator(mode="after")
     def _has_both(self) -> Self:
@@ -53,7 +53,7 @@ class Case(Strict):
         return self
 
     def order(self) -> list[int]:
-        """For each packet in the order of sending the place of its message."""
+        """Return the index of each packet's message, in the order of sending."""
         left = [message.packets for message in self.messages]
         if not self.interleaved:
             return [place for place, count in enumerate(left) for _ in range(count)]
@@ -74,23 +74,23 @@ class Messages(Strict):
 
 
 class Quick(Strict):
-    """The small run of ``--quick``."""
+    """The scale of a replay with ``--quick``."""
 
     repetitions: int = Field(ge=1)
 
 
 class Slices(FindingFigure):
-    """What one host sends at once through a slice, and when it arrives."""
+    """Arrivals of what one host sends at once through a slice."""
 
     kind: Literal["slices"]
     device: str
-    """Profile of the switch."""
+    """Name of the switch's profile."""
     slices: str
-    """The sliced port: a name in `labs/slicing/slices`, or a path. The first queue is used."""
+    """The sliced port, as a name in `labs/slicing/slices` or a path. Its first queue is used."""
     frame_bytes: FrameBytes
     sends: Annotated[Bursts | Messages, Field(discriminator="shows")]
     pause_ms: float = Field(gt=0, le=10_000)
-    """After each burst: long enough for the buckets to be full again."""
+    """Pause after each burst, long enough for the buckets to fill up again."""
     repetitions: int = Field(ge=1)
-    """Of each burst or case. Each begins at another phase of the scheduler's timers."""
+    """Repetitions of each burst or case, each at another phase of the scheduler's timers."""
     quick: Quick

@@ -1,4 +1,4 @@
-"""Finds the groups in which a scheduler let frames go, from when each was received."""
+"""Find the groups in which a scheduler released frames, from the times of arrival."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from loko.slices.document import HtbQueue, Port
 from loko.slices.lengths import Scheduler, counted, on_wire
 
 _SLOTS = 2
-"""Frames of one group follow each other on the wire; a pause of more than so many frames parts two groups."""
+"""A pause longer than this many frames on the wire separates two groups."""
 
 
 def longest_gap_ns(port: Port, frame_bytes: int) -> float:
-    """The longest time between the beginnings of two frames of one group through the port's first queue.
+    """Return the longest time from start to start of two frames of one group in the port's first queue.
 
-    Two frames on the wire; or, as no interface of a computer paces that exactly, half of what a class needs
-    to earn the tokens of a frame, if that is longer: frames that are dequeued one by one are further apart.
+    That is the time of two frames on the wire. As no interface of a computer paces that exactly, it is half
+    the time in which a class earns the tokens of a frame, if that is longer: frames dequeued one by one are
+    further apart than that.
     """
     wire_ns = _SLOTS * on_wire(frame_bytes) * 8e9 / port.link_rate_bps
     queue = port.queues[0]
@@ -26,16 +27,16 @@ def longest_gap_ns(port: Port, frame_bytes: int) -> float:
 
 
 def group_lengths(received_ns: NDArray[np.int64], gap_ns: float) -> list[int]:
-    """The lengths of the groups of a burst, in order."""
+    """Return the lengths of the groups of a burst, in order."""
     ends = np.flatnonzero(np.diff(received_ns) > gap_ns) + 1
     return [len(group) for group in np.split(received_ns, ends)]
 
 
 def step_lengths(latency_ns: NDArray[np.float64], slot_ns: float) -> list[int]:
-    """The lengths of the steps of a stair over 1, 2, ... packets, without the last, which may go on.
+    """Return the lengths of a stair's steps over 1, 2, ... packets, except the last, which may be incomplete.
 
-    A step ends where one packet more costs more than two frames on the wire, and more than half of what the
-    dearest one costs.
+    A step ends where one more packet adds more than two frames on the wire, and more than half of the largest
+    rise.
     """
     rises = np.diff(latency_ns)
     ends = np.flatnonzero((rises > _SLOTS * slot_ns) & (rises > rises.max(initial=0.0) / 2)) + 1

@@ -1,7 +1,7 @@
-"""A sliced port in real time: Open vSwitch in user space between two veths, `tc htb` before the receiver.
+"""A sliced port in real time: Open vSwitch in user space between two veths, with `tc htb` on its egress.
 
-Everything is in one network namespace of its own, without addresses: frames are sent and received by packet
-sockets, and stamped by the kernel. It goes with the process that made it.
+Everything is in a network namespace of its own, without addresses. Packet sockets send and receive frames,
+and the kernel stamps them. The namespace ends with the process that made it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ANCILLARY_BYTES: Final = 64
 _LEAD_S: Final = 0.2
 _PRIORITY: Final = 50
 _CPUCLOCK_SCHED: Final = 2
-"""In Linux's clock ids of processes, behind the inverted process id (clock_getcpuclockid(3))."""
+"""Low bits of Linux's clock ID of a process's CPU time, below the inverted PID (clock_getcpuclockid(3))."""
 _SPIN_NS: Final = 2_000_000
 _US_PER_S: Final = 1_000_000
 _VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
@@ -49,22 +49,22 @@ _UNITS: Final = {
     **{"b": 1.0, "Kb": 2.0**10, "Mb": 2.0**20, "Gb": 2.0**30},
 }
 _SHOWN: Final = 0.01
-"""The share of a value that tc may leave out when it shows it, such as 1001Kbit of 1000500."""
+"""Relative error due to the rounding of values that tc shows, such as 1001Kbit for 1000500."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be sent through the first queue of a port."""
+    """Frames to send through the first queue of a port."""
 
     port: HtbPort
     frame: bytes
-    """Without FCS."""
+    """The frame without FCS."""
     sequence_offset: int
-    """Where each frame's number is written, 32 bits."""
+    """Offset of each frame's number, 32 bits."""
     instants_ns: NDArray[np.int64]
-    """When frames are released; those of one instant follow each other as on the port's link."""
+    """Release times; frames of the same instant follow each other at the rate of the port's link."""
     slot_ns: float
-    """What a frame takes on that link, with preamble and gap."""
+    """Transmission time of a frame on that link, with preamble and gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +73,14 @@ class Reply:
 
     sent_ns: NDArray[np.int64]
     received_ns: NDArray[np.int64]
-    """`LOST` if it never came."""
+    """`LOST` for frames that never arrived."""
     switch_cpu_s: float
     """CPU time of the switch meanwhile."""
     seconds: float
 
 
 def carry(request: Request, folder: Path) -> Reply:
-    """Build the port in this network namespace, and send. Raises `RunError`."""
+    """Build the port in this network namespace and send. Raises `RunError`."""
     _links()
     switch = OpenVSwitch(folder / "openvswitch")
     try:
@@ -109,7 +109,7 @@ def _links() -> None:
 
 
 def slice_port(port: HtbPort) -> None:
-    """Put the port's classes before its interface, and ask whether they are there. Raises `RunError`."""
+    """Set up the port's classes with tc and verify them. Raises `RunError`."""
     queue = port.queues[0]
     what = "htb on the port"
     device = ["dev", _EGRESS]
@@ -134,27 +134,27 @@ def _rates(rate_bps: int, ceil_bps: int, burst_bytes: int, cburst_bytes: int) ->
 
 
 def difference(queue: HtbQueue, shown: str) -> str | None:
-    """What differs in the answer of ``tc class show`` beyond tc's own rounding; None if nothing."""
+    """Describe how the output of ``tc class show`` deviates beyond rounding; None if it does not."""
     line = next((line for line in shown.splitlines() if line.startswith(f"class htb {_CLASS} ")), None)
     if line is None:
         return "the class is not there"
-    found = {name: float(number) * _UNITS[unit] for name, number, unit in _VALUES.findall(line)}
+    values = {name: float(number) * _UNITS[unit] for name, number, unit in _VALUES.findall(line)}
     for name, expected, rate_bps in (
         ("burst", queue.burst_bytes, queue.rate_bps),
         ("cburst", queue.ceiling_burst_bytes, queue.ceiling_bps),
     ):
-        # tc reckons a bucket in whole microseconds at its rate, and rounds once more when it shows it.
+        # tc stores a bucket as whole microseconds at its rate, and rounds once more when it shows it.
         rounding = 2 + rate_bps / 8 / _US_PER_S + expected * _SHOWN
-        if abs(found.get(name, 0.0) - expected) > rounding:
-            return f"{name} is {found.get(name, 0.0):.0f} bytes instead of {expected}"
+        if abs(values.get(name, 0.0) - expected) > rounding:
+            return f"{name} is {values.get(name, 0.0):.0f} bytes instead of {expected}"
     for name, expected in (("rate", queue.rate_bps), ("ceil", queue.ceiling_bps)):
-        if abs(found.get(name, 0.0) - expected) > expected * _SHOWN:
-            return f"{name} is {found.get(name, 0.0):.0f} bit/s instead of {expected}"
+        if abs(values.get(name, 0.0) - expected) > expected * _SHOWN:
+            return f"{name} is {values.get(name, 0.0):.0f} bit/s instead of {expected}"
     return None
 
 
 class _Tap:
-    """The kernel's stamps of our frames at an interface, by their numbers."""
+    """Collects the kernel's timestamps of our frames at an interface, by their numbers."""
 
     def __init__(self, interface: str, request: Request) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
@@ -168,7 +168,7 @@ class _Tap:
         self.stamps: dict[int, int] = {}
 
     def drain(self) -> None:
-        """Read what has come."""
+        """Read all frames that have arrived."""
         for frame, stamp_ns in self._frames():
             if len(frame) == self._length and frame[12:14] == self._headers:
                 number = int.from_bytes(frame[self._offset : self._offset + 4], "big")
@@ -186,12 +186,12 @@ class _Tap:
                     yield frame, seconds * 1_000_000_000 + nanoseconds
 
     def array(self, count: int) -> NDArray[np.int64]:
-        """The stamp of each number."""
+        """Return the timestamps of frames 0 to `count` - 1; `LOST` for missing ones."""
         return np.array([self.stamps.get(number, LOST) for number in range(count)], dtype=np.int64)
 
 
 def _cpu_ns(pid: int) -> int:
-    """CPU time of a process and its threads, to the nanosecond: /proc counts it in ticks of 10 ms."""
+    """Return the CPU time of a process with its threads in ns; /proc has it in ticks of 10 ms only."""
     return time.clock_gettime_ns(~pid << 3 | _CPUCLOCK_SCHED)
 
 
@@ -201,7 +201,7 @@ def _send(request: Request, switch_pid: int) -> Reply:
     taps = [_Tap(SOURCE, request), _Tap(DESTINATION, request)]
     frame = bytearray(request.frame)
     place = slice(request.sequence_offset, request.sequence_offset + 4)
-    # It spins for a few per cent of the time; whoever takes the core away meanwhile tears a burst apart.
+    # Sending spins for a few per cent of the time; preemption meanwhile would tear bursts apart.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     time.sleep(_LEAD_S)
     before_ns = _cpu_ns(switch_pid)

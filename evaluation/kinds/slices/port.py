@@ -1,7 +1,7 @@
-"""A sliced port: senders, the switch with its queues, one receiver; in virtual time, or live.
+"""A sliced port, in virtual time or live: senders, the switch with its queues, and one receiver.
 
-No point of `evaluation.replay`: nothing is admitted here, and entries put what is sent into the queues of a
-port, which a lab does not have. What is sent is data of the same vocabulary, and a sending is a task.
+This does not use points of `evaluation.replay`: nothing is admitted, and entries direct frames to queues of a
+port, which labs do not have. It does use `evaluation.traffic`, and each sending is a task.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ from loko.slices.settings import scheduler_settings
 LAB: Final = "slicing"
 RECEIVER: Final = "destination"
 SENDERS: Final = ("source", "other")
-"""Hosts that can send; what they send goes to `RECEIVER`."""
+"""Hosts that can send to `RECEIVER`."""
 _SWITCH: Final = "s1"
 _SLICED_PORT: Final = 2
 _TO_SEND_NS: Final = 100_000_000
-"""For what is released last, which leaves its host one by one."""
+"""Time for the frames released last to leave their hosts, one after the other."""
 _DRAIN_NS: Final = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Every packet of one sender, in order; instants in ns."""
+    """All packets of one sender in order; times in ns."""
 
     sent_ns: NDArray[np.int64]
     received_ns: NDArray[np.int64]
-    """`LOST` if it never came."""
+    """`LOST` for packets that never arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Frames of one length that a host releases into one queue."""
+    """Frames of one length that a host sends through one queue."""
 
     queue: int
     host: str
     frame_bytes: int
     instants_ns: Instants
-    """What is released at one instant leaves as fast as the host's link carries it."""
+    """Frames released at the same instant leave at the rate of the host's link."""
 
 
 class Sending(NamedTuple):
-    """All that is sent at a time. What becomes of it depends on nothing else."""
+    """Everything that is sent in one run. Its result depends on nothing else."""
 
     port: Port
     device: str
     releases: Mapping[int, Release]
-    """By number; at most one a host."""
+    """Releases by number, at most one for each host."""
     seed: int
 
 
 def carry(sending: Sending) -> dict[int, Sent]:
-    """What becomes of each release, by its number. Raises `RunError`."""
+    """Send in virtual time; return the packets of each release by its number. Raises `RunError`."""
     port, device, releases, seed = sending
     lab = load_lab(LAB)
     try:
@@ -93,9 +93,9 @@ def carry(sending: Sending) -> dict[int, Sent]:
 
 
 def carry_live(port: Port, release: Release) -> tuple[Sent, float]:
-    """What becomes of a release in real time, and the share of a core that the switch takes meanwhile.
+    """Send in real time; return the packets and the share of a core that the switch used.
 
-    Raises `RunError`, also for what this machine cannot run.
+    Raises `RunError`, also if this machine cannot run the port.
     """
     if not isinstance(port, HtbPort):
         raise RunError("a policer of OVS-DPDK is replayed in virtual time only: choose --mode virtual")
@@ -126,7 +126,7 @@ def _network(lab: Lab, port: Port, device: str, seed: int) -> switch_emulator.Ne
 
 
 def _entries(lab: Lab, releases: Mapping[int, Release]) -> list[bytes]:
-    """An entry for each release, which puts it into its queue."""
+    """Return an entry for each release that directs it to its queue."""
     entries = []
     for xid, (number, release) in enumerate(releases.items(), start=4):
         entry = flow_entry(lab, _flow(number, release), _SLICED_PORT)

@@ -1,4 +1,4 @@
-"""Sends bursts and messages through a slice, and finds groups and orders in what arrives (section IV-A)."""
+"""Send bursts and messages through a slice; find groups and orders in the arrivals (section IV-A)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MS: Final = 1e6
 
 
 def parameters(figure: Slices, _options: Options) -> Mapping[str, Any]:
-    """The sliced port and the switch, on which the result depends beside the figure's document."""
+    """Return sliced port and switch, on which the result depends apart from the figure's document."""
     return {
         "port": load_slices(figure.slices).model_dump(mode="json"),
         "device": load_device(figure.device).model_dump(mode="json"),
@@ -40,25 +40,25 @@ def compute(figure: Slices, options: Options, progress: Progress) -> tuple[Outco
     repetitions = figure.quick.repetitions if options.quick else figure.repetitions
     progress.begin(1, 0, "runs")
     if isinstance(figure.sends, Messages):
-        found = _messages(figure, figure.sends, repetitions, options)
+        messages = _messages(figure, figure.sends, repetitions, options)
     else:
-        found = _bursts(figure, figure.sends, repetitions, options)
+        messages = _bursts(figure, figure.sends, repetitions, options)
     progress.advance(figure.name)
-    return found
+    return messages
 
 
 class _Sendings:
-    """Bursts of packets that follow each other with pauses: what was sent when, and when it came."""
+    """Bursts of packets with pauses in between: when each packet was sent and received."""
 
     def __init__(self, figure: Slices, lengths: list[int], repetitions: int, options: Options) -> None:
-        """`lengths` are the packets of each kind of burst, which is sent so many times."""
+        """Send bursts of these lengths in packets, `repetitions` times each."""
         port = load_slices(figure.slices)
         self.slot_ns = on_wire(figure.frame_bytes) * 8e9 / port.link_rate_bps
         self.gap_ns = longest_gap_ns(port, figure.frame_bytes)
         self._lengths = [length for length in lengths for _ in range(repetitions)]
         pause_ns = round(figure.pause_ms * _MS)
-        # Repetitions begin at different phases of whatever has a period: a pause is longer by up to a
-        # hundredth. The phases are the same for all lengths, so that these differ in nothing else.
+        # Pauses vary by up to a hundredth, so that repetitions begin at different phases of periodic
+        # timers. The phases are the same for all lengths, so that these differ in nothing else.
         phases_ns = np.random.default_rng(options.seed).integers(0, pause_ns // 100 + 1, repetitions)
         starts_ns = np.arange(1, len(self._lengths) + 1) * pause_ns + np.tile(phases_ns, len(lengths))
         release = Release(
@@ -89,7 +89,7 @@ class _Sendings:
         return np.split(values, np.cumsum(self._lengths)[:-1])
 
     def rows(self) -> pa.Table:
-        """Every packet."""
+        """Return a table with a row for each packet."""
         lengths = np.array(self._lengths)
         return pa.table(
             {
@@ -103,11 +103,11 @@ class _Sendings:
 
     @property
     def even(self) -> list[Sent]:
-        """The bursts that were sent as the link carries them, after the last one had left.
+        """The bursts that were sent at link rate, after the previous one had arrived completely.
 
-        A host that is kept from running tears bursts apart, and sends the next too early.
+        Other bursts were torn apart, or sent too early, because the host was kept from running.
         """
-        return [one for one, even in zip(self.each, self._even, strict=True) if even]
+        return [sending for sending, even in zip(self.each, self._even, strict=True) if even]
 
     def _is_even(self, place: int) -> bool:
         sent_ns = self.each[place].sent_ns
@@ -116,7 +116,7 @@ class _Sendings:
 
     @property
     def lost(self) -> int:
-        """Packets that never came."""
+        """Number of packets that never arrived."""
         return int((self.all.received_ns == LOST).sum())
 
 
@@ -142,7 +142,9 @@ def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -
     if stairs:
         latency_us = {
             length: [
-                (one.received_ns.max() - one.sent_ns[0]) / _US for one in whole if len(one.sent_ns) == length
+                (burst.received_ns.max() - burst.sent_ns[0]) / _US
+                for burst in whole
+                if len(burst.sent_ns) == length
             ]
             for length in sends.lengths
         }
@@ -163,8 +165,8 @@ def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -
 
 
 def _complete_groups(bursts: list[Sent], gap_ns: float) -> list[int]:
-    """The lengths of all groups but each burst's last, which its end may have cut."""
-    return [length for one in bursts for length in group_lengths(one.received_ns, gap_ns)[:-1]]
+    """Return the lengths of all groups except each burst's last, which its end may have cut off."""
+    return [length for burst in bursts for length in group_lengths(burst.received_ns, gap_ns)[:-1]]
 
 
 def _group_findings(groups: Mapping[int, list[int]]) -> dict[str, float]:
@@ -181,16 +183,16 @@ def _group_findings(groups: Mapping[int, list[int]]) -> dict[str, float]:
 
 
 def _first_and_later(bursts: list[Sent], gap_ns: float) -> dict[str, float]:
-    """The medians of what the bursts begin with, and of what follows, without each burst's last group."""
-    groups = [group_lengths(one.received_ns, gap_ns)[:-1] for one in bursts]
+    """Return the median lengths of bursts' first groups and of later ones, without each burst's last."""
+    groups = [group_lengths(burst.received_ns, gap_ns)[:-1] for burst in bursts]
     first = [lengths[0] for lengths in groups if lengths]
     later = [length for lengths in groups for length in lengths[1:]]
-    found = {}
+    findings = {}
     if first:
-        found["first_group_packets"] = float(np.median(first))
+        findings["first_group_packets"] = float(np.median(first))
     if later:
-        found["later_group_packets"] = float(np.median(later))
-    return found
+        findings["later_group_packets"] = float(np.median(later))
+    return findings
 
 
 def _stair_findings(latency_us: Mapping[int, list[float]], slot_ns: float) -> dict[str, float]:
@@ -198,17 +200,17 @@ def _stair_findings(latency_us: Mapping[int, list[float]], slot_ns: float) -> di
         return {}
     medians = np.array([np.median(values) for values in latency_us.values()])
     steps = step_lengths(medians * _US, slot_ns)
-    found = {"steps": float(len(steps))}
+    findings = {"steps": float(len(steps))}
     if steps:
-        found["step_packets"] = float(np.median(steps))
-        found["shortest_step_packets"] = float(min(steps))
-        found["longest_step_packets"] = float(max(steps))
-        found["rise_within_step_percent"] = _rise_within_step_percent(medians, steps)
-    return found
+        findings["step_packets"] = float(np.median(steps))
+        findings["shortest_step_packets"] = float(min(steps))
+        findings["longest_step_packets"] = float(max(steps))
+        findings["rise_within_step_percent"] = _rise_within_step_percent(medians, steps)
+    return findings
 
 
 def _rise_within_step_percent(latency_us: NDArray[np.float64], steps: list[int]) -> float:
-    """The most that latency grows within a step, from its first to its last, over the mean rise a step."""
+    """Return the largest growth of latency within a step, in per cent of the mean rise per step."""
     firsts = np.concatenate([[0], np.cumsum(steps)])
     within = latency_us[firsts[1:] - 1] - latency_us[firsts[:-1]]
     rise = (latency_us[firsts[-1]] - latency_us[0]) / len(steps)
@@ -242,7 +244,9 @@ def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
 def _segments(bursts: list[Sent], lengths: list[int]) -> LinePanel:
     curves = []
     for length in lengths:
-        latencies = [(one.received_ns - one.sent_ns) / _US for one in bursts if len(one.sent_ns) == length]
+        latencies = [
+            (burst.received_ns - burst.sent_ns) / _US for burst in bursts if len(burst.sent_ns) == length
+        ]
         if latencies:
             medians = np.median(np.stack(latencies), axis=0)
             curves.append(
@@ -294,13 +298,15 @@ def _messages(
 
 
 def _arrival_us(case: Case, part: str, sendings: list[Sent]) -> float:
-    """Median time from the first packet's beginning until every message that holds the part has come."""
+    """Return the median time from the first packet until all messages that hold the part have arrived."""
     holds = np.array([part in message.holds for message in case.messages])[case.order()]
-    return float(np.median([(one.received_ns[holds].max() - one.sent_ns[0]) / _US for one in sendings]))
+    return float(
+        np.median([(sending.received_ns[holds].max() - sending.sent_ns[0]) / _US for sending in sendings])
+    )
 
 
 def _assumptions(figure: Slices) -> dict[str, float]:
-    """What the paper does not print."""
+    """Return the values that the paper does not print."""
     port = load_slices(figure.slices)
     queue = port.queues[0]
     rate_bps = queue.rate_bps if isinstance(queue, HtbQueue) else queue.cir_bps

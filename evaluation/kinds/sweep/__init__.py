@@ -1,1 +1,1 @@
-"""Delay and loss of flows through a lab over a multiplier of what they send (section 6 of the Loko paper)."""
+"""Delay and loss of flows in a lab by a multiplier of their traffic (section 6 of the Loko paper)."""

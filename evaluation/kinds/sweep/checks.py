@@ -25,29 +25,29 @@ Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
 
 
 class PointsByX:
-    """The points of all series together, by x."""
+    """Groups the points of all series by x."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         self.by_x: dict[float, list[PointResult]] = {}
-        for one in series:
-            for point in one.points:
+        for line in series:
+            for point in line.points:
                 self.by_x.setdefault(point.x, []).append(point)
 
     def at(self, values: Sequence[float]) -> list[PointResult] | None:
-        """Points at these x; None if one of them was not measured."""
+        """Return the points at these x; None if one of them was not measured."""
         if any(x not in self.by_x for x in values):
             return None
         return [point for x in values for point in self.by_x[x]]
 
     def loss(self, x: float) -> float:
-        """Loss at x over all flows."""
+        """Return the share of lost packets at x over all flows."""
         points = self.by_x[x]
         packets = sum(point.packets for point in points)
         return sum(point.lost for point in points) / packets if packets else 0.0
 
     @property
     def largest_loss(self) -> float:
-        """The largest loss over x, of all flows together."""
+        """The largest share of lost packets of all flows together at any x."""
         return max(map(self.loss, self.by_x), default=0.0)
 
     @property
@@ -61,31 +61,31 @@ class PointsByX:
         return self.first(lambda point: point.late)
 
     def first(self, count: Callable[[PointResult], int]) -> float | None:
-        """The smallest x at which this was counted of any flow; None if it was nowhere."""
+        """Return the smallest x at which `count` is not 0 for some flow; None if there is none."""
         return min((x for x, points in self.by_x.items() if any(map(count, points))), default=None)
 
     def delay_ms(self, x: float, statistic: str) -> float | None:
-        """Worst of the flows' statistics at x; None if no packet arrived."""
-        found = [getattr(point.delay_ms, statistic) for point in self.by_x[x]]
-        return max((value for value in found if value is not None), default=None)
+        """Return the largest of the flows' statistics at x; None if no packet arrived."""
+        delays_ms = [getattr(point.delay_ms, statistic) for point in self.by_x[x]]
+        return max((value for value in delays_ms if value is not None), default=None)
 
 
 class _Nothing(Check):
-    """Something happens to no packet: at these x, or anywhere."""
+    """Nothing bad happens to any packet at these x, by default at all x."""
 
     at: list[float] | None = Field(default=None, min_length=1)
 
     @property
     def denied_by_one_case(self) -> bool:
-        """As `Check.denied_by_one_case`."""
+        """See `Check.denied_by_one_case`."""
         return True
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return "no packet at all"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         wanted = self.at if self.at is not None else evidence.planned
         there = [x for x in wanted if x in measured.by_x]
@@ -112,7 +112,7 @@ class NoLoss(_Nothing):
     kind: Literal["no_loss"]
 
     def bad(self, point: PointResult) -> int:
-        """As `_Nothing.bad`."""
+        """See `_Nothing.bad`."""
         return point.lost
 
 
@@ -122,7 +122,7 @@ class NoLate(_Nothing):
     kind: Literal["no_late"]
 
     def bad(self, point: PointResult) -> int:
-        """As `_Nothing.bad`."""
+        """See `_Nothing.bad`."""
         return point.late
 
 
@@ -133,15 +133,15 @@ class LossAt(Check):
     at: float
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return "at least one packet"
 
     def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """As `Check.printed`."""
+        """See `Check.printed`."""
         return _mark(fact, "loss_at", self.at, f"loss at {self.at:g}")
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         if self.at not in measured.by_x:
             return _not_at([self.at])
@@ -155,15 +155,15 @@ class LossFrom(NumberCheck):
     kind: Literal["loss_from"]
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"at least one packet at every value from {fact.number:g} on"
 
     def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """As `Check.printed`."""
+        """See `Check.printed`."""
         return _mark(fact, "loss_from", fact.number, f"loss from {fact.number:g} on")
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         wanted = [x for x in evidence.planned if x >= evidence.fact.number]
         there = [x for x in wanted if x in measured.by_x]
@@ -182,15 +182,15 @@ class LossBeyond(NumberCheck):
     kind: Literal["loss_beyond"]
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"at least one packet above {fact.number:g}"
 
     def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """As `Check.printed`."""
+        """See `Check.printed`."""
         return _mark(fact, "loss_beyond", fact.number, f"no loss up to {fact.number:g}")
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         above = [x for x in evidence.planned if x > evidence.fact.number]
         lossy = [x for x in above if x in measured.by_x and measured.loss(x) > 0]
@@ -206,15 +206,15 @@ class LateAt(NumberCheck):
     kind: Literal["late_at"]
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"at least one packet at {fact.number:g}"
 
     def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """As `Check.printed`."""
+        """See `Check.printed`."""
         return _mark(fact, "late_at", fact.number, f"late at {fact.number:g}")
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         points = measured.at([evidence.fact.number])
         if points is None:
@@ -226,14 +226,14 @@ class LateAt(NumberCheck):
 
 
 class _Starts(NumberCheck):
-    """Something happens to packets at the fact's value of x, and to none at a smaller x."""
+    """Bad packets first occur at the fact's value of x."""
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"exactly at {fact.number:g}, of the values that are swept"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`. A short replay, or one that leaves out an x below, may see it begin too late."""
+        """See `Check.find`. A short replay, or one that omits a smaller x, may see the onset too late."""
         expected, measured = evidence.fact.number, PointsByX(evidence.series)
         if expected not in measured.by_x:
             return _not_at([expected])
@@ -250,7 +250,7 @@ class _Starts(NumberCheck):
 
     @property
     def denied_by_one_case(self) -> bool:
-        """As `Check.denied_by_one_case`: by one packet at a smaller x."""
+        """See `Check.denied_by_one_case`. One bad packet at a smaller x denies the claim."""
         return True
 
     def bad(self, point: PointResult) -> int:
@@ -264,11 +264,11 @@ class LossStarts(_Starts):
     kind: Literal["loss_starts"]
 
     def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """As `Check.printed`."""
+        """See `Check.printed`."""
         return _mark(fact, "loss_starts", fact.number, f"loss from {fact.number:g} on")
 
     def bad(self, point: PointResult) -> int:
-        """As `_Starts.bad`."""
+        """See `_Starts.bad`."""
         return point.lost
 
 
@@ -278,11 +278,11 @@ class LateStarts(_Starts):
     kind: Literal["late_starts"]
 
     def printed(self, fact: Fact, _paper: str) -> Printed | None:
-        """As `Check.printed`."""
+        """See `Check.printed`."""
         return _mark(fact, "late_starts", fact.number, f"late from {fact.number:g} on")
 
     def bad(self, point: PointResult) -> int:
-        """As `_Starts.bad`."""
+        """See `_Starts.bad`."""
         return point.late
 
 
@@ -292,11 +292,11 @@ class LossBeforeLate(Check):
     kind: Literal["loss_before_late"]
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return "the first loss at a smaller value than the first late packet"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         lost, late = measured.lost_from, measured.late_from
         here = f"{_onset('lost', lost)}, {_onset('late', late)}"
@@ -309,17 +309,17 @@ class LossBeforeLate(Check):
 
 
 class LossEarlier(Check):
-    """Packets are lost at a smaller x than in another figure of the same folder, whose x means the same."""
+    """Packets are lost at a smaller x than in another figure of the same folder with the same axis."""
 
     kind: Literal["loss_earlier"]
     figure: str
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"at a smaller value than in {self.figure}"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         if full_name(self.figure) not in evidence.others:
             return _without(self.figure)
         measured, other = PointsByX(evidence.series), PointsByX(evidence.others[full_name(self.figure)])
@@ -336,22 +336,22 @@ class LossEarlier(Check):
 
 
 class LossNear(NumberCheck):
-    """The loss at this x is the fact's value in per cent, give or take some percentage points."""
+    """The loss at this x is within some percentage points of the fact's value."""
 
     kind: Literal["loss_near"]
     at: float
     within_points: float = Field(gt=0)
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"within {self.within_points:g} percentage points of {fact.number:g} %"
 
     def printed(self, fact: Fact, paper: str) -> Printed | None:
-        """As `Check.printed`."""
+        """See `Check.printed`."""
         return _mark(fact, LOSS_PERCENT, self.at, f"{paper} lost at {self.at:g}", fact.number)
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         if self.at not in measured.by_x:
             return _not_at([self.at])
@@ -360,17 +360,17 @@ class LossNear(NumberCheck):
 
 
 class LossBelow(Check):
-    """The largest loss here is below the largest loss of another figure of the same folder."""
+    """The largest loss is below the largest loss of another figure of the same folder."""
 
     kind: Literal["loss_below"]
     figure: str
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"the largest loss below that of {self.figure}"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         if full_name(self.figure) not in evidence.others:
             return _without(self.figure)
         measured = PointsByX(evidence.series)
@@ -385,7 +385,7 @@ class LossBelow(Check):
 
 
 class DelayGrows(Check):
-    """From this x on the delay lies above all smaller x by more than the factor."""
+    """Every delay from this x on exceeds every delay at smaller x by more than the factor."""
 
     kind: Literal["delay_grows"]
     start: float
@@ -393,12 +393,12 @@ class DelayGrows(Check):
     factor: float = Field(gt=1)
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         name = _name(self.statistic)
         return f"every {name} from {self.start:g} on over {self.factor:g} times every one before"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         missing = [x for x in evidence.planned if x not in measured.by_x]
         before = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x < self.start]
@@ -417,31 +417,31 @@ class DelayGrows(Check):
 
 
 class DelayRises(Check):
-    """The delay never falls by more than the slack from one x to the next, and is larger at the last."""
+    """The delay never falls by more than the slack between neighbouring x, and is larger at the last x."""
 
     kind: Literal["delay_rises"]
     at: list[float] | None = Field(default=None, min_length=2)
-    """Default: everywhere."""
+    """The x to compare. Default: all."""
     statistic: Statistic
     slack: float = Field(ge=0, lt=1)
 
     def tolerance(self, _fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         where = "" if self.at is None else f" at {_list(self.at)}"
         return (
             f"{_name(self.statistic)}{where} falls nowhere by more than {100 * self.slack:g} %, rises in all"
         )
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         measured = PointsByX(evidence.series)
         wanted = self.at if self.at is not None else evidence.planned
         missing = [x for x in wanted if x not in measured.by_x]
         if missing:
             return _not_at(missing)
-        found = [measured.delay_ms(x, self.statistic) for x in wanted]
-        values = [value for value in found if value is not None]
-        if len(values) < len(found):
+        delays_ms = [measured.delay_ms(x, self.statistic) for x in wanted]
+        values = [value for value in delays_ms if value is not None]
+        if len(values) < len(delays_ms):
             return NOTHING_MEASURED
         rises = (
             all(after >= before * (1 - self.slack) for before, after in pairwise(values))
@@ -486,7 +486,7 @@ def _onset(what: str, x: float | None) -> str:
 
 
 def _name(statistic: Statistic) -> str:
-    """Such as "99 % quantile"."""
+    """Return a statistic's name, such as "99 % quantile"."""
     words = {"min": "least delay", "max": "greatest delay", "p50": "median"}
     return words.get(statistic, f"{statistic[1:]} % quantile")
 

@@ -23,12 +23,12 @@ class SweepClaim(Claim):
 
 
 class Axis(Strict):
-    """What is varied."""
+    """The quantity that is varied."""
 
     name: str
     unit: str = ""
     multiplier: Literal["rate", "burst", "echoes"]
-    """What x is: m_r, m_b, or c_pps, the EchoRequests a second to each switch (section 6.1.4)."""
+    """What x scales: m_r, m_b, or c_pps, the rate of EchoRequests to each switch (section 6.1.4)."""
     values: list[float] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -41,22 +41,22 @@ class Axis(Strict):
 
 
 class Reservation(Strict):
-    """Control traffic that admission reserves for."""
+    """Control traffic for which admission reserves capacity."""
 
     echoes_per_s: float = Field(gt=0)
     charge: Literal["paper", "measured"]
-    """``paper``: 66 bytes a message at the switch's rate (section 6.1). ``measured``: the CPU time it takes,
-    with the board's own interruptions (docs/model.md, section 8)."""
+    """``paper``: 66 bytes per message at the switch's rate (section 6.1). ``measured``: the CPU time of the
+    messages and of the board's own interruptions (docs/model.md, section 8)."""
 
 
 class QuickSweep(Quick):
-    """The small run of ``--quick``, perhaps of fewer values."""
+    """The scale of a replay with ``--quick``, optionally with fewer values of x."""
 
     values: list[float] | None = None
 
 
 class Sweep(FlowFigure):
-    """Delay and loss over one multiplier."""
+    """Delay and loss by one multiplier."""
 
     kind: Literal["sweep"]
     claims: Sequence[SweepClaim] = Field(min_length=1)
@@ -84,25 +84,25 @@ class Sweep(FlowFigure):
 
     @property
     def planned(self) -> Sequence[float]:
-        """As `Figure.planned`."""
+        """See `Figure.planned`."""
         return self.x.values
 
     def printed(self) -> list[Printed]:
-        """As `Figure.printed`: each fact once, as the first of its claims has it."""
-        found: dict[str, Printed] = {}
+        """See `Figure.printed`. A fact of several claims is marked once, as in the first."""
+        printed: dict[str, Printed] = {}
         for claim in [] if self.ours else self.claims:
             stated = fact(self.paper, claim.fact)
             mark = claim.check.printed(stated, claim.paper)
             if mark is not None and not stated.recomputed:
-                found.setdefault(claim.fact, mark)
-        return list(found.values())
+                printed.setdefault(claim.fact, mark)
+        return list(printed.values())
 
     def multipliers(self, x: float) -> tuple[float, float]:
-        """Rate and burst multiplier (m_r, m_b) of a point."""
+        """Return rate and burst multiplier (m_r, m_b) at x."""
         if self.x.multiplier == "rate":
             return x, self.burst_multiplier
         return self.rate_multiplier, x if self.x.multiplier == "burst" else self.burst_multiplier
 
     def echoes_per_s(self, x: float) -> float:
-        """EchoRequests a second that the controller sends to each switch at a point (c_pps)."""
+        """Return the rate of EchoRequests to each switch at x (c_pps)."""
         return x if self.x.multiplier == "echoes" else 0.0

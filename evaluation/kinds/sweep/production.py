@@ -1,4 +1,4 @@
-"""The replay of sweeps: plan, run what is not there yet, put records and results together."""
+"""Replay sweeps: plan, carry out missing runs, and combine records and results."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from loko.document import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSweep:
-    """How a sweep is run: its setting with everything that the command line may change."""
+    """A sweep's setting, with everything that the command line may change."""
 
     setting: Setting
-    """With the real boards, if there are some."""
+    """The setting, with real boards in its lab if there are any."""
     options: Options
     runs: int
     seconds: float
@@ -65,7 +65,7 @@ class ChosenSweep:
         return figure_file(self.options.out, self.sweep.name, ".parquet")
 
     def point(self, x: float) -> Point:
-        """What is sent at x. Every run of every point of every figure has a seed of its own."""
+        """Return the point at x. Every run of every point of every figure has its own seed."""
         sweep, seed = self.sweep, self.options.seed
         senders = traffic(self.setting, x, self.senders)
         return Point(
@@ -79,12 +79,15 @@ class ChosenSweep:
             senders=senders,
             seconds=self.seconds,
             seeds=[seed_of(seed, sweep.name, repr(x), run) for run in range(self.runs)],
-            guarantees_ns={one.flow: self.setting.guarantee_ns for one in senders if one.observed},
+            guarantees_ns={sender.flow: self.setting.guarantee_ns for sender in senders if sender.observed},
             echoes_per_s=sweep.echoes_per_s(x),
         )
 
     def fingerprint(self, x: float) -> dict[str, Any]:
-        """All that a point's result depends on. Equal fingerprints mean equal results in virtual time."""
+        """Return everything that a point's result depends on.
+
+        Equal fingerprints mean equal results in virtual time.
+        """
         return {
             **self.point(x).fingerprint(self.options),
             "seed": self.options.seed,
@@ -96,7 +99,7 @@ class ChosenSweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TalliedPoint:
-    """What one point gave: a box for each observed flow by its number, and the counters of the boards."""
+    """The result of one point: a box for each observed flow by its number, and counters of the boards."""
 
     points: dict[int, PointResult]
     boards: dict[str, dict[str, int]]
@@ -108,28 +111,27 @@ _POINT_RESULT = TypeAdapter(TalliedPoint)
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
-    """Replay the sweeps, points of all of them at a time, and write their records.
+    """Replay the sweeps, with the points of all of them in parallel, and write their records.
 
-    Runs that are there already with the same parameters are not run again. Raises `InputError` or
-    `RunError` in one line.
+    Runs that exist already with the same parameters are not repeated. Raises `InputError` or `RunError`.
     """
-    plans = {one.name: plan_of(one, options) for one in sweeps}
+    plans = {sweep.name: plan_of(sweep, options) for sweep in sweeps}
     done = {name: _kept(plan) for name, plan in plans.items()}
     points = [plan.point(x) for name, plan in plans.items() if not done[name] for x in plan.values]
 
     def on_point(point: Point) -> None:
-        plan, found = plans[point.figure], done[point.figure]
-        found[point.x] = _judged(plan, point)
-        if len(found) == len(plan.values):
+        plan, tallied = plans[point.figure], done[point.figure]
+        tallied[point.x] = _judged(plan, point)
+        if len(tallied) == len(plan.values):
             progress.writing(point.figure)
-            _gather(plan, found)
+            _gather(plan, tallied)
 
     replay(points, options, progress, on_point)
-    return [_result(plans[one.name], done[one.name]) for one in sweeps]
+    return [_result(plans[sweep.name], done[sweep.name]) for sweep in sweeps]
 
 
 def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
-    """How a sweep is run under these options. Raises `InputError`."""
+    """Combine a sweep with the options. Raises `InputError`."""
     values = sweep.x.values
     if options.quick and sweep.quick.values is not None:
         values = sweep.quick.values
@@ -148,34 +150,37 @@ def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
 
 
 def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
-    """The points in a complete figure's records, if they are all that is planned now."""
+    """Return the results kept in a figure's records if they match the plan; else empty."""
     if not plan.records.exists():
         return {}
     entries = summary(plan.records).get("points")
     if not isinstance(entries, list) or len(entries) != len(plan.values):
         return {}
-    found: dict[float, TalliedPoint] = {}
+    points: dict[float, TalliedPoint] = {}
     for x, entry in zip(plan.values, entries, strict=True):
         if not isinstance(entry, dict):
             return {}
         if entry.get("fingerprint") != json.loads(json.dumps(plan.fingerprint(x))):
             return {}
         try:
-            found[x] = _POINT_RESULT.validate_python(entry.get("result"))
+            points[x] = _POINT_RESULT.validate_python(entry.get("result"))
         except ValidationError:
             raise InputError(f"{plan.records}: damaged records; delete the file and run again") from None
-    return found
+    return points
 
 
 def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
-    """The boxes of a point. Raises `RunError` for a flow that sent nothing: it would keep every guarantee."""
+    """Return the boxes of a point.
+
+    Raises `RunError` if a flow sent nothing, because its guarantee would be kept trivially.
+    """
     tally = Tally(point.guarantees_ns)
     for records in records_of(point, plan.options):
         tally.add(records)
     guaranteed = point.x in plan.sweep.guaranteed
     points = {flow: box.point(point.x, guaranteed=guaranteed) for flow, box in tally.boxes.items()}
-    for flow, one in points.items():
-        if one.packets == 0:
+    for flow, of_flow in points.items():
+        if of_flow.packets == 0:
             raise RunError(
                 f"{point.label}: {plan.sweep.flows[flow].label} sent nothing in"
                 f" {runs_of(plan.runs, plan.seconds)}; lengthen them with --seconds"
@@ -184,7 +189,7 @@ def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
 
 
 def _gather(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> None:
-    """Put the records of all points into the figure's one file and drop those of the runs."""
+    """Combine the records of all points in the figure's file, and delete those of the runs."""
     with replacing(plan.records) as part, RecordWriter(part) as writer:
         for x in plan.values:
             for run in range(plan.runs):
@@ -250,32 +255,37 @@ def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureRe
 
 
 def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
-    """Named numbers beside the points. A box is what all observed flows sent at one x, as in the paper."""
-    found = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
-    boxes = [sum(point.packets for point in box) for box in zip(*(one.points for one in series), strict=True)]
+    """Return findings beside the points. A box has all observed flows at one x, as in the paper."""
+    findings = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
+    boxes = [
+        sum(point.packets for point in box) for box in zip(*(line.points for line in series), strict=True)
+    ]
     if len(boxes) == len(setting.sweep.planned):
-        found["smallest_box_packets"], found["largest_box_packets"] = float(min(boxes)), float(max(boxes))
-    return found
+        findings["smallest_box_packets"], findings["largest_box_packets"] = (
+            float(min(boxes)),
+            float(max(boxes)),
+        )
+    return findings
 
 
 def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]:
-    """Loko's at the points where it holds, and what was sent at others, of which nothing is promised.
+    """Judge Loko's guarantee where it holds; list the other points separately as not promised.
 
-    Those are not all beyond admission: the paper loses packets of full-rate at m_r = 1 (I21).
+    The other points are not all beyond admission: the paper loses packets of full-rate at m_r = 1 (I21).
     """
     within, beyond = (
-        {one.label: [point for point in one.points if point.guaranteed is promised] for one in series}
+        {line.label: [point for point in line.points if point.guaranteed is promised] for line in series}
         for promised in (True, False)
     )
-    found = [guarantee(f"Loko, {sweep.allocation}", within, ours=True)]
+    guarantees = [guarantee(f"Loko, {sweep.allocation}", within, ours=True)]
     if any(beyond.values()):
         system = f"Loko, {sweep.allocation}, outside its guarantee"
-        found.append(guarantee(system, beyond, ours=True, promised=False))
-    return found
+        guarantees.append(guarantee(system, beyond, ours=True, promised=False))
+    return guarantees
 
 
 def _shorter(plan: ChosenSweep) -> list[NoteResult]:
-    """A note if the replay is shorter than the paper's."""
+    """Return a note if the replay is shorter than the paper's."""
     sweep = plan.sweep
     if plan.runs * plan.seconds >= sweep.runs * sweep.seconds:
         return []
@@ -287,7 +297,7 @@ def _shorter(plan: ChosenSweep) -> list[NoteResult]:
 
 
 def packets(sweep: Sweep) -> int:
-    """Packets of all flows at the paper's scale, as far as the shapers let them pass."""
+    """Estimate the packets of all flows at the paper's scale, as limited by the shapers."""
     setting = prepare(sweep)
     bits_per_s = sum(
         flow.bucket.rate_bps * min(1.0, sweep.senders.offered_load)
@@ -298,7 +308,7 @@ def packets(sweep: Sweep) -> int:
 
 
 def estimate_s(sweep: Sweep) -> dict[str, float]:
-    """Estimated time in seconds of each mode that is there."""
+    """Estimate the time in seconds at the paper's scale, by mode."""
     live = live_s(len(sweep.x.values) * sweep.runs, sweep.seconds)
     return {"virtual": virtual_s(packets(sweep)), "live": live, "hardware": live}
 

@@ -1,4 +1,4 @@
-"""What Loko computes for a sweep, and what each sender does at each of its points: pure arithmetic."""
+"""Compute Loko's allocation for a sweep, and the senders at each of its points, without any replay."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from loko.split import Split, echo_traffic, split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What Loko computes for a sweep: the same for all its points."""
+    """What Loko computes for a sweep. It is the same for all points."""
 
     sweep: Sweep
     lab: Lab
     paths: tuple[tuple[Hop, ...], ...]
-    """Of each flow of the sweep: the switches that its guarantee counts and its entries stand in."""
+    """For each flow, the switches that count in its guarantee and hold its entries."""
     allocation: Allocation
     shares: Split
     guarantee_ns: float
@@ -34,14 +34,14 @@ class Setting:
     """Delay between the taps when every switch is idle (docs/architecture.md, delay terms)."""
 
     def admitted(self) -> tuple[RoutedFlow, ...]:
-        """The flows as Loko admits them, whatever is sent."""
+        """Return the flows as Loko admits them, with multipliers of 1."""
         return tuple(
             RoutedFlow(sender.as_flow(), self.paths[sender.flow]) for sender in senders(self, (1.0, 1.0))
         )
 
 
 def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:
-    """The allocation and equation 8, with what is reserved for control traffic."""
+    """Return the allocation and its split by equation 8, less what is reserved for control traffic."""
     reserved = sweep.reserved
     if reserved is not None and reserved.charge == "measured":
         control = {Message.ECHO: MessageRate(per_s=reserved.echoes_per_s)}
@@ -78,21 +78,21 @@ def prepare(sweep: Sweep) -> Setting:
 
 
 def traffic(setting: Setting, x: float, how: SenderSettings | None = None) -> tuple[Sender, ...]:
-    """The senders at x: `senders` with the multipliers of that point."""
+    """Return the senders at x (`senders` with the multipliers of that point)."""
     return senders(setting, setting.sweep.multipliers(x), how)
 
 
 def senders(
     setting: Setting, multipliers: tuple[float, float], how: SenderSettings | None = None
 ) -> tuple[Sender, ...]:
-    """Equation 8 times the multipliers m_r and m_b. Flows without a share send nothing.
+    """Return senders with rate and burst of equation 8 times the multipliers m_r and m_b.
 
-    `how` replaces the experiment's description of the senders.
+    Flows without a share have no sender. `how` overrides the experiment's description of the senders.
     """
     sweep = setting.sweep
     rate_multiplier, burst_multiplier = multipliers
     how = sweep.senders if how is None else how
-    found = []
+    senders = []
     for number, flow in enumerate(sweep.flows):
         bucket = setting.shares.first if flow.share == 1 else setting.shares.second
         if bucket.rate_bps == 0:
@@ -108,5 +108,5 @@ def senders(
                 frame_bytes=sweep.frame_bytes,
             ),
         )
-        found.append(replace(conforming, observed=flow.label in sweep.observed))
-    return tuple(found)
+        senders.append(replace(conforming, observed=flow.label in sweep.observed))
+    return tuple(senders)

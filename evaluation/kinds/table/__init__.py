@@ -1,1 +1,1 @@
-"""Tables of what the controller computes of a lab's switches."""
+"""Tables of values that the controller computes for a lab's switches."""

@@ -24,7 +24,7 @@ Column = Literal["R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_m
 
 
 class Rounds(NumberCheck):
-    """A cell of the table rounds to what is printed."""
+    """A cell of the table rounds to the printed value."""
 
     kind: Literal["rounds"]
     row: FixedScheme
@@ -32,11 +32,11 @@ class Rounds(NumberCheck):
     decimals: int = Field(ge=0)
 
     def tolerance(self, fact: Fact) -> str:
-        """As `Check.tolerance`."""
+        """See `Check.tolerance`."""
         return f"rounds to {fact.number:.{self.decimals}f}"
 
     def find(self, evidence: Evidence) -> Judgement:
-        """As `Check.find`."""
+        """See `Check.find`."""
         table = evidence.table
         if table is None:
             return NotTestable(why="there is no table")
@@ -49,18 +49,18 @@ class Rounds(NumberCheck):
 
 
 class TableClaim(Claim):
-    """A claim on a cell."""
+    """A claim on a cell of the table."""
 
     check: Rounds
 
 
 class Table(LabFigure):
-    """A table of what the controller computes. Nothing is sent."""
+    """A table of values that the controller computes. Nothing is sent."""
 
     kind: Literal["table"]
     claims: Sequence[TableClaim] = Field(min_length=1)
     schemes: list[FixedScheme] = Field(min_length=1)
 
     def shorter(self, _options: Options) -> str:
-        """As `Figure.shorter`: what is computed is computed as a whole."""
+        """See `Figure.shorter`. The table is always computed in full."""
         return ""

@@ -1,4 +1,4 @@
-"""Tables: computed, not replayed."""
+"""Produce tables, which are computed, not replayed."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _KB: Final = 1024
 
 def produce(tables: Sequence[Table], options: Options, _progress: Progress) -> list[FigureResult]:
     """Compute the tables. There are no raw rows."""
-    return [_table_result(one, options) for one in tables]
+    return [_table_result(table, options) for table in tables]
 
 
 def _table_result(table: Table, options: Options) -> FigureResult:
     lab = lab_of(table)
     rows: list[list[str | float]] = []
     for scheme in table.schemes:
-        found = allocation_of(table, lab, scheme)
-        curve = found.service.curve
+        allocation = allocation_of(table, lab, scheme)
+        curve = allocation.service.curve
         values = (
             curve.rate_bps / 1e6,
             curve.latency_ns / 1e6,
-            found.max_rate_bps / 1e6,
-            found.max_burst_bytes / _KB,
-            found.delay_ns / 1e6,
+            allocation.max_rate_bps / 1e6,
+            allocation.max_burst_bytes / _KB,
+            allocation.delay_ns / 1e6,
         )
         rows.append([scheme, *(round(value, 6) for value in values)])
     return FigureResult(

@@ -58,12 +58,12 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
                 missing.append(NoteResult(where="sec 4", text=f"{str(error).rstrip('.')}."))
             progress.advance(f"{figure.name}, {sending.case.label}")
     else:
-        found = computed(
-            carry, sendings, options, lambda one: progress.advance(f"{figure.name}, {one.case.label}")
+        sendings_done = computed(
+            carry, sendings, options, lambda sending: progress.advance(f"{figure.name}, {sending.case.label}")
         )
-        sent = dict(zip([case.name for case in figure.cases], found, strict=True))
+        sent = dict(zip([case.name for case in figure.cases], sendings_done, strict=True))
     figure = figure.model_copy(update={"cases": [case for case in figure.cases if case.name in sent]})
-    if empty := [name for name, one in sent.items() if not (one.came & ~one.stalled).any()]:
+    if empty := [name for name, sending in sent.items() if not (sending.came & ~sending.stalled).any()]:
         raise RunError(
             f"{figure.name}: {empty[0]}: no frame arrived without a stall: run it while nothing else runs"
         )
@@ -89,17 +89,17 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     return outcome, _rows(figure, sent)
 
 
-def _late_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+def _late_us(sent: Sent, chosen: _Chosen) -> NDArray[np.float64]:
     """How long after the beginning of its slot a frame was handed over."""
-    return np.asarray(np.maximum(one.begun_ns - one.due_ns, 0)[chosen] / NS_PER_US)
+    return np.asarray(np.maximum(sent.begun_ns - sent.due_ns, 0)[chosen] / NS_PER_US)
 
 
-def _delays_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+def _delays_us(sent: Sent, chosen: _Chosen) -> NDArray[np.float64]:
     """From the program at the source to the one at the destination.
 
     What was handed over before its slot, for the kernel to hold, counts from the slot.
     """
-    return (one.received_ns[chosen] - np.maximum(one.begun_ns, one.due_ns)[chosen]) / NS_PER_US
+    return (sent.received_ns[chosen] - np.maximum(sent.begun_ns, sent.due_ns)[chosen]) / NS_PER_US
 
 
 def _statistics(name: str, delays_us: NDArray[np.float64]) -> dict[str, float]:
@@ -113,10 +113,10 @@ def _statistics(name: str, delays_us: NDArray[np.float64]) -> dict[str, float]:
     }
 
 
-def _findings(case: Case, one: Sent) -> dict[str, float]:
+def _findings(case: Case, sent: Sent) -> dict[str, float]:
     return {
-        **_statistics(case.name, _delays_us(one, one.came)),
-        f"{case.name}_lost_packets": float((~one.came).sum()),
+        **_statistics(case.name, _delays_us(sent, sent.came)),
+        f"{case.name}_lost_packets": float((~sent.came).sum()),
     }
 
 
@@ -166,22 +166,22 @@ def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[No
 def _table(figure: TimeTriggeredFigure, sent: Mapping[str, Sent], *, live: bool) -> TableResult:
     rows: list[list[str | float]] = []
     for case in figure.cases:
-        one = sent[case.name]
-        chosen = one.came & ~one.stalled
-        delays_us = _delays_us(one, chosen)
+        sending = sent[case.name]
+        chosen = sending.came & ~sending.stalled
+        delays_us = _delays_us(sending, chosen)
         row: list[str | float] = [
             case.label,
-            len(one.flow),
-            int((~one.came).sum()),
+            len(sending.flow),
+            int((~sending.came).sum()),
             *(
                 round(float(value), 2)
                 for value in (delays_us.mean(), delays_us.std(), delays_us.min(), delays_us.max())
             ),
         ]
         if live:
-            late_us = _late_us(one, chosen)
+            late_us = _late_us(sending, chosen)
             row += [round(float(np.quantile(late_us, share)), 2) for share in (0.5, 0.99, 1)]
-            row += [int(one.stalled.sum())]
+            row += [int(sending.stalled.sum())]
         rows.append(row)
     columns = ["case", "frames", "lost", "mean [us]", "deviation [us]", "least [us]", "most [us]"]
     if live:
@@ -215,17 +215,17 @@ def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[
     """Delays over time with the stalls marked, for each case; and how late frames were handed over."""
     panels: list[Panel] = []
     for case in figure.cases:
-        one = sent[case.name]
+        sending = sent[case.name]
         clouds = []
         for label, chosen in (
-            ("no stall", one.came & ~one.stalled),
-            ("met a stall of the host", one.came & one.stalled),
+            ("no stall", sending.came & ~sending.stalled),
+            ("met a stall of the host", sending.came & sending.stalled),
         ):
             places = np.flatnonzero(chosen)
             if label == "no stall" and len(places) > _DOTS:
                 places = places[:: len(places) // _DOTS + 1]
-            delays_us = _delays_us(one, places)
-            clouds.append(Cloud(label=label, x=(one.due_ns[places] / 1e9).tolist(), y=delays_us.tolist()))
+            delays_us = _delays_us(sending, places)
+            clouds.append(Cloud(label=label, x=(sending.due_ns[places] / 1e9).tolist(), y=delays_us.tolist()))
         panels.append(
             TimePanel(
                 title=case.label,
@@ -258,7 +258,7 @@ def _assumptions(figure: TimeTriggeredFigure, *, live: bool) -> dict[str, float]
 
 
 def _host(sent: Mapping[str, Sent]) -> HostResult:
-    stalls = [stall for one in sent.values() for stall in one.stalls]
+    stalls = [stall for sending in sent.values() for stall in sending.stalls]
     if not stalls:
         return HostResult()
     return HostResult(
@@ -267,7 +267,7 @@ def _host(sent: Mapping[str, Sent]) -> HostResult:
 
 
 def _notes(sent: Mapping[str, Sent]) -> list[NoteResult]:
-    obtained = sorted({one.scheduling for one in sent.values() if one.scheduling})
+    obtained = sorted({sending.scheduling for sending in sent.values() if sending.scheduling})
     if not obtained:
         return []
     return [
@@ -285,7 +285,7 @@ def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> pa.Table:
     return pa.table(
         {
             "case": pa.array(names, pa.string()).dictionary_encode(),
-            **{name: np.concatenate([getattr(one, name) for one in ones]) for name in columns},
+            **{name: np.concatenate([getattr(sending, name) for sending in ones]) for name in columns},
         }
     )
 
@@ -305,7 +305,9 @@ def _estimate_s(figure: TimeTriggeredFigure) -> dict[str, float]:
         for case in figure.cases
     )
     live_s = len(figure.cases) * (_BUILD_S + figure.live_packets * period_s)
-    return {mode: one for mode, one in (("virtual", virtual_s), ("live", live_s)) if mode in figure.modes}
+    return {
+        mode: seconds for mode, seconds in (("virtual", virtual_s), ("live", live_s)) if mode in figure.modes
+    }
 
 
 KIND: Final = Kind(

@@ -75,9 +75,9 @@ def _carry(sending: Sending, folder: Path) -> Sent:
         wants = "; run 'make setup'" if done.returncode == _WRONG and "unrecognized" in done.stderr else ""
         raise RunError(f"{figure.name}, {case.name}: {said[-1]}{wants}")
     told = json.loads(done.stdout)
-    found = np.fromfile(rows, dtype="<i8").reshape(packets, case.flows, _COLUMNS)
+    table = np.fromfile(rows, dtype="<i8").reshape(packets, case.flows, _COLUMNS)
     # By flow, then by number, as in virtual time.
-    columns = found.transpose(1, 0, 2).reshape(-1, _COLUMNS).T
+    columns = table.transpose(1, 0, 2).reshape(-1, _COLUMNS).T
     start_ns = int(columns[0].min())
     stalls = [*told["stalls"], *told["destination_stalls"]]
     return Sent(

@@ -150,22 +150,22 @@ def _network_ns(
     """From the first bit sent to the last received, a row for each flow; `NEVER` if lost."""
     tables = {
         switch: [
-            *(_entry(lab, switch, place, one, queue) for one in senders),
-            *(_entry(lab, switch, place, one, _LOWEST) for one in cross),
+            *(_entry(lab, switch, place, sender, queue) for sender in senders),
+            *(_entry(lab, switch, place, sender, _LOWEST) for sender in cross),
         ]
         for place, switch in enumerate(lab.switches)
     }
     network = lab_network(lab, tables, seed=seed)
     try:
-        for one in [*senders, *cross]:
-            add_sender(network, lab, one, seed=seed, duration_ns=duration_ns)
+        for sender in [*senders, *cross]:
+            add_sender(network, lab, sender, seed=seed, duration_ns=duration_ns)
         result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
     except ValueError as error:
         raise RunError(f"lab '{lab.name}': {error}") from None
     rows = []
-    for one in senders:
-        mine = result.flow == one.flow
-        wire_ns = round((_PREAMBLE_BYTES + one.frame_bytes) * 8e9 / lab.rate_bps(lab.links[0]))
+    for sender in senders:
+        mine = result.flow == sender.flow
+        wire_ns = round((_PREAMBLE_BYTES + sender.frame_bytes) * 8e9 / lab.rate_bps(lab.links[0]))
         through_ns = result.received_ns[mine] - result.sent_ns[mine] + wire_ns
         rows.append(np.where(result.received_ns[mine] == LOST, NEVER, through_ns))
     return np.stack(rows)

@@ -1,1 +1,1 @@
-"""What a lab's boards guarantee in a session of OpenFlow 1.0, and in one of 1.3."""
+"""Guarantees of a lab's boards in sessions of OpenFlow 1.0 and 1.3."""

@@ -1,4 +1,4 @@
-"""The document of a comparison of versions."""
+"""The document of a comparison of OpenFlow versions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from loko.scenario import TABLE_1_ENTRIES
 
 
 class Versions(SendingFigure):
-    """What flows are guaranteed with Loko's tables in either version, and what becomes of it.
+    """The guarantees of flows with Loko's tables in both versions of OpenFlow, tested by a replay.
 
-    The guarantee is computed for every size of the tables; with `entries` of them the flows are sent.
+    Guarantees are computed for all table sizes; flows are sent with tables of `entries` entries.
     """
 
     kind: Literal["versions"]
@@ -26,4 +26,4 @@ class Versions(SendingFigure):
     """N of equation 8."""
     flows: list[FlowEnds] = Field(min_length=1)
     tables: list[int] = Field(default=list(TABLE_1_ENTRIES), min_length=2)
-    """Entries in each switch's table."""
+    """Table sizes in entries for which guarantees are computed."""

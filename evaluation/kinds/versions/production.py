@@ -1,4 +1,4 @@
-"""What a lab's boards guarantee in either version, and what becomes of it in virtual time."""
+"""Compare the guarantees of a lab in both versions of OpenFlow, and test them in virtual time."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from loko.scenario import OpenFlow
 from loko.split import split
 
 Found = Mapping[tuple[OpenFlow, int], Allocation]
-"""What may be used of a switch, by version and entries."""
+"""Allocation of a switch by version and number of entries."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """What became of the flows in one version."""
+    """Results of the flows in one version."""
 
     packets: int
     lost: int
@@ -53,7 +53,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
         raise InputError(f"{figure.name}: flows cross different numbers of switches; split the figure")
     switches = lengths.pop()
     sizes = sorted({*figure.tables, figure.entries})
-    found: Found = {
+    results: Found = {
         (version, entries): allocation_of(figure, lab, figure.allocation, entries=entries, openflow=version)
         for version in OpenFlow
         for entries in sizes
@@ -62,7 +62,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
     how = options.senders.of(figure.senders)
     points = {}
     for number, version in enumerate(OpenFlow):
-        routed, senders = carried_flows(figure, how, lab, found[version, figure.entries])
+        routed, senders = carried_flows(figure, how, lab, results[version, figure.entries])
         points[version] = Point(
             figure=figure.name,
             x=float(number),
@@ -73,11 +73,11 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
             entries=figure.entries,
             senders=senders,
             seconds=seconds,
-            # The same of both versions.
+            # The same seeds for both versions.
             seeds=[seed_of(options.seed, figure.name, run) for run in range(runs)],
             openflow=version,
             guarantees_ns=dict.fromkeys(
-                range(len(senders)), switches * found[version, figure.entries].delay_ns
+                range(len(senders)), switches * results[version, figure.entries].delay_ns
             ),
         )
     replay(list(points.values()), options, progress)
@@ -90,18 +90,18 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
     forget(figure.name, options)
     labels = [flow.label for flow in figure.flows]
     outcome = Outcome(
-        chart=Chart(panels=_panels(figure, found, carried, sizes, switches), columns=2),
-        findings=_findings(figure, found, carried, switches),
+        chart=Chart(panels=_panels(figure, results, carried, sizes, switches), columns=2),
+        findings=_findings(figure, results, carried, switches),
         guarantees=[
             guarantee_of_packets(
                 f"{figure.allocation}, OpenFlow {version.value}",
                 labels,
-                packets=one.packets,
-                lost=one.lost,
-                late=one.late,
+                packets=run.packets,
+                lost=run.lost,
+                late=run.late,
                 ours=True,
             )
-            for version, one in carried.items()
+            for version, run in carried.items()
         ],
         x=AxisLabel(name="flow entries", unit=""),
         profile=next(iter(lab.switches.values())).profile.name,
@@ -115,7 +115,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
 def carried_flows(
     figure: Versions, how: SenderSettings, lab: Lab, allocation: Allocation
 ) -> tuple[list[RoutedFlow], list[Sender]]:
-    """The flows of equation 8 as they are admitted, and their senders."""
+    """Return the flows of equation 8 as admitted, and their senders."""
     shares = split(allocation, ratio=figure.split)
     if not shares.feasible:
         raise InputError(f"{figure.name}: not feasible: {shares.reason}")
@@ -136,8 +136,8 @@ def carried_flows(
 
 
 def _carried(records: list[RunRecords], guarantee_ns: float) -> Carried:
-    received = np.concatenate([one.received_ns for one in records])
-    sent = np.concatenate([one.sent_ns for one in records])
+    received = np.concatenate([record.received_ns for record in records])
+    sent = np.concatenate([record.sent_ns for record in records])
     arrived = received != LOST
     delays = (received - sent)[arrived]
     return Carried(
@@ -153,14 +153,14 @@ def _guarantee_ms(allocation: Allocation, switches: int) -> float | None:
 
 
 def _panels(
-    figure: Versions, found: Found, carried: Mapping[OpenFlow, Carried], sizes: list[int], switches: int
+    figure: Versions, results: Found, carried: Mapping[OpenFlow, Carried], sizes: list[int], switches: int
 ) -> list[Panel]:
     x = [float(entries) for entries in sizes]
     guarantees = [
         Curve(
             label=f"guarantee, OpenFlow {version.value}",
             x=x,
-            y=[_guarantee_ms(found[version, entries], switches) for entries in sizes],
+            y=[_guarantee_ms(results[version, entries], switches) for entries in sizes],
             dashed=version is OpenFlow.V1_3,
         )
         for version in OpenFlow
@@ -169,15 +169,15 @@ def _panels(
         Curve(
             label=f"latest packet, OpenFlow {version.value}",
             x=[float(figure.entries)],
-            y=[one.worst_ns / 1e6],
+            y=[result.worst_ns / 1e6],
         )
-        for version, one in carried.items()
+        for version, result in carried.items()
     ]
     processing = [
         Curve(
             label=f"OpenFlow {version.value}",
             x=x,
-            y=[found[version, entries].service.processing_ns / 1e3 for entries in sizes],
+            y=[results[version, entries].service.processing_ns / 1e3 for entries in sizes],
             dashed=version is OpenFlow.V1_3,
         )
         for version in OpenFlow
@@ -192,10 +192,10 @@ def _panels(
 
 
 def _findings(
-    figure: Versions, found: Found, carried: Mapping[OpenFlow, Carried], switches: int
+    figure: Versions, results: Found, carried: Mapping[OpenFlow, Carried], switches: int
 ) -> dict[str, float]:
     findings: dict[str, float] = {}
-    for (version, entries), allocation in found.items():
+    for (version, entries), allocation in results.items():
         name = _name(version)
         place = f"at_{entries}_entries_in_{name}"
         findings[f"processing_{place}_us"] = allocation.service.processing_ns / 1e3
@@ -203,14 +203,14 @@ def _findings(
         guarantee_ms = _guarantee_ms(allocation, switches)
         if guarantee_ms is not None:
             findings[f"guarantee_{place}_ms"] = guarantee_ms
-    for version, one in carried.items():
+    for version, of_version in carried.items():
         name = _name(version)
-        guarantee_ns = switches * found[version, figure.entries].delay_ns
+        guarantee_ns = switches * results[version, figure.entries].delay_ns
         findings[f"guarantee_in_{name}_ms"] = guarantee_ns / 1e6
-        findings[f"latest_in_{name}_ms"] = one.worst_ns / 1e6
-        findings[f"latest_in_{name}_percent"] = 100 * one.worst_ns / guarantee_ns
-        findings[f"sent_in_{name}_packets"] = float(one.packets)
-        findings[f"broken_in_{name}_packets"] = float(one.lost + one.late)
+        findings[f"latest_in_{name}_ms"] = of_version.worst_ns / 1e6
+        findings[f"latest_in_{name}_percent"] = 100 * of_version.worst_ns / guarantee_ns
+        findings[f"sent_in_{name}_packets"] = float(of_version.packets)
+        findings[f"broken_in_{name}_packets"] = float(of_version.lost + of_version.late)
     return findings
 
 
@@ -219,7 +219,7 @@ def _name(version: OpenFlow) -> str:
 
 
 _VIRTUAL_S_PER_S: Final = 0.05
-"""Time that a second of the two versions takes."""
+"""Computing time per second of a run."""
 
 
 KIND: Final = Kind(

@@ -101,11 +101,11 @@ def found(lab: Lab, nodes: Sequence[str]) -> Containers:
     names = {container(lab, node): node for node in nodes}
     shown = json.loads(_docker("inspect", *names))
     namespaces = {}
-    for one in shown:
-        name = str(one["Name"]).removeprefix("/")
-        if not one["State"]["Running"]:
+    for node in shown:
+        name = str(node["Name"]).removeprefix("/")
+        if not node["State"]["Running"]:
             raise RunError(f"{name}: the container has ended: see 'docker logs {name}'")
-        namespaces[names[name]] = str(one["NetworkSettings"]["SandboxKey"])
+        namespaces[names[name]] = str(node["NetworkSettings"]["SandboxKey"])
     return Containers(namespaces=namespaces)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.containerlab.topology import interface
 from evaluation.live.network import Network, silence_node
-from evaluation.live.programs import require, run
+from evaluation.live.programs import require
 from loko.lab import Endpoint, Lab
 
 
@@ -32,7 +32,6 @@ class ContainerNetwork(Network):
         return interface(end)
 
     def _build(self, lab: Lab) -> None:
-        run(["ip", "link", "set", "lo", "up"], what="loopback")
         for node in (*lab.hosts, *lab.switches):
             silence_node(node, self.inside(node))
 

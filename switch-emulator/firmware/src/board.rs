@@ -171,7 +171,7 @@ impl Board {
     }
 
     /// The TCP session with the controller is established. This and the doors that follow, up to [`segment`](Self::segment),
-    /// are those of a session that the driver keeps; a board on a network ([`Control::Network`](crate::Control::Network)) takes no notice of them.
+    /// are those of a session that the driver keeps; a board on a network ([`ControlCarrier::Network`](crate::ControlCarrier::Network)) takes no notice of them.
     pub fn connected(&mut self, now: Instant) {
         self.control(now, FromController::Connected);
     }
@@ -317,7 +317,7 @@ impl Board {
     }
 
     /// Whether the board keeps its TCP connection to the controller itself
-    /// ([`Control::Network`](crate::Control::Network)).
+    /// ([`ControlCarrier::Network`](crate::ControlCarrier::Network)).
     #[must_use]
     pub const fn is_on_network(&self) -> bool {
         self.agent.is_on_network()

@@ -28,7 +28,7 @@ pub struct Config {
     /// TCP port of the controller.
     pub controller_port: u16,
     /// Who keeps the TCP connection to the controller.
-    pub control: Control,
+    pub control: ControlCarrier,
     /// Whether OpenFlow is switched on.
     pub openflow_enabled: bool,
     /// Front ports whose frames the OpenFlow agent handles: the first VLAN of the configuration, as the factory's VLAN 100.
@@ -64,7 +64,7 @@ pub struct Config {
 /// Who keeps the TCP connection to the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Control {
+pub enum ControlCarrier {
     /// Whoever drives the board: it hands in the payloads of TCP segments, and messages come out.
     #[default]
     Session,
@@ -102,7 +102,7 @@ impl Default for Config {
             gateway: Ipv4Addr::new(10, 0, 1, 1),
             controller_address: Ipv4Addr::new(10, 0, 1, 8),
             controller_port: 6633,
-            control: Control::Session,
+            control: ControlCarrier::Session,
             openflow_enabled: true,
             openflow_ports: vec![port(1), port(2), port(3)],
             native_ports: vec![port(4)],
@@ -180,7 +180,7 @@ impl Config {
                 format!("port {port} is also an OpenFlow port; take it from one of the two"),
             );
         }
-        if self.control == Control::Network {
+        if self.control == ControlCarrier::Network {
             self.check_network()?;
         }
         Ok(())

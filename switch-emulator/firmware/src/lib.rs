@@ -74,7 +74,7 @@ mod wildcards;
 mod work;
 
 pub use board::Board;
-pub use config::{Config, ConfigError, Control, FailState, MacAddress};
+pub use config::{Config, ConfigError, ControlCarrier, FailState, MacAddress};
 pub use event::{Counters, Event, Hang};
 pub use matching::Match;
 pub use native::{FrameQueues, MAX_SEGMENT_BYTES};

@@ -5,11 +5,12 @@ mod testbed;
 use testbed::{
     everything, message, output, port, quiet_config, quiet_profile, udp, FlowMod, Testbed, SETTLE,
 };
-use zodiac_firmware::{Config, Duration, Event, FailState};
+use zodiac_firmware::{Config, Duration, Event, FailState, Quirks};
 
 const HELLO: u8 = 0;
 const ECHO_REQUEST: u8 = 2;
 const FEATURES_REQUEST: u8 = 5;
+const PORT_STATUS: u8 = 12;
 const BARRIER_REQUEST: u8 = 18;
 
 const TICK: Duration = Duration::from_millis(501);
@@ -205,6 +206,46 @@ fn a_pulled_cable_is_reported_once() {
         (status[1], status[8], status[17], status[47]),
         (12, 2, 2, 1)
     );
+}
+
+/// The links are read on whether or not somebody can be told: what nobody was told shows in the next handshake, and is
+/// not reported behind it.
+#[test]
+fn a_cable_pulled_while_the_controller_is_away_shows_in_the_next_handshake() {
+    const PORT_DESC: [u8; 8] = [0, 13, 0, 0, 0, 0, 0, 0];
+    for (quirks, version) in [Quirks::Firmware, Quirks::Spec]
+        .into_iter()
+        .flat_map(|quirks| [(quirks, 1), (quirks, 4)])
+    {
+        let mut bed = bed_with_housekeeping(Config {
+            quirks,
+            ..Config::default()
+        });
+        let ask = |bed: &mut Testbed, kind, body: &[u8]| {
+            let mut request = message(kind, body);
+            request[0] = version;
+            bed.exchange(&request)
+        };
+        bed.board.connected(bed.now);
+        ask(&mut bed, HELLO, &[]);
+        bed.board.disconnected(bed.now);
+        bed.board.link_state(bed.now, port(2), false);
+        ticks(&mut bed, 3);
+        bed.board.connected(bed.now);
+        ask(&mut bed, HELLO, &[]);
+        let features = ask(&mut bed, FEATURES_REQUEST, &[]).remove(0);
+        let state = if version == 1 {
+            features[32 + 48 + 31]
+        } else {
+            ask(&mut bed, 18, &PORT_DESC).remove(0)[16 + 64 + 39]
+        };
+        assert_eq!(state & 1, 1, "{quirks:?}, {version}: port 2 is down");
+        ticks(&mut bed, 4);
+        assert!(
+            bed.replies.iter().all(|reply| reply[1] != PORT_STATUS),
+            "{quirks:?}, {version}"
+        );
+    }
 }
 
 #[test]

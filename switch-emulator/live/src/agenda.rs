@@ -8,12 +8,12 @@ use zodiac_firmware::Instant;
 /// Things in order of their instants; those of one instant in the order in which they came.
 #[derive(Debug)]
 pub struct Agenda<T> {
-    heap: BinaryHeap<Reverse<Entry<T>>>,
+    heap: BinaryHeap<Reverse<Due<T>>>,
     next_order: u64,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct Due<T> {
     at: Instant,
     order: u64,
     thing: T,
@@ -33,7 +33,7 @@ impl<T> Agenda<T> {
     pub fn add(&mut self, at: Instant, thing: T) {
         let order = self.next_order;
         self.next_order += 1;
-        self.heap.push(Reverse(Entry { at, order, thing }));
+        self.heap.push(Reverse(Due { at, order, thing }));
     }
 
     /// When the first thing is due.
@@ -56,21 +56,21 @@ impl<T> Default for Agenda<T> {
     }
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for Due<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.at, self.order) == (other.at, other.order)
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for Due<T> {}
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for Due<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for Due<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.order).cmp(&(other.at, other.order))
     }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use zodiac_firmware::{Config as Settings, Control, PortNumber, Profile, ZODIAC_FX};
+use zodiac_firmware::{Config as Settings, ControlCarrier, PortNumber, Profile, ZODIAC_FX};
 
 use crate::error::StartError;
 
@@ -279,15 +279,15 @@ fn check_controller(
         })
     });
     match (settings.control, given.transpose()?) {
-        (Control::Session, Some(controller)) => Ok(controller),
-        (Control::Session, None) => Err(StartError::new(format!(
+        (ControlCarrier::Session, Some(controller)) => Ok(controller),
+        (ControlCarrier::Session, None) => Err(StartError::new(format!(
             "{key} is missing; write IP address and port, such as 127.0.0.1:6633"
         ))),
-        (Control::Network, None) => Ok(by_settings.into()),
-        (Control::Network, Some(SocketAddr::V6(controller))) => Err(StartError::new(format!(
-            "{key}: {controller} is IPv6; a board on a network has IPv4 only"
-        ))),
-        (Control::Network, Some(SocketAddr::V4(controller))) => {
+        (ControlCarrier::Network, None) => Ok(by_settings.into()),
+        (ControlCarrier::Network, Some(SocketAddr::V6(controller))) => Err(StartError::new(
+            format!("{key}: {controller} is IPv6; a board on a network has IPv4 only"),
+        )),
+        (ControlCarrier::Network, Some(SocketAddr::V4(controller))) => {
             let factory = Settings::default();
             let factory = SocketAddrV4::new(factory.controller_address, factory.controller_port);
             if by_settings != controller && by_settings != factory {
@@ -307,7 +307,7 @@ impl BoardConfig {
     /// Whether the board keeps its connection to the controller itself, by frames.
     #[must_use]
     pub fn is_on_network(&self) -> bool {
-        self.settings.control == Control::Network
+        self.settings.control == ControlCarrier::Network
     }
 
     /// The board as configured, switched on.

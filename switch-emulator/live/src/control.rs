@@ -10,9 +10,11 @@ use std::time::Duration as Timeout;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::net::{recv, RecvFlags};
 use socket2::{Domain, Socket, Type};
 use zodiac_firmware::Instant;
 
+use crate::arrived::Arrived;
 use crate::clock::Clock;
 use crate::news::News;
 use crate::stream::{Cut, StreamCutter, SEGMENT_BYTES};
@@ -96,14 +98,14 @@ impl ControlPort {
 
 /// All boards' connections.
 #[derive(Debug)]
-pub struct Control {
+pub struct ControllerLinks {
     clock: Clock,
     links: Vec<Link>,
     waker: Waker,
     log: mpsc::Sender<Line>,
 }
 
-impl Control {
+impl ControllerLinks {
     /// Connections to these controllers, one a board, and the data thread's ends of them.
     ///
     /// # Errors
@@ -164,15 +166,21 @@ impl Control {
     pub fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
         let mut buffer = vec![0; READ_BYTES];
         while !stop.load(Relaxed) {
-            self.wait()?;
-            let now = self.clock.now();
-            for link in &mut self.links {
-                link.outlet.deliver();
-                link.take_commands(now);
-                link.serve(now, &mut buffer);
-            }
+            self.turn(&mut buffer)?;
         }
         drop(self.log);
+        Ok(())
+    }
+
+    /// Waits once, and does what is then to be done.
+    fn turn(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        self.wait()?;
+        let now = self.clock.now();
+        for link in &mut self.links {
+            link.outlet.deliver();
+            link.take_commands(now);
+            link.serve(now, buffer);
+        }
         Ok(())
     }
 
@@ -215,6 +223,8 @@ struct Session {
     socket: Socket,
     stage: Stage,
     cutter: StreamCutter,
+    /// What of the stream has been read, and how many segments were counted by then.
+    taken: Arrived,
     unsent: Vec<u8>,
 }
 
@@ -336,6 +346,7 @@ impl Link {
                     socket,
                     stage: Stage::Connecting,
                     cutter: StreamCutter::new(),
+                    taken: Arrived::default(),
                     unsent: Vec::new(),
                 });
             }
@@ -471,12 +482,12 @@ impl Link {
             let Some(session) = self.session.as_mut() else {
                 return;
             };
-            match (&session.socket).read(buffer) {
-                Ok(0) => return self.finished(now),
+            match session.receive(buffer) {
+                Ok((0, _)) => return self.finished(now),
                 // What comes to a board that has closed the connection is lost.
                 Ok(_) if session.stage != Stage::Established => {}
-                Ok(length) => {
-                    let cut = session.cutter.read(now, &buffer[..length]);
+                Ok((length, segments)) => {
+                    let cut = session.cutter.read(now, &buffer[..length], segments);
                     self.outlet.cut(now, session.number, cut);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -499,6 +510,28 @@ impl Session {
             self.stage,
             Stage::Established | Stage::Closing | Stage::Closed
         )
+    }
+
+    /// Reads what has come. Gives how many bytes, 0 at the stream's end, and how many segments brought them.
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<(usize, usize)> {
+        // Of what is counted no more is read, so that both belong together.
+        let mut arrived = Arrived::on(&self.socket)?;
+        if arrived.bytes == self.taken.bytes {
+            // The end, an error, or what comes at this moment.
+            let (_, length) = recv(&self.socket, &mut [0], RecvFlags::PEEK)?;
+            if length == 0 {
+                return Ok((0, 0));
+            }
+            arrived = Arrived::on(&self.socket)?;
+        }
+        let due = usize::try_from(arrived.bytes.saturating_sub(self.taken.bytes));
+        let end = due.ok().filter(|due| (1..buffer.len()).contains(due));
+        let end = end.unwrap_or(buffer.len());
+        let length = (&self.socket).read(&mut buffer[..end])?;
+        let segments = arrived.segments.wrapping_sub(self.taken.segments) as usize;
+        self.taken.bytes += length as u64;
+        self.taken.segments = arrived.segments;
+        Ok((length, segments))
     }
 
     /// Sends what waits, as far as it goes, and the FIN behind it if the board has closed the connection.

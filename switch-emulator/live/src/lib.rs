@@ -11,7 +11,7 @@
 //! | [`supervisor`] | starts the threads, watches signals |
 //! | [`data_plane`] | the data thread |
 //! | [`boards`], [`receive_port`], [`agenda`] | boards and links in order of time; no I/O |
-//! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
+//! | [`control`], [`arrived`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
 //! | [`host_noise`] | how often the host keeps such a thread from running, measured beforehand |
@@ -26,6 +26,7 @@
 
 pub mod agenda;
 pub mod ancillary;
+pub mod arrived;
 pub mod boards;
 pub mod checksum;
 pub mod clock;

@@ -1,7 +1,7 @@
 //! Raw access to one interface: an `AF_PACKET` socket with kernel receive stamps.
 //!
-//! This module, [`packet_ring`](crate::packet_ring) and [`realtime`](crate::realtime) have the unsafe code: no safe crate offers
-//! packet sockets.
+//! This module, [`arrived`](crate::arrived), [`packet_ring`](crate::packet_ring) and [`realtime`](crate::realtime) have the
+//! unsafe code: no safe crate offers packet sockets.
 #![allow(unsafe_code)]
 // The C library's types of constants and fields differ from system call to system call; all values are small.
 #![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]

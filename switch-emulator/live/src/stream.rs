@@ -1,14 +1,19 @@
 //! Cuts the controller's byte stream into what a board would have got as TCP segments.
 //!
 //! A board parses each segment by itself and loses a message that lies across two. The kernel's stream has no
-//! segments, and how it splits is a matter of the host's timing, so the cut is made to the board's advantage:
-//! whole messages, as many as were read at once and fit in one segment. What a board could not have taken in any
-//! case, a message longer than its segment size, is handed over in pieces and is lost there as on a board.
+//! segments; only their number is known ([`arrived`](crate::arrived)). So a thread of the host that comes late joins
+//! nothing that the controller has sent apart. Where the number leaves it open which messages shared a segment, the
+//! cut is made to the board's advantage: whole messages, and as many of them alone as the number allows, the first
+//! ones, as Nagle's algorithm would have it. What a board could not have taken in any case, a message longer than its
+//! segment size, is handed over in pieces and is lost there as on a board.
 
 use zodiac_firmware::{Duration, Instant};
 
 /// The board's maximum segment size in bytes.
 pub const SEGMENT_BYTES: usize = 536;
+/// What a segment of a Linux controller carries at least if it is full: TCP's timestamps, which a board does not ask for,
+/// take the rest. So a write that is one segment on a board's wire may come in two.
+const LINUX_SEGMENT_BYTES: usize = SEGMENT_BYTES - 12;
 /// An unfinished message that got no further bytes for so long is handed over as it is. Only a broken controller
 /// leaves one; a board would have looked at it at once and dropped it.
 pub const PATIENCE: Duration = Duration::from_millis(250);
@@ -87,38 +92,43 @@ impl StreamCutter {
         Self::default()
     }
 
-    /// Takes what one read returned.
-    pub fn read(&mut self, now: Instant, bytes: &[u8]) -> Cut {
+    /// Takes what one read returned, and in how many TCP segments that has come.
+    pub fn read(&mut self, now: Instant, bytes: &[u8], segments: usize) -> Cut {
         let mut cut = Cut::default();
         let continued = !self.pending.is_empty();
         let mut buffer = core::mem::take(&mut self.pending);
         buffer.extend_from_slice(bytes);
         let mut rest = buffer.as_slice();
-        let mut segment = Vec::new();
-        let mut first = true;
-        loop {
+        let mut messages = Vec::new();
+        let is_garbage = loop {
             match parse_header(rest) {
                 Header::Message(length) if length <= rest.len() => {
-                    if first && continued {
-                        self.remark(&mut cut, Remark::SplitMessage);
-                    }
                     let (message, behind) = rest.split_at(length);
-                    self.add_message(&mut cut, &mut segment, message);
+                    messages.push(message);
                     rest = behind;
                 }
-                Header::Garbage => {
-                    self.remark(&mut cut, Remark::Garbage);
-                    flush(&mut cut, &mut segment);
-                    cut.segments
-                        .extend(rest.chunks(SEGMENT_BYTES).map(<[u8]>::to_vec));
-                    rest = &[];
-                    break;
-                }
-                Header::Message(_) | Header::Incomplete => break,
+                header => break matches!(header, Header::Garbage),
             }
-            first = false;
+        };
+        if continued && !messages.is_empty() {
+            self.remark(&mut cut, Remark::SplitMessage);
+        }
+        let fewest = fewest_segments(&messages).max(bytes.len().div_ceil(LINUX_SEGMENT_BYTES));
+        let alone = segments.saturating_sub(fewest);
+        let mut segment = Vec::new();
+        for (number, message) in messages.into_iter().enumerate() {
+            self.add_message(&mut cut, &mut segment, message);
+            if number < alone {
+                flush(&mut cut, &mut segment);
+            }
         }
         flush(&mut cut, &mut segment);
+        if is_garbage {
+            self.remark(&mut cut, Remark::Garbage);
+            cut.segments
+                .extend(rest.chunks(SEGMENT_BYTES).map(<[u8]>::to_vec));
+            rest = &[];
+        }
         self.pending = rest.to_vec();
         self.pending_since = now;
         cut
@@ -173,6 +183,19 @@ fn flush(cut: &mut Cut, segment: &mut Vec<u8>) {
     if !segment.is_empty() {
         cut.segments.push(core::mem::take(segment));
     }
+}
+
+/// How many segments hold these messages, if none lies across two that fits in one.
+fn fewest_segments(messages: &[&[u8]]) -> usize {
+    let (mut segments, mut filled_bytes) = (0, SEGMENT_BYTES);
+    for message in messages {
+        filled_bytes += message.len();
+        if filled_bytes > SEGMENT_BYTES {
+            segments += message.len().div_ceil(SEGMENT_BYTES);
+            filled_bytes = message.len().min(SEGMENT_BYTES);
+        }
+    }
+    segments
 }
 
 /// Reads the fixed header: version, type, 16-bit length, transaction (`ofp_header`, section 5.1 of the standard).

@@ -13,7 +13,7 @@ use crate::boards::Boards;
 use crate::clock::Clock;
 use crate::config::{Config, PortAddress, Scheduling};
 use crate::console::Consoles;
-use crate::control::Control;
+use crate::control::ControllerLinks;
 use crate::data_plane::{Channels, DataPlane, Timing};
 use crate::data_port::{DataPort, DataPorts};
 use crate::eeprom;
@@ -83,7 +83,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let (mut link_watch, changed_links) = LinkWatch::new(carriers, news.clone())
         .map_err(|error| start_failed("watch the links", error))?;
     let (consoles, console_ports) = Consoles::open(config, clock, &news, &line_sender)?;
-    let (control, controls) = Control::new(clock, &controllers, &news, line_sender)
+    let (control, controls) = ControllerLinks::new(clock, &controllers, &news, line_sender)
         .map_err(|error| start_failed("set up the control thread", error))?;
     let mut journal = Journal::open(config, clock, Arc::clone(&shared), messages, lines, losses)?;
 

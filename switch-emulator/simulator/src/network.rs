@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
-use zodiac_firmware::{Board, Config, Control, Instant, PortNumber, Profile};
+use zodiac_firmware::{Board, Config, ControlCarrier, Instant, PortNumber, Profile};
 
 use crate::conformance::Meter;
 use crate::controller::{Pace, Session};
@@ -130,7 +130,7 @@ impl Network {
     ) -> Result<(), Error> {
         self.check_new(name)?;
         let seed = Stream::new(self.seed, BOARD_STREAMS + self.boards.len() as u64).bits();
-        let on_network = (config.control == Control::Network)
+        let on_network = (config.control == ControlCarrier::Network)
             .then(|| (config.ip_address, config.native_ports.clone()));
         let mut board = Board::new(profile, config, seed).map_err(|error| Error::Board {
             name: name.into(),

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use zodiac_firmware::{Config, Control, MacAddress, Profile, ZODIAC_FX};
+use zodiac_firmware::{Config, ControlCarrier, MacAddress, Profile, ZODIAC_FX};
 use zodiac_simulator::{ControllerConfig, Network};
 
 const HELLO: [u8; 8] = [1, 0, 0, 8, 0, 0, 0, 1];
@@ -15,7 +15,7 @@ fn config(number: u8) -> Config {
     Config {
         mac: MacAddress([0x70, 0xb3, 0xd5, 0x6c, 0, number]),
         ip_address: Ipv4Addr::new(10, 0, 1, 100 + number),
-        control: Control::Network,
+        control: ControlCarrier::Network,
         ofchecks: false,
         ..Config::default()
     }

@@ -149,11 +149,11 @@ def parse_ports(lines: Iterable[str]) -> dict[int, frozenset[int]]:
     ports: dict[int, frozenset[int]] = {}
     port = 0
     for line in map(str.strip, lines):
-        if found := re.fullmatch(r"Port (\d+)", line):
-            port = int(found[1])
+        if match := re.fullmatch(r"Port (\d+)", line):
+            port = int(match[1])
             ports[port] = frozenset()
-        elif port and (found := re.fullmatch(r"VLAN ID: *(\d+)", line)):
-            ports[port] |= {int(found[1])}
+        elif port and (match := re.fullmatch(r"VLAN ID: *(\d+)", line)):
+            ports[port] |= {int(match[1])}
     if set(ports) != set(PORTS):
         raise UnexpectedTextError(f"'show ports' tells of the ports {sorted(ports)}, not of 1 to 4")
     return ports

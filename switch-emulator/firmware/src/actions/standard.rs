@@ -17,16 +17,16 @@ pub(super) fn rewrite(frame: &mut Vec<u8>, action: Action) {
         Action::SetDlSrc(address) => put(frame, 6, &address),
         Action::SetDlDst(address) => put(frame, 0, &address),
         _ if be16(frame, ip - 2) != IPV4 || frame.len() < ip + 20 => {}
-        Action::SetNwSrc(address) => set_field(frame, ip, Part::Address(12), &address),
-        Action::SetNwDst(address) => set_field(frame, ip, Part::Address(16), &address),
+        Action::SetNwSrc(address) => set_field(frame, ip, FieldPlace::Address(12), &address),
+        Action::SetNwDst(address) => set_field(frame, ip, FieldPlace::Address(16), &address),
         Action::SetNwTos(tos) => {
             let old = [frame[ip], frame[ip + 1]];
             let new = [old[0], tos & 0xfc | old[1] & 0x03];
             adjust(frame, ip + 10, &old, &new);
             put(frame, ip, &new);
         }
-        Action::SetTpSrc(port) => set_field(frame, ip, Part::Transport(0), &port),
-        Action::SetTpDst(port) => set_field(frame, ip, Part::Transport(2), &port),
+        Action::SetTpSrc(port) => set_field(frame, ip, FieldPlace::Transport(0), &port),
+        Action::SetTpDst(port) => set_field(frame, ip, FieldPlace::Transport(2), &port),
         _ => {}
     }
 }
@@ -43,13 +43,13 @@ fn set_tag(frame: &mut Vec<u8>, tagged: bool, kept: u16, value: u16) {
 
 /// Where a field lies: at an offset of the IP header, or of the transport header.
 #[derive(Clone, Copy)]
-enum Part {
+enum FieldPlace {
     Address(usize),
     Transport(usize),
 }
 
 /// Writes a field and keeps the checksums right.
-fn set_field(frame: &mut [u8], ip: usize, part: Part, new: &[u8]) {
+fn set_field(frame: &mut [u8], ip: usize, part: FieldPlace, new: &[u8]) {
     let transport = ip + usize::from(frame[ip] & 0x0f) * 4;
     let fragment_offset = be16(frame, ip + 6) & 0x1fff;
     let first_fragment = fragment_offset == 0;
@@ -61,16 +61,16 @@ fn set_field(frame: &mut [u8], ip: usize, part: Part, new: &[u8]) {
     }
     .filter(|_| first_fragment);
     let at = match part {
-        Part::Address(offset) => ip + offset,
-        Part::Transport(offset) if first_fragment && matches!(frame[ip + 9], 6 | 17) => {
+        FieldPlace::Address(offset) => ip + offset,
+        FieldPlace::Transport(offset) if first_fragment && matches!(frame[ip + 9], 6 | 17) => {
             transport + offset
         }
-        Part::Transport(_) => return,
+        FieldPlace::Transport(_) => return,
     };
     let Some(old) = frame.get(at..at + new.len()).map(<[u8]>::to_vec) else {
         return;
     };
-    if matches!(part, Part::Address(_)) {
+    if matches!(part, FieldPlace::Address(_)) {
         adjust(frame, ip + 10, &old, new);
     }
     if let Some(checksum) = checksum {

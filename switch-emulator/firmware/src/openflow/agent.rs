@@ -365,6 +365,7 @@ impl Agent {
         }
     }
 
+    /// Takes the version in the header of the controller's HELLO for what it speaks; nothing else counts (quirk 84).
     fn hello(&mut self, version: u8, pass: &mut Pass) {
         let before = self.version;
         self.version = match (self.config.forced_version, version) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::connection::Connection;
 use super::wire::HEADER_BYTES;
 use crate::bytes::be16;
-use crate::config::{Config, Control};
+use crate::config::{Config, ControlCarrier};
 use crate::event::Event;
 use crate::native::{Buffer, Full, Native, Room, SendQueue};
 use crate::outbox::{Outbox, OutputKind};
@@ -26,11 +26,11 @@ impl Session {
     pub(super) fn new(config: &Config, seed: u64) -> Self {
         let faithful = config.quirks.has(Quirk::BrokenSends);
         match config.control {
-            Control::Session => Self::Driven(DrivenSession::new(
+            ControlCarrier::Session => Self::Driven(DrivenSession::new(
                 faithful,
                 Duration::from_nanos(config.acknowledgement_ns),
             )),
-            Control::Network => Self::Native(Box::new(Native::new(config, faithful, seed))),
+            ControlCarrier::Network => Self::Native(Box::new(Native::new(config, faithful, seed))),
         }
     }
 

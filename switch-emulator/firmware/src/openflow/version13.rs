@@ -56,8 +56,9 @@ impl Agent {
                     .u8(10) // tables
                     .u8(0) // auxiliary connection
                     .uninitialised(2)
-                    .u32(0x0000_000f) // flow, table, port and group statistics
+                    .u32(0x0000_000f) // flow, table, port and group statistics (quirk 94)
                     .uninitialised(4);
+                // No room for another reply behind it (quirk 90).
                 self.send(Buffer::Exact, reply, pass);
             }
             message::GET_CONFIG_REQUEST => {
@@ -97,6 +98,7 @@ impl Agent {
             }
             message13::MULTIPART_REQUEST => self.multipart_13(bytes, length, pass),
             message::ERROR | message::ECHO_REPLY => {}
+            // Quirk 93.
             message_type => pass.out.event(
                 pass.began,
                 Event::RequestIgnored {
@@ -132,6 +134,7 @@ impl Agent {
         self.send(Buffer::Exact, error, pass);
     }
 
+    /// Handles a `FLOW_MOD`; each notice takes a buffer of its own (quirk 91).
     fn flow_mod_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
         let Some(switch) = &mut self.tables.switch13 else {
             return;
@@ -208,7 +211,7 @@ impl Agent {
     }
 
     /// The segment has been handled to its last byte: the multipart replies leave, unless its last message was one that
-    /// does not care for them (quirk 86).
+    /// does not care for them (quirk 86). All other replies are in front of them (quirk 87).
     pub(super) fn send_collected(&mut self, last_type: u8, pass: &mut Pass) {
         let Some(switch) = self
             .tables
@@ -238,8 +241,8 @@ impl Agent {
         }
     }
 
-    /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102). Gives what that
-    /// costs.
+    /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102), also one
+    /// that a former session asked for (quirk 92). Gives what that costs.
     pub(super) fn continue_statistics(&mut self, pass: &mut Pass) -> i64 {
         let acknowledged = self.session.take_acknowledged();
         let now_s = self.time.clock().now_s;
@@ -406,6 +409,7 @@ impl Surroundings for BoardPorts<'_> {
         description_body()
     }
 
+    /// Reads the links anew (quirk 98).
     fn port_descriptions(&mut self) -> Vec<PortDescription> {
         let ports = &mut *self.ports;
         ports.link_seen = ports.link_up;

@@ -3,7 +3,7 @@
 //! Blocks keep what was written into them: neither taking nor freeing one clears it (quirks 116, 131). The blocks of all
 //! classes lie behind each other in one memory.
 
-/// Classes of blocks, by size: how many, and of how many bytes.
+/// Classes of blocks, by size: how many, and of how many bytes. What is longer finds none (quirk 122).
 const CLASSES: [(usize, usize); 5] = [(128, 16), (256, 24), (256, 56), (256, 72), (128, 96)];
 
 /// A block that is in use.

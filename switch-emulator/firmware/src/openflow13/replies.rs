@@ -90,7 +90,8 @@ impl Replies {
         error
     }
 
-    /// Builds a `PACKET_IN` at the beginning of the buffer, whatever was collected there (quirk 89).
+    /// Builds a `PACKET_IN` at the beginning of the buffer, whatever was collected there (quirk 89). It tells the
+    /// length of what it carries (quirk 186).
     pub(super) fn packet_in(
         &mut self,
         in_port: u32,

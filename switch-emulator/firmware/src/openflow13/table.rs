@@ -1,4 +1,4 @@
-//! The entries of all ten tables, in one list, and what `FLOW_MOD` does to them (quirks 118 to 139).
+//! The entries of all ten tables, in one list, and what `FLOW_MOD` does to them (quirks 118 to 128 and 132 to 139).
 
 use super::header::Header;
 use super::instructions::Program;
@@ -406,6 +406,7 @@ impl Entries {
         notice
     }
 
+    /// A notice that an entry has gone, right also where the board writes beyond its memory (quirk 188).
     fn flow_removed(&self, position: usize, removal: Removal, now_s: u32) -> Vec<u8> {
         let entry = &self.list[position];
         let used = self.used[position];

@@ -9,7 +9,7 @@ use smoltcp::wire::{
     EthernetRepr, IpAddress, IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr,
     TcpSeqNumber,
 };
-use zodiac_firmware::{Config, Control, Duration, Instant, Profile};
+use zodiac_firmware::{Config, ControlCarrier, Duration, Instant, Profile};
 
 use crate::testbed::{port, Departure, Testbed};
 
@@ -22,7 +22,7 @@ pub const PEER_INITIAL: TcpSeqNumber = TcpSeqNumber(-5);
 /// Settings of a board that has its connection on port 4.
 pub fn on_network(config: Config) -> Config {
     Config {
-        control: Control::Network,
+        control: ControlCarrier::Network,
         ..config
     }
 }

@@ -30,7 +30,7 @@ impl Bench {
         let (sender, lines) = mpsc::channel();
         let controllers = [listener.local_addr().unwrap()];
         let (control, mut ports) =
-            Control::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
+            ControllerLinks::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (waker, flag) = (control.waker(), Arc::clone(&stop));
         let thread = Some(thread::spawn(move || control.run(&flag)));
@@ -104,6 +104,50 @@ fn messages_pass_both_ways() {
     assert!(
         matches!(bench.notice(), Notice::Segment(1, segment) if segment == [1, 0, 0, 8, 0, 0, 0, 9])
     );
+}
+
+/// A thread that comes late reads several writes of the controller at once: each came in a segment of its own. What the
+/// controller wrote at once stays one.
+#[test]
+fn what_was_sent_apart_is_handed_over_apart() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let controllers = [listener.local_addr().unwrap()];
+    let (log, _lines) = mpsc::channel();
+    let (mut control, mut ports) =
+        ControllerLinks::new(Clock::start(), &controllers, &News::default(), log).unwrap();
+    let (mut port, mut buffer) = (ports.remove(0), vec![0; READ_BYTES]);
+    port.command(Command::Connect(1, None)).unwrap();
+    control.turn(&mut buffer).unwrap();
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.set_nodelay(true).unwrap();
+    let connected = port.notice().or_else(|| {
+        control.turn(&mut buffer).unwrap();
+        port.notice()
+    });
+    assert!(matches!(connected, Some(Notice::Connected(1))));
+
+    let hello = [4, 0, 0, 8, 0, 0, 0, 1];
+    let features = [4, 5, 0, 8, 0, 0, 0, 2];
+    let both = [hello, features].concat();
+    let full = hello.repeat(SEGMENT_BYTES / hello.len());
+    let writes: [&[&[u8]]; 5] = [
+        &[&hello, &features],
+        &[&both],
+        &[&hello, &hello, &both],
+        &[&full],
+        &[&both],
+    ];
+    for (write, expected) in writes.iter().zip([2, 1, 3, 1, 1]) {
+        for part in *write {
+            peer.write_all(part).unwrap();
+        }
+        control.turn(&mut buffer).unwrap();
+        let segments: Vec<_> = std::iter::from_fn(|| port.notice()).collect();
+        assert_eq!(segments.len(), expected, "{segments:?}");
+        for (segment, part) in segments.iter().zip(*write) {
+            assert!(matches!(segment, Notice::Segment(1, bytes) if bytes == part));
+        }
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn lengths(cut: &Cut) -> Vec<usize> {
 #[test]
 fn messages_read_at_once_share_a_segment() {
     let bytes = [message(8), message(80), message(8)].concat();
-    let cut = StreamCutter::new().read(NOW, &bytes);
+    let cut = StreamCutter::new().read(NOW, &bytes, 1);
     assert_eq!(
         cut,
         Cut {
@@ -32,18 +32,39 @@ fn messages_read_at_once_share_a_segment() {
 #[test]
 fn a_segment_ends_before_the_message_that_does_not_fit() {
     let bytes = [vec![message(80); 8].concat(), message(8)].concat();
-    let cut = StreamCutter::new().read(NOW, &bytes);
+    let cut = StreamCutter::new().read(NOW, &bytes, 1);
     assert_eq!(lengths(&cut), [480, 168]);
     assert_eq!(cut.segments.concat(), bytes);
     assert!(cut.remarks.is_empty());
 }
 
+/// Of three messages that are read at once.
+#[test]
+fn messages_that_came_in_segments_of_their_own_stay_apart() {
+    let bytes = [message(8), message(80), message(16)].concat();
+    let cuts = [0, 1, 2, 3, 4].map(|segments| StreamCutter::new().read(NOW, &bytes, segments));
+    let expected: [&[usize]; 5] = [&[104], &[104], &[8, 96], &[8, 80, 16], &[8, 80, 16]];
+    assert_eq!(cuts.each_ref().map(lengths), expected);
+    for cut in cuts {
+        assert_eq!(cut.segments.concat(), bytes);
+        assert!(cut.remarks.is_empty());
+    }
+}
+
+/// What a controller writes at once leaves in as many segments as it takes.
+#[test]
+fn a_long_write_is_cut_between_its_messages() {
+    let bytes = vec![message(80); 20].concat();
+    let cut = StreamCutter::new().read(NOW, &bytes, bytes.len().div_ceil(SEGMENT_BYTES));
+    assert_eq!(lengths(&cut), [480, 480, 480, 160]);
+}
+
 #[test]
 fn a_split_message_is_put_together_and_remarked_once() {
     let (whole, mut cutter) = (message(80), StreamCutter::new());
-    assert_eq!(cutter.read(NOW, &whole[..3]), Cut::default());
-    assert_eq!(cutter.read(NOW, &whole[3..50]), Cut::default());
-    let cut = cutter.read(NOW, &whole[50..]);
+    assert_eq!(cutter.read(NOW, &whole[..3], 1), Cut::default());
+    assert_eq!(cutter.read(NOW, &whole[3..50], 1), Cut::default());
+    let cut = cutter.read(NOW, &whole[50..], 1);
     assert_eq!(
         cut,
         Cut {
@@ -52,14 +73,14 @@ fn a_split_message_is_put_together_and_remarked_once() {
         }
     );
     assert_eq!(cutter.deadline(), None);
-    cutter.read(NOW, &whole[..40]);
-    assert!(cutter.read(NOW, &whole[40..]).remarks.is_empty());
+    cutter.read(NOW, &whole[..40], 1);
+    assert!(cutter.read(NOW, &whole[40..], 1).remarks.is_empty());
 }
 
 #[test]
 fn a_long_message_is_handed_over_in_pieces_of_its_own() {
     let bytes = [message(8), message(600), message(8)].concat();
-    let cut = StreamCutter::new().read(NOW, &bytes);
+    let cut = StreamCutter::new().read(NOW, &bytes, 1);
     assert_eq!(lengths(&cut), [8, 536, 64, 8]);
     assert_eq!(cut.remarks, [Remark::LongMessage(600)]);
 }
@@ -67,16 +88,16 @@ fn a_long_message_is_handed_over_in_pieces_of_its_own() {
 #[test]
 fn garbage_passes_as_it_is_and_the_next_read_begins_anew() {
     let mut cutter = StreamCutter::new();
-    let cut = cutter.read(NOW, b"GET / HTTP/1.1\r\n");
+    let cut = cutter.read(NOW, b"GET / HTTP/1.1\r\n", 1);
     assert_eq!(cut.segments, [b"GET / HTTP/1.1\r\n".to_vec()]);
     assert_eq!(cut.remarks, [Remark::Garbage]);
-    assert_eq!(lengths(&cutter.read(NOW, &message(8))), [8]);
+    assert_eq!(lengths(&cutter.read(NOW, &message(8), 1)), [8]);
 }
 
 #[test]
 fn an_unfinished_message_is_given_up_after_a_while() {
     let mut cutter = StreamCutter::new();
-    cutter.read(NOW, &message(200)[..80]);
+    cutter.read(NOW, &message(200)[..80], 1);
     assert_eq!(cutter.deadline(), Some(NOW + PATIENCE));
     assert_eq!(cutter.give_up(NOW), Cut::default());
     let cut = cutter.give_up(NOW + PATIENCE);
@@ -84,7 +105,7 @@ fn an_unfinished_message_is_given_up_after_a_while() {
         (lengths(&cut), cut.remarks),
         (vec![80], vec![Remark::UnfinishedMessage])
     );
-    assert_eq!(lengths(&cutter.read(NOW, &message(8))), [8]);
+    assert_eq!(lengths(&cutter.read(NOW, &message(8), 1)), [8]);
 }
 
 /// Cuts `bytes` into reads at the given places.
@@ -104,12 +125,13 @@ proptest! {
     fn any_segmentation_yields_the_same_whole_messages(
         sizes in prop::collection::vec(8usize..=SEGMENT_BYTES, 1..20),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        came_in in 0usize..30,
     ) {
         let messages: Vec<Vec<u8>> = sizes.into_iter().map(message).collect();
         let stream = messages.concat();
         let mut cutter = StreamCutter::new();
         let segments: Vec<Vec<u8>> =
-            reads(&stream, &cuts).into_iter().flat_map(|read| cutter.read(NOW, read).segments).collect();
+            reads(&stream, &cuts).into_iter().flat_map(|read| cutter.read(NOW, read, came_in).segments).collect();
         let mut parsed = Vec::new();
         for segment in &segments {
             prop_assert!(!segment.is_empty() && segment.len() <= SEGMENT_BYTES);
@@ -130,7 +152,7 @@ proptest! {
     ) {
         let mut cutter = StreamCutter::new();
         let mut segments: Vec<Vec<u8>> =
-            reads(&stream, &cuts).into_iter().flat_map(|read| cutter.read(NOW, read).segments).collect();
+            reads(&stream, &cuts).into_iter().flat_map(|read| cutter.read(NOW, read, 1).segments).collect();
         segments.extend(cutter.give_up(NOW + PATIENCE).segments);
         prop_assert!(segments.iter().all(|s| !s.is_empty() && s.len() <= SEGMENT_BYTES));
         prop_assert_eq!(segments.concat(), stream);

@@ -1,0 +1,49 @@
+//! What the kernel has counted of a TCP connection: how many segments brought the bytes that were read.
+//!
+//! One system call is unsafe code: no safe crate offers `TCP_INFO` of `tcp(7)`.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::AsRawFd;
+
+use socket2::Socket;
+
+/// What has arrived on a connection since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// Bytes of the stream; the sender's FIN counts as one.
+    pub bytes: u64,
+    /// Segments with data. What hardware or the kernel has joined counts as what was sent; so does a copy of what was
+    /// here already.
+    pub segments: u32,
+}
+
+impl Arrived {
+    /// What has arrived on this connection, read or not.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn on(socket: &Socket) -> io::Result<Self> {
+        // SAFETY: all members of the structure are numbers.
+        let mut counts: libc::tcp_info = unsafe { zeroed() };
+        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes into the value, which has that size.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                (&raw mut counts).cast(),
+                &raw mut length,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            bytes: counts.tcpi_bytes_received,
+            segments: counts.tcpi_data_segs_in,
+        })
+    }
+}

@@ -1,0 +1,142 @@
+"""Lets `ovs-ofctl` talk to a board: both connect by themselves, so something between them listens for both.
+
+Each command of `ovs-ofctl` is a connection of its own, and a board that loses its controller erases its
+entries (quirk 81). So the board's session stays while commands come and go: the proxy makes the handshake,
+answers the board's requests for a sign of life, greets each command, and passes on everything else as it is,
+each message in one write. What the board sends goes to the connection that came last.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST = 0, 2, 3, 5
+_HEADER = struct.Struct("!BBHI")
+_READ_BYTES = 1 << 16
+
+
+def message(version: int, kind: int, xid: int = 0) -> bytes:
+    """A message without a body."""
+    return _HEADER.pack(version, kind, _HEADER.size, xid)
+
+
+class _End:
+    """One end of the conversation."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connection = connection
+        self._received = bytearray()
+
+    def read(self) -> list[bytes] | None:
+        """The messages that have come whole; None at the end of the stream."""
+        try:
+            received = self.connection.recv(_READ_BYTES)
+        except OSError:
+            received = b""
+        self._received += received
+        return list(self._whole()) if received else None
+
+    def _whole(self) -> Iterator[bytes]:
+        while len(self._received) >= _HEADER.size:
+            length = max(_HEADER.size, int.from_bytes(self._received[2:4], "big"))
+            if len(self._received) < length:
+                return
+            whole = bytes(self._received[:length])
+            del self._received[:length]
+            yield whole
+
+    def send(self, whole: bytes) -> None:
+        self.connection.sendall(whole)
+
+
+class OfctlProxy:
+    """Listens for one board and, at another port, for one command after the other; speaks one version."""
+
+    def __init__(self, version: int, *, board_port: int = 0, address: str = "127.0.0.1") -> None:
+        self._version = version
+        self._listeners = [socket.create_server((address, port)) for port in (board_port, 0)]
+        self.board_port, self.command_port = (one.getsockname()[1] for one in self._listeners)
+        self.ready = threading.Event()
+        """The board's session stands."""
+        self.board_sessions = 0
+        self.most_at_once = 0
+        """Connections of commands that were open at the same time."""
+        self._board: _End | None = None
+        self._commands: list[_End] = []
+        self._wake, self._woken = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for listener in (*self._listeners, self._woken):
+                selector.register(listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._woken:
+                        return
+                    if key.fileobj in self._listeners:
+                        self._accept(key.fileobj, selector)
+                    elif isinstance(key.data, _End):
+                        self._take(key.data, selector)
+
+    def _accept(self, listener: object, selector: selectors.BaseSelector) -> None:
+        is_board = listener is self._listeners[0]
+        end = _End(self._listeners[0 if is_board else 1].accept()[0])
+        selector.register(end.connection, selectors.EVENT_READ, end)
+        if is_board:
+            self.ready.clear()
+            self._board = end
+            end.send(message(self._version, HELLO))
+        else:
+            self._commands.append(end)
+            self.most_at_once = max(self.most_at_once, len(self._commands))
+            end.send(message(self._version, HELLO))
+
+    def _take(self, end: _End, selector: selectors.BaseSelector) -> None:
+        messages = end.read()
+        if messages is None:
+            selector.unregister(end.connection)
+            end.connection.close()
+            if end is self._board:
+                self._board = None
+                self.ready.clear()
+            elif end in self._commands:
+                self._commands.remove(end)
+        for whole in messages or []:
+            self._from_board(whole) if end is self._board else self._from_command(whole)
+
+    def _from_board(self, whole: bytes) -> None:
+        assert self._board is not None
+        if whole[1] == HELLO:
+            self._board.send(message(self._version, FEATURES_REQUEST))
+        elif whole[1] == ECHO_REQUEST:
+            self._board.send(whole[:1] + bytes([ECHO_REPLY]) + whole[2:])
+        elif not self.ready.is_set():
+            self.board_sessions += 1
+            self.ready.set()
+        elif self._commands:
+            self._commands[-1].send(whole)
+
+    def _from_command(self, whole: bytes) -> None:
+        if whole[1] != HELLO and self._board is not None:
+            self._board.send(whole)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wake.send(b"\0")
+        self._thread.join()
+        ends = [end.connection for end in (self._board, *self._commands) if end is not None]
+        for one in (*self._listeners, *ends, self._wake, self._woken):
+            one.close()

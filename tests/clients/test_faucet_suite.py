@@ -1,0 +1,27 @@
+"""Tests of Faucet's own suite, with boards for switches: what comes is what `faucet-suite.yml` says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import faucet_trial
+import pytest
+
+SAMPLE = ("firmware", "FaucetSingleStack3RingOfDPReversePortOrderTest")
+"""Three boards in a ring, with the ports in both orders."""
+
+
+@pytest.mark.namespaces
+@pytest.mark.waits
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root")
+def test_outcome(program: Path) -> None:
+    if lacks := faucet_trial.missing():
+        pytest.skip(lacks)
+    mode, name = SAMPLE
+    assert faucet_trial.difference(name, faucet_trial.load()[name], mode, program) is None
+
+
+def test_documentation_tells_the_outcomes() -> None:
+    text = faucet_trial.DOCUMENT.read_text()
+    assert faucet_trial.written(text) == text, "run 'python tests/clients/faucet_trial.py --write'"

@@ -1,0 +1,55 @@
+"""`ovs-ofctl -O OpenFlow13` asks a board and fills its tables through a proxy, as `ofctl.yml` says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import ofctl_outcomes
+import pytest
+from ofctl_outcomes import Command
+from ofctl_proxy import OfctlProxy
+
+from benchmarks.one_board import PATIENCE_S, UNHURRIED, Boards, Namespace, board_table
+
+OFCTL = shutil.which("ovs-ofctl")
+OPENFLOW_13 = 4
+REPLY_S, NO_REPLY_S = 20, 2
+"""How long a command may wait for its reply; a shorter time for what never gets one."""
+
+
+def carry_out(one: Command, inside: Namespace, port: int, patience_s: int) -> str:
+    """What a command writes."""
+    verb, *arguments = one.command.split()
+    options = ["-O", "OpenFlow13", "-t", str(patience_s)]
+    command = inside.command(str(OFCTL), *options, verb, f"tcp:127.0.0.1:{port}", *arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.namespaces
+@pytest.mark.waits
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace: needs root")
+@pytest.mark.skipif(OFCTL is None, reason="ovs-ofctl is not installed: package openvswitch-common")
+@pytest.mark.parametrize("mode", ["firmware", "spec"])
+def test_commands(mode: str, program: Path, tmp_path: Path) -> None:
+    with ExitStack() as open_:
+        inside = open_.enter_context(Namespace([]))
+        with inside.entered():
+            proxy = open_.enter_context(OfctlProxy(OPENFLOW_13))
+        board = board_table("s1", f"127.0.0.1:{proxy.board_port}", {}, settings=f'quirks = "{mode}"\n')
+        boards = open_.enter_context(Boards(program, inside, tmp_path, board, process=UNHURRIED))
+        assert proxy.ready.wait(PATIENCE_S), boards.log()
+        for one in ofctl_outcomes.load():
+            answers = one.works(mode) or one.command != "queue-stats"
+            shown = carry_out(one, inside, proxy.command_port, REPLY_S if answers else NO_REPLY_S)
+            assert one.shown_in(shown) == one.works(mode), f"{one.command}: {shown}{boards.log()}"
+        assert proxy.board_sessions == 1, f"the board's entries were to stay: {boards.log()}"
+    assert proxy.most_at_once == 2, "`show` opens a second connection"
+
+
+def test_documentation_tells_the_outcomes() -> None:
+    text = ofctl_outcomes.DOCUMENT.read_text()
+    assert ofctl_outcomes.written(text) == text, "run 'python tests/clients/ofctl_outcomes.py'"

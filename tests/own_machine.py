@@ -1,0 +1,59 @@
+"""A machine of its own for a test of labs: nothing is seen outside, and tests may run beside each other.
+
+Network, `/run` and `/dev/shm` are new, so what a lab leaves in interfaces, named namespaces, files and locks
+is this test's alone; so is what is read and written there as the machine's limit for real-time threads. The
+cores are everybody's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from evaluation.live.realtime_limit import LIMIT
+
+_CLONE_FS = 0x0000_0200
+_CLONE_NEWNS = 0x0002_0000
+_CLONE_NEWNET = 0x4000_0000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+_BUILD = """
+mount --make-rprivate /
+mount -t tmpfs -o mode=0755 run /run
+mount -t tmpfs -o mode=1777 shm /dev/shm
+cat "$1" >/run/limit
+mount --bind /run/limit "$1"
+ip link set lo up
+"""
+
+
+@contextmanager
+def own_machine() -> Iterator[None]:
+    """Meanwhile this thread, and all that it starts, is in such a machine. Needs root."""
+    folder, root = Path.cwd(), os.open("/", os.O_RDONLY)
+    before = [os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt")]
+    try:
+        _call(_LIBC.unshare(_CLONE_NEWNET | _CLONE_NEWNS))
+        try:
+            subprocess.run(["sh", "-ec", _BUILD, "build", str(LIMIT)], check=True)
+            yield
+        finally:
+            _call(_LIBC.unshare(_CLONE_FS))  # threads that were started meanwhile share what is mounted
+            for namespace in before:
+                _call(_LIBC.setns(namespace, 0))
+            os.fchdir(root)  # which need not be that of the namespace
+            os.chroot(".")
+            os.chdir(folder)
+    finally:
+        for descriptor in (root, *before):
+            os.close(descriptor)
+
+
+def _call(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

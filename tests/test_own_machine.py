@@ -1,0 +1,53 @@
+"""The machine of its own that a test of labs has: nothing gets out of it, and no lab in it takes a core."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from live_harness import Machine, needs_root
+from own_machine import own_machine
+
+from evaluation.live.exclusion import claim
+from evaluation.live.realtime_limit import LIMIT
+from evaluation.live.state import LABS
+from evaluation.runner import RunError
+
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
+
+TRACES = """
+ip link add near type veth peer name far
+ip netns add left
+mkdir -p "$1"
+touch "$1/left.json" /dev/shm/left
+echo -1 >"$2"
+"""
+
+
+def test_nothing_is_seen_outside_though_a_thread_that_began_inside_goes_on(apart: None) -> None:
+    folder, before = Path.cwd(), Machine.now()
+    ended = threading.Event()
+    with own_machine():
+        subprocess.run(["sh", "-ec", TRACES, "traces", str(LABS), str(LIMIT)], check=True)
+        lasting = threading.Thread(target=ended.wait)
+        lasting.start()
+        there = Machine.now()
+    try:
+        assert Machine.now() == before
+        assert Path.cwd() == folder
+    finally:
+        ended.set()
+        lasting.join()
+    assert "near" in there.interfaces
+    assert "left" in there.named_namespaces
+    assert (there.shared_memory, there.state_files, there.realtime_limit) == (("left",), ("left.json",), "-1")
+
+
+def test_only_relaxed_labs_are_let_on_it(relaxed: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.0)
+    with pytest.raises(RunError, match="another live lab runs"):
+        claim()
+    with claim(relaxed=True):
+        pass

@@ -1,0 +1,31 @@
+"""Results without their pictures, for tests that ask for numbers only: drawing is most of a short replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from evaluation import pictures
+from evaluation.result import FigureResult
+
+_BLANK = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+def blank(_result: FigureResult) -> pictures.Drawn:
+    """In the place of every picture."""
+    return pictures.Drawn(svg=_BLANK, png=b"", uncaptioned_svg=_BLANK)
+
+
+def blank_svg(_result: FigureResult, **_how: bool) -> bytes:
+    return _BLANK
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Replays within it draw nothing, also those on other processes of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "draw", blank)
+        patch.setattr(pictures, "svg", blank_svg)
+        yield
