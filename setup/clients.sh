@@ -77,7 +77,7 @@ faucet_suite() {
         timeout 120 git clone --quiet --no-checkout "$faucet_source" "$home/source" &&
             git -C "$home/source" checkout --quiet "$faucet_commit" &&
             timeout 300 uv pip install --python "$python" --require-hashes --target "$home/libraries" \
-                -r $tests/faucet-suite.lock &&
+                --build-constraint $tests/requirements-build.lock -r $tests/faucet-suite.lock &&
             cd "$home/packages" && retried apt-get -q download fping netcat-openbsd &&
             for package in *.deb; do dpkg-deb --extract "$package" . || exit 1; done &&
             ln -s /usr/lib/python3/dist-packages/mininet "$home/libraries/mininet" &&

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from evaluation.live.patience import patient
-from evaluation.live.programs import emulator
+from evaluation.live.programs import emulator, require
+from evaluation.live.realtime_limit import RealtimeLimit
 from evaluation.runner import RunError, SlotsKept
 from evaluation.traffic import Sender, TimeTriggered
 from loko.frame import frame_of
@@ -35,6 +36,29 @@ _COLUMNS: Final = 4
 _NEVER: Final = -1
 
 
+class SlotProgram:
+    """`zodiac-fx slots` at work. It ends with this process; the real-time limit is restored then."""
+
+    def __init__(self, file: Path, *, is_heard: bool) -> None:
+        """Start it as the file says; whoever hears it reads its standard output and error."""
+        self._limit = RealtimeLimit()
+        self.process = subprocess.Popen(
+            [require("setpriv"), "--pdeathsig", "KILL", "--", str(emulator()), "slots", str(file)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if is_heard else subprocess.DEVNULL,
+            stderr=subprocess.PIPE if is_heard else None,
+            text=True,
+            pass_fds=self._limit.descriptors,
+        )
+        self._limit.hand_over()
+
+    def end(self) -> None:
+        """End it, unless it has ended. The machine is then as it was."""
+        self.process.kill()
+        self.process.wait()
+        self._limit.wait()
+
+
 class SlotSource:
     """The running program. It ends by itself when the last slot is over."""
 
@@ -48,27 +72,21 @@ class SlotSource:
         self._seconds = seconds
         file = folder / "slots.toml"
         file.write_text(self._told(network, start_ns), encoding="utf-8")
-        self._process = subprocess.Popen(
-            [str(emulator()), "slots", str(file)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._program = SlotProgram(file, is_heard=True)
 
     def cancel(self) -> None:
         """End sending, whatever has happened."""
-        self._process.kill()
-        self._process.wait()
+        self._program.end()
 
     def wait(self) -> Mapping[int, SlotsKept]:
         """Wait for the end: how well each flow kept its slots. Raises `RunError` if it did not send."""
         try:
-            told, said = self._process.communicate(timeout=patient(self._seconds + _DRAIN_S))
+            told, said = self._program.process.communicate(timeout=patient(self._seconds + _DRAIN_S))
         except subprocess.TimeoutExpired:
             self.cancel()
             raise RunError("the source of the slots does not end: leave the machine alone") from None
-        if self._process.returncode != 0:
+        self._program.end()
+        if self._program.process.returncode != 0:
             raise RunError(f"slots: {(said.strip().splitlines() or ['no message'])[-1]}")
         stalls = len(json.loads(told)["stalls"])
         rows = np.fromfile(self._rows, dtype="<i8").reshape(-1, len(self._flows), _COLUMNS)

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,9 +31,8 @@ from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
 from evaluation.live.generator import open_sink
 from evaluation.live.interfaces import interface_name
 from evaluation.live.network_namespace import inside, namespace_of
-from evaluation.live.programs import emulator
 from evaluation.live.shaping import FCS_BYTES
-from evaluation.live.slot_source import Outlet, told
+from evaluation.live.slot_source import Outlet, SlotProgram, told
 from evaluation.runner import RunError
 from evaluation.traffic import Sender, TimeTriggered
 from evaluation.virtual import SEQUENCE_OFFSET
@@ -187,7 +185,7 @@ class SlotSenders:
         """`folder` is for what the source is told."""
         self._lab, self._namespaces, self._folder = lab, namespaces, folder
         self._sending: Sequence[tuple[Flow, Turn]] = ()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: SlotProgram | None = None
 
     def told(self, wanted: Sequence[tuple[Flow, Turn]]) -> None:
         """From now on these flows send, and no others. The source begins anew, which takes 0.2 s."""
@@ -198,16 +196,13 @@ class SlotSenders:
         if wanted:
             file = self._folder / "slots.toml"
             file.write_text(self._source(wanted), encoding="utf-8")
-            self._process = subprocess.Popen(
-                [str(emulator()), "slots", str(file)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
+            self._program = SlotProgram(file, is_heard=False)
 
     def end(self) -> None:
         """No flow sends any more."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        if self._program is not None:
+            self._program.end()
+            self._program = None
 
     def _source(self, wanted: Sequence[tuple[Flow, Turn]]) -> str:
         traffic = [

@@ -318,7 +318,7 @@ def test_a_live_run_tells_its_controller_what_was_admitted(
     session = Session.__new__(Session)
     session.lab, session._folder = found.lab, tmp_path
     with pytest.raises(StartedError):
-        session._start_controller(built[0])
+        session._start_controller(built[0], [])
     words = [str(word) for word in started[0]]
     options = dict(zip(words[3::2], words[4::2], strict=True))
     decided = load_paths(Path(options["--paths"]))

@@ -90,7 +90,7 @@ def test_no_runner_carries_what_has_no_words() -> None:
     assert set(IN_WORDS) == set(get_args(Sends))
     for runner in (VirtualRunner, LiveRunner):
         assert runner.carries <= set(IN_WORDS)
-    assert VirtualRunner.carries - LiveRunner.carries == {Releases, TimeTriggered}
+    assert VirtualRunner.carries - LiveRunner.carries == {Releases}
 
 
 @pytest.mark.parametrize("mode", ["live", "hardware"])
@@ -106,12 +106,12 @@ def test_a_point_that_cannot_be_sent_in_real_time_is_refused_before_a_lab_is_bui
         routed=[RoutedFlow(flow, shortest_path(LAB, flow.source, flow.destination))],
         scheme="fifth-rate",
         entries=17,
-        senders=[Sender.of(0, flow, TimeTriggered(offset_ns=0, period_ns=1_000_000))],
+        senders=[Sender.of(0, flow, Releases(instants_ns=np.array([0])))],
         seconds=1.0,
         seeds=[1],
         guarantees_ns={},
     )
-    with pytest.raises(RunError, match=rf"--mode {mode} cannot send frames in slots"):
+    with pytest.raises(RunError, match=rf"--mode {mode} cannot send frames at given instants"):
         replay([point], Options(mode=mode, seed=1, out=tmp_path), Silent())
 
 
