@@ -38,3 +38,18 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     (tmp_path / "one" / "part.rs").write_text("use crate::other::Thing;\n", encoding="utf-8")
     (tmp_path / "other.rs").write_text("// crate::third\nfn f() { crate::one::go() }\n", encoding="utf-8")
     assert [sorted(circle) for circle in nx.simple_cycles(_arrows(tmp_path))] == [["one", "other"]]
+
+
+def test_unsafe_code_is_where_the_page_says() -> None:
+    page = (_CRATES.parent / "docs/robustness.md").read_text(encoding="utf-8")
+    allowed = [
+        path
+        for path in (_CRATES / "live/src").rglob("*.rs")
+        if "allow(unsafe_code)" in path.read_text(encoding="utf-8")
+    ]
+    blocks = sum(path.read_text(encoding="utf-8").count("unsafe {") for path in allowed)
+    (told,) = re.findall(r"modules, (.+?), for system calls.*?There are (\d+) blocks", page, re.S)
+    assert (sorted(re.findall(r"`(\w+)`", told[0])), int(told[1])) == (
+        sorted(path.stem for path in allowed),
+        blocks,
+    )
