@@ -7,9 +7,10 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
-    rust unit python oldest-ansible waits live oftest random fuzz smoke roles anywhere bench evidence endurance \
-    topologies drawings notebooks site wheel images containerlab bundle vagrant-box vagrant-smoke lock clean
+.PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
+    lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
+    bench evidence endurance topologies drawings notebooks site wheel images containerlab bundle vagrant-box \
+    vagrant-smoke lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -106,6 +107,12 @@ random: setup ## The property tests of Rust and Python with random examples; the
 	@$(CARGO) test --release --workspace --locked --quiet
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'hypothesis and not live and not namespaces' \
 	    --hypothesis-profile random --hypothesis-seed $(SEED)
+
+shuffled: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
+shuffled: setup clients browser ## The tests that build no labs, in random order; the same again with SEED=4711
+	@echo "shuffled: seed $(SEED); the same again: make shuffled SEED=$(SEED)"
+	@$(WITH) pytest -p randomly --randomly-seed $(SEED) --numprocesses $$((2 * $$(nproc) + 1)) --dist worksteal \
+	    -m 'not live and not namespaces' $(ARGS)
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh
