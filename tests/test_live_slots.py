@@ -16,6 +16,7 @@ from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
 pytestmark = [pytest.mark.live, needs_root]
 
 TABLE2 = experiments()["tssdn/table2"]
+FIG4B = experiments()["tssdn/fig4b"].in_real_time()
 PACKETS = 100
 
 
@@ -36,6 +37,19 @@ def test_frames_leave_in_their_slots_and_arrive(path: str) -> None:
     assert (sent.received_ns > sent.begun_ns)[sent.came].all()
     assert sent.came.mean() > 0.5
     assert {one.name for one in Path("/sys/class/net").iterdir()} == before
+
+
+def test_on_a_cable_with_a_rate_priority_waits_for_one_frame_of_others() -> None:
+    frame_us = (FIG4B.frame_bytes - 4) * 8 / FIG4B.live_trunk_mbps
+    medians_us = {}
+    for priority in (True, False):
+        crossed = case(flows=1, cross_percent=80, cross_burst_frames=8, priority=priority)
+        sent = carry_live(Sending(FIG4B, crossed, PACKETS, 1))
+        assert sent.came.all()
+        assert sent.cross_percent == pytest.approx(80, abs=20)
+        medians_us[priority] = float(np.median(sent.received_ns - sent.begun_ns)) / 1e3
+    assert medians_us[True] < 1.2 * frame_us
+    assert medians_us[False] > 2 * frame_us
 
 
 def test_a_kernel_without_etf_is_one_line() -> None:

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.production import live_findings, not_judged
-from evaluation.kinds.time_triggered.sent import NEVER, Sending, Sent, hosts_of
+from evaluation.kinds.time_triggered.sent import NEVER, Sending, Sent, cross_of, hosts_of
 from evaluation.kinds.time_triggered.virtual import carry
 from evaluation.runner import Stall
-from evaluation.traffic import Releases, Sender, flow_of
+from evaluation.traffic import RandomBursts, Releases, Sender, flow_of
 from evaluation.virtual import add_sender, lab_network
 from loko.entries import flow_entry
 from loko.lab import load_lab
@@ -66,6 +66,28 @@ def test_priority_waits_for_one_frame_only() -> None:
     assert plain.max() > FIG4B.hosts.most_us + 5 * FRAME_US
 
 
+@pytest.mark.parametrize("overhead_bytes", [20, -4])
+def test_other_traffic_loads_the_cable_as_the_cable_counts_it(overhead_bytes: int) -> None:
+    crossed = case(cross_percent=80, cross_burst_frames=8)
+    senders = cross_of(Sending(FIG4B, crossed, 1, 1), LAB, 20e6, overhead_bytes=overhead_bytes)
+    assert sorted({(sender.source, sender.destination) for sender in senders}) == [
+        (f"A{host}", f"B{host}") for host in range(2, 6)
+    ]
+    load_bps = 0.0
+    for sender in senders:
+        assert isinstance(sender.sends, RandomBursts)
+        assert sender.sends.burst_bytes == 8 * sender.frame_bytes
+        load_bps += sender.sends.offered_rate_bps * (sender.frame_bytes + overhead_bytes) / sender.frame_bytes
+    assert load_bps == pytest.approx(0.8 * 20e6)
+
+
+def test_in_real_time_a_figure_has_its_own_period_and_lengths() -> None:
+    live = FIG4B.in_real_time()
+    assert (FIG4B.period_us, FIG4B.cross_frame_bytes[0]) == (100, 64)
+    assert (live.period_us, live.cross_frame_bytes[0]) == (10_000, 74)
+    assert TABLE3.in_real_time() == TABLE3
+
+
 def test_hosts_take_what_they_are_said_to() -> None:
     found = delays_us(TABLE3, case(), 3000)
     hosts = TABLE3.hosts
@@ -101,6 +123,10 @@ def test_a_frame_met_a_stall_between_its_slot_and_its_arrival() -> None:
     [
         ({"slot_us": 300}, "longer than the period"),
         ({"modes": ["live"], "cross_frame_bytes": [64], "cases": [case(cross_percent=10)]}, "leave live out"),
+        (
+            {"cross_frame_bytes": [80], "live_trunk_mbps": None, "cases": [case(cross_percent=10)]},
+            "cross traffic needs a cable with a rate",
+        ),
         ({"cross_frame_bytes": [], "cases": [case(cross_percent=10)]}, "no length is given"),
         (
             {"modes": ["live"], "live_trunk_mbps": None, "cases": [case(adjacent=False)]},

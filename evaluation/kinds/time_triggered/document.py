@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,9 @@ from loko.document import Strict
 Path = Literal["sockets", "timed-sockets", "packet-ring"]
 """How frames get to the network in real time: UDP sockets, the same with a time for each frame (`SO_TXTIME`)
 and the queue ETF, or rings of packet sockets."""
+
+_LEAST_LIVE_BYTES: Final = 74
+"""Of a frame of the generator in real time."""
 
 
 class HostTimes(Strict):
@@ -41,7 +44,7 @@ class Case(Strict):
     priority: bool = True
     """Time-triggered frames wait in the highest queue, everything else in the lowest."""
     cross_percent: float = Field(default=0, ge=0, le=95)
-    """Mean load that the other hosts put on the cable between the switches. In virtual time only."""
+    """Mean load that the other hosts put on the cable between the switches."""
     cross_burst_frames: int = Field(default=1, ge=1)
     """Frames that these hosts hand over at once, at the rate of their cables."""
     path: Path = "packet-ring"
@@ -72,6 +75,8 @@ class TimeTriggeredFigure(FindingFigure):
     live_trunk_mbps: float | None = Field(default=None, gt=0, le=1000)
     """In real time, the rate of the cable between the switches, by a token bucket that holds one frame. None:
     nothing limits it, and frames of one slot never wait for each other there."""
+    live_period_us: float | None = Field(default=None, gt=0, le=1_000_000)
+    """In real time, the period, where it is another."""
     quick: Quick
     hosts: HostTimes | None = None
     """In virtual time only, where hosts are numbers."""
@@ -80,7 +85,18 @@ class TimeTriggeredFigure(FindingFigure):
 
     Each length has the same share of the load.
     """
+    live_cross_frame_bytes: list[Annotated[int, Field(ge=_LEAST_LIVE_BYTES, le=1518)]] | None = None
+    """In real time, these lengths, where they are others: the generator's shortest frame has 74 bytes."""
     cases: list[Case] = Field(min_length=1)
+
+    def in_real_time(self) -> Self:
+        """The figure as it is sent in real time."""
+        return self.model_copy(
+            update={
+                "period_us": self.live_period_us or self.period_us,
+                "cross_frame_bytes": self.live_cross_frame_bytes or self.cross_frame_bytes,
+            }
+        )
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -88,9 +104,20 @@ class TimeTriggeredFigure(FindingFigure):
             raise ValueError("hosts: what hosts take in virtual time is missing; add it")
         if not self.cross_frame_bytes and any(case.cross_percent for case in self.cases):
             raise ValueError("cross_frame_bytes: a case has cross traffic, and no length is given; add some")
-        if "live" in self.modes and any(case.cross_percent for case in self.cases):
+        crossed = any(case.cross_percent for case in self.cases)
+        if "live" in self.modes and crossed and self.live_trunk_mbps is None:
             raise ValueError(
-                "modes: cross traffic needs cables with a rate, which veths have not; leave live out"
+                "live_trunk_mbps: cross traffic needs a cable with a rate, which veths have not; give one, or"
+                " leave live out of modes"
+            )
+        if (
+            "live" in self.modes
+            and crossed
+            and min(self.in_real_time().cross_frame_bytes) < _LEAST_LIVE_BYTES
+        ):
+            raise ValueError(
+                "live_cross_frame_bytes: the generator's shortest frame has"
+                f" {_LEAST_LIVE_BYTES} bytes; give lengths, or leave live out of modes"
             )
         if "live" in self.modes and self.live_trunk_mbps is None and not all(c.adjacent for c in self.cases):
             raise ValueError(

@@ -43,6 +43,8 @@ def parameters(figure: TimeTriggeredFigure, _options: Options) -> Mapping[str, A
 def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the figure."""
     live = options.real_time
+    if live:
+        figure = figure.in_real_time()
     packets = figure.live_packets if live else figure.packets
     if options.quick:
         packets = min(packets, figure.quick.packets)
@@ -127,6 +129,8 @@ def live_findings(case: Case, one: Sent) -> dict[str, float]:
     """
     quiet, name = one.came & ~one.stalled, f"live_{case.name}"
     stalled = {f"{name}_stalled_percent": 100 * float(one.stalled.mean())}
+    if one.cross_percent is not None:
+        stalled[f"{name}_cross_percent"] = one.cross_percent
     if not _is_judged(one):
         return stalled
     delays_us = _delays_us(one, quiet)
@@ -304,7 +308,8 @@ def _estimate_s(figure: TimeTriggeredFigure) -> dict[str, float]:
         + (figure.packets * period_s * _CROSS_SECONDS if case.cross_percent else 0)
         for case in figure.cases
     )
-    live_s = len(figure.cases) * (_BUILD_S + figure.live_packets * period_s)
+    live_period_s = figure.in_real_time().period_us / _US_PER_S
+    live_s = len(figure.cases) * (_BUILD_S + figure.live_packets * live_period_s)
     return {
         mode: seconds for mode, seconds in (("virtual", virtual_s), ("live", live_s)) if mode in figure.modes
     }

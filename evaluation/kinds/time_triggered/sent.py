@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
 from evaluation.runner import Stall
+from evaluation.traffic import RandomBursts, Sender, flow_of
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -18,6 +19,10 @@ _FIRST_PORT: Final = 5000
 _DESTINATION_PORT: Final = 6000
 """Of all flows: where hosts are one machine, one socket takes them."""
 NEVER: Final = -1
+_FIRST_CROSS: Final = 100
+"""Numbers of the flows of cross traffic begin here."""
+_MANY_FRAMES: Final = 1_000_000
+"""Room before the line of a host that sends cross traffic: more than ever waits."""
 
 
 class Sending(NamedTuple):
@@ -46,6 +51,8 @@ class Sent:
     """The host kept source or destination from running."""
     scheduling: str = ""
     """How the source was scheduled."""
+    cross_percent: float | None = None
+    """What the other traffic took of the cable between the switches, where it was measured."""
 
     @property
     def came(self) -> NDArray[np.bool_]:
@@ -94,6 +101,40 @@ def hosts_of(lab: Lab) -> tuple[list[str], list[str]]:
         if other.node == first and end.node in lab.hosts
     }
     return [name for name in lab.hosts if name in near], [name for name in lab.hosts if name not in near]
+
+
+def cross_of(sending: Sending, lab: Lab, trunk_bps: float, *, overhead_bytes: int) -> list[Sender]:
+    """The other traffic of a case: bursts at random instants from all hosts that send nothing else.
+
+    Each host and each length has the same share of the load of the cable between the switches, which counts
+    so many bytes beside a frame's own.
+    """
+    figure, case = sending.figure, sending.case
+    if case.cross_percent == 0:
+        return []
+    sources, destinations = hosts_of(lab)
+    pairs = list(zip(sources, destinations, strict=True))[case.flows :]
+    share_bps = trunk_bps * case.cross_percent / 100 / len(pairs) / len(figure.cross_frame_bytes)
+    senders: list[Sender] = []
+    for source, destination in pairs:
+        for length in figure.cross_frame_bytes:
+            rate_bps = share_bps * length / (length + overhead_bytes)
+            flow = flow_of(
+                _FIRST_CROSS + len(senders),
+                source,
+                destination,
+                rate_bps=rate_bps,
+                burst_bytes=length,
+                frame_bytes=length,
+            )
+            sends = RandomBursts(
+                bucket=None,
+                offered_rate_bps=rate_bps,
+                burst_bytes=length * case.cross_burst_frames,
+                queue_bytes=length * _MANY_FRAMES,
+            )
+            senders.append(Sender.of(_FIRST_CROSS + len(senders), flow, sends, observed=False))
+    return senders
 
 
 def offset_ns(figure: TimeTriggeredFigure, case: Case, number: int) -> int:

@@ -3,32 +3,37 @@
 Everything is in network namespaces of a tree of its own (`evaluation.live.alone`): the sources' ends and the
 bridges in one, the destinations' ends in another, so that no frame takes a short way in the kernel. A veth
 has no rate and a bridge no queue, so frames never wait for each other there: what is measured are the hosts.
+Where they are to wait, the cable between the bridges gets a rate, and, beside other traffic, two priorities.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.sent import (
     NEVER,
     NS_PER_US,
     Sending,
     Sent,
+    cross_of,
     flows_of,
     hosts_of,
     offset_ns,
 )
 from evaluation.live.alone import carry_alone
 from evaluation.live.cores import CorePlan
+from evaluation.live.generator import Generator, open_sink
 from evaluation.live.network_namespace import namespace_of
-from evaluation.live.programs import emulator, require, run
+from evaluation.live.programs import emulator, require, run, run_json
 from evaluation.runner import RunError, Stall
 from loko.frame import FCS_BYTES, frame_of
 from loko.lab import Lab, load_lab
@@ -42,6 +47,14 @@ _ETF: Final = ("etf", "clockid", "CLOCK_TAI", "delta", "300000")
 _ROUNDED_BYTES: Final = 2
 """tc rounds a bucket down, and one that is smaller than a frame lets none pass."""
 _ROOM_FRAMES: Final = 100
+_MANY_FRAMES: Final = 10_000
+_ABOVE: Final = 10
+_BELOW: Final = 20
+"""Numbers of the two queues of a cable."""
+_AHEAD: Final = ("chrt", "--fifo", "1")
+"""How generators run: the destination's program watches its ring all the time, and would keep the core."""
+_NEARLY_NOTHING: Final = "1kbit"
+"""What a queue has of its own: a frame in 12 s."""
 _WRONG: Final = 2
 """Exit status for a machine that is not ready."""
 
@@ -61,15 +74,18 @@ def _carry(sending: Sending, folder: Path) -> Sent:
     with _namespace() as destinations:
         _build(lab, destinations)
         if figure.live_trunk_mbps is not None:
-            _limit(lab, figure.live_trunk_mbps, figure.frame_bytes)
+            _limit(lab, figure, case)
         if case.path == "timed-sockets":
             _hold_until_due([flow.source for flow in flows_of(lab, case, figure.frame_bytes)], case.label)
         rows = folder / "rows"
         configuration = folder / "slots.toml"
         configuration.write_text(_configuration(sending, lab, rows, destinations), encoding="utf-8")
-        done = subprocess.run(
-            [str(emulator()), "slots", str(configuration)], capture_output=True, text=True, check=False
-        )
+        with _cross_traffic(sending, lab, destinations, folder):
+            carried_before, began_s = _carried_bytes(lab), time.monotonic()
+            done = subprocess.run(
+                [str(emulator()), "slots", str(configuration)], capture_output=True, text=True, check=False
+            )
+            carried, took_s = _carried_bytes(lab) - carried_before, time.monotonic() - began_s
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["no message"]
         wants = "; run 'make setup'" if done.returncode == _WRONG and "unrecognized" in done.stderr else ""
@@ -88,7 +104,24 @@ def _carry(sending: Sending, folder: Path) -> Sent:
         received_ns=np.where(columns[3] == NEVER, NEVER, columns[3] - start_ns),
         stalls=tuple(Stall(start_ns=begin - start_ns, duration_ns=length) for begin, length in stalls),
         scheduling=told["scheduling"],
+        cross_percent=_cross_percent(sending, carried, took_s),
     )
+
+
+def _carried_bytes(lab: Lab) -> int:
+    """What the cable between the switches has carried so far, as Linux counts frames."""
+    end = _end(next(iter(lab.switches)), _TRUNK)
+    (link,) = run_json(["ip", "-json", "-statistics", "link", "show", end], what=end)
+    return int(link["stats64"]["tx"]["bytes"])
+
+
+def _cross_percent(sending: Sending, carried_bytes: int, took_s: float) -> float | None:
+    """What others took of a cable that has a rate."""
+    figure, case, packets, _ = sending
+    if case.cross_percent == 0 or figure.live_trunk_mbps is None:
+        return None
+    own_bytes = case.flows * packets * (figure.frame_bytes - FCS_BYTES)
+    return 100 * (carried_bytes - own_bytes) * 8 / (took_s * figure.live_trunk_mbps * 1e6)
 
 
 @contextmanager
@@ -143,13 +176,93 @@ def _build(lab: Lab, destinations: Path) -> None:
     _batch("ip", _addresses(lab, sinks, sources), what="the destinations", prefix=inside)
 
 
-def _limit(lab: Lab, trunk_mbps: float, frame_bytes: int) -> None:
-    """Give the cable towards the second switch a rate: a frame goes at once, the next after its time."""
+def _limit(lab: Lab, figure: TimeTriggeredFigure, case: Case) -> None:
+    """Give the cable towards the second switch a rate: a frame goes at once, the next after its time.
+
+    Beside other traffic it has two queues as well. Both may only borrow from the cable, and HTB lends to the
+    higher one first: strict priority, with no frame interrupted.
+    """
+    assert figure.live_trunk_mbps is not None
     end = _end(next(iter(lab.switches)), _TRUNK)
-    seen = frame_bytes - FCS_BYTES
-    limit = ["rate", f"{round(trunk_mbps * 1e6)}bit", "burst", str(seen + _ROUNDED_BYTES)]
-    room = ["limit", str(_ROOM_FRAMES * seen)]
-    run(["tc", "qdisc", "replace", "dev", end, "root", "tbf", *limit, *room], what=end)
+    rate = f"{round(figure.live_trunk_mbps * 1e6)}bit"
+    seen = figure.frame_bytes - FCS_BYTES
+    burst = str(seen + _ROUNDED_BYTES)
+    if not figure.cross_frame_bytes:
+        room = ["limit", str(_ROOM_FRAMES * seen)]
+        _tc("qdisc", "replace", "dev", end, "root", "tbf", "rate", rate, "burst", burst, *room)
+        return
+    cable = ["rate", rate, "ceil", rate]
+    borrowing = ["rate", _NEARLY_NOTHING, "ceil", rate]
+    frame = ["burst", burst, "cburst", burst, "quantum", str(seen)]
+    _tc("qdisc", "replace", "dev", end, "root", "handle", "1:", "htb", "default", f"{_BELOW}")
+    _tc("class", "add", "dev", end, "parent", "1:", "classid", "1:1", "htb", *cable, *frame)
+    for place, number in enumerate((_ABOVE, _BELOW)):
+        which = f"1:{number}"
+        priority = ["prio", str(place)]
+        _tc(
+            "class",
+            "add",
+            "dev",
+            end,
+            "parent",
+            "1:1",
+            "classid",
+            which,
+            "htb",
+            *borrowing,
+            *frame,
+            *priority,
+        )
+        _tc("qdisc", "add", "dev", end, "parent", which, "pfifo", "limit", str(_MANY_FRAMES))
+    if case.priority:
+        to_programs = [
+            "match",
+            "ip",
+            "dport",
+            str(flows_of(lab, case, figure.frame_bytes)[0].udp_destination),
+            "0xffff",
+        ]
+        _tc(
+            "filter",
+            "add",
+            "dev",
+            end,
+            "parent",
+            "1:",
+            "protocol",
+            "ip",
+            "u32",
+            *to_programs,
+            "flowid",
+            f"1:{_ABOVE}",
+        )
+
+
+def _tc(*arguments: str) -> None:
+    run(["tc", *arguments], what=f"the cable {arguments[arguments.index('dev') + 1]}")
+
+
+@contextmanager
+def _cross_traffic(sending: Sending, lab: Lab, destinations: Path, folder: Path) -> Iterator[None]:
+    """The other traffic of a case, for as long as the context lasts. Nobody reads what arrives of it."""
+    trunk_bps = (sending.figure.live_trunk_mbps or 0) * 1e6
+    senders = cross_of(sending, lab, trunk_bps, overhead_bytes=-FCS_BYTES)
+    with ExitStack() as stack:
+        # All sources are one machine here: the destination decides by which of them a frame leaves.
+        for source, destination in sorted({(sender.source, sender.destination) for sender in senders}):
+            route = ["route", "add", f"{lab.hosts[destination].ip.ip}/32", "dev", source]
+            run(["ip", *route, "src", str(lab.hosts[source].ip.ip)], what=source)
+        generators = []
+        for sender in senders:
+            stack.enter_context(closing(open_sink(destinations, sender.udp_destination)))
+            generator = Generator(sender, lab.hosts[sender.destination].ip.ip, _AHEAD, folder)
+            stack.callback(generator.cancel)
+            generators.append(generator)
+        for generator in generators:
+            generator.wait()
+        yield
+        for generator in generators:
+            generator.stop()
 
 
 def _hold_until_due(interfaces: list[str], label: str) -> None:

@@ -23,12 +23,12 @@ from evaluation.kinds.time_triggered.sent import (
     NS_PER_US,
     Sending,
     Sent,
+    cross_of,
     flows_of,
-    hosts_of,
     offset_ns,
 )
 from evaluation.runner import LOST, RunError
-from evaluation.traffic import RandomBursts, Sender, TimeTriggered, flow_of
+from evaluation.traffic import Sender, TimeTriggered
 from evaluation.virtual import add_sender, lab_network
 from loko.entries import Enqueue, FlowEntry, flow_entry
 from loko.flow import Flow
@@ -37,11 +37,8 @@ from loko.lab import Lab, load_lab
 _HIGHEST: Final = 7
 _LOWEST: Final = 0
 _PREAMBLE_BYTES: Final = 8
-_FIRST_CROSS: Final = 100
-"""Numbers of the flows of cross traffic begin here."""
+_GAP_BYTES: Final = 12
 _DRAIN_NS: Final = 2_000_000
-_MANY_FRAMES: Final = 1_000_000
-"""Room before the line of a host that sends cross traffic: more than ever waits."""
 _IDLE_SEED: Final = 0
 
 
@@ -67,7 +64,10 @@ def carry(sending: Sending) -> Sent:
         )
         for number, flow in enumerate(flows)
     ]
-    cross = _cross(sending, lab)
+    trunk_bps = next(
+        lab.rate_bps(link) for link in lab.links if {link.a.node, link.b.node} == {*lab.switches}
+    )
+    cross = cross_of(sending, lab, trunk_bps, overhead_bytes=_PREAMBLE_BYTES + _GAP_BYTES)
     queue = _HIGHEST if case.priority else _LOWEST
     network_ns = _network_ns(lab, senders, cross, queue=queue, duration_ns=packets * period_ns, seed=seed)
     alone = [_alone(senders[0])]
@@ -103,39 +103,6 @@ def _alone(sender: Sender) -> Sender:
     sends = sender.sends
     assert isinstance(sends, TimeTriggered)
     return replace(sender, sends=replace(sends, off_ns=np.zeros(0, dtype=np.int64)))
-
-
-def _cross(sending: Sending, lab: Lab) -> list[Sender]:
-    figure, case = sending.figure, sending.case
-    if case.cross_percent == 0:
-        return []
-    sources, destinations = hosts_of(lab)
-    pairs = list(zip(sources, destinations, strict=True))[case.flows :]
-    trunk_bps = next(
-        lab.rate_bps(link) for link in lab.links if {link.a.node, link.b.node} == {*lab.switches}
-    )
-    share_bps = trunk_bps * case.cross_percent / 100 / len(pairs) / len(figure.cross_frame_bytes)
-    senders: list[Sender] = []
-    for source, destination in pairs:
-        for length in figure.cross_frame_bytes:
-            # The load is of cables, which carry preambles and gaps, too.
-            rate_bps = share_bps * length / (length + _PREAMBLE_BYTES + 12)
-            flow = flow_of(
-                _FIRST_CROSS + len(senders),
-                source,
-                destination,
-                rate_bps=rate_bps,
-                burst_bytes=length,
-                frame_bytes=length,
-            )
-            sends = RandomBursts(
-                bucket=None,
-                offered_rate_bps=rate_bps,
-                burst_bytes=length * case.cross_burst_frames,
-                queue_bytes=length * _MANY_FRAMES,
-            )
-            senders.append(Sender.of(_FIRST_CROSS + len(senders), flow, sends, observed=False))
-    return senders
 
 
 def _network_ns(
