@@ -18,7 +18,7 @@ from pathlib import Path
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _MARKS = ("", "loko/data/")
-"""Folders of the files below, relative to `_CHECKOUT`: in unpacked source, and in an installed package."""
+"""Folders of the files below, in that of the source: unpacked source, an installed package."""
 _COMMIT = "COMMIT"
 _SUMS = "SHA256SUMS"
 """Files that stand in for git where there is none; `_SUMS` has the format of `sha256sum --check`."""
@@ -27,11 +27,19 @@ _PACKAGES = ("loko-testbed", "switch_emulator", "numpy", "pyarrow", "matplotlib"
 
 @cache
 def commit() -> str:
-    """Return the checkout's commit, with a suffix for uncommitted changes, as in ``1a2b3c4+5d6e``."""
-    head = _git("rev-parse", "HEAD")
+    """Return the commit of this program's source as it was when first asked for, as `commit_of` does."""
+    return commit_of(_CHECKOUT)
+
+
+def commit_of(source: Path) -> str:
+    """Return the commit of a folder, with a suffix for uncommitted changes, as in ``1a2b3c4+5d6e``.
+
+    Without git it is what the folder was packed with, else "unknown".
+    """
+    head = _git(source, "rev-parse", "HEAD")
     if head is None:
-        return _packed_commit() or "unknown"
-    changes = _git("diff", "HEAD", "--", ":!*.md") or ""
+        return _packed_commit(source) or "unknown"
+    changes = _git(source, "diff", "HEAD", "--", ":!*.md") or ""
     mark = f"+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else ""
     return head.strip()[:12] + mark
 
@@ -76,9 +84,9 @@ def packed_marks(files: Mapping[str, Path]) -> dict[str, bytes]:
     return {_COMMIT: f"{commit()}\n".encode(), _SUMS: sums.encode()}
 
 
-def _packed_commit() -> str | None:
+def _packed_commit(source: Path) -> str | None:
     """Return the commit of unpacked source, with a suffix if a file differs from what was packed."""
-    folder = next((_CHECKOUT / at for at in _MARKS if (_CHECKOUT / at / _COMMIT).is_file()), _CHECKOUT)
+    folder = next((source / at for at in _MARKS if (source / at / _COMMIT).is_file()), source)
     try:
         named = (folder / _COMMIT).read_text(encoding="ascii").strip()
         sums = [line.split("  ", 1) for line in (folder / _SUMS).read_text(encoding="utf-8").splitlines()]
@@ -86,7 +94,7 @@ def _packed_commit() -> str | None:
         return None
     changed = []
     for known, name in (pair for pair in sums if len(pair) == 2 and not pair[1].endswith(".md")):
-        path = _CHECKOUT / name
+        path = source / name
         now = sha256_of(path) if path.is_file() else ""
         if now != known:
             changed.append(f"{name} {now}")
@@ -101,7 +109,7 @@ def sha256_of(path: Path) -> str:
 
 def tracked_files() -> list[str] | None:
     """Return all existing files that git tracks, sorted; None if this is no checkout."""
-    listed = _git("ls-files", "-z")
+    listed = _git(_CHECKOUT, "ls-files", "-z")
     if listed is None:
         return None
     return sorted(name for name in listed.split("\0") if name and (_CHECKOUT / name).is_file())
@@ -117,16 +125,16 @@ def machine() -> str:
     return f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} CPUs"
 
 
-def _git(*arguments: str) -> str | None:
-    """Run git in this checkout, whoever owns it, and return its output; None if that fails.
+def _git(source: Path, *arguments: str) -> str | None:
+    """Run git in a folder, whoever owns it, and return its output; None if that fails.
 
-    A repository that encloses the checkout is not searched.
+    A repository that encloses the folder is not searched.
     """
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    surroundings["GIT_CEILING_DIRECTORIES"] = str(_CHECKOUT.parent)
+    surroundings["GIT_CEILING_DIRECTORIES"] = str(source.parent)
     try:
         done = subprocess.run(
-            ["git", "-c", "safe.directory=*", "-C", str(_CHECKOUT), *arguments],
+            ["git", "-c", "safe.directory=*", "-C", str(source), *arguments],
             env=surroundings,
             capture_output=True,
             check=True,

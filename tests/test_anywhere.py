@@ -186,11 +186,6 @@ def test_what_root_makes_in_the_folder_of_another_user_becomes_theirs(lent):
 def test_a_result_names_the_commit_of_a_repository_of_another_user_and_never_that_of_one_around_it(
     tmp_path, monkeypatch
 ):
-    def commit_of(folder):
-        monkeypatch.setattr(provenance, "_CHECKOUT", folder)
-        provenance.commit.cache_clear()
-        return provenance.commit()
-
     monkeypatch.setenv("GIT_DIR", "/nowhere")  # as in a hook of another repository
     inner = tmp_path / "inner"
     inner.mkdir()
@@ -211,8 +206,5 @@ def test_a_result_names_the_commit_of_a_repository_of_another_user_and_never_tha
     ):
         subprocess.run(["git", "-C", tmp_path, *words], check=True, env=surroundings)
     subprocess.run(["chown", "-R", str(SOMEBODY), tmp_path / ".git", tmp_path], check=True)
-    try:
-        assert len(commit_of(tmp_path)) == 12
-        assert commit_of(inner) == "unknown"
-    finally:
-        provenance.commit.cache_clear()
+    assert len(provenance.commit_of(tmp_path)) == 12
+    assert provenance.commit_of(inner) == "unknown"

@@ -342,6 +342,8 @@ def test_results_of_another_commit_than_the_source_are_not_packed(
 
 
 def test_without_a_checkout_nothing_is_packed(loko, results, tmp_path, monkeypatch) -> None:
+    here = provenance.commit()
+    monkeypatch.setattr(packing, "commit", lambda: here)
     monkeypatch.setattr(provenance, "_CHECKOUT", tmp_path)
     assert refused(loko("bundle", results, "--out", tmp_path / "a.zip"), "is no git checkout")
 
@@ -351,26 +353,16 @@ def test_a_folder_without_results_is_told(loko, tmp_path) -> None:
     assert refused(loko("bundle", tmp_path / "none"), "no such folder")
 
 
-def test_unpacked_source_knows_its_commit_and_marks_what_was_changed(whole, tmp_path, monkeypatch) -> None:
+def test_unpacked_source_knows_its_commit_and_marks_what_was_changed(whole, tmp_path) -> None:
     with zipfile.ZipFile(whole) as opened:
         opened.extractall(tmp_path)  # ours
     source = tmp_path / ROOT / "source"
     packed = provenance.commit()
-    monkeypatch.setattr(provenance, "_CHECKOUT", source)
-
-    def told() -> str:
-        provenance.commit.cache_clear()
-        return provenance.commit()
-
-    try:
-        assert told() == packed
-        subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=source, check=True)
-        (source / "README.md").write_text("other words")
-        assert told() == packed
-        (source / "labs/two-switch/lab.yml").write_text("other: lab")
-        assert told().startswith(f"{packed}+")
-        (source / "COMMIT").unlink()
-        assert told() == "unknown"
-    finally:
-        monkeypatch.undo()
-        provenance.commit.cache_clear()
+    assert provenance.commit_of(source) == packed
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=source, check=True)
+    (source / "README.md").write_text("other words")
+    assert provenance.commit_of(source) == packed
+    (source / "labs/two-switch/lab.yml").write_text("other: lab")
+    assert provenance.commit_of(source).startswith(f"{packed}+")
+    (source / "COMMIT").unlink()
+    assert provenance.commit_of(source) == "unknown"
