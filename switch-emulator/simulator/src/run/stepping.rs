@@ -42,7 +42,7 @@ impl Network {
     /// # Errors
     /// [`Error::Name`] if there is no such board, and those of `advance`.
     pub fn connected(&mut self, board: &str) -> Result<(), Error> {
-        self.at_board(board, |device, now| device.connected(now))
+        self.at_board(board, Device::connected)
     }
 
     /// A board's session with its controller is gone, now.
@@ -50,7 +50,7 @@ impl Network {
     /// # Errors
     /// As of `connected`.
     pub fn disconnected(&mut self, board: &str) -> Result<(), Error> {
-        self.at_board(board, |device, now| device.disconnected(now))
+        self.at_board(board, Device::disconnected)
     }
 
     /// The payload of one TCP segment from the controller reaches a board, now.
@@ -69,7 +69,7 @@ impl Network {
     /// long for Ethernet or `at_ns` lies before [`now_ns`](Self::now_ns), and those of `advance`.
     pub fn send(&mut self, host: &str, frame: Vec<u8>, at_ns: u64) -> Result<u64, Error> {
         let index = self.host(host)?;
-        let Some(line) = self.hosts[index].link else {
+        let Some(outgoing) = self.hosts[index].link else {
             return Err(Error::Port(format!(
                 "host {host:?} is not connected: connect() it before send()"
             )));
@@ -87,7 +87,7 @@ impl Network {
             self.begin_steps()?;
         }
         let bytes = size_on_wire(frame.len());
-        let link = &mut self.links[line];
+        let link = &mut self.links[outgoing];
         let begin_ns = link.busy_until_ns().max(at_ns);
         link.occupy(begin_ns, bytes);
         match (link.end, &mut self.steps) {
