@@ -105,7 +105,7 @@ def source_text(keeper: FlowKeeper, slots: SlotGranting, host: str) -> str:
 def _of_host(keeper: FlowKeeper, host: str) -> list[Promise]:
     """The flows of a host that are in place."""
     promises = keeper.promises.values()
-    return [one for one in promises if one.flow.source == host and one.is_in_place]
+    return [promise for promise in promises if promise.flow.source == host and promise.is_in_place]
 
 
 def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
