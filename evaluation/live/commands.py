@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Final, Self
 
 import typer
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
 from evaluation.live.background import BackgroundLab, ProcessLine, up
@@ -22,6 +26,7 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.messages import Elsewhere, LabStatus
 from evaluation.live.programs import locate
 from evaluation.live.state import LABS, require_root
+from evaluation.live.watch import view
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.commands.choices import OpenFlowOption
@@ -94,8 +99,9 @@ def lab_up(
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
 
-    The controller is Loko's own and lets the admitted flows pass, unless you bring another. The lab has the machine for itself, so that its delays are the switches'; with --relaxed several labs of
-    different names may be up.
+    The controller is Loko's own and lets the admitted flows pass, unless you bring another. The lab has the
+    machine for itself, so that its delays are the switches'; with --relaxed several labs of different names
+    may be up.
 
     Example: sudo loko lab up two-switch
     """
@@ -169,6 +175,38 @@ def lab_status(
     else:
         for view in shown:
             view.print()
+
+
+@lab_app.command("watch")
+def lab_watch(
+    lab: Annotated[str | None, typer.Argument(help="Name of a lab. Default: the one that is up.")] = None,
+    *,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 1.0,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many. Default: at Ctrl-C.")] = None,
+) -> None:
+    """Watch what passes a lab that is up: ports, table walk, queue, losses, stalls. Needs root.
+
+    The table walk is how many entries a switch compares with a frame, on average. The queue is the most units
+    of its receive ring in use at once since the lab is up.
+
+    Example: sudo loko lab watch two-switch
+    """
+    with _errors_end(), contextlib.suppress(KeyboardInterrupt):
+        require_root()
+        running = _up(lab) if lab else _the_only_one()
+        console = Console()
+        before = running.status()
+        # On a terminal each view replaces the one before; in a file or a pipe they follow each other.
+        with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
+            for _ in itertools.repeat(None) if count is None else range(count):
+                time.sleep(interval)
+                now = running.status()
+                shown = view(before, now, interval)
+                if live:
+                    live.update(shown, refresh=True)
+                else:
+                    console.print(shown)
+                before = now
 
 
 @lab_app.command("exec", context_settings={"allow_interspersed_args": False})

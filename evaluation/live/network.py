@@ -24,7 +24,6 @@ from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError
 from loko.lab import Endpoint, Host, Lab
 
-
 _RECEIVED, _SENT = 1, 9
 """Where /proc/net/dev has an interface's frames."""
 

@@ -1,9 +1,9 @@
 """The way from the boards of a confined tree to a controller outside of it.
 
 ``python -m evaluation.live.way_out``, a process of the tree. It listens where the boards look for their
-controller, opens a connection to the real one from the network outside for each of theirs, and copies both ways.
-How either side ends is passed on, because a board tells an end from a reset (quirks 16 and 200). What one side
-writes in one segment may come to the other in several, as through any TCP proxy.
+controller, opens a connection to the real one from the network outside for each of theirs, and copies both
+ways. How either side ends is passed on, because a board tells an end from a reset (quirks 16 and 200). What
+one side writes in one segment may come to the other in several, as through any TCP proxy.
 """
 
 from __future__ import annotations

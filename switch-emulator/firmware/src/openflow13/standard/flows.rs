@@ -473,12 +473,7 @@ impl Flows {
     }
 
     /// Searches a table: the entry of the highest priority wins. It costs what the firmware's search would.
-    pub(super) fn find(
-        &mut self,
-        table: u8,
-        packet: &Packet,
-        costs: &OpenFlow13Costs,
-    ) -> Found {
+    pub(super) fn find(&mut self, table: u8, packet: &Packet, costs: &OpenFlow13Costs) -> Found {
         self.tables[usize::from(table)].lookups += 1;
         let mut cost_ps = 0;
         let mut examined = 0;
