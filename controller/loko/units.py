@@ -30,7 +30,7 @@ _BYTES: Final = {unit: Decimal(1) for unit in ("byte", "bytes", "B")} | {
     "kB": Decimal(10**3),
     "KiB": Decimal(2**10),
 }
-_FRAMES: Final = {"frame": Decimal(1), "frames": Decimal(1)}
+_FRAMES: Final = {unit: Decimal(1) for unit in ("frame", "frames", "packet", "packets")}
 
 
 class Size(NamedTuple):
