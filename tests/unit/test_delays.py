@@ -19,8 +19,8 @@ def book(**guarantees_ns: float) -> DelayBook:
 
 def test_numbers_of_a_flow() -> None:
     delays = book(a=100.0)
-    delays.add(observation(*range(1, 101)))
-    delays.add(observation(101, 5000, lost=3))
+    delays.add(observation(*range(1, 101)), now_ns=0)
+    delays.add(observation(101, 5000, lost=3), now_ns=0)
     values = delays.values()["a"]
     assert (values["sent"], values["received"], values["lost"], values["late"]) == (105, 102, 3, 2)
     assert (values["min_ns"], values["max_ns"]) == (1, 5000)
@@ -29,13 +29,13 @@ def test_numbers_of_a_flow() -> None:
 
 def test_delay_that_equals_the_guarantee_is_not_late() -> None:
     delays = book(a=100.0)
-    delays.add(observation(100))
+    delays.add(observation(100), now_ns=0)
     assert delays.values()["a"]["late"] == 0
 
 
 def test_histogram_ends_at_the_guarantee_where_the_late_ones_begin() -> None:
     delays = book(a=8000.0)
-    delays.add(observation(0, 99, 100, 7999, 8000, 1_000_000))
+    delays.add(observation(0, 99, 100, 7999, 8000, 1_000_000), now_ns=0)
     histogram = delays.values()["a"]["histogram"]
     assert histogram["bin_ns"] == 100
     counts = {index: number for index, number in enumerate(histogram["counts"]) if number}
@@ -44,8 +44,8 @@ def test_histogram_ends_at_the_guarantee_where_the_late_ones_begin() -> None:
 
 def test_quantiles_forget_and_totals_do_not() -> None:
     delays = book(a=1e6)
-    delays.add(observation(900))
-    delays.add(observation(*[5] * RECENT))
+    delays.add(observation(900), now_ns=0)
+    delays.add(observation(*[5] * RECENT), now_ns=0)
     values = delays.values()["a"]
     assert (values["p99_ns"], values["max_ns"], values["received"]) == (5, 900, RECENT + 1)
     assert sum(values["histogram"]["counts"]) == RECENT
@@ -53,10 +53,10 @@ def test_quantiles_forget_and_totals_do_not() -> None:
 
 def test_flow_that_goes_is_forgotten_and_a_new_guarantee_begins_anew() -> None:
     delays = book(a=10.0, b=10.0)
-    delays.add(observation(1, flow="a"))
-    delays.add(observation(1, flow="b"))
+    delays.add(observation(1, flow="a"), now_ns=0)
+    delays.add(observation(1, flow="b"), now_ns=0)
     delays.keep({"b": 10.0})
-    delays.add(observation(1, flow="a"))
+    delays.add(observation(1, flow="a"), now_ns=0)
     assert list(delays.values()) == ["b"]
     delays.keep({"a": 10.0, "b": 20.0})
     assert delays.values() == {}
@@ -64,7 +64,7 @@ def test_flow_that_goes_is_forgotten_and_a_new_guarantee_begins_anew() -> None:
 
 def test_flow_whose_packets_are_all_lost_has_no_quantiles() -> None:
     delays = book(a=10.0)
-    delays.add(observation(lost=2))
+    delays.add(observation(lost=2), now_ns=0)
     values = delays.values()["a"]
     assert (values["lost"], values["min_ns"], values["p50_ns"]) == (2, None, None)
 
