@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any
 
 from loko.lab import Lab
-from loko.routing import shortest_paths
+from loko.routing import paths
 from loko.serve import shapes
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -40,9 +40,14 @@ class ScriptedService:
         destination = hosts[(number + 1 + number // len(hosts) * 4) % len(hosts)]
         if source == destination:
             destination = hosts[(number + 1) % len(hosts)]
-        path = next(iter(shortest_paths(self.lab, source, destination)))
+        path = next(iter(paths(self.lab, source, destination)))
         hops = [
-            {"switch": hop.switch, "output_port": hop.output_port, "delay_ns": 400_000.0, "burst_bytes": 306.0}
+            {
+                "switch": hop.switch,
+                "output_port": hop.output_port,
+                "delay_ns": 400_000.0,
+                "burst_bytes": 306.0,
+            }
             for hop in path
         ]
         flow = {
