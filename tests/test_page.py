@@ -545,7 +545,7 @@ def test_what_is_listed_can_be_taken_away(crowded: Page, tmp_path: Path) -> None
     assert all("h7a" in (row["source"], row["destination"]) for row in rows)
     assert float(rows[0]["max_ns"]) < float(rows[0]["guarantee_ns"])
     (tmp_path / "requests.json").write_text(requests)
-    asked = load_requests(tmp_path / "requests.json", load_lab("ring"))
+    asked = load_requests(tmp_path / "requests.json")
     assert [one.flow.id for one in asked] == [row["id"] for row in rows]
     assert len(json.loads(everything)["flows"]) > len(rows)
 

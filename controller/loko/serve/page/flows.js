@@ -41,7 +41,10 @@ export class FlowList {
       make: (row) => (row.flow ? this.row() : this.heading()),
     });
     byId("flow-tools").addEventListener("submit", (event) => event.preventDefault());
-    for (const name of ["query", "order", "group"]) this.tools[name].addEventListener("input", () => this.arrange());
+    for (const name of ["query", "order", "group"]) {
+      const happens = name === "query" ? "input" : "change";
+      this.tools[name].addEventListener(happens, () => this.arrange());
+    }
     byId("fold").addEventListener("click", () => this.foldAll());
     byId("through").addEventListener("click", () => this.choose("through", null));
   }

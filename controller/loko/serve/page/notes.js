@@ -9,7 +9,7 @@ export class Notes {
     this.known = new Map();
     this.log = byId("log");
     this.kind = byId("note-kind");
-    this.kind.addEventListener("input", () => this.draw());
+    this.kind.addEventListener("change", () => this.draw());
   }
 
   /** What the service has kept; none of it twice. */
