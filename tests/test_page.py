@@ -116,7 +116,9 @@ def test_what_if_says_what_a_flow_would_get_and_changes_nothing(page: Page, serv
     page.submit()
     page.wait(lambda: "video is admitted" in page.text("#answer"), "the flow")
     assert not page.all("#topology .path.tried")
-    assert [(name, str(page.used(name, "burst"))) for name in ("s1", "s2")] == shares
+    page.wait(
+        lambda: [(name, str(page.used(name, "burst"))) for name in ("s1", "s2")] == shares, "what was said"
+    )
 
 
 def test_refusal_says_why_and_where(page: Page) -> None:
@@ -493,7 +495,7 @@ def test_flows_are_searched_sorted_grouped_and_collapsed(
 
 def test_choosing_a_switch_lists_its_flows_alone(crowded: Page, crowd: tuple[ScriptedService, str]) -> None:
     passing = [flow for flow in crowd[0].flows if any(hop["switch"] == "s9" for hop in flow["path"])]
-    crowded.one("#topology .switch[data-name=s9] .body").click()
+    crowded.one("#topology .switch[data-name=s9] .name").click()
     crowded.wait(lambda: crowded.text("#flows-title") == f"Flows ({len(passing)} of 1000)", "fewer flows")
     crowded.one(f"{crowded.flow(passing[0]['id'])} .pick").click()
     crowded.wait(lambda: crowded.text("#detail h3") == passing[0]["id"], "the flow beside the list")
@@ -552,15 +554,18 @@ def test_what_is_listed_can_be_taken_away(crowded: Page, tmp_path: Path) -> None
 
 TOUCHING = """
 const boxes = [...document.querySelectorAll(
-  "#flow-list .flow:not([hidden]) :is(.pick, .badge, p, .strip, button), #detail :is(dt, dd, h3, .badge, p, button), .axis span"
+  "#flow-list .flow:not([hidden]) :is(.pick, .badge, p, .strip, button),"
+  + "#detail :is(dt, dd, h3, .badge, p, button), .axis span"
 )].filter((one) => one.checkVisibility());
 const touching = [];
 for (const [index, one] of boxes.entries()) {
   for (const other of boxes.slice(0, index)) {
-    if (one.contains(other) || other.contains(one) || one.closest(".flow, .detail") !== other.closest(".flow, .detail")) continue;
+    if (one.contains(other) || other.contains(one)) continue;
+    if (one.closest(".flow, .detail") !== other.closest(".flow, .detail")) continue;
     const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
-    const over = Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
-    if (over) touching.push([one.outerHTML.slice(0, 60), other.outerHTML.slice(0, 60)]);
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (wide > 1 && high > 1) touching.push([one.outerHTML.slice(0, 60), other.outerHTML.slice(0, 60)]);
   }
 }
 return touching;

@@ -51,7 +51,7 @@ class FleetBoard:
         self.asked: dict[int, Asked] = {}
         self._waiting: deque[switch_emulator.Output] = deque()
         self._writer: asyncio.StreamWriter | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self.began_ns: int | None = None
         """When it began to connect."""
         self.ready_ns: int | None = None
@@ -83,7 +83,7 @@ class FleetBoard:
     def connect(self) -> None:
         """Begin to connect."""
         self.began_ns = time.monotonic_ns()
-        self._task = asyncio.create_task(self._session())
+        self._tasks.append(asyncio.create_task(self._session()))
 
     def restart(self) -> None:
         """As after a loss of power: its session breaks, its table is empty, and it connects anew."""
@@ -91,13 +91,14 @@ class FleetBoard:
         self._power_on()
         self.connect()
 
-    def switch_off(self) -> None:
-        """End its session without a word."""
-        if self._task is not None:
-            self._task.cancel()
+    def switch_off(self) -> list[asyncio.Task[None]]:
+        """End its sessions without a word. Return the tasks that end with them."""
+        for task in self._tasks:
+            task.cancel()
         if self._writer is not None:
             self._writer.transport.abort()
             self._writer = None
+        return self._tasks
 
     def teach(self) -> None:
         """Let the controller learn the host that later frames are sent to."""

@@ -72,7 +72,7 @@ def table(result: Result) -> list[str]:
     lines = [
         f"{result.boards} boards {cost} the cost of control messages; {result.rounds} rounds complete",
         "",
-        f"{'':42}{'median':>9}{'p99':>9}{'most':>9}",
+        f"{'':42}{'median':>11}{'p99':>11}{'most':>11}",
     ]
     for name, measured in (
         ("session setup", result.setup),
@@ -98,8 +98,8 @@ def table(result: Result) -> list[str]:
 
 def _times(measured: Times | None) -> str:
     if measured is None:
-        return f"{'-':>9}" * 3
-    return "".join(f"{ns / 1e6:6.2f} ms" for ns in (measured.p50_ns, measured.p99_ns, measured.max_ns))
+        return f"{'-':>11}" * 3
+    return "".join(f"{ns / 1e6:8.2f} ms" for ns in (measured.p50_ns, measured.p99_ns, measured.max_ns))
 
 
 def _rate(per_s: float | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import tempfile
 import time
 from collections import Counter
@@ -102,22 +101,21 @@ async def _reachable(plan: Plan) -> None:
 
 @asynccontextmanager
 async def _fleet(plan: Plan, result: Result) -> AsyncIterator[list[FleetBoard]]:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:  # a board that restarts reads its profile again
         profile = plan.profile if plan.control_cost else free_of_control_cost(plan.profile, Path(folder))
         boards = [FleetBoard(number, profile, plan.controller) for number in range(plan.boards)]
-    pacing = asyncio.create_task(_pace(boards))
-    try:
-        yield boards
-    finally:
-        pacing.cancel()
-        complaints: Counter[str] = Counter(result.complaints)
-        for board in boards:
-            board.switch_off()
-            complaints.update(text.partition(";")[0] for text in board.complaints)
-            result.closed_by_controller += board.closed_by_controller
-        result.complaints = dict(complaints.most_common(10))
-        with contextlib.suppress(asyncio.CancelledError):
-            await pacing
+        pacing = asyncio.create_task(_pace(boards))
+        try:
+            yield boards
+        finally:
+            pacing.cancel()
+            complaints: Counter[str] = Counter(result.complaints)
+            for board in boards:
+                complaints.update(text.partition(";")[0] for text in board.complaints)
+                result.closed_by_controller += board.closed_by_controller
+            result.complaints = dict(complaints.most_common(10))
+            ended = [task for board in boards for task in board.switch_off()]
+            await asyncio.gather(pacing, *ended, return_exceptions=True)
 
 
 async def _pace(boards: list[FleetBoard]) -> None:
