@@ -46,7 +46,11 @@ async def measure(plan: Plan, result: Result) -> None:
     Raises `RunError` if the controller cannot be reached, or sets up no session in time.
     """
     await _reachable(plan)
-    setups, processing, provisioning, loaded, recoveries = ([] for _ in range(5))  # type: list[int]
+    setups: list[int] = []
+    processing: list[int] = []
+    provisioning: list[int] = []
+    loaded: list[int] = []
+    recoveries: list[int] = []
     rates: list[float] = []
     setup_rates: list[float] = []
     for _ in range(plan.rounds):
