@@ -56,7 +56,7 @@ def bench_controller(
         typer.echo(f"interrupted after {result.rounds} of {rounds} rounds", err=True)
     typer.echo(json.dumps(result.as_values(), indent=1) if as_json else "\n".join(table(result)))
     if not result.is_complete:
-        raise typer.Exit(130)
+        raise typer.Exit(1)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from collections import Counter
@@ -98,7 +99,7 @@ async def _reachable(plan: Plan) -> None:
         async with asyncio.timeout(plan.timeout_s):
             _, writer = await asyncio.open_connection(*plan.controller)
     except (OSError, TimeoutError) as error:
-        why = getattr(error, "strerror", None) or "no answer"
+        why = os.strerror(error.errno) if error.errno else "no answer"
         raise RunError(f"--connect {_text(plan.controller)}: {why}; start the controller first") from None
     writer.close()
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from loko.serve.delays import RECENT, DelayBook, Observation, decode_observation, encode_observations
+from loko.serve.delays import (
+    RECENT,
+    SPAN_NS,
+    SPANS,
+    DelayBook,
+    Observation,
+    decode_observation,
+    encode_observations,
+)
 
 
 def observation(*delays_ns: int, flow: str = "a", lost: int = 0) -> Observation:
@@ -85,3 +93,18 @@ def test_observations_travel_in_lines_and_many_in_several() -> None:
 def test_other_lines_are_refused(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the text is whatever the parser says
         decode_observation(line)
+
+
+def test_delays_over_time_are_kept_second_by_second() -> None:
+    delays = book(a=100.0)
+    for second in range(SPANS + 2):
+        delays.add(observation(second, second + 10, lost=1), now_ns=second * SPAN_NS + 5)
+    delays.add(observation(7), now_ns=(SPANS + 1) * SPAN_NS + 9)
+    shown = delays.over_time("a", now_ns=(SPANS + 2) * SPAN_NS)
+    assert shown is not None
+    assert len(shown["spans"]) == SPANS
+    last = shown["spans"][-1]
+    assert (last["ago_ns"], last["received"], last["sent"], last["lost"]) == (SPAN_NS, 3, 4, 1)
+    assert (last["min_ns"], last["max_ns"]) == (7, SPANS + 11)
+    assert last["mean_ns"] == (7 + 2 * SPANS + 12) / 3
+    assert delays.over_time("b", now_ns=0) is None
