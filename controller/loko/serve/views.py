@@ -10,6 +10,7 @@ from typing import Any, Final
 from loko.admission import Share
 from loko.schedule.sources import Slotted, source_document
 from loko.serve.keeper import FlowKeeper, Promise
+from loko.serve.outcome import Would
 from loko.serve.slots import SlotGranting
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
@@ -128,6 +129,17 @@ def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
 
 def _share(share: Share) -> Mapping[str, object]:
     return {name: getattr(share, name) for name in ("quantity", "used", "allowed", "unit")}
+
+
+def would_values(would: Would) -> dict[str, Any]:
+    """What a flow would get, as plain values."""
+    switches = []
+    for name, after in would.after.items():
+        use = []
+        for now, then in zip(would.before[name].shares, after.shares, strict=True):
+            use.append({**_share(now), "would_use": then.used})
+        switches.append({"name": name, "use": use})
+    return {**would.values, "switches": switches}
 
 
 def topology_values(keeper: FlowKeeper) -> dict[str, Any]:
