@@ -30,9 +30,9 @@ class StandingCheck:
             told.append(f"{slot.id}: is there already")
         mine = [(slot.slot, use) for use in uses(slot, wanted.source, self._cycle.exclusive)]
         told += [
-            f"{slot.id}: is not alone on {use[1]} in slot {slot.slot}: {self._owners[slot.slot, use]} is there"
-            for _, use in mine
-            if (slot.slot, use) in self._owners
+            f"{slot.id}: is not alone on {node} in slot {slot.slot}: {owner} is there"
+            for owner, (_, node, _) in ((self._owners.get(use), use[1]) for use in mine)
+            if owner is not None
         ]
         if not told:
             self._uses[slot.id] = mine
