@@ -22,7 +22,6 @@ from evaluation.kinds.experiments import experiments, experiments_named
 from evaluation.kinds.run_times.document import RunTimesFigure
 from evaluation.kinds.run_times.production import WAYS, points_of
 from evaluation.kinds.run_times.timing import Find, Timing, demands, ours, straight, timed
-from loko.commands.schedule import values_of
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.schedule.graph import Graph, graph_of
@@ -30,6 +29,7 @@ from loko.schedule.incremental import Standing
 from loko.schedule.kept import KeptSchedule
 from loko.schedule.problem import Problem, SchedulingScheme
 from loko.schedule.standing import LabStanding
+from loko.schedule.values import values_of
 from loko.solvers import Program, Solver, solver_named
 
 _SEED: Final = 1

@@ -44,7 +44,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
         "Show which flows fit a lab, with which guarantee, and why the others do not.",
     ),
     "schedule": Elsewhere(
-        "loko.commands.schedule",
+        "evaluation.scheduling",
         "schedule",
         "Give each flow a time slot in which no other flow uses its links (TSSDN).",
     ),
@@ -188,6 +188,8 @@ def main() -> None:
         _end(str(error))
     except OSError as error:
         _end(f"{error.filename or 'system'}: {error.strerror or error}")
+    except MemoryError:
+        _end("out of memory; ask for less, or give the program more")
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     if status == INTERRUPTED:  # typer returns it for a KeyboardInterrupt in a command

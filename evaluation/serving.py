@@ -12,6 +12,9 @@ import typer
 
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
+from evaluation.schedule_check.document import ScheduleDocument, WantedFlow, load_schedule
+from evaluation.schedule_check.standing import StandingCheck
+from evaluation.schedule_check.verdict import check
 from loko.allocation import FIFTH_RATE
 from loko.commands.choices import (
     AllocationOption,
@@ -30,7 +33,7 @@ from loko.serve.granting import AdmissionGranting
 from loko.serve.journal import LogFormat, begin_log
 from loko.serve.program import Settings, read_token
 from loko.serve.program import serve as run
-from loko.serve.slots import SlotGranting, load_served
+from loko.serve.slots import ServedSchedule, SlotGranting, load_served
 
 
 def serve(
@@ -250,7 +253,9 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
                 " --schedule out"
             )
     served = load_served(file, lab)
-    slots = SlotGranting(lab, served, openflow=openflow)
+    document = load_schedule(file)
+    slots = SlotGranting(lab, served, openflow=openflow, checker=StandingCheck(lab, document))
+    _refuse_refuted(lab, file, document.model_copy(update={"openflow": openflow}), served)
     options = {
         "scheme": slots.scheme,
         "schedule": slots.digest,
@@ -260,6 +265,18 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
         "openflow": openflow.value,
     }
     return _Granted(slots, options, served.changes_per_s, 0)
+
+
+def _refuse_refuted(lab: Lab, file: Path, document: ScheduleDocument, served: ServedSchedule) -> None:
+    """Raise `InputError` if the checker refutes a schedule, whoever made it or changed it since."""
+    wanted = [
+        WantedFlow.model_validate({**flow.model_dump(), "period_us": flow.send.period_us})
+        for flow in served.scheduled
+    ]
+    # Nothing is known of flows without slots, other than their names.
+    verdict = check(lab, wanted, document.model_copy(update={"unscheduled": []}))
+    if verdict.refutations:
+        raise InputError(f"--schedule {file}: refuted: {verdict.refutations[0]}; schedule anew")
 
 
 def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:

@@ -23,15 +23,19 @@ def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocumen
         if allotted.id not in wanted:
             continue
         flow = wanted[allotted.id]
-        refutations += _instants(allotted, flow, schedule)
-        broken = list(_path(lab, flow, allotted))
-        refutations += broken
-        if not broken:
-            refutations += _length(lab, flow, allotted, schedule.scheme)
+        refutations += of_flow(lab, flow, allotted, schedule)
+        if not any(_path(lab, flow, allotted)):
             refutations += _tables(lab, flow, allotted, schedule)
     refutations += _collisions(schedule, wanted)
     refutations += _strangers(lab, wanted, schedule)
     return refutations
+
+
+def of_flow(lab: Lab, flow: WantedFlow, slot: Allotted, cycle: ScheduleDocument) -> Iterator[str]:
+    """What is wrong with a flow's slot and path, whoever else is there."""
+    yield from _instants(slot, flow, cycle)
+    broken = list(_path(lab, flow, slot))
+    yield from broken or _length(lab, flow, slot, cycle.scheme)
 
 
 def _completeness(wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:
@@ -122,7 +126,8 @@ def _distance(lab: Lab, source: str, destination: str) -> int:
 def _collisions(schedule: ScheduleDocument, wanted: dict[str, WantedFlow]) -> Iterator[str]:
     owners: dict[tuple[int, Use], str] = {}
     for flow in schedule.scheduled:
-        for use in _uses(flow, wanted, schedule.exclusive):
+        source = wanted[flow.id].source if flow.id in wanted else None
+        for use in uses(flow, source, schedule.exclusive):
             other = owners.setdefault((flow.slot, use), flow.id)
             if other != flow.id:
                 kind, node, port = use
@@ -130,9 +135,10 @@ def _collisions(schedule: ScheduleDocument, wanted: dict[str, WantedFlow]) -> It
                 yield f"{flow.id}: is not alone on {what} in slot {flow.slot}: {other} is there, too"
 
 
-def _uses(slot: Allotted, wanted: dict[str, WantedFlow], exclusive: str) -> Iterator[Use]:
-    if slot.id in wanted:
-        yield "port", wanted[slot.id].source, 1
+def uses(slot: Allotted, source: str | None, exclusive: str) -> Iterator[Use]:
+    """What nobody else may have in the slot of a flow; `source` is its host, if that is known."""
+    if source is not None:
+        yield "port", source, 1
     for switch, port in zip(slot.path, slot.ports, strict=False):
         yield "port", switch, port
         if exclusive == "switches":

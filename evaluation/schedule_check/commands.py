@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from evaluation.schedule_check.arithmetic import refutations
 from evaluation.schedule_check.document import load_schedule, load_wanted
 from evaluation.schedule_check.gates import gate_refutations, load_gates
-from evaluation.schedule_check.replay import Replay, replay
+from evaluation.schedule_check.verdict import check
 from loko.lab import load_lab
 
 
@@ -33,25 +32,15 @@ def check_schedule(
     Example: loko check-schedule two-switch flows.yml schedule.json
     """
     network, wanted, document = load_lab(lab), load_wanted(flows), load_schedule(schedule)
-    by_arithmetic = refutations(network, wanted, document)
-    replayed = Replay(packets=0, refutations=[], worst_ns={})
-    if cycles:
-        replayed = replay(network, wanted, document, cycles=cycles, seed=seed)
-    told = [*by_arithmetic, *replayed.refutations]
+    verdict = check(network, wanted, document, cycles=cycles, seed=seed)
+    told = verdict.refutations
     if as_json:
-        values = {
-            "refuted": bool(told),
-            "by_arithmetic": by_arithmetic,
-            "by_replay": replayed.refutations,
-            "packets": replayed.packets,
-            "worst_us": {flow: worst / 1e3 for flow, worst in replayed.worst_ns.items()},
-        }
-        typer.echo(json.dumps(values, indent=2))
+        typer.echo(json.dumps(verdict.values(), indent=2))
     else:
         for line in told:
             typer.echo(f"refuted: {line}")
         if not told:
-            replay_told = f"; {replayed.packets} frames in {cycles} base periods" if cycles else ""
+            replay_told = f"; {verdict.replay.packets} frames in {cycles} base periods" if cycles else ""
             typer.echo(f"not refuted: {len(document.scheduled)} flows{replay_told}")
     if told:
         raise typer.Exit(1)

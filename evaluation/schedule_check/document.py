@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from loko.document import InputError, read
-from loko.requests import load_documents
+from loko.requests import RequestDocument, load_documents
 from loko.scenario import OpenFlow
 
 
@@ -84,6 +85,11 @@ def load_schedule(path: Path) -> ScheduleDocument:
 
 def load_wanted(path: Path) -> list[WantedFlow]:
     """Read the list of flows. Raises `InputError`: a line for each error."""
+    return wanted_of(load_documents(path))
+
+
+def wanted_of(documents: Iterable[RequestDocument]) -> list[WantedFlow]:
+    """Return the flows of a list that was read."""
     return [
         WantedFlow(
             id=document.id,
@@ -94,7 +100,7 @@ def load_wanted(path: Path) -> list[WantedFlow]:
             frame_bytes=document.size_bytes,
             period_us=None if document.period_ns is None else document.period_ns / 1e3,
         )
-        for document in load_documents(path)
+        for document in documents
     ]
 
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from loko.commands.schedule import values_of
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.lab_schedule import Wishes, schedule
 from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution
 from loko.schedule.timed_flow import TimedFlow
+from loko.schedule.values import values_of
 from loko.serve.slots import ServedSchedule
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock

@@ -12,13 +12,13 @@ from scheduling import clock
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from loko.commands.schedule import values_of
 from loko.lab import load_lab
 from loko.schedule.kept import KeptSchedule, extend
 from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, path_of, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
+from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
 
 LAB = load_lab("two-switch")

@@ -9,9 +9,9 @@ import yaml
 from scheduling import clock
 from typer.testing import CliRunner
 
+import loko.schedule.values
 from evaluation.cli import app
 from loko import solvers
-from loko.commands.schedule import values_of
 from loko.document import LABS, InputError
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
@@ -19,6 +19,7 @@ from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow, load_timed_flows
 from loko.schedule.timing import Exclusive, Timing
+from loko.schedule.values import values_of
 from loko.solvers import Solver, highs, solver_named
 
 LAB = load_lab("two-switch")
@@ -255,3 +256,47 @@ def test_a_board_that_speaks_only_1_0_gets_no_slots_for_1_3(tmp_path) -> None:
     assert done.exit_code == 2
     assert done.stderr.startswith("error: s1: its openflow_version is 1, so it speaks OpenFlow 1.0 only")
     assert not (tmp_path / "sources").exists()
+
+
+def test_no_schedule_is_given_out_that_the_checker_refutes(tmp_path, monkeypatch) -> None:
+    """Whatever is wrong with the scheduler: here it puts all flows into one slot."""
+    honest = loko.schedule.values.values_of
+
+    def wrong(*arguments):
+        values = honest(*arguments)
+        for flow in values["scheduled"]:
+            flow["slot"] = 0
+            flow["send"]["offset_us"] = 0.0
+        return values
+
+    path = written(
+        tmp_path, f"- {{{FLOW}}}\n- {{{FLOW.replace('id: a', 'id: b').replace('1001', '1002')}}}\n"
+    )
+    words = ["schedule", "two-switch", path, "--slots", "2", "--json", "--sources", str(tmp_path / "sources")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    checked = json.loads(done.stdout)["checked"]
+    assert not checked["refuted"]
+    assert checked["packets"] == 2 * checked["base_periods"] > 0
+    monkeypatch.setattr(loko.schedule.values, "values_of", wrong)
+    words[-1] = str(tmp_path / "not these")
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert "refuted: b: is not alone on port 1 of H1 in slot 0: a is there, too" in done.stderr
+    assert not (tmp_path / "not these").exists()
+
+
+def test_a_schedule_that_somebody_has_changed_is_not_served(tmp_path) -> None:
+    """Before anything is stored or any switch is called."""
+    words = ["schedule", "two-switch", written(tmp_path, f"- {{{FLOW}}}\n"), "--slots", "2", "--json"]
+    values = json.loads(CliRunner().invoke(app, [*words, "--changes-per-s", "20"]).stdout)
+    values["entries"]["s1"][0]["output_port"] = 2
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(values))
+    done = CliRunner().invoke(
+        app, ["serve", "two-switch", "--schedule", str(changed), "--store", str(tmp_path / "store")]
+    )
+    assert isinstance(done.exception, InputError)
+    assert "refuted: a: the entries of s1 send it to ports [2], not 3; schedule anew" in str(done.exception)
+    assert not (tmp_path / "store").exists()

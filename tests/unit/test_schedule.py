@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduling import benchmark_topology, clock, problems, refuted
 
-from loko.document import InputError
+import loko.schedule
+from loko.document import LABS, InputError
 from loko.schedule import packing
 from loko.schedule.graph import graph_of
 from loko.schedule.packing import Loads, Search, pack
@@ -248,3 +252,11 @@ def test_flows_of_the_bound_may_have_all_of_their_paths(monkeypatch) -> None:
     best = pack(problem, paths, HIGHS, never, is_thorough=False)
     assert len(search.best) <= len(among_all.best) < len(best.allotments) <= best.bound
     assert refuted(problem, best) is None
+
+
+def test_the_code_names_each_equation_of_the_paper() -> None:
+    facts = yaml.safe_load((LABS / "papers" / "tssdn.yml").read_text())
+    code = "\n".join(path.read_text() for path in Path(loko.schedule.__file__).parent.glob("*.py"))
+    names = [equation["id"] for equation in facts["equations"]]
+    assert len(names) == 14
+    assert [name for name in names if not re.search(rf"\b{name}\b", code)] == []

@@ -17,10 +17,11 @@ from evaluation.cli import app
 from evaluation.schedule_check.arithmetic import refutations
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
 from evaluation.schedule_check.replay import replay
-from loko.commands.schedule import values_of
+from evaluation.schedule_check.standing import StandingCheck
 from loko.lab import lab_of, load_lab
 from loko.schedule.lab_schedule import Wishes, schedule
 from loko.schedule.timed_flow import load_timed_flows
+from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
 
 LAB = load_lab("two-switch")
@@ -304,6 +305,23 @@ def test_the_replay_refutes_a_guarantee_that_is_too_short(values) -> None:
     assert any("took longer than its 300 us" in line for line in replayed(values).refutations)
 
 
+def test_flows_that_come_one_by_one_are_checked_beside_the_others(values) -> None:
+    check = StandingCheck(LAB, ScheduleDocument.model_validate(values))
+    first, second = (copy.deepcopy(flow(values, name)) for name in ("f0", "f1"))
+    assert check.refutations(first) == []
+    assert check.refutations(first) == [
+        "f0: is there already",
+        *(f"f0: is not alone on {node} in slot {first['slot']}: f0 is there" for node in ("H1", "s1", "s2")),
+    ]
+    lost = {**second, "ports": [2, *second["ports"][1:]]}
+    assert any("port 2 of s1 does not lead to s2" in line for line in check.refutations(lost))
+    second["slot"], second["send"]["offset_us"] = first["slot"], first["send"]["offset_us"]
+    meets = [f"f1: is not alone on s1 in slot {first['slot']}: f0 is there"]
+    assert check.refutations(second) == meets, "of what was refuted nothing stays"
+    check.remove("f0")
+    assert check.refutations(second) == []
+
+
 def imports(package) -> set[str]:
     imports = set()
     for path in Path(package.__file__).parent.rglob("*.py"):
@@ -316,7 +334,7 @@ def imports(package) -> set[str]:
 
 
 def test_checker_and_scheduler_share_no_code() -> None:
-    makers = ("loko.schedule", "loko.commands.schedule", "loko.solvers")
+    makers = ("loko.schedule", "loko.solvers", "evaluation.scheduling")
     assert not [name for name in imports(evaluation.schedule_check) if name.startswith(makers)]
     assert not [name for name in imports(loko.schedule) if name.startswith("evaluation")]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scheduling import served_schedule
@@ -168,3 +170,17 @@ def test_what_a_refused_flow_is_told(scheme: SchedulingScheme) -> None:
     assert small.add(timed(flow(2, "h2", "h1"))) == Full(switch="s2", quantity="entries", allowed=1)
     small.remove("f1")
     assert not isinstance(small.add(timed(flow(2, "h2", "h1"))), Full)
+
+
+def test_a_slot_that_the_checker_refutes_is_not_given(schedule: ServedSchedule) -> None:
+    class Never:
+        def refutations(self, flow: Mapping[str, Any]) -> list[str]:
+            return [f"{flow['id']}: is wrong"]
+
+        def remove(self, flow_id: str) -> None:
+            raise AssertionError(flow_id)
+
+    slots = SlotGranting(LAB, schedule, checker=Never())
+    for _ in range(2):
+        with pytest.raises(InputError, match="the checker refutes slot 0: f3: is wrong; please report it"):
+            slots.decision(timed(flow(3, "H1", "H4")))()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from importlib.util import find_spec
+from unittest.mock import MagicMock
 
 import pytest
 
 from loko import solvers
 from loko.document import InputError
-from loko.solvers import Program, Solver, solver_named
-from loko.solvers.program import OUT_OF_MEMORY
+from loko.solvers import Program, Solver, or_tools, solver_named
+from loko.solvers.program import GAVE_UP, OUT_OF_MEMORY
 
 needs_or_tools = pytest.mark.skipif(find_spec("ortools") is None, reason="needs the extra `solvers`")
 EACH = [
@@ -85,3 +87,39 @@ def test_a_solver_without_memory_is_told(monkeypatch, status, last) -> None:
     monkeypatch.setattr(solvers.subprocess, "run", lambda *_, **__: Done)
     with pytest.raises(InputError, match="--solver cbc: out of memory for 3 variables and 1 rows"):
         solver_named(Solver.CBC)(knapsack(), time_limit_s=1)
+
+
+@pytest.mark.parametrize(("took_ms", "status"), [(10, GAVE_UP), (990, None)])
+def test_a_bound_that_nobody_has_proven_is_not_believed(monkeypatch, took_ms, status) -> None:
+    """Without memory for its threads CP-SAT ends without an answer, and the wrapper's bound is 0."""
+    solver = MagicMock()
+    solver.Solve.return_value = solver.NOT_SOLVED
+    solver.wall_time.return_value = took_ms
+    solver.Objective().BestBound.return_value = 0.0
+    wrapper = MagicMock()
+    wrapper.Solver.CreateSolver.return_value = solver
+    monkeypatch.setattr(or_tools, "import_module", lambda _: wrapper)
+    if status is None:
+        answer = or_tools._answer("CP_SAT", vars(knapsack()), 1.0, None)
+        assert answer == {"values": None, "bound": math.inf, "is_optimal": False}
+    else:
+        with pytest.raises(SystemExit) as ended:
+            or_tools._answer("CP_SAT", vars(knapsack()), 1.0, None)
+        assert ended.value.code == status
+
+
+def test_a_solver_that_gave_up_is_told(monkeypatch) -> None:
+    class Done:
+        returncode = GAVE_UP
+        stderr = ""
+
+    monkeypatch.setattr(solvers, "find_spec", lambda _: object())
+    monkeypatch.setattr(solvers.subprocess, "run", lambda *_, **__: Done)
+    with pytest.raises(InputError, match="--solver cp-sat: gave up on 3 variables and 1 rows"):
+        solver_named(Solver.CP_SAT)(knapsack(), time_limit_s=1)
+
+
+def test_highs_that_cannot_be_loaded_is_told(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "loko.solvers.highs", None)
+    with pytest.raises(InputError, match=r"--solver highs: .*'highspy' cannot be loaded.*pip install"):
+        solver_named(Solver.HIGHS)

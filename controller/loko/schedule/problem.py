@@ -82,7 +82,7 @@ class Solution:
 
 
 def candidates(problem: Problem) -> list[list[Path]]:
-    """P and SP of section 3.3.1: all shortest paths of every flow.
+    """P and SP of section 3.3.1, spr_paths: all shortest paths of every flow.
 
     Raises `InputError` if no path leads to a flow's destination.
     """

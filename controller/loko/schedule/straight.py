@@ -94,7 +94,8 @@ def unconstrained(problem: Problem) -> Straight:
 def path_sets(problem: Problem, paths: Sequence[Sequence[Path]]) -> Straight:
     """S/PR (section 3.3) on these paths of each flow.
 
-    The last constraint has pl[l,j]; the paper prints pl[i,j].
+    The paths are spr_paths (`loko.schedule.problem.candidates`). The last constraint has pl[l,j]; the paper
+    prints pl[i,j].
     """
     program = Program()
     slot_of: list[dict[int, tuple[int, Path | None]]] = []

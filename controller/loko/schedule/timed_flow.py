@@ -6,12 +6,13 @@ taken as it is: a flow that may send a frame every so often wants a slot at leas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from loko.document import InputError
 from loko.flow import Flow
-from loko.requests import load_documents
+from loko.requests import RequestDocument, load_documents
 
 
 class TimedFlow(NamedTuple):
@@ -50,9 +51,13 @@ class TimedFlow(NamedTuple):
 
 def load_timed_flows(path: str | Path) -> tuple[TimedFlow, ...]:
     """Read a list as `loko.requests` does. Raises `InputError`: a line for each error."""
-    documents = load_documents(path)
+    return timed_flows_of(load_documents(path), str(path))
+
+
+def timed_flows_of(documents: Sequence[RequestDocument], name: str) -> tuple[TimedFlow, ...]:
+    """Return the flows of a list that was read from there. Raises `InputError` if it has none."""
     if not documents:
-        raise InputError(f"{path}: no flows to schedule; list at least one")
+        raise InputError(f"{name}: no flows to schedule; list at least one")
     return tuple(
         TimedFlow(
             id=document.id,

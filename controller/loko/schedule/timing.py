@@ -105,7 +105,7 @@ class Timing:
         return slot * self.slot_ns
 
     def first_ns(self, now_ns: int, slot: int, creation_ns: int = 0) -> int:
-        """When a host first has to begin a frame (lines 4 and 5): in the base period that begins next.
+        """When a host first has to begin a frame (alg1, lines 4 and 5): in the base period that begins next.
 
         `creation_ns` is how long it takes to make the frame.
         """

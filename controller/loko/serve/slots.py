@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,6 +20,7 @@ from loko.schedule.kept import KeptFlow, KeptSchedule
 from loko.schedule.lab_schedule import ScheduledFlow
 from loko.schedule.standing import Full, LabStanding
 from loko.schedule.timed_flow import TimedFlow
+from loko.schedule.values import flow_values
 from loko.serve.granting import Decide, Grant
 from loko.serve.outcome import FlowState, StoredFlow, Turn
 
@@ -110,15 +111,32 @@ class Slotted:
         return self.scheduled.bound_ns
 
 
+class Checker(Protocol):
+    """What is asked about each slot before it is given; it shares no code with what found the slot."""
+
+    def refutations(self, flow: Mapping[str, Any]) -> list[str]:
+        """What is wrong with a flow as `loko schedule --json` prints one. If nothing is, it is there now."""
+
+    def remove(self, flow_id: str) -> None:
+        """A flow is gone."""
+
+
 class SlotGranting:
     """Flows are granted slots in the cycle of a schedule. A `Granting`, without debts.
 
     A frame that leaves in its slot has arrived before the slot ends, so nothing of a flow outlasts its slot.
     """
 
-    def __init__(self, lab: Lab, schedule: ServedSchedule, *, openflow: OpenFlow = OpenFlow.V1_0) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        schedule: ServedSchedule,
+        *,
+        openflow: OpenFlow = OpenFlow.V1_0,
+        checker: Checker | None = None,
+    ) -> None:
         """Nobody has a slot yet. Raises `InputError` if the slots are too short for what is served."""
-        self.lab = lab
+        self.lab, self._checker = lab, checker
         sizes = {flow.frame_bytes for flow in schedule.scheduled}
         self.standing = LabStanding(lab, schedule, frame_bytes=sizes, openflow=openflow)
         self.digest = schedule.digest
@@ -166,7 +184,12 @@ class SlotGranting:
         return self._note(answer)
 
     def _note(self, scheduled: ScheduledFlow) -> Slotted:
-        granted = self._granted[scheduled.timed.id] = Slotted(scheduled)
+        name = scheduled.timed.id
+        told = [] if self._checker is None else self._checker.refutations(flow_values(scheduled))
+        if told:
+            self.standing.remove(name)
+            raise InputError(f"the checker refutes slot {scheduled.slot}: {told[0]}; please report it")
+        granted = self._granted[name] = Slotted(scheduled)
         return granted
 
     def _refusal(self, flow: TimedFlow, full: Full) -> Refusal:
@@ -239,6 +262,8 @@ class SlotGranting:
         """Its slot is free."""
         del self._granted[flow_id]
         self.standing.remove(flow_id)
+        if self._checker is not None:
+            self._checker.remove(flow_id)
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None) -> None:  # noqa: ARG002 - as others
         """Its slot is free: what it has sent has arrived."""

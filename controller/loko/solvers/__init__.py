@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from loko.document import InputError
-from loko.solvers.program import OUT_OF_MEMORY, Answer, Program, Solve, out_of_memory
+from loko.solvers.program import GAVE_UP, OUT_OF_MEMORY, Answer, Program, Solve, gave_up, out_of_memory
 
 __all__ = ["Answer", "Program", "Solve", "Solver", "solver_named"]
 
@@ -38,8 +38,13 @@ class Solver(StrEnum):
 def solver_named(solver: Solver) -> Solve:
     """Return a solver. Raises `InputError` if it is not installed; so does the solver out of memory."""
     if solver is Solver.HIGHS:
-        from loko.solvers.highs import by_highs  # noqa: PLC0415 - not in a process that has OR-Tools
-
+        try:
+            from loko.solvers.highs import by_highs  # noqa: PLC0415 - not in a process that has OR-Tools
+        except ImportError as error:
+            raise InputError(
+                f"--solver {solver}: the package 'highspy' cannot be loaded ({error}); install it with"
+                " pip install highspy, or choose another"
+            ) from None
         return by_highs
     if find_spec("ortools") is None:
         raise InputError(
@@ -71,6 +76,8 @@ def _elsewhere(
         return Answer(values=None, bound=program.ceiling, is_optimal=False)
     if done.returncode in {OUT_OF_MEMORY, _ENDED_BY_THE_KERNEL}:
         raise out_of_memory(solver, program)
+    if done.returncode == GAVE_UP:
+        raise gave_up(solver, program)
     if done.returncode != 0:
         if any(words in done.stderr for words in _NO_MEMORY):
             raise out_of_memory(solver, program)
@@ -78,4 +85,5 @@ def _elsewhere(
         raise InputError(
             f"--solver {solver}: its process ended with {done.returncode} ({last}); choose another"
         )
-    return Answer(**json.loads(done.stdout))
+    answer = json.loads(done.stdout)
+    return Answer(**answer | {"bound": min(answer["bound"], float(program.ceiling))})

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import highspy
 import numpy as np
 
-from loko.solvers.program import UNLIMITED, Answer, Program, out_of_memory
+from loko.solvers.program import UNLIMITED, Answer, Program, gave_up, out_of_memory
+
+_WITH_BOUND: Final = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
+"""After these, HiGHS's bound is proven; after an error it is a number that means nothing."""
 
 
 def by_highs(
@@ -44,6 +48,8 @@ def by_highs(
         raise out_of_memory("highs", program)
     if status == highspy.HighsModelStatus.kInfeasible:
         return Answer(values=None, bound=-math.inf, is_optimal=False)
+    if status not in _WITH_BOUND:
+        raise gave_up("highs", program)
     is_found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     bound = info.mip_dual_bound
     return Answer(

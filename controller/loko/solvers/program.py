@@ -12,6 +12,8 @@ UNLIMITED: Final = 1 << 40
 """Larger than any sum of a row: no limit."""
 OUT_OF_MEMORY: Final = 86
 """Exit status of a solver's process that has run out of memory."""
+GAVE_UP: Final = 87
+"""Exit status of a solver's process whose solver ended long before its time, without an answer or a proof."""
 
 
 class Program:
@@ -126,4 +128,12 @@ def out_of_memory(solver: str, program: Program) -> InputError:
     return InputError(
         f"--solver {solver}: out of memory for {len(program.gains)} variables and"
         f" {len(program.equations)} rows; schedule fewer flows or slots, or leave --solver out"
+    )
+
+
+def gave_up(solver: str, program: Program) -> InputError:
+    """Return the error for a solver that ended without an answer or a proof, though it had time."""
+    return InputError(
+        f"--solver {solver}: gave up on {len(program.gains)} variables and {len(program.equations)} rows, as"
+        " without memory; schedule fewer flows or slots, or choose another"
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -17,8 +18,9 @@ from loko.schedule.timing import GUARD_NS, Exclusive
 from loko.solvers import Solver, solver_named
 
 if TYPE_CHECKING:
+    from evaluation.schedule_check.verdict import Verdict
     from loko.schedule.kept import Extended
-    from loko.schedule.lab_schedule import LabSchedule, ScheduledFlow
+    from loko.schedule.lab_schedule import LabSchedule
 
 _NS_PER_US = 1e3
 
@@ -111,19 +113,24 @@ def schedule(
 
     Example: loko schedule two-switch flows.yml --scheme s-pr --slots 5
     """
+    from evaluation.schedule_check.document import ScheduleDocument, wanted_of  # noqa: PLC0415
+    from evaluation.schedule_check.verdict import check  # noqa: PLC0415
     from loko.controller.manners import refuse_version  # noqa: PLC0415 - so that others need not load it
     from loko.lab import load_lab  # noqa: PLC0415
+    from loko.requests import load_documents  # noqa: PLC0415
     from loko.schedule.kept import extend, load_kept  # noqa: PLC0415
     from loko.schedule.lab_schedule import Wishes  # noqa: PLC0415
     from loko.schedule.lab_schedule import schedule as make_schedule  # noqa: PLC0415
     from loko.schedule.sources import write_sources  # noqa: PLC0415
-    from loko.schedule.timed_flow import load_timed_flows  # noqa: PLC0415
+    from loko.schedule.timed_flow import timed_flows_of  # noqa: PLC0415
+    from loko.schedule.values import values_of  # noqa: PLC0415
     from loko.solvers.program import Clock  # noqa: PLC0415
 
     with wrong_input_ends():
         begin_ns = time.monotonic_ns()
         clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
-        network, timed, solve = load_lab(lab), load_timed_flows(flows), solver_named(solver)
+        network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
+        timed = timed_flows_of(documents, flows)
         extended: Extended | None = None
         if keep is None:
             wishes = Wishes(
@@ -138,7 +145,7 @@ def schedule(
                 seed=seed,
                 openflow=openflow or OpenFlow.V1_0,
             )
-            result = make_schedule(network, timed, wishes, solve, clock)
+            result = _in_memory(lambda: make_schedule(network, timed, wishes, solve, clock), len(timed))
         else:
             _refuse_beside_keep(
                 scheme=scheme,
@@ -151,22 +158,43 @@ def schedule(
                 straight=straight or None,
                 openflow=openflow,
             )
-            extended = extend(network, timed, load_kept(keep), solve, clock, seed=seed)
+            kept = load_kept(keep)
+            extended = _in_memory(lambda: extend(network, timed, kept, solve, clock, seed=seed), len(timed))
             result = extended.schedule
         for switch in network.switches.values():
             refuse_version(switch, result.openflow)
-        if sources is not None:
-            write_sources(result, sources)
-        seconds = (time.monotonic_ns() - begin_ns) / 1e9
-    if as_json:
-        values = values_of(result, seconds)
+        values = values_of(result, (time.monotonic_ns() - begin_ns) / 1e9)
         if extended is not None:
             values |= _changes(extended)
-        typer.echo(json.dumps(values, indent=2))
+        verdict = check(network, wanted_of(documents), ScheduleDocument.model_validate(values))
+        if verdict.refutations:
+            for line in verdict.refutations:
+                typer.echo(f"refuted: {line}", err=True)
+            typer.echo(
+                "error: the checker refutes this schedule, so it is not printed; please report it", err=True
+            )
+            raise typer.Exit(1)
+        if sources is not None:
+            write_sources(result, sources)
+    if as_json:
+        typer.echo(json.dumps(values | {"checked": verdict.values()}, indent=2))
     else:
-        _print(result, extended)
+        _print(result, extended, verdict)
     if result.unscheduled or result.slower_than_asked:
         raise typer.Exit(1)
+
+
+_Made = TypeVar("_Made")
+
+
+def _in_memory(make: Callable[[], _Made], flows: int) -> _Made:
+    """Make a schedule. Raises `InputError` if there is not enough memory."""
+    try:
+        return make()
+    except MemoryError:
+        raise InputError(
+            f"out of memory for {flows} flows; schedule fewer flows or slots, or leave --straight out"
+        ) from None
 
 
 def _refuse_beside_keep(**chosen: object) -> None:
@@ -187,68 +215,7 @@ def _changes(extended: Extended) -> dict[str, Any]:
     }
 
 
-def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
-    """Return a schedule as plain values, for JSON; `seconds` is how long it took."""
-    timing, solution = result.timing, result.solution
-    return {
-        "lab": result.lab.name,
-        "scheme": result.scheme.value,
-        "exclusive": result.exclusive.value,
-        "slots": result.slots,
-        "base_period_us": timing.base_period_ns / _NS_PER_US,
-        "slot_us": timing.slot_ns / _NS_PER_US,
-        "guard_us": timing.guard_ns / _NS_PER_US,
-        "scheduled": [_flow_values(scheduled) for scheduled in result.scheduled],
-        "unscheduled": [flow.id for flow in result.unscheduled],
-        "slower_than_asked": [scheduled.timed.id for scheduled in result.slower_than_asked],
-        "optimal": solution.is_optimal,
-        "bound": solution.bound,
-        "bound_because": solution.why,
-        "gap_percent": round(solution.gap_percent, 3),
-        "table_entries": result.table_entries,
-        "changes_per_s": result.changes_per_s,
-        "openflow": result.openflow.value,
-        "entries": {
-            name: [
-                {
-                    "priority": entry.priority,
-                    "nw_src": str(entry.match.nw_src),
-                    "nw_dst": str(entry.match.nw_dst),
-                    "tp_src": entry.match.tp_src,
-                    "tp_dst": entry.match.tp_dst,
-                    "output_port": entry.output_port,
-                    "dl_type": entry.match.dl_type,
-                    "nw_proto": entry.match.nw_proto,
-                }
-                for entry in table
-            ]
-            for name, table in result.entries.items()
-        },
-        "seconds": round(seconds, 3),
-    }
-
-
-def _flow_values(scheduled: ScheduledFlow) -> dict[str, Any]:
-    return {
-        "id": scheduled.timed.id,
-        "source": scheduled.timed.source,
-        "destination": scheduled.timed.destination,
-        "udp_source": scheduled.timed.udp_source,
-        "udp_destination": scheduled.timed.udp_destination,
-        "frame_bytes": scheduled.timed.frame_bytes,
-        "slot": scheduled.slot,
-        "path": [hop.switch for hop in scheduled.path],
-        "ports": [hop.output_port for hop in scheduled.path],
-        "send": {
-            "host": scheduled.timed.source,
-            "offset_us": scheduled.offset_ns / _NS_PER_US,
-            "period_us": scheduled.every_ns / _NS_PER_US,
-        },
-        "guarantee_us": round(scheduled.bound_ns / _NS_PER_US, 3),
-    }
-
-
-def _print(result: LabSchedule, extended: Extended | None) -> None:
+def _print(result: LabSchedule, extended: Extended | None, verdict: Verdict) -> None:
     from rich.console import Console  # noqa: PLC0415 - so that other commands need not load it
     from rich.table import Table  # noqa: PLC0415
 
@@ -267,6 +234,19 @@ def _print(result: LabSchedule, extended: Extended | None) -> None:
             f"{scheduled.every_ns / _NS_PER_US:.3f}",
             f"{scheduled.bound_ns / _NS_PER_US:.3f}",
         )
+    console.print(table)
+    table = Table(title="entries of the controller", title_justify="left")
+    for column in ("switch", "from", "to", "port"):
+        table.add_column(column, justify="right" if column == "port" else "left")
+    for name, entries in result.entries.items():
+        for entry in entries:
+            match = entry.match
+            table.add_row(
+                name,
+                f"{match.nw_src}:{match.tp_src}",
+                f"{match.nw_dst}:{match.tp_dst}",
+                str(entry.output_port),
+            )
     console.print(table)
     lines = [
         f"{result.slots} slots of {timing.slot_ns / _NS_PER_US:.3f} us in a base period of"
@@ -288,7 +268,8 @@ def _print(result: LabSchedule, extended: Extended | None) -> None:
     lines.append(
         f"{count} flows, and no schedule has more: {solution.why}"
         if solution.is_optimal
-        else f"{count} flows; no schedule has more than {solution.bound}: {solution.why}"
+        else f"{count} flows; no schedule has more than {solution.bound}: {solution.why}; gap"
+        f" {solution.gap_percent:.2f} %"
     )
     if extended is not None:
         lines += [f"left: {flow}" for flow in extended.removed]
@@ -296,6 +277,10 @@ def _print(result: LabSchedule, extended: Extended | None) -> None:
             f"{len(extended.kept)} flows were not moved, {len(extended.added)} were added; that nobody was"
             f" moved costs {_flows(extended.cost_at_most)}"
         )
+    lines.append(
+        f"checked: not refuted by arithmetic, nor by a replay of {verdict.replay.packets} frames in"
+        f" {verdict.cycles} base periods"
+    )
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 
