@@ -86,6 +86,7 @@ def table(result: Result) -> list[str]:
     lines += [
         "",
         f"control sessions up together              {result.sessions} of {result.boards}",
+        f"left out, no answer to a broadcast        {result.untaught}",
         f"session setups                            {_rate(result.setups_per_s)}",
         f"message processing rate                   {_rate(result.processed_per_s)}",
         f"lost                                      {result.lost} of {result.asked} ({lost:.2f} %)",
