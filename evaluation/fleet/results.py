@@ -54,7 +54,7 @@ class Result:
     sessions: int = 0
     """Control sessions that were up together: control session capacity, as far as there were boards."""
     untaught: int = 0
-    """Boards of all rounds that were left out: the controller sent no PACKET_OUT for the broadcast of a host."""
+    """Boards of all rounds that were left out: no PACKET_OUT came for the broadcast of a host."""
     setup: Times | None = None
     """From the begin of the TCP connection until the board has sent its features."""
     setups_per_s: float | None = None

@@ -79,7 +79,8 @@ async def measure(plan: Plan, result: Result) -> None:
             result.untaught += len(ready) - len(taught)
             if not taught:
                 raise RunError(
-                    f"{_text(plan.controller)}: no PACKET_OUT for a broadcast of any board; {_LEARNS_ADDRESSES}"
+                    f"{_text(plan.controller)}: no PACKET_OUT for a broadcast of any board;"
+                    f" {_LEARNS_ADDRESSES}"
                 )
             ready = taught
             single = await _one_by_one(ready, plan)
@@ -152,8 +153,8 @@ async def _until(holds: Callable[[], bool], timeout_s: float) -> bool:
 async def _teach(boards: list[FleetBoard], plan: Plan) -> list[FleetBoard]:
     """Return the boards whose known host the controller has learned.
 
-    The host repeats its frame, as hosts do: in OpenFlow 1.3 a board drops it until the controller has sent the
-    entry for what no other matches.
+    The host repeats its frame, as hosts do: in OpenFlow 1.3 a board drops it until the controller has sent
+    the entry for what no other matches.
     """
     end_s = time.monotonic() + plan.timeout_s
     while missing := [board for board in boards if not board.is_taught]:
@@ -179,8 +180,8 @@ async def _one_by_one(boards: list[FleetBoard], plan: Plan) -> list[Asked]:
             done.append(asked)
             if _answers_no_more(done):
                 raise RunError(
-                    f"{_text(plan.controller)}: no FLOW_MOD for {_MOST_LOST} frames in a row from unknown hosts"
-                    f" to a known one; {_LEARNS_ADDRESSES}"
+                    f"{_text(plan.controller)}: no FLOW_MOD for {_MOST_LOST} frames in a row from unknown"
+                    f" hosts to a known one; {_LEARNS_ADDRESSES}"
                 )
     return done
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -44,6 +46,17 @@ def test_model_as_json_lists_terms_that_add_up() -> None:
     assert sum(term["value_ns"] for term in values["terms"]) == pytest.approx(values["latency_ns"])
     assert values["scenario"]["priorities"] == "unknown"
     assert values["allocations"]["fifth-rate"]["feasible"] is True
+
+
+def test_model_as_csv_has_a_line_for_each_scheme() -> None:
+    told = json.loads(call("model", "zodiac-fx", *SECTION_6, "--json").output)
+    rows = list(csv.DictReader(io.StringIO(call("model", "zodiac-fx", *SECTION_6, "--csv").output)))
+    assert [row["scheme"] for row in rows] == list(told["allocations"])
+    for row in rows:
+        assert float(row["latency_ns"]) == told["latency_ns"]
+        for name in ("max_rate_bps", "max_burst_bytes", "delay_ns"):
+            assert float(row[name]) == told["allocations"][row["scheme"]][name]
+    assert call("model", "zodiac-fx", "--csv", "--json").exit_code == 2
 
 
 def test_model_of_openflow_1_3_has_terms_of_its_own() -> None:

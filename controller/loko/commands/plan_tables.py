@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -12,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission import Admitted, Refusal
+from loko.commands.csv_lines import csv_lines
 from loko.planning import Plan
 from loko.what_if import Changes
 
@@ -137,15 +136,13 @@ def print_changes(console: Console, changes: Changes, said: str) -> None:
 
 def as_csv(results: Sequence[Plan]) -> str:
     """Return a CSV line for each flow, with the reason if refused; for several schemes, the scheme first."""
-    text = io.StringIO()
     columns = _COLUMNS if len(results) == 1 else ("scheme", *_COLUMNS)
-    table = csv.DictWriter(text, columns, restval="", lineterminator="\n", extrasaction="ignore")
-    table.writeheader()
+    rows: list[Mapping[str, object]] = []
     for result in results:
         cells = [_accepted_cells(result, admitted) for admitted in result.accepted]
         cells += [_refused_cells(result, refusal) for refusal in result.refused]
-        table.writerows({**row, "scheme": result.scheme} for row in cells)
-    return text.getvalue()
+        rows += [{**row, "scheme": result.scheme} for row in cells]
+    return csv_lines(columns, rows)
 
 
 _COLUMNS: Final = (

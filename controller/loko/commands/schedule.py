@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from loko.commands.choices import wrong_input_ends
+from loko.commands.csv_lines import csv_lines
 from loko.document import InputError
 from loko.scenario import OpenFlow
 from loko.schedule.problem import SchedulingScheme
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from loko.schedule.lab_schedule import LabSchedule, ScheduledFlow
 
 _NS_PER_US = 1e3
+_COLUMNS = (
+    *("flow", "scheduled", "source", "destination", "udp_source", "udp_destination", "frame_bytes"),
+    *("slot", "path", "offset_us", "period_us", "guarantee_us"),
+)
 
 
 def schedule(
@@ -104,6 +110,7 @@ def schedule(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
 ) -> None:
     """Give each flow a time slot in which no other flow uses its links (TSSDN). Status 1 if one gets none.
 
@@ -121,6 +128,8 @@ def schedule(
     from loko.solvers.program import Clock  # noqa: PLC0415
 
     with wrong_input_ends():
+        if as_json and as_csv:
+            raise InputError("--json, --csv: give one of them")
         begin_ns = time.monotonic_ns()
         clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
         network, timed, solve = load_lab(lab), load_timed_flows(flows), solver_named(solver)
@@ -163,6 +172,8 @@ def schedule(
         if extended is not None:
             values |= _changes(extended)
         typer.echo(json.dumps(values, indent=2))
+    elif as_csv:
+        typer.echo(csv_lines(_COLUMNS, _rows(result)), nl=False)
     else:
         _print(result, extended)
     if result.unscheduled or result.slower_than_asked:
@@ -226,6 +237,16 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
         },
         "seconds": round(seconds, 3),
     }
+
+
+def _rows(result: LabSchedule) -> Iterator[dict[str, object]]:
+    for scheduled in result.scheduled:
+        values = _flow_values(scheduled)
+        told = {"flow": scheduled.timed.id, "scheduled": "yes", "path": " ".join(values["path"])}
+        yield {**values, **values["send"], **told}
+    for timed in result.unscheduled:
+        asked = {name: getattr(timed, name) for name in _COLUMNS[2:7]}
+        yield {**asked, "flow": timed.id, "scheduled": "no"}
 
 
 def _flow_values(scheduled: ScheduledFlow) -> dict[str, Any]:
