@@ -211,6 +211,27 @@ def test_nothing_to_tell_of_a_what_if_is_said(tmp_path: Path) -> None:
     assert "nothing changes for the flows that stay" in result.output
 
 
+def test_a_what_if_of_several_schemes_is_one_table(tmp_path: Path) -> None:
+    """What was before stands in brackets, as the plan without the change has it."""
+    flows = flows_file(tmp_path, 1e3)
+    large = {"id": "large", "source": "H1", "destination": "H3", "udp_source": 7, "udp_destination": 7}
+    sizes = {"rate": "1 kbit/s", "burst": "1 frames", "frame": "1000 bytes"}
+    (tmp_path / "more.yml").write_text(json.dumps([{**large, **sizes}]))
+    schemes = ("--scheme", "loko", "--scheme", "packets")
+    before = call("plan", "two-switch", flows, *schemes).stdout
+    now = call("plan", "two-switch", flows, *schemes, "--add", tmp_path / "more.yml").stdout
+    guarantees = next(re.findall(r"\d+\.\d{3}", line) for line in before.splitlines() if "│ f1" in line)
+    [row] = [line for line in now.splitlines() if "│ f1" in line]
+    assert re.findall(r"\((\d+\.\d{3})\)", row) == guarantees
+    assert len(set(re.findall(r"\d+\.\d{3}", row))) == 4, "longer frames take longer"
+    assert "(" not in next(line for line in now.splitlines() if "│ large" in line)
+    assert "in brackets: without the change" in now
+    assert "ms before" not in now
+    assert "in brackets" not in before
+    same = call("plan", "two-switch", flows, *schemes, "--without", "f2").stdout
+    assert same.count("nothing changes for the flows that stay") == 1
+
+
 def test_a_what_if_names_what_is_wrong(tmp_path: Path) -> None:
     flows = mixed_file(tmp_path)
     for words, says in (

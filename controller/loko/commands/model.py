@@ -93,7 +93,9 @@ def model(
             openflow=openflow or OpenFlow.V1_0,
         )
         traffic = None if control is None else parse_control(control)
-        values = describe_model(bounded(load_device(profile)), scenario, buffer_rounding, traffic)
+        values: dict[str, Any] = describe_model(
+            bounded(load_device(profile)), scenario, buffer_rounding, traffic
+        )
     if as_json:
         typer.echo(json.dumps(values, indent=2))
     elif as_csv:
