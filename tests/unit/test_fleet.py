@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.bench.commands import bench_app
-from evaluation.fleet.command import table
+from evaluation.fleet.command import flat, table
 from evaluation.fleet.results import Result, rate_per_s, times
 from evaluation.runner import RunError
 from loko.controller.framing import whole_messages
@@ -177,6 +179,17 @@ def test_wrong_input_is_told_in_one_line(words: list[str], error: str) -> None:
     done = CliRunner().invoke(bench_app, ["controller", *words])
     assert isinstance(done.exception, InputError)
     assert error in str(done.exception)
+
+
+def test_csv_has_a_column_for_each_number() -> None:
+    with Scripted().listening() as where:
+        done = CliRunner().invoke(bench_app, ["controller", "--connect", where, *SMALL, "--csv"])
+    [row] = csv.DictReader(io.StringIO(done.stdout))
+    assert (row["boards"], row["lost"], row["loaded_count"], row["complaints"]) == ("3", "0", "24", "")
+    assert 0 < int(row["processing_p50_ns"]) <= int(row["processing_max_ns"])
+    nothing = flat(Result(boards=1, control_cost=True))
+    assert list(nothing) == list(row), "the same columns, whatever was reached"
+    assert nothing["loaded_p50_ns"] is None
 
 
 def test_numbers_are_of_nearest_rank() -> None:
