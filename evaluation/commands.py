@@ -26,6 +26,7 @@ from evaluation.progress import ProgressBar
 from evaluation.result import FigureResult, GuaranteeResult
 from evaluation.senders import SenderChoice
 from evaluation.verdicts import KINDS, counts, counts_of_all
+from loko.commands.csv_lines import csv_lines
 from loko.controller.relay import interpreter
 from loko.document import InputError
 from loko.lab import Backend
@@ -240,11 +241,17 @@ def _check_real_time(mode: ModeName, capacity_factor: float | None, *, needs_roo
         raise InputError(f"--mode {mode}: needs root for network namespaces; use sudo, or --mode virtual")
 
 
-def figures(*, as_json: JsonOption = False) -> None:
+def figures(
+    *,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each figure.")] = False,
+) -> None:
     """List the figures that can be replayed, their papers, and how long they take at the paper's scale.
 
     Example: loko figures --json
     """
+    if as_json and as_csv:
+        raise InputError("--json, --csv: give one of them")
     known = [(figure, kind_named(figure.kind).estimate_s(figure)) for figure in experiments().values()]
     if as_json:
         _print_json(
@@ -261,6 +268,15 @@ def figures(*, as_json: JsonOption = False) -> None:
         )
         return
     modes = [mode.value for mode in ModeName]
+    if as_csv:
+        columns = ["name", "title", "paper", *(f"estimate_{mode}_s" for mode in modes)]
+        rows = (
+            {"name": figure.name, "title": figure.title, "paper": figure.paper}
+            | {f"estimate_{mode}_s": round(value, 1) for mode, value in times.items()}
+            for figure, times in known
+        )
+        typer.echo(csv_lines(columns, rows), nl=False)
+        return
     table = Table("figure", "title", *modes, box=None)
     for figure, times in known:
         cells = (_duration(times[mode]) if mode in times else "-" for mode in modes)

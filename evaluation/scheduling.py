@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from loko.commands.choices import wrong_input_ends
+from loko.commands.csv_lines import csv_lines
 from loko.document import InputError
 from loko.scenario import OpenFlow
 from loko.schedule.problem import SchedulingScheme
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from loko.schedule.lab_schedule import LabSchedule
 
 _NS_PER_US = 1e3
+_COLUMNS = (
+    *("flow", "scheduled", "source", "destination", "udp_source", "udp_destination", "frame_bytes"),
+    *("slot", "path", "offset_us", "period_us", "guarantee_us"),
+)
 
 
 def schedule(
@@ -106,6 +111,7 @@ def schedule(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
 ) -> None:
     """Give each flow a time slot in which no other flow uses its links (TSSDN). Status 1 if one gets none.
 
@@ -127,6 +133,8 @@ def schedule(
     from loko.solvers.program import Clock  # noqa: PLC0415
 
     with wrong_input_ends():
+        if as_json and as_csv:
+            raise InputError("--json, --csv: give one of them")
         begin_ns = time.monotonic_ns()
         clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
         network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
@@ -178,6 +186,8 @@ def schedule(
             write_sources(result, sources)
     if as_json:
         typer.echo(json.dumps(values | {"checked": verdict.values()}, indent=2))
+    elif as_csv:
+        typer.echo(csv_lines(_COLUMNS, _rows(result, values["scheduled"])), nl=False)
     else:
         _print(result, extended, verdict)
     if result.unscheduled or result.slower_than_asked:
@@ -213,6 +223,15 @@ def _changes(extended: Extended) -> dict[str, Any]:
         "removed": list(extended.removed),
         "cost_at_most": extended.cost_at_most,
     }
+
+
+def _rows(result: LabSchedule, scheduled: list[dict[str, Any]]) -> Iterator[dict[str, object]]:
+    for values in scheduled:
+        told = {"flow": values["id"], "scheduled": "yes", "path": " ".join(values["path"])}
+        yield {**values, **values["send"], **told}
+    for timed in result.unscheduled:
+        asked = {name: getattr(timed, name) for name in _COLUMNS[2:7]}
+        yield {**asked, "flow": timed.id, "scheduled": "no"}
 
 
 def _print(result: LabSchedule, extended: Extended | None, verdict: Verdict) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -370,6 +372,13 @@ def test_the_list_of_figures(loko) -> None:
     assert {"loko/fig3a", "loko/fig14a", "loko/fig15", "loko/fig19b"} <= set(names)
     for figure in listed:
         assert set(figure) == {"name", "title", "paper", "modes", "estimate_s"}
+    rows = list(csv.DictReader(io.StringIO(loko("figures", "--csv").out)))
+    assert [row["name"] for row in rows] == names
+    for figure, row in zip(listed, rows, strict=True):
+        said = {name: row[f"estimate_{name}_s"] for name in ("virtual", "live") if row[f"estimate_{name}_s"]}
+        assert said == {
+            name: str(s) for name, s in figure["estimate_s"].items() if name in ("virtual", "live")
+        }
         assert set(figure["modes"]) == set(figure["estimate_s"])
     assert "loko/fig17a" in loko("figures").out
 

@@ -44,6 +44,11 @@ class Changes:
     guarantees_ns: dict[str, tuple[float, float]]
     """Guarantees before and now, by flow id, of flows accepted in both whose guarantee changed."""
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.accepted_now or self.refused_now or self.guarantees_ns)
+
     def as_values(self) -> dict[str, object]:
         """Return the changes as plain values, for JSON."""
         return {

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import fields
 from typing import Annotated
 
 import typer
 
 from evaluation.fleet.results import Result, Times
 from evaluation.fleet.trial import MOST_ASKED, Plan, measure
+from loko.commands.csv_lines import csv_lines
 from loko.document import InputError
+
+_TIMES = ("setup", "processing", "provisioning", "loaded", "recovery")
+_TEXTS = "complaints"
 
 
 def bench_controller(
@@ -27,6 +32,9 @@ def bench_controller(
     outstanding: Annotated[int, typer.Option(min=1, help="Unanswered frames of a board under load.")] = 4,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Without an answer so long it is lost.")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, times in ns.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print the result as CSV in one line, times in ns.")
+    ] = False,
 ) -> None:
     """Measure somebody else's OpenFlow controller with a fleet of emulated boards (RFC 8456).
 
@@ -34,6 +42,8 @@ def bench_controller(
 
     Example: loko bench controller --connect tcp:127.0.0.1:6633 --boards 32
     """
+    if as_json and as_csv:
+        raise InputError("--json, --csv: give one of them")
     if one_by_one + at_once > MOST_ASKED:
         raise InputError(
             f"--one-by-one {one_by_one} and --at-once {at_once}: together more than the {MOST_ASKED} entries"
@@ -54,7 +64,13 @@ def bench_controller(
         asyncio.run(measure(plan, result))
     except KeyboardInterrupt:
         typer.echo(f"interrupted after {result.rounds} of {rounds} rounds", err=True)
-    typer.echo(json.dumps(result.as_values(), indent=1) if as_json else "\n".join(table(result)))
+    if as_json:
+        typer.echo(json.dumps(result.as_values(), indent=1))
+    elif as_csv:
+        row = flat(result)
+        typer.echo(csv_lines(list(row), [row]), nl=False)
+    else:
+        typer.echo("\n".join(table(result)))
     if not result.is_complete:
         raise typer.Exit(1)
 
@@ -64,6 +80,20 @@ def _address(text: str) -> tuple[str, int]:
     if found is None or not 0 < int(found[2]) < 65536:
         raise InputError(f"--connect '{text}' is not an address such as tcp:127.0.0.1:6633")
     return found[1].strip("[]"), int(found[2])
+
+
+def flat(result: Result) -> dict[str, object]:
+    """The result by column: each number of times has one, empty if it was not reached."""
+    row: dict[str, object] = {}
+    for name in (one.name for one in fields(Result)):
+        value = getattr(result, name)
+        if name in _TIMES:
+            row |= {f"{name}_{one.name}": value and getattr(value, one.name) for one in fields(Times)}
+        else:
+            row[name] = (
+                "; ".join(f"{count} x {text}" for text, count in value.items()) if name == _TEXTS else value
+            )
+    return row
 
 
 def table(result: Result) -> list[str]:
@@ -86,6 +116,7 @@ def table(result: Result) -> list[str]:
     lines += [
         "",
         f"control sessions up together              {result.sessions} of {result.boards}",
+        f"left out, no answer to a broadcast        {result.untaught}",
         f"session setups                            {_rate(result.setups_per_s)}",
         f"message processing rate                   {_rate(result.processed_per_s)}",
         f"lost                                      {result.lost} of {result.asked} ({lost:.2f} %)",

@@ -43,7 +43,7 @@ def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What was measured so far. What was not reached is None."""
+    """What was measured so far, in the terms of RFC 8456. What was not reached is None."""
 
     boards: int
     control_cost: bool
@@ -52,16 +52,18 @@ class Result:
     """Complete rounds."""
     is_complete: bool = False
     sessions: int = 0
-    """Control sessions that were up together (RFC 8456, 5.2.1, as far as there were boards)."""
+    """Control sessions that were up together: control session capacity, as far as there were boards."""
+    untaught: int = 0
+    """Boards of all rounds that were left out: no PACKET_OUT came for the broadcast of a host."""
     setup: Times | None = None
     """From the begin of the TCP connection until the board has sent its features."""
     setups_per_s: float | None = None
     processing: Times | None = None
-    """Asynchronous message processing time (5.1.2): from PACKET_IN to its FLOW_MOD, one at a time."""
+    """Asynchronous message processing time: from PACKET_IN to its FLOW_MOD, one at a time."""
     provisioning: Times | None = None
-    """Reactive path provisioning time (5.1.4) of one switch: from the frame to FLOW_MOD, one at a time."""
+    """Reactive path provisioning time of one switch: from the frame to FLOW_MOD, one at a time."""
     processed_per_s: float | None = None
-    """Asynchronous message processing rate (5.1.3): FLOW_MODs a second under load."""
+    """Asynchronous message processing rate: FLOW_MODs a second under load."""
     loaded: Times | None = None
     """From PACKET_IN to its FLOW_MOD, under load."""
     asked: int = 0

@@ -21,6 +21,10 @@ from evaluation.runner import RunError
 _STEP_S: Final = 0.0005
 MOST_ASKED: Final = 100
 """A board's table holds 128 entries; a full one refuses what the controller sends, and measures no more."""
+_TEACH_AGAIN_S: Final = 0.02
+_LEARNS_ADDRESSES: Final = "start an application that learns addresses"
+_MOST_LOST: Final = 5
+"""So many frames lost in a row, and the controller answers no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,14 @@ async def measure(plan: Plan, result: Result) -> None:
             if (rate := rate_per_s(instants, began_ns)) is not None:
                 setup_rates.append(rate)
             result.setup, result.setups_per_s = times(setups), _mean(setup_rates)
-            await _teach(ready, plan)
+            taught = await _teach(ready, plan)
+            result.untaught += len(ready) - len(taught)
+            if not taught:
+                raise RunError(
+                    f"{_text(plan.controller)}: no PACKET_OUT for a broadcast of any board;"
+                    f" {_LEARNS_ADDRESSES}"
+                )
+            ready = taught
             single = await _one_by_one(ready, plan)
             _count(result, single)
             processing += _from_told(single)
@@ -139,10 +150,21 @@ async def _until(holds: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-async def _teach(boards: list[FleetBoard], plan: Plan) -> None:
-    for board in boards:
-        board.teach()
-    await _until(lambda: all(board.is_taught for board in boards), plan.timeout_s)
+async def _teach(boards: list[FleetBoard], plan: Plan) -> list[FleetBoard]:
+    """Return the boards whose known host the controller has learned.
+
+    The host repeats its frame, as hosts do: in OpenFlow 1.3 a board drops it until the controller has sent
+    the entry for what no other matches.
+    """
+    end_s = time.monotonic() + plan.timeout_s
+    while missing := [board for board in boards if not board.is_taught]:
+        left_s = end_s - time.monotonic()
+        if left_s <= 0:
+            break
+        for board in missing:
+            board.teach()
+        await _until(lambda: all(board.is_taught for board in boards), min(_TEACH_AGAIN_S, left_s))
+    return [board for board in boards if board.is_taught]
 
 
 async def _answer(asked: Asked, timeout_s: float) -> None:
@@ -156,10 +178,10 @@ async def _one_by_one(boards: list[FleetBoard], plan: Plan) -> list[Asked]:
             asked = board.ask()
             await _answer(asked, plan.timeout_s)
             done.append(asked)
-            if len(done) >= 5 and all(one.is_lost for one in done):
+            if _answers_no_more(done):
                 raise RunError(
-                    f"{_text(plan.controller)}: no FLOW_MOD for {len(done)} PACKET_INs of unknown hosts to a"
-                    " known one; start an application that learns addresses"
+                    f"{_text(plan.controller)}: no FLOW_MOD for {_MOST_LOST} frames in a row from unknown"
+                    f" hosts to a known one; {_LEARNS_ADDRESSES}"
                 )
     return done
 
@@ -171,6 +193,8 @@ async def _all_at_once(boards: list[FleetBoard], plan: Plan) -> list[Asked]:
             asked = board.ask()
             await _answer(asked, plan.timeout_s)
             done.append(asked)
+            if _answers_no_more(done):
+                break
         return done
 
     shares = [
@@ -187,7 +211,8 @@ async def _restarts(boards: list[FleetBoard], plan: Plan) -> tuple[list[int], in
         board.restart()
         if not await _until(lambda: board.is_ready, plan.timeout_s):
             return None
-        await _teach([board], plan)
+        if not await _teach([board], plan):
+            return None
         asked = board.ask()
         await _answer(asked, plan.timeout_s)
         return None if asked.answered_ns is None else asked.answered_ns - began_ns
@@ -195,6 +220,10 @@ async def _restarts(boards: list[FleetBoard], plan: Plan) -> tuple[list[int], in
     found = await asyncio.gather(*(recover(board) for board in boards))
     times_ns = [time_ns for time_ns in found if time_ns is not None]
     return times_ns, len(found) - len(times_ns)
+
+
+def _answers_no_more(done: list[Asked]) -> bool:
+    return len(done) >= _MOST_LOST and all(one.is_lost for one in done[-_MOST_LOST:])
 
 
 def _count(result: Result, asked: list[Asked]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -44,6 +46,17 @@ def test_model_as_json_lists_terms_that_add_up() -> None:
     assert sum(term["value_ns"] for term in values["terms"]) == pytest.approx(values["latency_ns"])
     assert values["scenario"]["priorities"] == "unknown"
     assert values["allocations"]["fifth-rate"]["feasible"] is True
+
+
+def test_model_as_csv_has_a_line_for_each_scheme() -> None:
+    told = json.loads(call("model", "zodiac-fx", *SECTION_6, "--json").output)
+    rows = list(csv.DictReader(io.StringIO(call("model", "zodiac-fx", *SECTION_6, "--csv").output)))
+    assert [row["scheme"] for row in rows] == list(told["allocations"])
+    for row in rows:
+        assert float(row["latency_ns"]) == told["latency_ns"]
+        for name in ("max_rate_bps", "max_burst_bytes", "delay_ns"):
+            assert float(row[name]) == told["allocations"][row["scheme"]][name]
+    assert call("model", "zodiac-fx", "--csv", "--json").exit_code == 2
 
 
 def test_model_of_openflow_1_3_has_terms_of_its_own() -> None:
@@ -196,6 +209,27 @@ def test_what_if_a_flow_went_and_another_came(tmp_path: Path) -> None:
 def test_nothing_to_tell_of_a_what_if_is_said(tmp_path: Path) -> None:
     result = call("plan", "two-switch", flows_file(tmp_path, 1e3), "--without", "f2")
     assert "nothing changes for the flows that stay" in result.output
+
+
+def test_a_what_if_of_several_schemes_is_one_table(tmp_path: Path) -> None:
+    """What was before stands in brackets, as the plan without the change has it."""
+    flows = flows_file(tmp_path, 1e3)
+    large = {"id": "large", "source": "H1", "destination": "H3", "udp_source": 7, "udp_destination": 7}
+    sizes = {"rate": "1 kbit/s", "burst": "1 frames", "frame": "1000 bytes"}
+    (tmp_path / "more.yml").write_text(json.dumps([{**large, **sizes}]))
+    schemes = ("--scheme", "loko", "--scheme", "packets")
+    before = call("plan", "two-switch", flows, *schemes).stdout
+    now = call("plan", "two-switch", flows, *schemes, "--add", tmp_path / "more.yml").stdout
+    guarantees = next(re.findall(r"\d+\.\d{3}", line) for line in before.splitlines() if "│ f1" in line)
+    [row] = [line for line in now.splitlines() if "│ f1" in line]
+    assert re.findall(r"\((\d+\.\d{3})\)", row) == guarantees
+    assert len(set(re.findall(r"\d+\.\d{3}", row))) == 4, "longer frames take longer"
+    assert "(" not in next(line for line in now.splitlines() if "│ large" in line)
+    assert "in brackets: without the change" in now
+    assert "ms before" not in now
+    assert "in brackets" not in before
+    same = call("plan", "two-switch", flows, *schemes, "--without", "f2").stdout
+    assert same.count("nothing changes for the flows that stay") == 1
 
 
 def test_a_what_if_names_what_is_wrong(tmp_path: Path) -> None:

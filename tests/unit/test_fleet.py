@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -13,8 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.bench.commands import bench_app
-from evaluation.fleet.command import table
+from evaluation.fleet.command import flat, table
 from evaluation.fleet.results import Result, rate_per_s, times
+from evaluation.runner import RunError
 from loko.controller.framing import whole_messages
 from loko.document import InputError
 
@@ -25,8 +28,12 @@ SOURCE = slice(18 + 6, 18 + 12)
 class Scripted:
     """A controller that answers each PACKET_IN by a FLOW_MOD but every `ignores`th of those it may learn."""
 
-    def __init__(self, ignores: int | None = None) -> None:
+    def __init__(self, ignores: int | None = None, *, deaf: int = 0, answers: int | None = None) -> None:
         self.ignores = ignores
+        self.deaf = deaf
+        """So many broadcasts come to nothing, as in OpenFlow 1.3 before a board may ask."""
+        self.answers = answers
+        """After so many FLOW_MODs it sends no more."""
         self.packet_ins = self.sessions = 0
 
     async def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,12 +54,17 @@ class Scripted:
     def _packet_in(self, message: bytes, writer: asyncio.StreamWriter) -> None:
         frame = message[18:]
         if frame[:6] == b"\xff" * 6:  # nobody to send to: flood
+            self.deaf -= 1
+            if self.deaf >= 0:
+                return
             flood = bytes.fromhex("00000000fffb0008")
             header = bytes.fromhex("010d") + (16 + 8).to_bytes(2, "big") + bytes(4)
             writer.write(header + message[8:12] + message[14:16] + b"\x00\x08" + flood)
             return
         self.packet_ins += 1
         if self.ignores and self.packet_ins % self.ignores == 0:
+            return
+        if self.answers is not None and self.packet_ins > self.answers:
             return
         match = (0x3820F3).to_bytes(4, "big") + message[14:16] + message[SOURCE] + bytes(28)
         fields = bytes(12) + bytes(2) + b"\x80\x00" + b"\xff\xff\xff\xff\xff\xff" + bytes(2)
@@ -122,6 +134,40 @@ def test_what_is_not_answered_is_lost() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_a_host_repeats_its_broadcast_until_the_controller_answers() -> None:
+    with Scripted(deaf=4).listening() as where:
+        done = CliRunner().invoke(bench_app, ["controller", "--connect", where, *SMALL, "--json"])
+    assert done.exit_code == 0, done.output
+    values = json.loads(done.stdout)
+    assert (values["untaught"], values["asked"], values["lost"]) == (0, 3 * (2 + 8), 0)
+
+
+@pytest.mark.parametrize(
+    ("controller", "error"),
+    [
+        (Scripted(deaf=1_000_000), "no PACKET_OUT for a broadcast of any board; start an application"),
+        (Scripted(answers=0), "no FLOW_MOD for 5 frames in a row"),
+        (Scripted(answers=1), "no FLOW_MOD for 5 frames in a row"),
+    ],
+)
+def test_a_controller_that_answers_no_more_ends_it(controller: Scripted, error: str) -> None:
+    with controller.listening() as where:
+        words = ["controller", "--connect", where, *SMALL, "--timeout-s", "0.15"]
+        done = CliRunner().invoke(bench_app, words)
+    assert isinstance(done.exception, RunError)
+    assert error in str(done.exception)
+
+
+def test_a_controller_that_stops_under_load_is_not_waited_for_frame_by_frame() -> None:
+    controller = Scripted(answers=3 * 2)
+    with controller.listening() as where:
+        words = ["controller", "--connect", where, "--boards", "3", "--rounds", "1", "--one-by-one", "2"]
+        words += ["--at-once", "90", "--outstanding", "1", "--timeout-s", "0.15", "--json"]
+        done = CliRunner().invoke(bench_app, words)
+    values = json.loads(done.stdout)
+    assert (values["asked"], values["lost"], values["not_recovered"]) == (3 * (2 + 5), 3 * 5, 1)
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -133,6 +179,17 @@ def test_wrong_input_is_told_in_one_line(words: list[str], error: str) -> None:
     done = CliRunner().invoke(bench_app, ["controller", *words])
     assert isinstance(done.exception, InputError)
     assert error in str(done.exception)
+
+
+def test_csv_has_a_column_for_each_number() -> None:
+    with Scripted().listening() as where:
+        done = CliRunner().invoke(bench_app, ["controller", "--connect", where, *SMALL, "--csv"])
+    [row] = csv.DictReader(io.StringIO(done.stdout))
+    assert (row["boards"], row["lost"], row["loaded_count"], row["complaints"]) == ("3", "0", "24", "")
+    assert 0 < int(row["processing_p50_ns"]) <= int(row["processing_max_ns"])
+    nothing = flat(Result(boards=1, control_cost=True))
+    assert list(nothing) == list(row), "the same columns, whatever was reached"
+    assert nothing["loaded_p50_ns"] is None
 
 
 def test_numbers_are_of_nearest_rank() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
@@ -223,6 +225,17 @@ def test_a_schedule_is_printed_as_promised(tmp_path) -> None:
     ]
     assert values["unscheduled"] == ["b"]
     assert values["seconds"] >= 0
+    done = CliRunner().invoke(
+        app, ["schedule", "two-switch", path, "--scheme", "s-pr", "--slots", "1", "--csv"]
+    )
+    assert done.exit_code == 1
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(row["flow"], row["scheduled"], row["slot"], row["path"]) for row in rows] == [
+        ("a", "yes", "0", "s1 s2"),
+        ("b", "no", "", ""),
+    ]
+    assert rows[1]["udp_source"] == "1002"
+    assert float(rows[0]["guarantee_us"]) == values["scheduled"][0]["guarantee_us"]
     done = CliRunner().invoke(app, ["schedule", "two-switch", path, "--slots", "2"])
     assert done.exit_code == 0
     assert "2 flows, and no schedule has more" in done.stdout

@@ -311,6 +311,14 @@ def test_bursts_that_the_buffer_cannot_hold_are_refused():
         assert bool(plan("mine", "flows.yml").accepted) is fits
 
 
+@pytest.mark.parametrize("buffer", ["40 packets", "40 frames", "20 kB"])
+def test_a_buffer_in_packets_holds_so_many_of_any_size_and_one_in_bytes_so_many_bytes(buffer):
+    loko("lab", "new", "line", "--out", "mine", "--rate", "8 Mbit/s", "--buffer", buffer)
+    for size_bytes in (100, 500):
+        told = json.loads(loko("model", "mine/device.toml", "--packet-size", size_bytes, "--json"))
+        assert told["capacity_bytes"] == (20_000 if buffer == "20 kB" else 40 * size_bytes)
+
+
 def test_the_model_of_a_simple_device_is_the_documented_one():
     loko(
         "lab",

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.commands.choices import ControlOption, wrong_input_ends
+from loko.commands.csv_lines import csv_lines
 from loko.commands.slices import print_slices
 from loko.control_traffic import parse_control
 from loko.description import describe_model
@@ -22,6 +23,10 @@ _NS_PER_US = 1e3
 _NS_PER_MS = 1e6
 _SLICE = "slice"
 """Given instead of a profile: show a sliced port."""
+_COLUMNS = (
+    *("profile", "rate_bps", "latency_ns", "capacity_bytes"),
+    *("scheme", "feasible", "max_rate_bps", "max_burst_bytes", "delay_ns", "reason"),
+)
 
 
 def model(
@@ -49,6 +54,9 @@ def model(
         Rounding, typer.Option(help="Rounding of the buffer formula.")
     ] = Rounding.FLOOR,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV, a line for each scheme's allocation.")
+    ] = False,
 ) -> None:
     """Show the service curve of a switch, and what may be allocated of it.
 
@@ -65,7 +73,11 @@ def model(
     Example: loko model slice htb
     """
     with wrong_input_ends():
+        if as_json and as_csv:
+            raise InputError("--json, --csv: give one of them")
         if profile == _SLICE:
+            if as_csv:
+                raise InputError("model slice: takes no --csv; use --json")
             told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
             print_slices(file, as_json=as_json, others=any(option is not None for option in told))
             return
@@ -81,9 +93,14 @@ def model(
             openflow=openflow or OpenFlow.V1_0,
         )
         traffic = None if control is None else parse_control(control)
-        values = describe_model(bounded(load_device(profile)), scenario, buffer_rounding, traffic)
+        values: dict[str, Any] = describe_model(
+            bounded(load_device(profile)), scenario, buffer_rounding, traffic
+        )
     if as_json:
         typer.echo(json.dumps(values, indent=2))
+    elif as_csv:
+        rows = ({**values, **one, "scheme": name} for name, one in values["allocations"].items())
+        typer.echo(csv_lines(_COLUMNS, rows), nl=False)
     else:
         _print_model(values)
 

@@ -382,15 +382,17 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
     elif len(answers) == 1:
         print_plan(console, first.plan)
     else:
-        print_comparison(console, ids, [answer.plan for answer in answers])
+        print_comparison(
+            console, ids, [answer.plan for answer in answers], [answer.changes for answer in answers]
+        )
     for answer in answers:
         said = f"{answer.plan.scheme}: " if len(answers) > 1 else ""
         if answer.choice.is_rival:
             typer.echo(f"{answer.plan.scheme}: {_BROKEN}")
         if answer.largest is not None:
             typer.echo(f"{said}{answer.largest}")
-        if answer.changes is not None:
-            print_changes(console, answer.changes, said)
+        if answer.changes is not None and len(answers) == 1:
+            print_changes(console, answer.changes)
     if len(answers) > 1:
         for answer in answers:
             typer.echo(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -12,10 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission import Admitted, Refusal
+from loko.commands.csv_lines import csv_lines
 from loko.planning import Plan
 from loko.what_if import Changes
 
 _NS_PER_MS: Final = 1e6
+_NO_CHANGE: Final = "nothing changes for the flows that stay"
 _NS_PER_US: Final = 1e3
 _US_PER_MS: Final = 1e3
 _FEW: Final = 10
@@ -96,9 +96,18 @@ def _print_refusal(console: Console, told: str, refusal: Refusal) -> None:
     console.print(f"{told}; would fit: {refusal.remedy or _NOTHING_SMALLER}", highlight=False, soft_wrap=True)
 
 
-def print_comparison(console: Console, flow_ids: Sequence[str], results: Sequence[Plan]) -> None:
-    """Print the guarantee of every flow by each scheme, side by side."""
+def print_comparison(
+    console: Console,
+    flow_ids: Sequence[str],
+    results: Sequence[Plan],
+    changes: Sequence[Changes | None] | None = None,
+) -> None:
+    """Print the guarantee of every flow by each scheme, side by side.
+
+    `changes` are those of a what-if, for each result: what was before stands in brackets.
+    """
     first = results[0]
+    changes = changes or [None] * len(results)
     table = Table(title=f"{first.lab.name}: guarantees in ms by scheme", title_justify="left")
     table.add_column("flow", overflow="fold")
     if first.deadlines_ns:
@@ -112,16 +121,34 @@ def print_comparison(console: Console, flow_ids: Sequence[str], results: Sequenc
         row = [flow_id]
         if first.deadlines_ns:
             row.append(in_ms(first.deadlines_ns.get(flow_id), math.floor))
-        row += [in_ms(granted.get(flow_id), math.ceil) or "refused" for granted in guarantees_ns]
+        row += [
+            (in_ms(granted.get(flow_id), math.ceil) or "refused") + _before(flow_id, change)
+            for granted, change in zip(guarantees_ns, changes, strict=True)
+        ]
         table.add_row(*row)
     table.add_section()
     blank = [""] if first.deadlines_ns else []
     table.add_row("fit", *blank, *(result.fit for result in results))
     console.print(table)
+    told = [change for change in changes if change is not None]
+    if any(change.has_any for change in told):
+        console.print("in brackets: without the change", highlight=False)
+    elif told:
+        console.print(_NO_CHANGE, highlight=False)
 
 
-def print_changes(console: Console, changes: Changes, said: str) -> None:
-    """Print what a what-if changes for the present flows. `said` begins each line with the scheme."""
+def _before(flow_id: str, change: Changes | None) -> str:
+    if change is None:
+        return ""
+    if flow_id in change.guarantees_ns:
+        return f" ({in_ms(change.guarantees_ns[flow_id][0], math.ceil)})"
+    if flow_id in change.accepted_now:
+        return " (refused)"
+    return " (accepted)" if flow_id in change.refused_now else ""
+
+
+def print_changes(console: Console, changes: Changes) -> None:
+    """Print what a what-if changes for the present flows."""
     lines = []
     if changes.accepted_now:
         lines.append(f"accepted now: {', '.join(changes.accepted_now)}")
@@ -131,21 +158,19 @@ def print_changes(console: Console, changes: Changes, said: str) -> None:
         f"guarantee of {flow_id}: {in_ms(before_ns, math.ceil)} ms before, {in_ms(now_ns, math.ceil)} ms now"
         for flow_id, (before_ns, now_ns) in changes.guarantees_ns.items()
     ]
-    for line in lines or ["nothing changes for the flows that stay"]:
-        console.print(f"{said}{line}", highlight=False, soft_wrap=True)
+    for line in lines or [_NO_CHANGE]:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def as_csv(results: Sequence[Plan]) -> str:
     """Return a CSV line for each flow, with the reason if refused; for several schemes, the scheme first."""
-    text = io.StringIO()
     columns = _COLUMNS if len(results) == 1 else ("scheme", *_COLUMNS)
-    table = csv.DictWriter(text, columns, restval="", lineterminator="\n", extrasaction="ignore")
-    table.writeheader()
+    rows: list[Mapping[str, object]] = []
     for result in results:
         cells = [_accepted_cells(result, admitted) for admitted in result.accepted]
         cells += [_refused_cells(result, refusal) for refusal in result.refused]
-        table.writerows({**row, "scheme": result.scheme} for row in cells)
-    return text.getvalue()
+        rows += [{**row, "scheme": result.scheme} for row in cells]
+    return csv_lines(columns, rows)
 
 
 _COLUMNS: Final = (
