@@ -350,9 +350,22 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
     assert verdict["dimensions"]["PT"]["numbers"]["bound_us"] == pytest.approx(3.1, abs=0.01)
 
 
+def test_the_zodiac_fx_is_where_the_loko_paper_puts_it() -> None:
+    # Predictable for each case on its CPU; neither line rate nor priorities; 4 ports do not tell buffers.
+    assert marks("zodiac-fx") == "~---?"
+
+
+def test_a_board_is_sent_what_its_cpu_can_handle() -> None:
+    subject = subject_of("zodiac-fx")
+    times = processing_time.summary(processing_time.measure(subject, Scenario(), packets=200, seed=1), 200)
+    assert times.lost == 0
+    assert times.median_us > thresholds().software_us.value
+    assert "rate_mbps" not in processing_time.dimensions(subject)
+
+
 def test_other_devices_are_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match="only profiles of the kind generic-switch"):
-        subject_of("zodiac-fx")
+    with pytest.raises(InputError, match="only profiles of the Zodiac FX"):
+        subject_of("banana-pi-r1")
 
 
 def test_a_slower_link_is_measured_where_the_card_has_no_faster_one() -> None:
