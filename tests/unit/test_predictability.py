@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from predictable_switches import mutated
 from typer.testing import CliRunner
 
@@ -348,6 +349,13 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
         "BM": "?",  # it has 4 ports, and that needs 8
     }
     assert verdict["dimensions"]["PT"]["numbers"]["bound_us"] == pytest.approx(3.1, abs=0.01)
+    page = (tmp_path / "report.html").read_text()
+    for name, one in verdict["dimensions"].items():
+        assert f'<section id="{name}">' in page
+        assert all(str(escape(reason)) in page for reason in one["reasons"])
+        assert all(f"<td>{number.replace('_', ' ')}</td>" in page for number in one["numbers"])
+    assert page.count("<svg") == 5  # PT two, PQ, TP and FM one each; BM is not judged
+    assert f"loko bench predictability --device {device} --seed 1 --quick" in page
 
 
 def test_the_zodiac_fx_is_where_the_loko_paper_puts_it() -> None:
