@@ -88,14 +88,9 @@ def _senders(result: FigureResult) -> dict[str, float]:
 
 
 def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:
-    """Return the picture as an inline SVG element, with identifiers made unique within the page."""
-    text = (drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)).decode()
-    text = text[text.index("<svg") :]
-    prefix = f"{_anchor(result.name)}-"
-    text = re.sub(r'\bid="', f'id="{prefix}', text)
-    text = re.sub(r'href="#', f'href="#{prefix}', text)
-    text = re.sub(r"url\(#", f"url(#{prefix}", text)
-    return Markup(text)  # noqa: S704 - drawn by us; matplotlib escapes the texts in it
+    """Return the picture as an inline SVG element."""
+    drawn_svg = drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)
+    return pictures.inline_svg(drawn_svg, prefix=f"{_anchor(result.name)}-")
 
 
 def _symbols(text: str) -> Markup:

@@ -24,12 +24,12 @@ from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.live.commands import check, judge, report, senders
 from evaluation.bench.part import Apart, Design, Key, Part, Procedure, Samples
 from evaluation.bench.preconditions import preconditions
+from evaluation.bench.predictability import judge_predictability
 from evaluation.bench.procedures import EVERY_PROCEDURE, IN_OPENFLOW_13, PROCEDURES
 from evaluation.bench.procedures.dp_time import PAPER_SAMPLES
 from evaluation.executor import Executor, Workers
 from evaluation.files import write_atomically
 from evaluation.fleet.command import bench_controller
-from evaluation.predictability.commands import judge_predictability
 from evaluation.provenance import commit
 from evaluation.runner import RunError
 from loko.device import load_profile

@@ -7,10 +7,12 @@ results, panel by panel.
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from typing import Final
 
 import matplotlib as mpl
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from evaluation.pictures.canvas import STYLE
@@ -51,6 +53,16 @@ def svg(result: FigureResult, *, captioned: bool = True) -> bytes:
     """
     with mpl.rc_context(STYLE):
         return _saved(_figure(result, captioned=captioned), "svg")
+
+
+def inline_svg(drawn: bytes, *, prefix: str) -> Markup:
+    """Return a picture as an SVG element for a page, its identifiers made unique there by a prefix."""
+    text = drawn.decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\bid="', f'id="{prefix}', text)
+    text = re.sub(r'href="#', f'href="#{prefix}', text)
+    text = re.sub(r"url\(#", f"url(#{prefix}", text)
+    return Markup(text)  # noqa: S704 - drawn by us; matplotlib escapes the texts in it
 
 
 def png(result: FigureResult) -> bytes:

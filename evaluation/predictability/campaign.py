@@ -106,7 +106,7 @@ def parts(device: str, size: Size, seed: int) -> list[Part]:
     common: dict[str, Any] = {"device": device, "size": size, "seed": seed}
     listed = [
         Part(name=_pt_name(dimension, value), scenario=scenario, **common)
-        for dimension in VALUES
+        for dimension in processing_time.dimensions(subject)
         for value, scenario in varied(dimension)
     ]
     listed.append(Part(name="PQ", **common))
@@ -185,6 +185,7 @@ def verdicts(results: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> di
         (dimension, value): Times(**results[_pt_name(dimension, value)])
         for dimension in VALUES
         for value, _ in varied(dimension)
+        if _pt_name(dimension, value) in results
     }
     laced = [Throughput(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
     queueing = results["PQ"]
@@ -194,7 +195,7 @@ def verdicts(results: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> di
         if _bm_name(case) in results
     }
     judged = {
-        "PT": processing_time.judge(times, limits),
+        "PT": processing_time.judge(times, limits, on_cpu=_pt_name("rate_mbps", "5") not in results),
         "PQ": Verdict(
             mark=Mark(queueing["mark"]), reasons=tuple(queueing["reasons"]), numbers=queueing["numbers"]
         ),

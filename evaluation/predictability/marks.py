@@ -56,6 +56,8 @@ class Thresholds(Strict):
     """A median above it is that of a CPU."""
     spread_us: Threshold
     partly_spread_us: Threshold
+    cpu_spread_percent: Threshold
+    """On a CPU: how much longer than the median of a scenario its longest time may be."""
     influence_us: Threshold
     excess_us: Threshold
     excess_differs_us: Threshold
@@ -65,6 +67,8 @@ class Thresholds(Strict):
     """Entries that the switch reports but does not forward."""
     ignored_entries: Threshold
     """Entries that it neither reports nor refuses."""
+    unreported_entries: Threshold
+    """Entries by which it forwards, although it does not report them."""
     shrinks_percent: Threshold
     """How much a table shrinks from run to run."""
     entry_s: Threshold

@@ -121,6 +121,9 @@ def judge(subject: Subject, delays: Delays, limits: Thresholds) -> Verdict:
     """Give the mark: no excess is fit, one that is always the same is partly fit."""
     if delays.refused:
         return Verdict(mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",))
+    if math.isnan(_most_ns(delays, 0)):
+        reason = "it takes the action enqueue, but forwards nothing by it: no priority queueing"
+        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(delays.lost)})
     excesses = excesses_us(subject, delays)
     numbers = {
         f"excess_{length}_us": excess

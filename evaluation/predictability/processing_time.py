@@ -19,6 +19,7 @@ from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
 from evaluation.predictability.subject import FRAMING_BYTES, Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import (
+    VALUES,
     Dimension,
     Scenario,
     flow_mods,
@@ -28,6 +29,8 @@ from evaluation.predictability.table_iii import (
 
 MOST_RATE_BPS: Final = 1_000_000_000
 """The study's measurement card has ports of 1 Gbit/s. Faster switches are measured at that rate."""
+SOFTWARE_RATE_MBPS: Final = 0.1
+"""A rate that a CPU can handle (figure 3)."""
 WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
     "entries",
     "match",
@@ -61,9 +64,10 @@ class Times:
 def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) -> NDArray[np.int64] | None:
     """Measure the processing times, in ns, of frames from port 1 to port 2 at a steady rate.
 
-    Only frames that came count. None if the switch refuses the entries. Raises `RunError`.
+    A board is sent no more than its CPU can handle. Only frames that came count. None if the switch refuses
+    the entries. Raises `RunError`.
     """
-    gap_ns = (scenario.frame_bytes + FRAMING_BYTES) * 8e3 / scenario.rate_mbps
+    gap_ns = (scenario.frame_bytes + FRAMING_BYTES) * 8e3 / _rate_mbps(subject, scenario)
     stream = Stream(
         enters=IN_PORT,
         leaves=OUT_PORT,
@@ -75,6 +79,15 @@ def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) ->
     except RefusedError:
         return None
     return sent.processing_ns(subject, scenario.frame_bytes)
+
+
+def dimensions(subject: Subject) -> tuple[Dimension, ...]:
+    """Return the dimensions that are varied: a board's rate is not, since more than it can handle is TP's."""
+    return tuple(name for name in VALUES if not (subject.is_board and name == "rate_mbps"))
+
+
+def _rate_mbps(subject: Subject, scenario: Scenario) -> float:
+    return min(scenario.rate_mbps, SOFTWARE_RATE_MBPS) if subject.is_board else scenario.rate_mbps
 
 
 def summary(times_ns: NDArray[np.int64] | None, packets: int) -> Times:
@@ -101,16 +114,30 @@ def in_hardware(times: Times, limits: Thresholds) -> bool:
     return times.came and times.median_us <= limits.software_us.value
 
 
-def judge(times: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> Verdict:
-    """Give the mark from all scenarios. As in the study, those forwarded in software do not count."""
+def judge(
+    times: Mapping[tuple[Dimension, str], Times], limits: Thresholds, *, on_cpu: bool = False
+) -> Verdict:
+    """Give the mark from all scenarios. As in the study, those forwarded in software do not count.
+
+    If `on_cpu`, the switch forwards everything on a CPU, and all scenarios count.
+    """
     default = Scenario()
-    hardware = {key: times for key, times in times.items() if in_hardware(times, limits)}
+    where = "on its CPU" if on_cpu else "in hardware"
+    hardware = {
+        key: times for key, times in times.items() if (times.came if on_cpu else in_hardware(times, limits))
+    }
     outside = sorted(
         f"{dimension} {value}" for dimension, value in times if (dimension, value) not in hardware
     )
     if _key_of(default, "match") not in hardware:
-        return Verdict(mark=Mark.UNFIT, reasons=("the default scenario is not forwarded in hardware",))
+        return Verdict(mark=Mark.UNFIT, reasons=(f"the default scenario is not forwarded {where}",))
     spread_us = max(times.most_us - times.least_us for times in hardware.values())
+    wider_percent = 100 * max(times.most_us / times.median_us - 1 for times in hardware.values())
+    unbounded = (
+        wider_percent > limits.cpu_spread_percent.value
+        if on_cpu
+        else spread_us > limits.partly_spread_us.value
+    )
     influence_us = max(_influence_us(hardware, dimension) for dimension in WITHOUT_INFLUENCE)
     lost = sum(times.lost for times in hardware.values())
     numbers = {
@@ -120,14 +147,14 @@ def judge(times: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> V
         "influence_us": influence_us,
         "lost_frames": float(lost),
         "scenarios": float(len(times)),
-        "scenarios_in_hardware": float(len(hardware)),
+        f"scenarios_{'on_cpu' if on_cpu else 'in_hardware'}": float(len(hardware)),
     }
     reasons: list[str] = []
     mark = Mark.FIT
     if lost > limits.lost_frames.value:
         mark = Mark.UNFIT
         reasons.append(f"{lost} frames are lost below line rate")
-    if spread_us > limits.partly_spread_us.value:
+    if unbounded:
         mark = Mark.UNFIT
         reasons.append(f"times of one scenario differ by {spread_us:.1f} us: no constant bounds them tightly")
     elif spread_us > limits.spread_us.value:
@@ -137,9 +164,15 @@ def judge(times: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> V
         mark = mark if mark is Mark.UNFIT else Mark.PARTLY
         reasons.append(f"the flow table changes the time by {influence_us:.1f} us")
     if mark is Mark.FIT:
-        reasons.append(f"a constant of {numbers['bound_us']:.1f} us bounds it in hardware")
+        reasons.append(f"a constant of {numbers['bound_us']:.1f} us bounds it {where}")
+    if on_cpu:
+        numbers["longer_than_median_percent"] = wider_percent
+        reasons.append(
+            f"all on its CPU: up to {numbers['bound_us']:.0f} us at {SOFTWARE_RATE_MBPS:g} Mbit/s,"
+            f" and in no scenario more than {wider_percent:.0f} % above its median"
+        )
     if outside:
-        reasons.append("not in hardware: " + ", ".join(outside))
+        reasons.append(f"not {'forwarded' if on_cpu else where}: " + ", ".join(outside))
     return Verdict(mark=mark, reasons=tuple(reasons), numbers=numbers)
 
 

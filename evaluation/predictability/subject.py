@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import switch_emulator
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import install
 from evaluation.runner import LOST, RunError
-from loko.device import load_device
+from loko.device import Profile, load_device
 from loko.document import PROFILES, InputError, find
 from loko.generic_switch import GenericSwitch
 
@@ -47,6 +47,8 @@ class Subject:
     queues: int
     """Queues of each port; the first has the lowest priority."""
     link_rate_bps: int
+    is_board: bool = False
+    """Whether it is a board whose only CPU forwards, which has settings, and links of one rate."""
 
     def wire_ns(self, frame_bytes: int) -> int:
         """Return the time from the first bit of a frame's preamble to the frame's last bit."""
@@ -60,16 +62,20 @@ class Subject:
 def subject_of(device: str, *, most_rate_bps: int | None = None) -> Subject:
     """Return a device at the rate of its ports, or at most at `most_rate_bps`. Raises `InputError`."""
     profile = load_device(device)
-    if not isinstance(profile, GenericSwitch):
+    if not isinstance(profile, GenericSwitch | Profile):
         raise InputError(
-            f"device '{device}': only profiles of the kind generic-switch are measured: choose such a one"
+            f"device '{device}': only profiles of the Zodiac FX's kind and of the kind generic-switch are"
+            " measured: choose such a one"
         )
     rate_bps = profile.ports.link_rate_bps.value
+    is_board = isinstance(profile, Profile)
+    known = profile.priorities if isinstance(profile, GenericSwitch) else None
     return Subject(
         device=str(find(device, PROFILES, ".toml", "profile")),
         ports=profile.ports.count.value,
-        queues=_OTHER_QUEUES if profile.priorities is None else profile.priorities.queues.value,
+        queues=_OTHER_QUEUES if known is None else known.queues.value,
         link_rate_bps=rate_bps if most_rate_bps is None else min(rate_bps, most_rate_bps),
+        is_board=is_board,
     )
 
 
@@ -131,10 +137,21 @@ def opened(subject: Subject, seed: int) -> switch_emulator.Network:
     """Create a network with only a fresh switch. Raises `RunError`."""
     network = switch_emulator.Network(seed=seed)
     try:
-        network.add_board(SWITCH, profile=subject.device, config={"link_rate_bps": subject.link_rate_bps})
+        network.add_board(SWITCH, profile=subject.device, config=_settings(subject))
     except ValueError as error:
         raise RunError(f"{subject.device}: {error}") from None
     return network
+
+
+def _settings(subject: Subject) -> dict[str, Any]:
+    """Return the settings of the switch. Those of a board are the Loko paper's: its three jobs are off.
+
+    The controller's session takes no port in virtual time, so a board forwards on all of them.
+    """
+    if not subject.is_board:
+        return {"link_rate_bps": subject.link_rate_bps}
+    ports = list(range(1, subject.ports + 1))
+    return {"openflow_ports": ports, "native_ports": [], "ofchecks": False}
 
 
 def run(

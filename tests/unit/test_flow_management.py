@@ -54,6 +54,19 @@ def test_what_is_reported_is_told_from_what_is_forwarded() -> None:
     assert there != others
 
 
+def test_a_board_uses_entries_that_it_does_not_report_and_loses_deleted_ones() -> None:
+    first, second, third = age(subject_of("zodiac-fx"), wait_s=0, runs=3, at_most=5_000, seed=1)
+    assert (first.room, first.listed, first.unreported) == (128, 20, 108)
+    assert (second.room, third.room) == (64, 0)
+
+
+def test_a_switch_that_stops_answering_ends_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = Controlled(subject_of("ideal-1g"), seed=1)
+    monkeypatch.setattr(switch, "_messages", lambda *_, **__: [])
+    with pytest.raises(RunError, match="stopped answering after 0 entries or more"):
+        switch.add_paced(Combination(), pause_ns=1, at_most=10)
+
+
 def test_a_table_ages_as_the_paper_found() -> None:
     """Sections III-A.2b and III-A.2c."""
     at_once = age(subject_of("hp-e3800"), wait_s=0, runs=2, at_most=5_000, seed=1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from predictable_switches import mutated
 from typer.testing import CliRunner
 
@@ -348,11 +349,31 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
         "BM": "?",  # it has 4 ports, and that needs 8
     }
     assert verdict["dimensions"]["PT"]["numbers"]["bound_us"] == pytest.approx(3.1, abs=0.01)
+    page = (tmp_path / "report.html").read_text()
+    for name, one in verdict["dimensions"].items():
+        assert f'<section id="{name}">' in page
+        assert all(str(escape(reason)) in page for reason in one["reasons"])
+        assert all(f"<td>{number.replace('_', ' ')}</td>" in page for number in one["numbers"])
+    assert page.count("<svg") == 5  # PT two, PQ, TP and FM one each; BM is not judged
+    assert f"loko bench predictability --device {device} --seed 1 --quick" in page
+
+
+def test_the_zodiac_fx_is_where_the_loko_paper_puts_it() -> None:
+    # Predictable for each case on its CPU; neither line rate nor priorities; 4 ports do not tell buffers.
+    assert marks("zodiac-fx") == "~---?"
+
+
+def test_a_board_is_sent_what_its_cpu_can_handle() -> None:
+    subject = subject_of("zodiac-fx")
+    times = processing_time.summary(processing_time.measure(subject, Scenario(), packets=200, seed=1), 200)
+    assert times.lost == 0
+    assert times.median_us > thresholds().software_us.value
+    assert "rate_mbps" not in processing_time.dimensions(subject)
 
 
 def test_other_devices_are_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match="only profiles of the kind generic-switch"):
-        subject_of("zodiac-fx")
+    with pytest.raises(InputError, match="only profiles of the Zodiac FX"):
+        subject_of("banana-pi-r1")
 
 
 def test_a_slower_link_is_measured_where_the_card_has_no_faster_one() -> None:

@@ -18,6 +18,10 @@ from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 
 _IDEAL: Final = "ideal-1g"
+_STUDY: Final = "predictability"
+"""The paper whose table I has marks to compare with."""
+_FITNESS: Final = {Mark.NOT_JUDGED: -1.0, Mark.UNFIT: 0.0, Mark.PARTLY: 1.0, Mark.FIT: 2.0}
+"""A mark as a finding, for a figure of one device."""
 
 
 def compute_verdicts(
@@ -45,6 +49,8 @@ def compute_verdicts(
         table.append([title, *(f"{verdict.mark.value} {WORDS[verdict.mark]}" for verdict in marks.values())])
         judged_marks = [verdict.mark for verdict in marks.values() if verdict.mark is not Mark.NOT_JUDGED]
         for name, verdict in marks.items():
+            if len(judged) == 1:
+                findings[f"fitness_{name.lower()}"] = _FITNESS[verdict.mark]
             rows.append(
                 {
                     "device": device,
@@ -53,7 +59,7 @@ def compute_verdicts(
                     "because": "; ".join(verdict.reasons),
                 }
             )
-            if device != _IDEAL and verdict.mark is not Mark.NOT_JUDGED:
+            if figure.paper == _STUDY and device != _IDEAL and verdict.mark is not Mark.NOT_JUDGED:
                 printed = str(fact(figure.paper, f"tab1/{title}/{name}").value)[0]
                 findings[f"differ_{name.lower()}"] += printed != verdict.mark.value
         if device == _IDEAL:
@@ -62,7 +68,7 @@ def compute_verdicts(
         elif all(mark is Mark.FIT for mark in judged_marks):
             findings["fit_in_all"] += 1
     for name in DIMENSIONS:
-        if all(marks[name].mark is Mark.NOT_JUDGED for marks in judged.values()):
+        if figure.paper != _STUDY or all(marks[name].mark is Mark.NOT_JUDGED for marks in judged.values()):
             del findings[f"differ_{name.lower()}"]
     outcome = Outcome(
         chart=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,17 +11,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from evaluation.bench.verdict_page import page
 from evaluation.files import write_atomically
 from evaluation.predictability.campaign import QUICK, Size, carried_out, document, parts, verdicts
 from evaluation.predictability.marks import WORDS, thresholds
 from evaluation.progress import ProgressBar
+from loko.device import load_device
 
+REPORT: Final = "report.html"
 _RESULTS: Final = Path("results") / "predictability"
 
 
 def judge_predictability(
     *,
-    device: Annotated[str, typer.Option(help="A profile of a generic switch: name or path.")] = "ideal-1g",
+    device: Annotated[str, typer.Option(help="A profile of a switch: name or path.")] = "ideal-1g",
     out: Annotated[
         Path | None, typer.Option(help="Folder of the verdict. Default: results/predictability/DEVICE.")
     ] = None,
@@ -48,6 +52,11 @@ def judge_predictability(
     judged = verdicts(results, thresholds())
     text = json.dumps(document(Path(device).stem, judged), indent=1)
     write_atomically(folder / "verdict.json", text.encode())
+    again = ["loko", "bench", "predictability", "--device", device, "--seed", str(seed)]
+    again += ["--quick"] if quick else ["--packets", str(packets)]
+    title = load_device(device).title
+    html = page(json.loads(text), title, todo, results, command=shlex.join(again))
+    write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
         return
@@ -55,4 +64,4 @@ def judge_predictability(
     for name, verdict in judged.items():
         table.add_row(name, f"{verdict.mark.value} {WORDS[verdict.mark]}", "; ".join(verdict.reasons))
     Console().print(table)
-    typer.echo(f"numbers: {folder / 'verdict.json'}")
+    typer.echo(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
