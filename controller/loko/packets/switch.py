@@ -14,7 +14,7 @@ import numpy as np
 
 from loko.admission import Demand, Refusal, Share, Usage
 from loko.admission.debt import NONE, Clock, Debt
-from loko.admission.exact import ExactSum
+from loko.exact import ExactSum
 from loko.document import InputError
 from loko.flow import Flow
 from loko.packets.server import FrameServer

@@ -19,7 +19,7 @@ from loko.admission import (
     Usage,
     what_fits_on,
 )
-from loko.admission.exact import ExactSum
+from loko.exact import ExactSum
 from loko.calculus import time_ns
 from loko.device import Profile
 from loko.document import InputError
