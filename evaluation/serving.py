@@ -43,7 +43,12 @@ def serve(
             " installed when the store begins. Further flows get free slots; nobody is moved."
         ),
     ] = None,
-    scheme: Annotated[SchemeName | None, typer.Option(help="Admission scheme. Default: ports where all switches have queues for it, else loko.")] = None,
+    scheme: Annotated[
+        SchemeName | None,
+        typer.Option(
+            help="Admission scheme. Default: ports where all switches have queues for it, else loko."
+        ),
+    ] = None,
     allocation: AllocationOption = None,
     mix: MixOption = None,
     target_ms: Annotated[

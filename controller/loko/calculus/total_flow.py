@@ -189,9 +189,7 @@ class TotalFlow:
             for origin, load in self._loads.get(server, {}).items()
         ]
 
-    def _by_cable(
-        self, origin: str, load: _Load, bounds: Mapping[str, float], spread_ns: float
-    ) -> Arriving:
+    def _by_cable(self, origin: str, load: _Load, bounds: Mapping[str, float], spread_ns: float) -> Arriving:
         bucket = self._bucket(load, bounds)
         # On the way to the queue frames come closer together by the spread.
         spread = TokenBucket(

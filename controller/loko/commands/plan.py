@@ -95,7 +95,9 @@ def plan(
     ] = None,
     target_ms: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Delay target of each port, for --scheme ports, or switch, for packets."),
+        typer.Option(
+            min=0.001, help="Delay target of each port, for --scheme ports, or switch, for packets."
+        ),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
     forwarding: Annotated[

@@ -137,11 +137,10 @@ class PortAdmission:
         )
         self._lab = lab
         self._clock = Clock()
-        self._devices = {
-            name: _device(lab, name, sizes) for name in lab.switches
-        }
+        self._devices = {name: _device(lab, name, sizes) for name in lab.switches}
         self._most_entries = {
-            name: _most_entries(device, name, scenario, fillers or 0) for name, device in self._devices.items()
+            name: _most_entries(device, name, scenario, fillers or 0)
+            for name, device in self._devices.items()
         }
         servers = {_host(name): self._sender(name) for name in lab.hosts}
         self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
@@ -172,6 +171,17 @@ class PortAdmission:
         """The bound of each port in use, as `switch:port`, with the flows of now: at most its target."""
         self._settle()
         return {name: bound for name, bound in self._books.network.bounds.items() if ":" in name}
+
+    def as_bound_now(self, flow_id: str) -> Admitted:
+        """Return an admitted flow with the bounds of now in place of the targets: while no flow comes."""
+        admitted, bounds = self._register.admitted[flow_id], self.bounds_ns
+        delays_ns = tuple(
+            bounds[_server(hop.switch, hop.output_port)]
+            + self._cable_ns(hop.switch)
+            + (self._first_wire_ns(admitted.flow) if place == 0 else 0.0)
+            for place, hop in enumerate(admitted.path)
+        )
+        return admitted._replace(delays_ns=delays_ns)
 
     def backlog_bytes(self, switch: str, port: int) -> float:
         """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
@@ -450,8 +460,11 @@ class PortAdmission:
     def _delay_ns(self, switch: str) -> float:
         """Return the target of a switch's ports, with the cable to the switch."""
         port = next(port for port, _ in self._lab.neighbours(switch))
+        return self._targets[_server(switch, port)] + self._cable_ns(switch)
+
+    def _cable_ns(self, switch: str) -> float:
         tolerance = self._devices[switch].profile.tolerance
-        return self._targets[_server(switch, port)] + tolerance.cable_ns.value * tolerance.stretch
+        return tolerance.cable_ns.value * tolerance.stretch
 
     def _allowed_bps(self, name: str) -> float:
         return self._servers[name].service.rate_bps * _MOST_USED

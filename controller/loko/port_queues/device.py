@@ -40,7 +40,9 @@ def unfit(device: Device) -> str | None:
     if device.server is not None:
         return "one server forwards for all ports, so no port has a rate of its own"
     if device.lookup is not None:
-        return f"it looks up {device.lookup.frames_per_s.value} frames/s for all ports together, not line rate"
+        return (
+            f"it looks up {device.lookup.frames_per_s.value} frames/s for all ports together, not line rate"
+        )
     if device.cut_through is not None:
         return "it forwards before the whole frame is there, which the model does not cover"
     agent = device.agent
