@@ -1,4 +1,4 @@
-"""``python -m benchmarks.evidence --ports``: the same for switches with a queue for each priority and port."""
+"""``python -m benchmarks.evidence --ports``: the same for switches with queues for each port."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def ports(packets: int, trial_packets: int, seed: int, workers: Workers, out: Pa
     result = _summary(chosen, seed, trial_packets)
     write_atomically(out / RESULT, (json.dumps(result, indent=1) + "\n").encode())
     print(
-        f"{result['packets']} packets of {result['flows']} flows in {len(chosen)} trials: {result['lost']} lost,"
+        f"{result['packets']} packets of {result['flows']} flows in {len(chosen)} trials:"
+        f" {result['lost']} lost,"
         f" worst delay {result['worst']:.3f} of its bound; {time.monotonic() - begin_s:.0f} s"
     )
     return True

@@ -1,4 +1,4 @@
-"""Random admitted sets on switches with a queue for each priority and port, beside traffic that fills the cables.
+"""Random admitted sets on switches with queues for each port, beside traffic that fills the cables.
 
 Everything that is not admitted waits in the lowest queues. It makes frames of the flows wait for checks of
 the queues and for frames on the wire, and takes shared memory. Judged are the flows' packets.

@@ -198,7 +198,7 @@ def test_the_worst_room_is_what_an_adversary_leaves():
         used = 0
         for _ in range(others):
             held = 0
-            while held + 1522 <= (pool - used) * percent // 100 and 1522 <= pool - used:
+            while held + 1522 <= (pool - used) * percent // 100 and pool - used >= 1522:
                 held, used = held + 1522, used + 1522
         ours = 0
         while ours + 306 <= (pool - used) * percent // 100:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from loko.exact import ExactSum
 from loko.calculus.ports import (
     Arriving,
     backlog_of_port_bytes,
@@ -22,6 +21,7 @@ from loko.calculus.ports import (
     longest_busy_ns,
 )
 from loko.calculus.token_buckets import RateLatency, TokenBucket, aggregate, bytes_in
+from loko.exact import ExactSum
 
 _ROUNDING: Final = 1e-9
 """Relative slack for rounding errors of binary fractions; bounds are rounded up to whole nanoseconds."""

@@ -78,8 +78,8 @@ def plan(
     scheme: Annotated[
         list[SchemeName] | None,
         typer.Option(
-            help="Admission scheme: the paper's, that of whole packets, that of ports with queues (default where"
-            " all switches have them), or a rival's. Repeat it to see several side by side."
+            help="Admission scheme: the paper's, that of whole packets, that of ports with queues (default"
+            " where all switches have them), or a rival's. Repeat it to see several side by side."
         ),
     ] = None,
     epsilon: Annotated[

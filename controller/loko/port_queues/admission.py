@@ -1,8 +1,8 @@
 """Admission for switches with a queue for each priority and port: each port keeps a delay target.
 
 A flow fits if, with it, bounds exist for all ports of the network that are not above their targets, and no
-queue holds more than its worst room. Its guarantee is the sum of the targets on its path, so it holds whatever
-is admitted later. Rule and proofs, also for flows that leave: docs/port-queues.md.
+queue holds more than its worst room. Its guarantee is the sum of the targets on its path, so it holds
+whatever is admitted later. Rule and proofs, also for flows that leave: docs/port-queues.md.
 """
 
 from __future__ import annotations
@@ -328,7 +328,8 @@ class PortAdmission:
         if flow.frame_bytes not in self._sizes:
             known = ", ".join(map(str, self._sizes[:8]))
             raise InputError(
-                f"frame_bytes {flow.frame_bytes} is not a size that {route[0].switch} was planned for ({known})"
+                f"frame_bytes {flow.frame_bytes} is not a size that {route[0].switch} was planned for"
+                f" ({known})"
             )
         self._settle()
         counted = self._counted(flow, route)

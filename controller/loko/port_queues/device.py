@@ -6,7 +6,9 @@ between checks of the queues (epsilon), and the room that a queue has left when 
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,27 +32,26 @@ def unfit(device: Device) -> str | None:
     """Return why nothing can be promised about a device's ports, in one line; None if something can."""
     if not isinstance(device, GenericSwitch):
         return "it has no queues of its own for each port"
-    rule = _rule(device)
-    if rule is not None and rule.path == "refused":
-        return "it refuses the action enqueue, so flows would share their queue with all other traffic"
-    if rule is not None and rule.path == "software":
-        return "it forwards by such entries in software, which has no bound"
-    if device.priorities is None:
-        return "it has no priority queues, so flows would share their queue with all other traffic"
-    if device.server is not None:
-        return "one server forwards for all ports, so no port has a rate of its own"
-    if device.lookup is not None:
-        return (
-            f"it looks up {device.lookup.frames_per_s.value} frames/s for all ports together, not line rate"
-        )
-    if device.cut_through is not None:
-        return "it forwards before the whole frame is there, which the model does not cover"
-    agent = device.agent
-    if agent is not None and agent.settling is not None:
-        return "its table loses entries and lists them all the same, so nobody knows which flows it forwards"
-    if agent is not None and agent.writer is not None and agent.writer.keeps_deleted:
-        return "its table loses the room of deleted entries, so nobody knows how many flows it holds"
-    return None
+    return next((why for is_so, why in _hindrances(device) if is_so), None)
+
+
+def _hindrances(device: GenericSwitch) -> Iterator[tuple[bool, str]]:
+    """Yield all that keeps a switch from promising anything, and whether this one has it."""
+    rule, agent, lookup = _rule(device), device.agent, device.lookup
+    path = None if rule is None else rule.path
+    shared = "so flows would share their queue with all other traffic"
+    yield path == "refused", f"it refuses the action enqueue, {shared}"
+    yield path == "software", "it forwards by such entries in software, which has no bound"
+    yield device.priorities is None, f"it has no priority queues, {shared}"
+    yield device.server is not None, "one server forwards for all ports, so no port has a rate of its own"
+    frames = 0 if lookup is None else lookup.frames_per_s.value
+    yield lookup is not None, f"it looks up {frames} frames/s for all ports together, not line rate"
+    yield device.cut_through is not None, "it forwards before the whole frame is there"
+    writer, settling = (None, None) if agent is None else (agent.writer, agent.settling)
+    loses = "its table loses entries and lists them all the same, so nobody knows which flows it forwards"
+    yield settling is not None, loses
+    keeps = "its table loses the room of deleted entries, so nobody knows how many flows it holds"
+    yield writer is not None and writer.keeps_deleted, keeps
 
 
 def highest_queue(device: Device) -> int | None:
@@ -171,7 +172,7 @@ def _least_ns(device: GenericSwitch, frame_bytes: int) -> int:
     knots = _pipeline(device).latency
     if frame_bytes <= knots[0].frame_bytes:
         return knots[0].latency_ns.value
-    for below, above in zip(knots, knots[1:], strict=False):
+    for below, above in itertools.pairwise(knots):
         if frame_bytes < above.frame_bytes:
             way, whole = frame_bytes - below.frame_bytes, above.frame_bytes - below.frame_bytes
             return (below.latency_ns.value * (whole - way) + above.latency_ns.value * way) // whole
