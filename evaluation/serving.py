@@ -28,7 +28,7 @@ from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
-from loko.schemes import SchemeName, admission_of, choice_of
+from loko.schemes import SchemeName, admission_of, choice_of, default_scheme
 from loko.serve.granting import AdmissionGranting
 from loko.serve.journal import LogFormat, begin_log
 from loko.serve.program import Settings, read_token
@@ -46,7 +46,12 @@ def serve(
             " installed when the store begins. Further flows get free slots; nobody is moved."
         ),
     ] = None,
-    scheme: Annotated[SchemeName | None, typer.Option(help="Admission scheme. Default: loko.")] = None,
+    scheme: Annotated[
+        SchemeName | None,
+        typer.Option(
+            help="Admission scheme. Default: ports where all switches have queues for it, else loko."
+        ),
+    ] = None,
     allocation: AllocationOption = None,
     mix: MixOption = None,
     target_ms: Annotated[
@@ -204,7 +209,7 @@ class _Granted(NamedTuple):
 
 
 def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
-    scheme = given.scheme or SchemeName.LOKO
+    scheme = given.scheme or default_scheme(lab)
     entries = EVALUATION_ENTRIES if given.entries is None else given.entries
     changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
     choice = choice_of(lab, scheme, given.allocation)

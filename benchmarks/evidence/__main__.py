@@ -15,6 +15,7 @@ from rich.console import Console
 from benchmarks.evidence.attacks import every_attack, kept
 from benchmarks.evidence.campaign import BrokenGuaranteeError, carry_on
 from benchmarks.evidence.page import page
+from benchmarks.evidence.ports import ports as judge_ports
 from benchmarks.evidence.record import Journal
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
@@ -51,6 +52,10 @@ def main(  # noqa: PLR0917 - options of the command line
     replay: Annotated[
         int | None, typer.Option(help="Carry out one trial, by its own seed, and show it.")
     ] = None,
+    ports: Annotated[
+        bool,
+        typer.Option("--ports", help="Judge switches with a queue for each priority and port, nothing else."),
+    ] = False,
     attacks: Annotated[bool, typer.Option(help="Also attack full switches; the page needs it.")] = True,
     write_page: Annotated[
         bool, typer.Option("--page", help="Write docs/evidence.md from the result.")
@@ -65,6 +70,10 @@ def main(  # noqa: PLR0917 - options of the command line
         workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
         workers.refuse_contradiction()
         folder = output_directory(out)
+        if ports:
+            if not judge_ports(_count(packets), trial_packets, seed, workers, folder):
+                raise typer.Exit(1)
+            raise typer.Exit(0)
         if not _campaign(_count(packets), trial_packets, seed, workers, folder):
             raise typer.Exit(1)
         if attacks:

@@ -12,6 +12,7 @@ from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
 from loko.network import Routed, Visit, visits
+from loko.port_queues.device import highest_queue
 from loko.scenario import Match
 
 ETHERTYPE_IPV4: Final = 0x0800
@@ -164,12 +165,22 @@ def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...
     return tuple(
         (
             visit,
-            flow_entry(
-                lab, routed.flow, visit.output_port, in_port=visit.input_port if visit.of > 1 else None
+            _queued(
+                lab,
+                visit.switch,
+                flow_entry(
+                    lab, routed.flow, visit.output_port, in_port=visit.input_port if visit.of > 1 else None
+                ),
             ),
         )
         for visit in visits(lab, routed.flow.source, routed.path)
     )
+
+
+def _queued(lab: Lab, switch: str, entry: FlowEntry) -> FlowEntry:
+    """Return the entry with the highest queue of its port, where a switch has such queues."""
+    queue = highest_queue(lab.switches[switch].profile)
+    return entry if queue is None else replace(entry, actions=(Enqueue(entry.output_port, queue),))
 
 
 def flow_entry(lab: Lab, flow: Flow, output_port: int, *, in_port: int | None = None) -> FlowEntry:

@@ -19,7 +19,7 @@ from loko.mix import Mix
 from loko.planning import Plan
 from loko.requests import Request, deadlines_of, load_requests
 from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Scenario, Unknown
-from loko.schemes import SchemeName, admission_of, choice_of, expected_mix
+from loko.schemes import SchemeName, admission_of, choice_of, default_scheme, expected_mix
 from loko.service_curve import SwitchService, service_curve
 
 _Value = TypeVar("_Value")
@@ -55,7 +55,7 @@ def plan(
     lab: Lab | str | Path,
     flows: Sequence[Flow | Request] | str | Path,
     *,
-    scheme: SchemeName | str = SchemeName.LOKO,
+    scheme: SchemeName | str | None = None,
     allocation: str | None = None,
     mix: Mix | None = None,
     entries: int = EVALUATION_ENTRIES,
@@ -70,7 +70,7 @@ def plan(
     lab = lab if isinstance(lab, Lab) else load_lab(lab)
     listed = load_requests(flows) if isinstance(flows, str | Path) else flows
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
-    choice = choice_of(lab, SchemeName(scheme), allocation)
+    choice = choice_of(lab, default_scheme(lab) if scheme is None else SchemeName(scheme), allocation)
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]
     scenario = planning.scenario_of(asked, entries=entries, mix=mix, match=match_of(lab))

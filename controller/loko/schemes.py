@@ -39,6 +39,7 @@ class SchemeName(Enum):
 
     LOKO = "loko"
     PACKETS = "packets"
+    PORTS = "ports"
     SILO = Rival.SILO.value
     QJUMP = Rival.QJUMP.value
 
@@ -94,6 +95,7 @@ CHOICES: Final[Mapping[str, Choice]] = MappingProxyType(
         PACKET_GRANULAR: Choice(scheme=SchemeName.PACKETS),
         f"{PACKET_GRANULAR}-{JOINT}": Choice(scheme=SchemeName.PACKETS, allocation=JOINT),
         f"{PACKET_GRANULAR}-{OPTIMISED}": Choice(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
+        SchemeName.PORTS.value: Choice(scheme=SchemeName.PORTS),
         Rival.SILO.value: Choice(scheme=SchemeName.SILO),
         Rival.QJUMP.value: Choice(scheme=SchemeName.QJUMP),
         **{
@@ -111,6 +113,14 @@ def choice_named(name: str) -> Choice:
         return CHOICES[name]
     except KeyError:
         raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(CHOICES)})") from None
+
+
+def default_scheme(lab: Lab) -> SchemeName:
+    """Return the scheme for a lab if nobody says otherwise: `ports` where every switch has such queues."""
+    from loko.port_queues import unfit  # noqa: PLC0415 - few labs have such switches
+
+    fits = all(unfit(switch.profile) is None for switch in lab.switches.values())
+    return SchemeName.PORTS if fits else SchemeName.LOKO
 
 
 def choice_of(
@@ -138,7 +148,8 @@ def admission_of(
     `mix` is the traffic mix for `optimised`, by default the lab's. `traffic` is the control traffic for which
     Loko and packets reserve CPU time, beside what the board does by itself. `AS_PRINTED` reserves neither;
     it is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
-    alone. Rivals ignore both. `target_ns` is the delay target of each switch, for packets alone.
+    alone. Rivals and ports ignore both. `target_ns` is the delay target of each switch, for packets, or of
+    each port, for ports.
 
     By default, dummies fill the tables up to the planned number of entries, whatever flows there are. Where
     they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must know
@@ -174,6 +185,10 @@ def admission_of(
             )
         kind = JointAdmission if choice.allocation == JOINT else PacketAdmission
         return kind(lab, scenario, targets, traffic=traffic, fillers=fillers)
+    if choice.scheme is SchemeName.PORTS:
+        from loko.port_queues import PortAdmission  # noqa: PLC0415 - as above
+
+        return PortAdmission(lab, scenario, target_ns=target_ns, fillers=fillers)
     return rival_admission(Rival(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
 
 

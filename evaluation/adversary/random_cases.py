@@ -196,8 +196,10 @@ def _flow(
     )
 
 
-def random_lab(rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES) -> Lab:
-    """Cable switches of four ports at random in one of `SHAPES`, each with one or two hosts."""
+def random_lab(
+    rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES, profile: str = "zodiac-fx"
+) -> Lab:
+    """Cable switches at four ports at random in one of `SHAPES`, each with one or two hosts."""
     least = 3 if "ring" in shape or shape == "cycles" else 2
     count = rng.randint(least, rng.choice((4, most_switches)))
     edges = _edges(rng, shape, count)
@@ -219,7 +221,7 @@ def random_lab(rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES) 
         {
             "name": "random",
             "title": f"{shape} of {count} switches",
-            "switches": {f"s{number}": _switch(number) for number in range(count)},
+            "switches": {f"s{number}": _switch(number, profile) for number in range(count)},
             "hosts": hosts,
             "links": links,
             "control_port": 0,
@@ -227,11 +229,13 @@ def random_lab(rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES) 
     )
 
 
-def _switch(number: int) -> dict[str, object]:
+def _switch(number: int, profile: str) -> dict[str, object]:
     mac = f"70:b3:d5:6c:00:{number:02x}"
+    if profile != "zodiac-fx":
+        return {"datapath_id": f"00:00:{mac}", "profile": profile}
     return {
         "datapath_id": f"00:00:{mac}",
-        "profile": "zodiac-fx",
+        "profile": profile,
         "config": {
             "mac": mac,
             "ofchecks": False,  # section 3.1

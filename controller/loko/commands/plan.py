@@ -49,7 +49,7 @@ from loko.planning import plan as make_plan
 from loko.requests import STDIN, Request, deadlines_of, load_requests
 from loko.rivals import Epsilon
 from loko.scenario import OpenFlow
-from loko.schemes import Choice, SchemeName, admission_of, choice_of
+from loko.schemes import Choice, SchemeName, admission_of, choice_of, default_scheme
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 from loko.split import echo_traffic
@@ -78,8 +78,8 @@ def plan(
     scheme: Annotated[
         list[SchemeName] | None,
         typer.Option(
-            help="Admission scheme: the paper's (default), that of whole packets, or a rival's. Repeat it to"
-            " see several side by side."
+            help="Admission scheme: the paper's, that of whole packets, that of ports with queues (default"
+            " where all switches have them), or a rival's. Repeat it to see several side by side."
         ),
     ] = None,
     epsilon: Annotated[
@@ -91,6 +91,12 @@ def plan(
             min=0,
             help="Plan as for 'loko serve --fillers': this many entries belong to no flow, and nothing else"
             " fills the tables up. Default: dummies fill them up.",
+        ),
+    ] = None,
+    target_ms: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, help="Delay target of each port, for --scheme ports, or switch, for packets."
         ),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
@@ -152,7 +158,6 @@ def plan(
     with wrong_input_ends():
         if as_json + csv + quiet > 1:
             raise InputError("--json, --csv, --quiet: give one of them")
-        schemes = list(dict.fromkeys(scheme or [SchemeName.LOKO]))
         files = [flows, *(add or [])]
         if files.count(STDIN) > 1:
             raise InputError("--add -: the standard input is read once; give a file")
@@ -175,7 +180,9 @@ def plan(
             openflow=openflow,
             forwarding=forwarding,
             limit_s=time_limit if find_largest else None,
+            target_ms=target_ms,
         )
+        schemes = list(dict.fromkeys(scheme or [default_scheme(asked.lab)]))
         for switch in asked.lab.switches.values():
             refuse_version(switch, openflow)
         stays_loaded()
@@ -251,6 +258,7 @@ class _Asked:
     fillers: int | None
     openflow: OpenFlow
     forwarding: Forwarding
+    target_ms: float | None
     limit_s: float | None
     """How long to search for the largest set; None: not at all."""
 
@@ -291,6 +299,8 @@ class _Asked:
         reserved = (
             described(self.traffic)
             if choice.scheme in _RESERVING
+            else "nothing: its agent has a processor of its own"
+            if choice.scheme is SchemeName.PORTS
             else "nothing: the scheme knows no control traffic"
         )
         answer = self._found(choice, self.requests)
@@ -365,6 +375,7 @@ class _Asked:
             traffic=self.traffic,
             control=echo_traffic(self.echoes_per_s or 0.0),
             fillers=self._fillers,
+            target_ns=None if self.target_ms is None else self.target_ms * 1e6,
         )
 
     @property

@@ -14,8 +14,8 @@ import numpy as np
 
 from loko.admission import Demand, Refusal, Share, Usage
 from loko.admission.debt import NONE, Clock, Debt
-from loko.admission.exact import ExactSum
 from loko.document import InputError
+from loko.exact import ExactSum
 from loko.flow import Flow
 from loko.packets.server import FrameServer
 from loko.packets.staircase import Curve, Grid, Staircase

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from loko.admission import Admitted, Change, PathAlone, Refusal, Register
 from loko.admission.debt import Clock, Debt, patience
-from loko.admission.exact import ExactSum
+from loko.exact import ExactSum
 from loko.flow import Flow
 from loko.network import Hop
 

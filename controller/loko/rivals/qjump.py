@@ -19,10 +19,10 @@ from loko.admission import (
     Usage,
     what_fits_on,
 )
-from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
 from loko.device import Profile
 from loko.document import InputError
+from loko.exact import ExactSum
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, longest_path

@@ -1,0 +1,36 @@
+"""Deterministic network calculus: token buckets and one server, servers of ports, and networks of them."""
+
+from loko.calculus.ports import Arriving, backlog_of_port_bytes, delay_of_port_ns, left_by, longest_busy_ns
+from loko.calculus.token_buckets import (
+    NOTHING,
+    RateLatency,
+    TokenBucket,
+    aggregate,
+    backlog_bound_bytes,
+    bytes_in,
+    delay_bound_ns,
+    output_curve,
+    time_ns,
+)
+from loko.calculus.total_flow import Server, Step, TotalFlow, UnsettledError
+
+__all__ = [
+    "NOTHING",
+    "Arriving",
+    "RateLatency",
+    "Server",
+    "Step",
+    "TokenBucket",
+    "TotalFlow",
+    "UnsettledError",
+    "aggregate",
+    "backlog_bound_bytes",
+    "backlog_of_port_bytes",
+    "bytes_in",
+    "delay_bound_ns",
+    "delay_of_port_ns",
+    "left_by",
+    "longest_busy_ns",
+    "output_curve",
+    "time_ns",
+]

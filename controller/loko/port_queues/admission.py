@@ -1,0 +1,532 @@
+"""Admission for switches with a queue for each priority and port: each port keeps a delay target.
+
+A flow fits if, with it, bounds exist for all ports of the network that are not above their targets, and no
+queue holds more than its worst room. Its guarantee is the sum of the targets on its path, so it holds
+whatever is admitted later. Rule and proofs, also for flows that leave: docs/port-queues.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from loko.admission import Admitted, Change, Demand, PathAlone, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission.debt import Clock, patience
+from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow, UnsettledError, longest_busy_ns
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import Hop
+from loko.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, PortDevice, port_device
+from loko.scenario import Scenario, Unknown
+
+_MOST_USED: Final = 0.999
+"""The part of a port's rate that flows may take: so every busy period ends."""
+_MOST_CHANGES: Final = 200
+"""Changes of the bounds that an advice to wait looks ahead."""
+
+
+class _Counted(NamedTuple):
+    """A flow as its servers see it."""
+
+    flow_id: str
+    path: tuple[Hop, ...]
+    steps: tuple[Step, ...]
+    bucket: TokenBucket
+    """With preamble and gap."""
+
+
+class _Leaver(NamedTuple):
+    """A released flow that still counts."""
+
+    counted: _Counted
+    gone_ns: int
+    """When its last frame has left the network."""
+
+
+class _Books:
+    """The flows that count, the bounds that hold for them, and what time changes in both."""
+
+    def __init__(self, servers: Mapping[str, Server], frame_bytes: float) -> None:
+        self.network = TotalFlow(servers, frame_bytes=frame_bytes)
+        self.flows: dict[str, _Counted] = {}
+        self.leavers: list[_Leaver] = []
+        self.is_above = False
+        """Whether the bounds are above the least ones, because of flows that have left."""
+        self.since_ns = 0
+        """From when on the present bounds hold for all that is in the network."""
+        self._frame_bytes = frame_bytes
+
+    @property
+    def owes(self) -> bool:
+        """Whether released flows still matter."""
+        return self.is_above or bool(self.leavers)
+
+    def copy(self) -> _Books:
+        """Return books that can change on their own, to look ahead."""
+        books = _Books(self.network.servers, self._frame_bytes)
+        for counted in [*self.flows.values(), *(leaver.counted for leaver in self.leavers)]:
+            books.network.add(counted.steps, counted.bucket)
+        books.network.bounds = dict(self.network.bounds)
+        books.flows, books.leavers = dict(self.flows), list(self.leavers)
+        books.is_above, books.since_ns = self.is_above, self.since_ns
+        return books
+
+    def passage_ns(self, counted: _Counted) -> int:
+        """Return the time within which a flow's frame leaves the network, if the bounds stay."""
+        return sum(self.network.bounds.get(step.server, 0) for step in counted.steps)
+
+    def next_ns(self) -> int:
+        """Return when time next changes something. Only if it owes something."""
+        return min([*(self._forgotten_ns(leaver) for leaver in self.leavers), *self._lowered_ns()])
+
+    def settle(self, now_ns: int) -> None:
+        """Let time pass: forget flows that have left, and lower bounds that are too high."""
+        forgotten = [(self._forgotten_ns(leaver), leaver) for leaver in self.leavers]
+        for at_ns, leaver in forgotten:
+            if at_ns <= now_ns:
+                self.leavers.remove(leaver)
+                self.network.remove(leaver.counted.steps, leaver.counted.bucket)
+                self.is_above, self.since_ns = True, max(self.since_ns, at_ns)
+        while self.is_above:
+            lower = self.network.once_more()
+            if lower == self.network.bounds:
+                self.is_above = False
+            elif (at_ns := next(self._lowered_ns())) <= now_ns:
+                self.network.bounds, self.since_ns = lower, at_ns
+            else:
+                break
+
+    def _forgotten_ns(self, leaver: _Leaver) -> int:
+        """Return when no frame is served behind one of the flow any more, nor behind one behind it."""
+        busy_ns = max(self.network.busy_ns(step.server) for step in leaver.counted.steps)
+        return Clock.after(leaver.gone_ns, busy_ns)
+
+    def _lowered_ns(self) -> Iterator[int]:
+        """Yield when the next lower bounds hold: all that was there before is gone, and waits nowhere."""
+        if self.is_above:
+            network = self.network
+            counted = [*self.flows.values(), *(leaver.counted for leaver in self.leavers)]
+            passage_ns = max(map(self.passage_ns, counted), default=0)
+            busy_ns = max((network.busy_ns(server) for server in network.bounds), default=0.0)
+            yield Clock.after(self.since_ns, passage_ns + busy_ns)
+
+
+class PortAdmission:
+    """Admission by bounds for every port; see `loko.admission.Admission`."""
+
+    def __init__(
+        self, lab: Lab, scenario: Scenario, *, target_ns: float | None = None, fillers: int | None = None
+    ) -> None:
+        """Start empty. `target_ns` is the target of each port; else what its room in the buffer allows.
+
+        Raises `InputError` for a switch that can promise nothing, or a target that no frame can keep.
+        """
+        sizes = tuple(scenario.frame_bytes)
+        self._sizes: tuple[int, ...] | range = sizes
+        if isinstance(scenario.packet_sizes_bytes, Unknown):
+            self._sizes = range(min(sizes), max(sizes) + 1)
+        self._register = Register(
+            lab,
+            PathAlone.prepare,
+            single_visits="of ports, each counts a flow once; take another path",
+        )
+        self._lab = lab
+        self._clock = Clock()
+        self._devices = {name: _device(lab, name, sizes) for name in lab.switches}
+        self._most_entries = {
+            name: _most_entries(device, name, scenario, fillers or 0)
+            for name, device in self._devices.items()
+        }
+        servers = {_host(name): self._sender(name) for name in lab.hosts}
+        self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
+        for name, device in self._devices.items():
+            target = _target_ns(device, name, max(sizes), target_ns)
+            for port, _ in lab.neighbours(name):
+                servers[_server(name, port)] = device.server
+                self._targets[_server(name, port)] = target
+        self._servers = servers
+        self._largest_bytes = float(max(sizes) + BESIDE_BYTES)
+        self._books = _Books(servers, self._largest_bytes)
+        self._entries: Counter[str] = Counter()
+        self._held_ns = 0
+        """Until then nothing is admitted: what came before a restart may wait."""
+
+    @property
+    def scheme(self) -> str:
+        """Name of the scheme."""
+        return "ports"
+
+    @property
+    def admitted(self) -> Mapping[str, Admitted]:
+        """The accepted flows by id, in order of admission."""
+        return self._register.admitted
+
+    @property
+    def bounds_ns(self) -> Mapping[str, int]:
+        """The bound of each port in use, as `switch:port`, with the flows of now: at most its target."""
+        self._settle()
+        return {name: bound for name, bound in self._books.network.bounds.items() if ":" in name}
+
+    def as_bound_now(self, flow_id: str) -> Admitted:
+        """Return an admitted flow with the bounds of now in place of the targets: while no flow comes."""
+        admitted, bounds = self._register.admitted[flow_id], self.bounds_ns
+        delays_ns = tuple(
+            bounds[_server(hop.switch, hop.output_port)]
+            + self._cable_ns(hop.switch)
+            + (self._first_wire_ns(admitted.flow) if place == 0 else 0.0)
+            for place, hop in enumerate(admitted.path)
+        )
+        return admitted._replace(delays_ns=delays_ns)
+
+    def backlog_bytes(self, switch: str, port: int) -> float:
+        """Return the most that waits in a port's queue with the flows of now, with preambles and gaps."""
+        self._settle()
+        return self._books.network.backlog_bytes(_server(switch, port))
+
+    def room_bytes(self, switch: str) -> float:
+        """Return what the highest queue of a port holds at least, in the same bytes."""
+        return self._devices[switch].room_bytes
+
+    def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """Return what `request` would answer, without admitting anything."""
+        answer, _, _ = self._decide(flow, path)
+        return answer
+
+    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
+        answer, counted, bounds = self._decide(flow, path)
+        if isinstance(answer, Admitted):
+            books = self._books
+            self._register.add(answer)
+            books.network.add(counted.steps, counted.bucket)
+            books.network.bounds = bounds
+            books.flows[flow.id] = counted
+            books.since_ns = max(books.since_ns, self._clock.now_ns)
+            self._entries.update(hop.switch for hop in counted.path)
+        return answer
+
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. Released flows count less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Release a flow that has sent until now, or until `sent_until_ns`. Raises `InputError`."""
+        self._clock.advance(now_ns)
+        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        self._settle()
+        self._register.remove(flow_id)
+        books = self._books
+        counted = books.flows.pop(flow_id)
+        books.leavers.append(_Leaver(counted, Clock.after(sent_ns, books.passage_ns(counted))))
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
+        self._settle()
+        self._register.remove(flow_id)
+        books = self._books
+        counted = books.flows.pop(flow_id)
+        books.network.remove(counted.steps, counted.bucket)
+        self._entries.subtract(hop.switch for hop in counted.path)
+        books.is_above = True
+
+    def release_all(self) -> None:
+        """Begin anew, as if no flow had ever sent."""
+        self._register.clear()
+        self._books = _Books(self._servers, self._largest_bytes)
+        self._entries.clear()
+        self._held_ns = 0
+
+    def passage_ns(self, flow_id: str) -> int:
+        """Return the time from a flow's last frame until none is on its way and the flow counts nowhere."""
+        books = self._books
+        counted = books.flows[self._register.admitted[flow_id].flow.id]
+        busy_ns = max(books.network.busy_ns(step.server) for step in counted.steps)
+        return Clock.after(0, books.passage_ns(counted) + busy_ns)
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """Return the ports on a flow's path, as `switch:port`."""
+        return tuple(_server(hop.switch, hop.output_port) for hop in admitted.path)
+
+    def debt(self, server: str) -> float | None:
+        """Return the bound of a port in nanoseconds while flows that have left keep bounds up; or None."""
+        self._settle()
+        books = self._books
+        return float(books.network.bounds.get(server, 0)) if books.owes or self._is_held else None
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over stored debts by port, as if no time had passed since.
+
+        What the bounds were is not known, but that they were at most the targets. So they begin at bounds
+        above all targets, and fall as after a release.
+        """
+        self._clock.advance(now_ns)
+        if unknown := debts.keys() - self._servers.keys():
+            raise KeyError(min(unknown))
+        if not debts:
+            return
+        books, network = self._books, self._books.network
+        most_ns = {
+            name: math.ceil(target) if math.isfinite(target) else bound
+            for name, bound in network.bounds.items()
+            for target in [self._targets[name]]
+        }
+        start = {name: max(bound, network.bounds[name]) for name, bound in most_ns.items()}
+        try:
+            network.bounds = network.settle(start, start=start)
+        except UnsettledError:
+            raise ValueError("the debts of released flows have no bound beside the flows that stay") from None
+        books.is_above = True
+        # Frames of the flow that left may wait at any port.
+        busy_ns = max(
+            longest_busy_ns(
+                network.arriving(name, network.bounds),
+                network.service(name, network.bounds),
+                delay_ns=network.bounds.get(name, self._finite_target_ns(name)),
+            )
+            for name in self._servers
+        )
+        self._held_ns = books.since_ns = Clock.after(self._clock.now_ns, busy_ns)
+
+    def usage(self, switch: str) -> Usage:
+        """Return what is used of each port that flows leave by, and of the table."""
+        self._settle()
+        network, shares = self._books.network, []
+        for port, _ in self._lab.neighbours(switch):
+            name = _server(switch, port)
+            if not network.has_flows(name):
+                continue
+            allowed_bps = self._allowed_bps(name)
+            shares += [
+                Share(f"rate of port {port}", network.used_bps(name), allowed_bps, "bit/s"),
+                Share(f"delay of port {port}", float(network.bounds[name]), self._targets[name], "ns"),
+                Share(f"burst of port {port}", network.backlog_bytes(name), self.room_bytes(switch), "bytes"),
+            ]
+        entries = Share("entries", self._entries[switch], self._most_entries[switch], "entries")
+        return Usage(shares=(*shares, entries), delay_ns=self._delay_ns(switch))
+
+    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+        """See `Admission.demands`. Flows that exceed no capacity need not fit: delays and bursts decide."""
+        wire = _on_wire(admitted.flow)
+        for hop in admitted.path:
+            name = _server(hop.switch, hop.output_port)
+            yield Demand(
+                hop.switch, f"rate of port {hop.output_port}", wire.rate_bps, self._allowed_bps(name)
+            )
+            yield Demand(hop.switch, "entries", 1.0, float(self._most_entries[hop.switch]))
+
+    # How requests are decided.
+
+    def _decide(
+        self, flow: Flow, path: Sequence[Hop] | None
+    ) -> tuple[Admitted | Refusal, _Counted, dict[str, int]]:
+        route = self._register.route(flow, path).path
+        if flow.frame_bytes not in self._sizes:
+            known = ", ".join(map(str, self._sizes[:8]))
+            raise InputError(
+                f"frame_bytes {flow.frame_bytes} is not a size that {route[0].switch} was planned for"
+                f" ({known})"
+            )
+        self._settle()
+        counted = self._counted(flow, route)
+        found = self._found(flow, counted, self._books)
+        if isinstance(found, Refusal):
+            advice = self._patience(flow, counted) or partial(what_fits_on, self.check, path)
+            return found._replace(advice=advice), counted, {}
+        delays_ns = tuple(
+            self._delay_ns(hop.switch) + (self._first_wire_ns(flow) if place == 0 else 0.0)
+            for place, hop in enumerate(route)
+        )
+        growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
+        bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
+        return Admitted(flow, route, bursts_bytes, delays_ns), counted, found
+
+    def _found(self, flow: Flow, counted: _Counted, books: _Books) -> dict[str, int] | Refusal:
+        """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are."""
+        network = books.network
+        above = next((name for name, bound in network.bounds.items() if bound > self._targets[name]), None)
+        if above is not None or self._is_held:
+            name = above or counted.steps[1].server
+            return self._delay_refusal(flow, counted, name, network.bounds.get(name, 0), books)
+        for step in counted.steps:
+            used, allowed = network.used_bps(step.server), self._allowed_bps(step.server)
+            if used + counted.bucket.rate_bps > allowed:
+                return self._refusal(
+                    flow, counted, step.server, "rate", (used, counted.bucket.rate_bps, allowed, "bit/s")
+                )
+        for hop in counted.path:
+            here, most = self._entries[hop.switch], self._most_entries[hop.switch]
+            if here + 1 > most:
+                return Refusal(flow, hop.switch, "entries", float(here), 1.0, float(most), "entries")
+        network.add(counted.steps, counted.bucket)
+        try:
+            bounds = network.settle([step.server for step in counted.steps], limits_ns=self._targets)
+            for name in bounds:
+                room_bytes = self._room_bytes(name)
+                backlog_bytes = network.backlog_bytes(name, bounds)
+                if backlog_bytes > room_bytes:
+                    return self._refusal(
+                        flow, counted, name, "burst", (0.0, backlog_bytes, room_bytes, "bytes")
+                    )
+        except UnsettledError as unsettled:
+            return self._delay_refusal(flow, counted, unsettled.server, unsettled.delay_ns, books)
+        finally:
+            kept = network.bounds
+            network.bounds = dict(kept)
+            network.remove(counted.steps, counted.bucket)
+            network.bounds = kept
+        return bounds
+
+    def _delay_refusal(
+        self, flow: Flow, counted: _Counted, name: str, delay_ns: float, books: _Books
+    ) -> Refusal:
+        used_ns = min(float(books.network.bounds.get(name, 0)), delay_ns)
+        target_ns = self._targets[name]
+        return self._refusal(flow, counted, name, "delay", (used_ns, delay_ns - used_ns, target_ns, "ns"))
+
+    @staticmethod
+    def _refusal(
+        flow: Flow,
+        counted: _Counted,
+        name: str,
+        what: str,
+        numbers: tuple[float, float, float, str],
+    ) -> Refusal:
+        switch, _, port = name.rpartition(":")
+        if not switch:
+            return Refusal(flow, counted.path[0].switch, f"{what} of {flow.source}'s cable", *numbers)
+        return Refusal(flow, switch, f"{what} of port {port}", *numbers)
+
+    def _patience(self, flow: Flow, counted: _Counted) -> Change | None:
+        """Return the advice to wait until the flow fits, if it does once released flows are forgotten."""
+        if not self._books.owes:
+            return None
+        ahead, at_ns = self._books.copy(), self._clock.now_ns
+        held_ns, self._held_ns = self._held_ns, 0
+        try:
+            for _ in range(_MOST_CHANGES):
+                if not ahead.owes:
+                    return None
+                at_ns = max(at_ns, ahead.next_ns())
+                ahead.settle(at_ns)
+                if not isinstance(self._found(flow, counted, ahead), Refusal):
+                    return patience(self._clock.now_ns, max(at_ns, held_ns))
+        finally:
+            self._held_ns = held_ns
+        return None
+
+    def _counted(self, flow: Flow, path: tuple[Hop, ...]) -> _Counted:
+        rate_bps = self._devices[path[0].switch].profile.ports.link_rate_bps.value
+        steps = [Step(_host(flow.source), (PREAMBLE_BYTES + flow.frame_bytes) * 8e9 / rate_bps)]
+        steps += [
+            Step(_server(hop.switch, hop.output_port), self._devices[hop.switch].least_ns(flow.frame_bytes))
+            for hop in path
+        ]
+        return _Counted(flow.id, path, tuple(steps), _on_wire(flow))
+
+    def _settle(self) -> None:
+        books = self._books
+        if books.owes and self._clock.now_ns >= self._held_ns:
+            leavers = {leaver.counted.flow_id: leaver.counted for leaver in books.leavers}
+            books.settle(self._clock.now_ns)
+            left = {leaver.counted.flow_id for leaver in books.leavers}
+            for flow_id, counted in leavers.items():
+                if flow_id not in left:
+                    self._entries.subtract(hop.switch for hop in counted.path)
+
+    @property
+    def _is_held(self) -> bool:
+        return self._clock.now_ns < self._held_ns
+
+    def _sender(self, host: str) -> Server:
+        """Return a host's cable: it sends its flows' frames in the order in which they come."""
+        end = self._lab.far_end(host, 1)
+        switch = end.node if end is not None and end.node in self._devices else next(iter(self._devices))
+        profile = self._devices[switch].profile
+        rate_bps, stretch = profile.ports.link_rate_bps.value, profile.tolerance.stretch
+        return Server(
+            service=RateLatency(rate_bps=rate_bps / stretch, latency_ns=0.0),
+            line_rate_bps=rate_bps * stretch,
+        )
+
+    def _first_wire_ns(self, flow: Flow) -> float:
+        """Return the time of a flow's frame on its host's cable, from its first bit to its last."""
+        service = self._servers[_host(flow.source)].service
+        return (flow.frame_bytes + BESIDE_BYTES) * 8e9 / service.rate_bps
+
+    def _delay_ns(self, switch: str) -> float:
+        """Return the target of a switch's ports, with the cable to the switch."""
+        port = next(port for port, _ in self._lab.neighbours(switch))
+        return self._targets[_server(switch, port)] + self._cable_ns(switch)
+
+    def _cable_ns(self, switch: str) -> float:
+        tolerance = self._devices[switch].profile.tolerance
+        return tolerance.cable_ns.value * tolerance.stretch
+
+    def _allowed_bps(self, name: str) -> float:
+        return self._servers[name].service.rate_bps * _MOST_USED
+
+    def _room_bytes(self, name: str) -> float:
+        switch, _, _ = name.rpartition(":")
+        return self._devices[switch].room_bytes if switch else math.inf
+
+    def _finite_target_ns(self, name: str) -> float:
+        target_ns = self._targets[name]
+        return target_ns if math.isfinite(target_ns) else 0.0
+
+
+def _host(name: str) -> str:
+    """Return the name of a host's cable as a server: without a port."""
+    return name
+
+
+def _server(switch: str, port: int) -> str:
+    return f"{switch}:{port}"
+
+
+def _on_wire(flow: Flow) -> TokenBucket:
+    """Return a flow's bucket with preambles and gaps: its frames all have one size."""
+    factor = (flow.frame_bytes + BESIDE_BYTES) / flow.frame_bytes
+    return TokenBucket(rate_bps=flow.rate_bps * factor, burst_bytes=flow.burst_bytes * factor)
+
+
+def _device(lab: Lab, switch: str, sizes: tuple[int, ...]) -> PortDevice:
+    cabled = len(lab.neighbours(switch))
+    try:
+        return port_device(lab.switches[switch].profile, frame_bytes=sizes, cabled_ports=cabled)
+    except InputError as error:
+        raise InputError(f"{switch}: {error}") from None
+
+
+def _most_entries(device: PortDevice, name: str, scenario: Scenario, fillers: int) -> int:
+    table = device.profile.table.entries.value
+    if isinstance(scenario.entries, Unknown):
+        return table - fillers
+    if scenario.entries > table:
+        raise InputError(f"{name}: {scenario.entries} entries planned, its table holds {table}; plan fewer")
+    return scenario.entries - fillers
+
+
+def _target_ns(device: PortDevice, name: str, frame_bytes: int, target_ns: float | None) -> float:
+    """Return the target of a switch's ports. Raises `InputError` if no frame can keep it."""
+    server = device.server
+    alone_bytes = frame_bytes + BESIDE_BYTES + server.blocking_bytes
+    service = server.service
+    least_ns = server.before_ns + service.latency_ns + alone_bytes * 8e9 / service.rate_bps
+    if device.room_bytes < frame_bytes + BESIDE_BYTES:
+        raise InputError(
+            f"{name}: {device.profile.name}: nothing can be promised: when other queues are full, a queue has"
+            f" room for {max(0.0, device.room_bytes):.0f} bytes, less than a frame"
+        )
+    if target_ns is None:
+        return device.room_ns
+    if target_ns < least_ns:
+        raise InputError(
+            f"target {target_ns / 1e6:g} ms: a frame may take {least_ns / 1e6:.4f} ms at a port of {name};"
+            " choose more"
+        )
+    return min(target_ns, device.room_ns)

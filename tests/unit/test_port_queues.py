@@ -1,0 +1,348 @@
+"""Guarantees for switches with a queue for each priority and port, against hand results and the simulator."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+
+from evaluation.adversary.port_trial import attacked, port_trial
+from loko.admission import Admitted, Refusal
+from loko.calculus import (
+    Arriving,
+    RateLatency,
+    Server,
+    Step,
+    TokenBucket,
+    TotalFlow,
+    UnsettledError,
+    backlog_of_port_bytes,
+    delay_of_port_ns,
+    left_by,
+)
+from loko.device import load_device
+from loko.document import PROFILES, InputError
+from loko.entries import Enqueue, path_entries
+from loko.flow import Flow
+from loko.front import plan
+from loko.lab import lab_of, load_lab
+from loko.port_queues import PortAdmission, unfit
+from loko.port_queues.device import worst_room_bytes
+from loko.scenario import of_lokos_tables
+from loko.schemes import SchemeName, default_scheme
+
+GBIT = RateLatency(rate_bps=1e9, latency_ns=0.0)
+"""A byte takes 8 ns."""
+SIZES = (64, 306, 1518)
+RING = load_lab("chip-ring")
+FIT = ("dell-s3048-on", "nec-pf5240", "ideal-1g")
+
+
+def bucket(mbps, burst_bytes):
+    return TokenBucket(rate_bps=mbps * 1e6, burst_bytes=burst_bytes)
+
+
+def ring_of(profile, count=3):
+    return lab_of(
+        {
+            "name": "ring",
+            "title": "one way",
+            "switches": {
+                f"s{n}": {"datapath_id": f"00:00:02:00:00:00:01:{n:02x}", "profile": profile}
+                for n in range(count)
+            },
+            "hosts": {
+                f"h{n}": {"mac": f"02:00:00:00:00:{n:02x}", "ip": f"10.0.0.{n + 1}/24"} for n in range(count)
+            },
+            "links": [
+                *({"a": f"h{n}", "b": f"s{n}:1"} for n in range(count)),
+                *({"a": f"s{n}:2", "b": f"s{(n + 1) % count}:3", "one_way": True} for n in range(count)),
+            ],
+        }
+    )
+
+
+def admission_for(lab, **options):
+    return PortAdmission(lab, of_lokos_tables(entries=60, packet_sizes_bytes=SIZES), **options)
+
+
+def flow(number, source, destination, *, mbps=5.0, frames=2, frame_bytes=306):
+    return Flow(
+        f"f{number}", source, destination, 5000 + number, 6000 + number, mbps * 1e6, frames * frame_bytes,
+        frame_bytes,
+    )  # fmt: skip
+
+
+# Hand results.
+
+
+def test_one_port_with_two_sources():
+    """Two bursts of 1000 bytes at once: the last byte leaves after 2000 x 8 ns."""
+    arriving = [Arriving(bucket=bucket(100, 1000)), Arriving(bucket=bucket(200, 1000))]
+    assert delay_of_port_ns(arriving, GBIT) == pytest.approx(16_000)
+    assert backlog_of_port_bytes(arriving, GBIT) == pytest.approx(2000)
+    late = RateLatency(rate_bps=1e9, latency_ns=1000)
+    assert delay_of_port_ns(arriving, late) == pytest.approx(17_000)
+    assert backlog_of_port_bytes(arriving, late) == pytest.approx(2000 + 37.5)  # 300 Mbit/s for 1 us
+    assert delay_of_port_ns([Arriving(bucket=bucket(1001, 1))], GBIT) == math.inf
+    assert delay_of_port_ns([], late) == 0
+
+
+def test_a_cable_is_no_faster_than_its_line():
+    """10,000 bytes by one cable of the same rate wait for one frame only; by two, for half of both.
+
+    Of two cables with 10,000 bytes each, of frames of 100: at t = (10000 - 100) x 8 = 79,200 ns both have
+    brought everything, 20,000 bytes, which takes 160,000 ns.
+    """
+    one = Arriving(bucket=bucket(0, 10_000), line_rate_bps=1e9, line_burst_bytes=100)
+    assert delay_of_port_ns([one], GBIT) == pytest.approx(800)
+    assert delay_of_port_ns([one, one], GBIT) == pytest.approx(160_000 - 79_200)
+    assert backlog_of_port_bytes([one, one], GBIT) == pytest.approx(20_000 - 9_900)
+
+
+def test_strict_priority_leaves_the_rest():
+    """Le Boudec and Thiran, section 1.3.2: R' = 750 Mbit/s, T' = (b + l) / R' = 3000 x 8 / 0.75 ns."""
+    left = left_by(GBIT, bucket(250, 2000), blocking_bytes=1000)
+    assert left.rate_bps == 750e6
+    assert left.latency_ns == pytest.approx(32_000)
+    assert left_by(GBIT, bucket(1000, 0), blocking_bytes=0).rate_bps == 0
+
+
+def test_a_tandem_grows_the_burst():
+    """100 Mbit/s, 1000 bytes, alone: 8 us at the first server; then b = 1000 + 100 bytes, 8.8 us."""
+    network = TotalFlow({"a": Server(service=GBIT), "b": Server(service=GBIT)}, frame_bytes=1000)
+    network.add([Step("a"), Step("b")], bucket(100, 1000))
+    assert network.settle("ab") == {"a": 8_001, "b": 8_801}  # rounded up to whole nanoseconds
+
+
+def test_classes_of_one_port():
+    """The higher class: 1000 bytes of it and 500 below: 12 us. The lower: (1000 + 2000) / 900 Mbit/s."""
+    high = Server(service=GBIT, blocking_bytes=500)
+    network = TotalFlow({"high": high, "low": Server(service=GBIT, above=("high",))}, frame_bytes=1000)
+    network.add([Step("low")], bucket(10, 2000))
+    assert network.settle(["low"])["low"] == 16_001
+    network.add([Step("high")], bucket(100, 1000))
+    bounds = network.settle(["high", "low"])
+    assert bounds["high"] == 12_001
+    assert bounds["low"] == math.ceil(3000 * 8 / 0.9)
+
+
+@pytest.mark.parametrize("hops", [2, 3, 4])
+def test_the_ring_of_the_books(hops):
+    """n equal flows of `hops` servers each: d = (n b + r d (1 + ... + (n - 1))) / C, one equation for all."""
+    count, mbps, burst = 5, 100, 1000
+    network = TotalFlow({str(n): Server(service=GBIT) for n in range(count)}, frame_bytes=burst)
+    for n in range(count):
+        network.add([Step(str((n + k) % count)) for k in range(hops)], bucket(mbps, burst))
+    share = mbps / 1000
+    expected_ns = hops * burst * 8 / (1 - share * hops * (hops - 1) / 2)
+    for bound in network.settle(network.servers).values():
+        assert bound == pytest.approx(expected_ns, abs=10)
+
+
+def test_a_ring_without_a_bound_is_found_out():
+    """Four hops at 20 %: 0.2 x 6 > 1 although every server is used to 80 % only."""
+    network = TotalFlow({str(n): Server(service=GBIT) for n in range(4)}, frame_bytes=1000)
+    for n in range(4):
+        network.add([Step(str((n + k) % 4)) for k in range(4)], bucket(200, 1000))
+    with pytest.raises(UnsettledError):
+        network.settle(network.servers, limits_ns=dict.fromkeys(network.servers, 1e9))
+
+
+def test_order_and_detours_do_not_matter():
+    """Bounds depend on the set of flows, to the last nanosecond, also after one came and was taken back."""
+    rng = Random(1)
+    flows = [flow(n, f"h{n % 3}", f"h{(n + 2) % 3}", frame_bytes=rng.choice(SIZES)) for n in range(12)]
+    seen = set()
+    for _ in range(3):
+        rng.shuffle(flows)
+        admission = admission_for(ring_of("dell-s3048-on"))
+        for one in flows:
+            assert isinstance(admission.request(one), Admitted)
+        seen.add(tuple(sorted(admission.bounds_ns.items())))
+        assert isinstance(admission.check(flow(99, "h0", "h2")), Admitted)
+        seen.add(tuple(sorted(admission.bounds_ns.items())))
+    assert len(seen) == 1
+
+
+# Devices.
+
+
+@pytest.mark.parametrize(
+    ("device", "why"),
+    [
+        *((name, None) for name in (*FIT, "dell-s4048-on")),
+        ("pica8-p3290", "loses entries"),
+        ("pica8-p3297", "loses entries"),
+        ("hp-e3800", "refuses the action enqueue"),
+        ("hp-2920", "refuses the action enqueue"),
+        ("edge-core-as5712-54x", "before the whole frame"),
+        ("open-vswitch-1g", "no priority queues"),
+        ("zodiac-fx", "no queues of its own"),
+    ],
+)
+def test_which_devices_can_be_promised_something(device, why):
+    said = unfit(load_device(device))
+    assert (said is None) if why is None else (said is not None and why in said and "\n" not in said)
+    if why is not None and device != "zodiac-fx":
+        with pytest.raises(InputError, match=f"nothing can be promised: .*{why}"):
+            admission_for(ring_of(device))
+
+
+def test_the_worst_room_is_what_an_adversary_leaves():
+    """Queues that fill one after another, frame by frame, then ours: it gets no less than the bound."""
+    buffer = load_device("dell-s3048-on").buffer
+    pool, percent = buffer.pool_bytes.value, buffer.factor_percent.value
+    for others in (0, 3, 7):
+        used = 0
+        for _ in range(others):
+            held = 0
+            while held + 1522 <= (pool - used) * percent // 100 and pool - used >= 1522:
+                held, used = held + 1522, used + 1522
+        ours = 0
+        while ours + 306 <= (pool - used) * percent // 100:
+            ours, used = ours + 306, used + 306
+        bound = worst_room_bytes(buffer, others=others)
+        assert bound - 306 <= ours
+        assert ours < bound + 3 * 1522  # and not much more: the bound is met
+    together = pool * percent / (100 + 8 * percent)
+    assert worst_room_bytes(buffer, others=7) < together / 3  # what n full queues get if they fill together
+
+
+# Admission.
+
+
+def test_refusals_say_why():
+    admission = admission_for(RING, target_ns=200_000)
+    answer = admission.request(flow(0, "H1", "H3", mbps=990))
+    assert isinstance(answer, Refusal)
+    assert answer.quantity.startswith("rate of")
+    for number in range(60):
+        pair = ("H1", "H3") if number % 2 else ("H3", "H2")  # both leave s1 by port 2
+        answer = admission.request(flow(number, *pair, frames=12, frame_bytes=1518))
+        if isinstance(answer, Refusal):
+            break
+    assert isinstance(answer, Refusal)
+    assert answer.quantity in {"delay of port 2", "burst of port 2"}
+    smaller = answer.change.as_values()
+    assert smaller
+    assert isinstance(admission.check(answer.flow._replace(**smaller)), Admitted)
+    with pytest.raises(InputError, match="choose more"):
+        admission_for(RING, target_ns=10_000)
+    with pytest.raises(InputError, match="not a size"):
+        admission.check(flow(99, "H1", "H3", frame_bytes=100))
+
+
+def test_labs_of_such_switches_choose_it():
+    assert default_scheme(RING) is SchemeName.PORTS
+    assert default_scheme(load_lab("two-switch")) is SchemeName.LOKO
+    made = plan(RING, [flow(0, "H1", "H3")])
+    assert made.scheme == "ports"
+    (_, entry), *_ = path_entries(RING, made.accepted[0])
+    assert entry.actions == (Enqueue(2, 3),)
+
+
+def test_flows_that_leave_count_until_their_frames_do_not():
+    admission = admission_for(RING)
+    big, other = (
+        flow(number, *pair, frames=frames, frame_bytes=1518)
+        for number, pair, frames in ((0, ("H1", "H3"), 40), (1, ("H3", "H2"), 80))
+    )
+    assert isinstance(admission.request(big), Admitted)
+    assert isinstance(admission.request(other), Admitted)
+    with_both = dict(admission.bounds_ns)
+    admission.advance(10_000_000)
+    admission.release("f0", now_ns=10_000_000)
+    assert admission.bounds_ns == with_both
+    again = replace_id(big, 2)
+    refusal = admission.check(again)
+    assert isinstance(refusal, Refusal)
+    assert refusal.change.wait_ms is not None
+    debts = {server: admission.debt(server) for server in ("s1:2", "s2:2")}
+    assert all(debts.values())
+    admission.advance(10_000_000 + refusal.change.wait_ms * 1_000_000)
+    assert isinstance(admission.check(again), Admitted)
+    admission.advance(10_000_000_000)
+    assert admission.debt("s1:2") is None
+    alone = admission_for(RING)
+    alone.request(other)
+    assert admission.bounds_ns == alone.bounds_ns
+    # After a restart nothing is admitted until what the flow left cannot matter.
+    alone.restore({"s1:2": debts["s1:2"]}, now_ns=0)
+    held = alone.check(again)
+    assert isinstance(held, Refusal)
+    assert held.change.wait_ms is not None
+    alone.advance(held.change.wait_ms * 1_000_000)
+    assert isinstance(alone.check(again), Admitted)
+    with pytest.raises(KeyError):
+        alone.restore({"s9:1": 1.0}, now_ns=0)
+
+
+def replace_id(one, number):
+    return one._replace(id=f"f{number}", udp_source=5000 + number, udp_destination=6000 + number)
+
+
+# Against the simulator.
+
+
+@pytest.fixture(scope="module")
+def quick_nec(tmp_path_factory):
+    """The NEC with an agent that does not take minutes for a table; its ports are the same."""
+    text = (PROFILES / "nec-pf5240.toml").read_text(encoding="utf-8")
+    path = tmp_path_factory.mktemp("profiles") / "nec-quick.toml"
+    path.write_text(text.partition("[agent.throttle]")[0], encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_packet_of_a_random_set_is_late(seed, quick_nec):
+    rng = Random(seed)
+    lab = ring_of(("dell-s3048-on", quick_nec, "ideal-1g")[seed % 3], count=rng.choice((3, 4)))
+    admission = admission_for(lab)
+    hosts = list(lab.hosts)
+    for number in range(50):
+        source, destination = rng.sample(hosts, 2)
+        admission.request(
+            flow(
+                number, source, destination, mbps=rng.choice((1, 10, 40)), frames=rng.randint(1, 5),
+                frame_bytes=rng.choice(SIZES),
+            )
+        )  # fmt: skip
+    result = attacked(
+        lab, [admission.as_bound_now(name) for name in admission.admitted], seed=seed, packets=2000
+    )
+    assert result.packets > 300
+    assert not result.broken
+    assert not result.events
+
+
+def test_wrong_bounds_are_found_out():
+    """One port, 600 lone frames beside low traffic: none breaks the bound; without epsilon some would."""
+    star = lab_of(
+        {
+            "name": "star",
+            "title": "one switch",
+            "switches": {"s0": {"datapath_id": "00:00:02:00:00:00:02:00", "profile": "dell-s3048-on"}},
+            "hosts": {
+                f"h{n}": {"mac": f"02:00:00:00:00:{n:02x}", "ip": f"10.0.0.{n + 1}/24"} for n in range(3)
+            },
+            "links": [{"a": f"h{n}", "b": f"s0:{n + 1}"} for n in range(3)],
+        }
+    )
+    admission = admission_for(star)
+    answer = admission.request(flow(0, "h0", "h2", mbps=50, frames=1, frame_bytes=64))
+    assert isinstance(answer, Admitted)
+    result = attacked(star, [answer], seed=1, packets=600)
+    bound_ns = admission.as_bound_now("f0").guarantee_ns
+    seen_ns = result.worst * answer.guarantee_ns
+    service = admission._servers["s0:3"].service
+    assert bound_ns - service.latency_ns < seen_ns <= bound_ns
+    assert bound_ns - admission._servers["s0:3"].blocking_bytes * 8 < seen_ns
+
+
+def test_a_trial_is_the_same_again():
+    first, again = port_trial(3, packets=2000), port_trial(3, packets=2000)
+    assert first == again
+    assert not first.verdict.broken
+    assert first.verdict.packets > 1000
