@@ -127,6 +127,14 @@ impl Actions {
         actions
     }
 
+    /// The port that a lone action sends to by its number.
+    pub(crate) fn only_output(&self) -> Option<u16> {
+        match self.slots[..self.count] {
+            [Action::Output(port)] => Some(port),
+            _ => None,
+        }
+    }
+
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Action> + '_ {
         self.slots[..self.count].iter().copied()
     }

@@ -445,6 +445,9 @@ impl Board {
     /// A pass of the main loop.
     fn pass(&mut self, pass: Instant, work: Work) {
         self.fill_ring(pass);
+        if work != Work::Frame {
+            self.agent.forget_ways();
+        }
         let before = if self.console.is_tracing() {
             Some(self.out.counters)
         } else {
@@ -510,6 +513,7 @@ impl Board {
         let native = self.is_native(frame.port);
         let mut pass = Pass::new(pass, &mut self.out);
         if native {
+            self.agent.forget_ways();
             self.agent.native_frame(frame, &mut pass)
         } else {
             self.agent.frame(frame, &mut pass)

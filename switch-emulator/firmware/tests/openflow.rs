@@ -461,3 +461,32 @@ fn power_comes_on_with_the_first_call() {
     board.advance(late);
     assert_eq!(board.poll_at(), Some(late + Duration::from_millis(501)));
 }
+
+/// The agent knows the ways of frames that came before; whatever changes the table must make it look again.
+#[test]
+fn a_frame_that_came_before_goes_by_the_table_as_it_is_now() {
+    let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
+    let entry = |priority, port| FlowMod::add(fields(Fields::FiveTuple, 0), priority, output(port));
+    let frame = udp(306, 0);
+    let ports = |bed: &mut Testbed, ingress: u8| -> Vec<u8> {
+        let departures = (0..3).flat_map(|_| bed.frame(ingress, &frame));
+        let ports = departures.map(|departure| departure.ports.bits()).collect();
+        bed.replies.clear(); // PACKET_IN of what no entry matches
+        ports
+    };
+    bed.install([entry(1, 3)]);
+    assert_eq!(ports(&mut bed, 1), [0b100; 3]);
+    assert!(
+        ports(&mut bed, 3).is_empty(),
+        "never back to the ingress port"
+    );
+    bed.install([entry(2, 2)]);
+    assert_eq!(ports(&mut bed, 1), [0b010; 3]);
+    bed.install([FlowMod::add(fields(Fields::FiveTuple, 0), 3, vec![])]);
+    assert!(ports(&mut bed, 1).is_empty(), "the best entry drops");
+    bed.install([FlowMod::add(everything(), 0, vec![]).command(DELETE)]);
+    assert!(ports(&mut bed, 1).is_empty(), "no entry is left");
+    bed.install([entry(1, 2)]);
+    assert_eq!(ports(&mut bed, 1), [0b010; 3]);
+    assert_eq!(bed.board.flows()[0].packets, 3, "each frame counts");
+}

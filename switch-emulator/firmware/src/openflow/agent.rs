@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::parts::{AgentConfig, Asked, Input, Ports, Tables, Timekeeping};
 use super::session::Session;
+use super::ways::Ways;
 use super::wire::{message, Message};
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
@@ -48,6 +49,8 @@ pub(crate) struct Agent {
     pub(super) halted: bool,
     /// A frame that can match nothing has been told of.
     pub(super) told_unmatchable: bool,
+    /// What becomes of frames like those that came before.
+    pub(super) ways: Ways,
 }
 
 impl Agent {
@@ -67,7 +70,13 @@ impl Agent {
             version: 0,
             halted: false,
             told_unmatchable: false,
+            ways: Ways::default(),
         }
+    }
+
+    /// Something else than a frame has come: what it did with frames need not be what it does with them from now on.
+    pub(crate) fn forget_ways(&mut self) {
+        self.ways.forget();
     }
 
     /// The board is switched on: tells of settings that leave a controller no use for it.
@@ -88,6 +97,7 @@ impl Agent {
     }
 
     pub(crate) fn set_link(&mut self, port: PortNumber, up: bool) {
+        self.forget_ways();
         self.ports.set_link(port, up);
     }
 

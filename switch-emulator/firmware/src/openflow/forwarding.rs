@@ -2,6 +2,7 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::standard::port_config;
+use super::ways::{Head, Way};
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
@@ -32,7 +33,11 @@ const PACKET_OUT_BYTES: usize = 16;
 enum Decision {
     Drop,
     Miss,
-    Use(Actions),
+    Use {
+        /// Whose they are; nothing if a message brought them.
+        entry: Option<usize>,
+        actions: Actions,
+    },
 }
 
 impl Agent {
@@ -41,6 +46,10 @@ impl Agent {
         let ReceivedFrame { port, data, .. } = frame;
         let length = length_with_fcs(data.len());
         pass.out.counters.processed += 1;
+        let head = Head::read(&data, port);
+        if let Some(way) = head.and_then(|head| self.ways.find(&head)) {
+            return self.go_known_way(way, port, data, pass);
+        }
         if self.halted || self.is_filtered(&data) {
             pass.out.counters.dropped_policy += 1;
             pass.out.pool.recycle(data);
@@ -71,7 +80,12 @@ impl Agent {
         }
         let key = Key::parse(&data, in_port);
         let (decision, cost_ps) = self.decide(&key, &data, pass);
-        let FrameTime { work, busy } = self.costs.frame(length, cost_ps);
+        let time = self.costs.frame(length, cost_ps);
+        match head.zip(self.way(&decision, in_port, time)) {
+            Some((head, way)) => self.ways.learn(head, way),
+            None => self.forget_ways(),
+        }
+        let FrameTime { work, busy } = time;
         self.carry_out(
             pass.began + work,
             &decision,
@@ -81,6 +95,40 @@ impl Agent {
             pass,
         );
         busy
+    }
+
+    /// A frame like one that came before goes where that went.
+    fn go_known_way(
+        &mut self,
+        way: Way,
+        port: PortNumber,
+        data: Vec<u8>,
+        pass: &mut Pass,
+    ) -> Duration {
+        self.ports.received[port.index()] += 1;
+        self.time.pass_began = pass.began;
+        let table = &mut self.tables.table;
+        table.looked_up(way.entry.into(), data.len(), self.time.now());
+        pass.out.send(pass.began + way.time.work, way.ports, data);
+        way.time.busy
+    }
+
+    /// What becomes of all frames with this head, if it is but this: out of one port by an entry, as they are.
+    fn way(&self, decision: &Decision, in_port: u16, time: FrameTime) -> Option<Way> {
+        let Decision::Use { entry, actions } = *decision else {
+            return None;
+        };
+        let port = actions.only_output().filter(|port| *port != in_port)?;
+        // By the specification more of a frame is read than its head has.
+        let entry = entry.filter(|_| self.config.quirks.has(Quirk::FewMatches))?;
+        Some(Way {
+            entry: entry as u16,
+            ports: self.ports.without(
+                PortMask::from_bits(tail_tag(port)),
+                port_config::DOWN | port_config::NO_FORWARD,
+            ),
+            time,
+        })
     }
 
     pub(super) fn is_filtered(&self, frame: &[u8]) -> bool {
@@ -119,7 +167,13 @@ impl Agent {
         if let Some(index) = found.index {
             let actions = self.tables.table.actions(index);
             let cost_ps = found.cost_ps + self.costs.actions_ps(&actions, key.tagged, length);
-            (Decision::Use(actions), cost_ps)
+            (
+                Decision::Use {
+                    entry: Some(index),
+                    actions,
+                },
+                cost_ps,
+            )
         } else {
             pass.out.counters.missed += 1;
             if !key.matchable && self.config.quirks.has(Quirk::FewMatches) {
@@ -163,7 +217,7 @@ impl Agent {
                     self.packet_in(at, NO_MATCH, in_port, &data, pass);
                 }
             }
-            Decision::Use(actions) => {
+            Decision::Use { actions, .. } => {
                 let standard = !self.config.quirks.has(Quirk::TagsAtTheBeginning);
                 let all = if self.config.quirks.has(Quirk::FloodIsAll) {
                     self.config.flooded
@@ -215,7 +269,7 @@ impl Agent {
     ) {
         let (decision, cost_ps) = self.decide(key, &data, pass);
         pass.cost_ps += cost_ps;
-        if let (Decision::Use(actions), true) = (
+        if let (Decision::Use { actions, .. }, true) = (
             &decision,
             self.config.quirks.has(Quirk::InsertedTagOverwrites),
         ) {
@@ -234,7 +288,11 @@ impl Agent {
         pass: &mut Pass,
     ) {
         let tagged = Key::parse(&data, in_port).tagged;
-        self.carry_out(at, &Decision::Use(*actions), tagged, data, in_port, pass);
+        let decision = Decision::Use {
+            entry: None,
+            actions: *actions,
+        };
+        self.carry_out(at, &decision, tagged, data, in_port, pass);
     }
 
     fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], pass: &mut Pass) {

@@ -15,6 +15,7 @@ mod standard;
 mod standard13;
 mod statistics;
 mod version13;
+mod ways;
 mod wire;
 
 pub(crate) use agent::Agent;

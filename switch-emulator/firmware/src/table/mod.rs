@@ -165,22 +165,31 @@ impl FlowTable {
         self.matched
     }
 
-    /// Counts a frame for which there is nothing to search: the count of entries is -1.
+    /// Counts a frame that finds no entry, or for which there is nothing to search: the count of entries is -1.
     pub(crate) fn count_lookup(&mut self) {
         self.lookups += 1;
     }
 
     /// Searches for a frame of `bytes` bytes (without FCS) and counts it.
     pub(crate) fn lookup(&mut self, key: &Key, bytes: usize, now: Instant) -> Found {
-        self.lookups += 1;
         let found = self.search.find(key);
-        if let Some(entry) = found.index.and_then(|index| self.entries.get_mut(index)) {
+        match found.index {
+            Some(index) => self.looked_up(index, bytes, now),
+            None => self.count_lookup(),
+        }
+        found
+    }
+
+    /// Counts a frame of `bytes` bytes (without FCS) for which a search finds this entry.
+    #[inline]
+    pub(crate) fn looked_up(&mut self, index: usize, bytes: usize, now: Instant) {
+        self.lookups += 1;
+        if let Some(entry) = self.entries.get_mut(index) {
             self.matched += 1;
             entry.packets = u64::from((entry.packets as u16).wrapping_add(1));
             entry.bytes = i64::from((entry.bytes as i32).wrapping_add(bytes as i32));
             entry.matched = now;
         }
-        found
     }
 
     /// A frame of `bytes` bytes uses an entry, whose counters do not wrap.

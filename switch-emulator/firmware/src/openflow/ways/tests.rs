@@ -1,0 +1,81 @@
+use super::*;
+
+fn port(number: u8) -> PortNumber {
+    PortNumber::new(number).expect("a front port")
+}
+
+/// A UDP packet whose bytes are all different from zero and from each other's neighbours.
+fn packet() -> Vec<u8> {
+    let mut frame: Vec<u8> = (1..=60).collect();
+    frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+    frame[23] = 17;
+    frame
+}
+
+fn way(entry: u16) -> Way {
+    let time = FrameTime {
+        work: Duration::from_nanos(100),
+        busy: Duration::from_nanos(200),
+    };
+    let ports = PortMask::EMPTY.with(port(3));
+    Way { entry, ports, time }
+}
+
+#[test]
+fn every_byte_that_the_search_reads_tells_heads_apart() {
+    let head = Head::read(&packet(), port(1));
+    let unread = |at: &usize| matches!(at, 15..=22 | 24 | 25 | 38..);
+    for at in 0..60 {
+        let mut other = packet();
+        other[at] ^= 0x01;
+        let same = Head::read(&other, port(1)) == head;
+        assert_eq!(same, unread(&at), "byte {at}");
+    }
+    assert_ne!(Head::read(&packet(), port(2)), head);
+    let longer = [packet(), vec![0]].concat();
+    assert_ne!(Head::read(&longer, port(1)), head);
+}
+
+#[test]
+fn only_ipv4_without_tags_and_options_has_a_head() {
+    for (at, value) in [(12, 0x81), (13, 0x06), (14, 0x46), (14, 0x44)] {
+        let mut frame = packet();
+        frame[at] = value;
+        assert_eq!(Head::read(&frame, port(1)), None, "byte {at}: {value:#x}");
+    }
+    assert_eq!(Head::read(&packet()[..37], port(1)), None);
+}
+
+#[test]
+fn a_way_is_known_until_it_is_forgotten() {
+    let head = Head::read(&packet(), port(1)).expect("IPv4");
+    let mut ways = Ways::default();
+    assert_eq!(ways.find(&head), None);
+    ways.learn(head, way(7));
+    assert_eq!(ways.find(&head), Some(way(7)));
+    ways.forget();
+    assert_eq!(ways.find(&head), None);
+}
+
+#[test]
+fn ways_that_share_a_place_are_not_mixed_up() {
+    let heads = (0..=u8::MAX).map(|number| {
+        let mut frame = packet();
+        frame[37] = number;
+        Head::read(&frame, port(1)).expect("IPv4")
+    });
+    let mut ways = Ways::default();
+    for (entry, head) in (0..).zip(heads.clone()) {
+        ways.learn(head, way(entry));
+        assert_eq!(ways.find(&head), Some(way(entry)));
+    }
+    let found = (0..)
+        .zip(heads)
+        .filter_map(|(entry, head)| Some((entry, ways.find(&head)?)));
+    let mut known = 0;
+    for (entry, found) in found {
+        assert_eq!(found, way(entry));
+        known += 1;
+    }
+    assert!((1..=PLACES).contains(&known), "{known}");
+}
