@@ -1,6 +1,6 @@
 //! TCP in virtual time: a bulk transfer, its sender, its receiver, and what both do.
 //!
-//! Both ends follow the RFCs as a usual Linux does: congestion control by CUBIC (RFC 9438, with HyStart) or Reno (RFC 5681),
+//! Both ends follow the RFCs as a usual Linux does: congestion control by CUBIC (RFC 9438, with `HyStart`) or Reno (RFC 5681),
 //! selective acknowledgements (RFC 2018), losses found by RACK with a tail loss probe (RFC 8985), the window reduced in proportion
 //! (RFC 6937), the timer of RFC 6298 with a least timeout of 200 ms, delayed acknowledgements. A connection is there from the
 //! beginning: no handshake, no end. Every segment but an acknowledgement is full, so that all is counted in segments. Frames are
@@ -39,7 +39,7 @@ const WINDOW_EVERY_NS: u64 = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionControl {
-    /// RFC 9438, with HyStart: the default of Linux.
+    /// RFC 9438, with `HyStart`: the default of Linux.
     Cubic,
     /// RFC 5681.
     Reno,

@@ -174,7 +174,9 @@ impl HyStart {
         }
         if progress.now_ns - self.last_ns <= TRAIN_GAP_NS {
             self.last_ns = progress.now_ns;
-            if progress.now_ns - self.begin_ns > (progress.least_rtt_ns + TRAIN_SLACK_NS) / 2 {
+            if progress.now_ns - self.begin_ns
+                > u64::midpoint(progress.least_rtt_ns, TRAIN_SLACK_NS)
+            {
                 return true;
             }
         }

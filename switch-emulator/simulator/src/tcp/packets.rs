@@ -1,5 +1,7 @@
 //! Segments as frames.
 
+#![allow(clippy::cast_sign_loss, clippy::cast_possible_wrap)] // sequence numbers wrap, and smoltcp's are signed
+
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, IpAddress, IpProtocol,
