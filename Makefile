@@ -9,7 +9,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
     lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
-    bench evidence endurance topologies drawings notebooks site wheel images containerlab bundle vagrant-box \
+    bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
     vagrant-smoke lock clean
 
 help: ## Show this list
@@ -156,6 +156,9 @@ site: setup ## Build the documentation as a site, dist/site/index.html; a link t
 
 notebooks: setup ## Run the notebooks of docs/notebooks and keep what they print
 	@$(WITH) python tests/notebooks.py
+
+lab-sheet: setup ## Check the lab sheet for a course against its solutions (part 4 as root)
+	@$(WITH) pytest -q tests/test_lab_sheet.py
 
 images: setup ## The container images for that, from Debian packages and our own build
 	@setup/images.sh

@@ -37,12 +37,12 @@ from evaluation.provenance import commit, today
 from evaluation.runner import RunError
 from loko.device import load_profile
 from loko.document import LABS, InputError
+from loko.units import PS_PER_NS
 
 FORM: Final = "zodiac-fx"
 LIVE: Final = LABS / "bench" / "zodiac-fx-live.yml"
 _SAMPLES: Final = 100
 _SEED: Final = 1
-_PS_PER_NS: Final = 1000
 _UNSEEN: Final = (1, 2, 3)
 _EVERY: Final = 9
 _EVERY_QUICK: Final = 23
@@ -181,7 +181,7 @@ def rows(switches: dict[str, Found]) -> list[Row]:
 def _outside(compared: list[Compared], tolerance: float) -> str:
     """Describe the largest error among the times outside the tolerance."""
     off_ns = [
-        abs(row.found - row.true) / _PS_PER_NS
+        abs(row.found - row.true) / PS_PER_NS
         for row in compared
         if abs(row.error) > tolerance and row.name.endswith("_ps")
     ]

@@ -171,7 +171,9 @@ def evaluate(
     options = Options(
         mode=mode.value,
         seed=seed,
-        out=_directory(mode, out, capacity_factor, backend, needs_root=any(one.needs_root for one in chosen)),
+        out=_directory(
+            mode, out, capacity_factor, backend, needs_root=any(figure.needs_root for figure in chosen)
+        ),
         runs=runs,
         seconds=seconds,
         points=points.value,

@@ -53,12 +53,19 @@ def cluster(
         scheduler = start(
             chosen[0], "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(told)
         )
-        while not told.exists():
+        while (address := _address(told)) is None:
             assert scheduler.poll() is None, (folder / "dask_scheduler.log").read_text()
             time.sleep(0.05)
-        address = json.loads(told.read_text())["address"]
         alone = ("--no-nanny", "--nthreads", "1", "--host", "127.0.0.1")
         yield Cluster(address, [start(python, "dask_worker", address, *alone) for python in chosen])
+
+
+def _address(told: Path) -> str | None:
+    """What the scheduler's file says; None while it is not there, or not yet written."""
+    try:
+        return str(json.loads(told.read_text())["address"])
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
 
 
 class Relay:

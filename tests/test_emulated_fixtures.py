@@ -5,13 +5,16 @@ from __future__ import annotations
 import socketserver
 import subprocess
 import sys
+import textwrap
 import threading
+from typing import Any
 
 import dpkt
 import pytest
 from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_0 as openflow
 from os_ken.ofproto import ofproto_v1_0_parser as parser
+from throwaway import ROOT
 
 SWITCH = ofproto_protocol.ProtocolDesc(openflow.OFP_VERSION)
 S = 1_000_000_000
@@ -38,6 +41,15 @@ def test_a_board_answers_forwards_and_tells_of_misses(emulated_board):
     assert reply[1] == openflow.OFPT_BARRIER_REPLY
     assert emulated_board.frame(1, frame()) == {3: frame()}
     assert [flow.packets for flow in emulated_board.flows()] == [1]
+
+
+def test_the_example_of_the_page_holds(emulated_board):
+    section = (ROOT / "docs" / "library.md").read_text().split("## In tests of a controller")[1]
+    lines = [line for line in section.splitlines() if line.startswith("    ") or not line]
+    code = textwrap.dedent("\n".join(lines)).partition("def test_my_controller")[0]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["test_a_flow_is_counted"](emulated_board)
 
 
 def test_a_board_says_why_it_ignores_a_frame(emulated_board):

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +30,9 @@ from evaluation.live.cores import NOT_JUDGED
 from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
+from evaluation.live.watch import port_rows, switch_rows
 from evaluation.runner import RunError
+from loko.controller.messages import features_request, hello
 from loko.document import LABS
 from loko.lab import load_lab
 
@@ -202,7 +205,8 @@ def test_commands_run_in_the_hosts_of_a_lab_that_is_up(relaxed, machine):
         ping = loko("exec", "two-switch", "H1", "ping", "-c", "1", "-W", "1", "10.0.0.3")
         assert ping.returncode == 1
         assert "100% packet loss" in ping.stdout
-        assert ping.stderr.startswith("note: tables of a lab's own controller let only admitted flows pass")
+        assert ping.stderr.startswith("note: the lab's controller lets only its admitted flows pass")
+        assert "UDP from H1 port" in ping.stderr
         for words, says in (
             (("exec", "two-switch", "H9", "true"), "has no node 'H9' to run commands in (nodes: H1, H2"),
             (("exec", "two-switch", "H1", "no-such-program"), "no-such-program: there is no such program"),
@@ -210,6 +214,98 @@ def test_commands_run_in_the_hosts_of_a_lab_that_is_up(relaxed, machine):
             wrong = command("lab", *words)
             assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
             assert says in wrong.stderr
+    finally:
+        command("lab", "down", "two-switch")
+
+
+@waits
+def test_a_lab_takes_a_controller_of_ones_own_and_can_be_watched(relaxed, machine):
+    """One outside of the lab; the controller ends first, and the boards say so."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    for words, says in (
+        (("--controller", "tcp:6633"), "--controller tcp:6633: give an address and a TCP port, as tcp:"),
+        (("--no-controller", "--controller", "tcp:[::1]:6633"), "--no-controller and --controller: give one"),
+        (("--no-controller", "--flows", "flows.yml"), "--flows: are for Loko's own controller"),
+    ):
+        wrong = command("lab", "up", "two-switch", "--relaxed", *words)
+        assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+        assert says in wrong.stderr
+    try:
+        up = command("lab", "up", "two-switch", "--relaxed", "--controller", f"tcp:127.0.0.1:{port}")
+        assert up.exit_code == 0, up.output
+        assert f"controller: tcp:127.0.0.1:{port} of this machine\n" in up.output
+        boards = []
+        for _ in range(2):
+            listening.settimeout(30)
+            board, _ = listening.accept()
+            board.settimeout(30)
+            assert board.recv(8)[:2] in (b"\x01\x00", b"\x04\x00"), "HELLO"
+            board.sendall(hello(1))
+            board.sendall(features_request(2))
+            boards.append(board)
+        [lab] = BackgroundLab.all()
+        wait_until(lambda: lab.status().connected == 2, "both boards are connected")
+        ping = [sys.executable, "-c", "from evaluation.cli import main; main()", "lab", "exec", "two-switch"]
+        ping += ["H1", "ping", "-c", "1", "-W", "1", "10.0.0.3"]
+        told = subprocess.run(ping, capture_output=True, text=True, timeout=60, check=False)
+        assert told.stderr == (
+            "note: all switches have a controller; what passes is up to its entries (docs/live-lab.md)\n"
+        )
+        before = lab.status()
+        subprocess.run(ping, capture_output=True, timeout=60, check=False)
+        now = lab.status()
+        grown = {row.peer: (row.received, row.sent) for row in port_rows(before, now) if row.switch == "s1"}
+        assert grown["H1"] == (1, 0)
+        first = next(row for row in switch_rows(before, now) if row.switch == "s1")
+        assert (first.received, first.forwarded, first.missed, first.lost) == (1, 0, 1, 0)
+        assert first.walk == 0, "the table is empty"
+        watched = command("lab", "watch", "two-switch", "--interval", "0.1", "--count", "2")
+        assert (watched.exit_code, watched.output.count("table walk")) == (0, 2)
+        assert max(map(len, watched.output.splitlines())) <= 80
+        for board in boards:
+            board.close()
+        wait_until(lambda: lab.status().connected == 0, "the boards know that the controller has ended")
+    finally:
+        listening.close()
+        command("lab", "down", "two-switch")
+
+
+@waits
+def test_a_controller_can_run_inside_of_a_lab(relaxed, machine):
+    try:
+        up = command("lab", "up", "two-switch", "--relaxed", "--no-controller")
+        assert up.exit_code == 0, up.output
+        assert "controller: none yet; switches look for one at 127.0.0.1:6633, inside the lab\n" in up.output
+        inside = [
+            sys.executable,
+            "-c",
+            "from evaluation.cli import main; main()",
+            "lab",
+            "exec",
+            "two-switch",
+        ]
+        [lab] = BackgroundLab.all()
+        listen = (
+            "import socket; s = socket.create_server(('127.0.0.1', 6633)); print(s.accept()[0].recv(8)[1])"
+        )
+        told = subprocess.run(
+            [*inside, "s1", sys.executable, "-c", listen],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert told.stdout == "0\n", "a board says HELLO"
+        ping = subprocess.run(
+            [*inside, "H1", "ping", "-c", "1", "-W", "1", "10.0.0.3"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "without one they forward nothing; controller: none yet" in ping.stderr
+        assert lab.status().flows == ()
     finally:
         command("lab", "down", "two-switch")
 

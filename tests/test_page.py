@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browser import Page, browser, browser_or_skip
+from scripted_service import ScriptedService, scripted
 from selenium.webdriver import Chrome, Keys
 from served_lab import ServedLab, made
 
 from loko.document import LABS
+from loko.lab import load_lab
+from loko.requests import load_requests
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +38,12 @@ def page(served: ServedLab, chrome: Chrome) -> Iterator[Page]:
     yield Page(chrome, served.address)
     for flow in served.flows():
         served.client.delete(f"/v1/flows/{flow['id']}")
+
+
+def release(page: Page, flow_id: str) -> None:
+    """Press the flow's button, and say that it is meant."""
+    page.one(f"{page.flow(flow_id)} .quiet").click()
+    page.one("#sure button[value=release]").click()
 
 
 def test_it_loads_without_a_complaint(page: Page) -> None:
@@ -81,10 +93,32 @@ def test_admitted_from_the_form_and_released(page: Page, served: ServedLab) -> N
     page.wait(lambda: page.used("s1", "burst") > 20, "the bar to grow")
     assert page.used("s2", "entries") == round(100 / 17)
     assert page.text("#topology .switch[data-name=s1] .state") == f"{page.used('s1', 'burst')} %"
-    page.one(f"{page.flow('video')} .quiet").click()
+    release(page, "video")
     page.wait(lambda: not page.all(page.flow("video")), "its release")
     page.wait(lambda: page.used("s1", "burst") == 0, "the bar to shrink")
     assert "flow video is removed" in page.texts("#log li")[0]
+    before = served.client.get("/v1/flows").json()
+    page.one("#answer [aria-label='Undo the release of video']").click()
+    page.wait(lambda: "video is again admitted" in page.text("#answer"), "the release to be undone")
+    assert before["flows"] == []
+    [again] = served.flows()
+    assert (again["guarantee_ns"], again["burst_bytes"]) == (guarantee_ns, 612)
+
+
+def test_what_if_says_what_a_flow_would_get_and_changes_nothing(page: Page, served: ServedLab) -> None:
+    page.fill(source="H1", destination="H3", rate=100, burst=612, id="video")
+    page.one("#what-if").click()
+    page.wait(lambda: "video would be admitted" in page.text("#answer"), "the answer")
+    assert "by s1 › s2. Nothing is reserved." in page.text("#answer")
+    shares = re.findall(r"(s\d): burst 0 % → (\d+) %", page.text("#answer"))
+    assert page.all("#topology .path.tried")
+    assert served.flows() == []
+    page.submit()
+    page.wait(lambda: "video is admitted" in page.text("#answer"), "the flow")
+    assert not page.all("#topology .path.tried")
+    page.wait(
+        lambda: [(name, str(page.used(name, "burst"))) for name in ("s1", "s2")] == shares, "what was said"
+    )
 
 
 def test_refusal_says_why_and_where(page: Page) -> None:
@@ -101,7 +135,14 @@ def test_refusal_says_why_and_where(page: Page) -> None:
     assert advised is not None
     assert [one.get_attribute("data-name") for one in page.all("#topology .limiting")] == ["s1"]
     assert len(page.all("#flow-list > li")) == 1
-    page.fill(rate=advised[1])
+    page.wait(
+        lambda: "is refused: rate at s1: 1000000 used" in page.texts("#log li")[0], "the refusal to be noted"
+    )
+    page.chrome.refresh()
+    page.wait(
+        lambda: "is refused: rate at s1" in page.text("#log"), "what happened before the page was loaded"
+    )
+    page.fill(source="H1", destination="H3", burst=306, rate=advised[1])
     page.submit()
     page.wait(lambda: "is admitted" in page.text("#answer"), "what was advised to be admitted")
 
@@ -151,6 +192,12 @@ def test_service_that_is_killed_and_comes_back_is_shown(page: Page, served: Serv
     served.start()
     served.wait_healthy()
     page.wait(lambda: not page.one("#banner").is_displayed(), "the banner to go")
+    numbers = [note["number"] for note in served.client.get("/v1/notes").json()["notes"]]
+    assert numbers == sorted(set(numbers))
+    page.chrome.refresh()
+    page.wait(
+        lambda: "flow f1 is installed" in page.text("#log"), "what happened before the service was killed"
+    )
     page.wait(lambda: "installed" in page.text(f"{page.flow('f1')} .badge"), "the flow")
 
 
@@ -182,6 +229,9 @@ def test_keyboard_alone_admits_follows_and_releases(page: Page, chrome: Chrome) 
     press(Keys.ENTER)
     page.wait(lambda: "H1-H3: H1 › s1 › s2 › H3" in page.text("#chosen"), "the path")
     assert page.one("#topology .path").get_attribute("points")
+    tab_to("Release")
+    press(Keys.ENTER)
+    assert focused() == "Keep it"
     tab_to("Release")
     press(Keys.ENTER)
     page.wait(lambda: not page.all(page.flow("H1-H3")), "its release")
@@ -333,7 +383,10 @@ def test_a_slot_is_given_from_the_form(chrome: Chrome, tmp_path: Path) -> None:
         page = Page(chrome, lab.address)
         page.wait(lambda: page.all(page.flow("f1")), "the flows of the schedule")
         assert "4 slots of 2.82 ms in 11.3 ms" in page.text("#options")
-        assert "slot 0, at 0.000 ms of a base period, every 11.3 ms" in page.text(page.flow("f1"))
+        page.one(f"{page.flow('f1')} .pick").click()
+        page.wait(
+            lambda: "slot 0, at 0.000 ms of a base period, every 11.3 ms" in page.text("#detail"), "its slot"
+        )
         assert page.texts("#switch-list [data-switch=s1] .bars dt") == ["slots", "entries"]
         assert page.all("#ask [name=rate]:enabled, #ask [name=burst]:enabled") == []
         for name in ("x1", "x2", "x3", "x4"):  # H1 has three slots left
@@ -343,8 +396,11 @@ def test_a_slot_is_given_from_the_form(chrome: Chrome, tmp_path: Path) -> None:
             page.wait(lambda text=text: text in page.text("#answer"), text)
         assert "s1 has not enough slots" in page.text("#answer")
         assert "release a flow on its path" in page.text("#answer")
-        page.one(f"{page.flow('x1')} button.quiet").click()
+        release(page, "x1")
         page.wait(lambda: not page.all(page.flow("x1")), "its release")
+        page.fill(source="H1", destination="H3", id="x5")
+        page.one("#what-if").click()
+        page.wait(lambda: "x5 would get slot" in page.text("#answer"), "the slot that it would get")
         assert page.complaints() == []
 
 
@@ -359,8 +415,171 @@ def test_measured_delays_appear_beside_the_guarantee(chrome: Chrome, tmp_path: P
         assert measured["lost"] == measured["late"] == 0
         assert 0 < measured["min_ns"] <= measured["p50_ns"] <= measured["p99_ns"]
         assert measured["max_ns"] <= measured["guarantee_ns"] == lab.flows()[0]["guarantee_ns"]
-        numbers = page.texts(f"{page.flow('video')} .numbers dt")
-        assert numbers == ["min", "p50", "p99", "max", "lost", "late", "received"]
-        assert page.texts(f"{page.flow('video')} .numbers dd")[4:6] == ["0", "0"]
+        page.one(f"{page.flow('video')} .pick").click()
+        page.wait(lambda: page.all("#detail .numbers"), "its numbers")
+        assert page.texts("#detail .numbers dt") == ["min", "p50", "p99", "max", "lost", "late", "received"]
+        assert page.texts("#detail .numbers dd")[4:6] == ["0", "0"]
+        page.wait(lambda: len(page.all("#detail .band rect")) > 1, "its delays over time")
+        spans = lab.client.get("/v1/flows/video/delays").json()["spans"]
+        assert sum(span["received"] for span in spans) >= measured["received"]
+        assert max(span["max_ns"] for span in spans if span["received"]) <= measured["guarantee_ns"]
         label = page.one(f"{page.flow('video')} .strip svg").get_attribute("aria-label")
         assert "0 lost, 0 late of" in str(label)
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[tuple[ScriptedService, str]]:
+    """A thousand flows on the ring."""
+    browser_or_skip()
+    service = ScriptedService(load_lab("ring"), 1000)
+    with scripted(service) as address:
+        yield service, address
+
+
+@pytest.fixture
+def crowded(crowd: tuple[ScriptedService, str], chrome: Chrome) -> Page:
+    return Page(chrome, crowd[1], shows="#flow-list .flow")
+
+
+def shown(page: Page) -> list[str]:
+    """The flows that are elements of the page, in the order in which they lie."""
+    return list(
+        page.run(
+            "return [...document.querySelectorAll('#flow-list .flow:not([hidden])')]"
+            ".sort((a, b) => a.ariaPosInSet - b.ariaPosInSet).map((one) => one.dataset.flow)"
+        )
+    )
+
+
+def pick(page: Page, name: str, value: str) -> None:
+    page.one(f"#flow-tools [name={name}] option[value={value}]").click()
+
+
+def test_of_a_thousand_flows_few_are_drawn(crowded: Page) -> None:
+    assert crowded.text("#flows-title") == "Flows (1000)"
+    assert len(crowded.all("#flow-list > li")) < 30
+    assert crowded.run("return document.documentElement.scrollHeight") < 3000
+    crowded.run("document.querySelector('#flow-scroll').scrollTop = 1e9")
+    crowded.wait(lambda: shown(crowded)[-1] == "flow-999", "the last flow")
+    assert len(crowded.all("#flow-list > li")) < 40
+    assert crowded.complaints() == []
+
+
+def test_flows_are_searched_sorted_grouped_and_collapsed(
+    crowded: Page, crowd: tuple[ScriptedService, str]
+) -> None:
+    crowded.one("#flow-tools [name=query]").send_keys("h7a 5012")
+    crowded.wait(lambda: shown(crowded) == ["flow-12"], "the flow that is searched for")
+    assert crowded.text("#flows-title") == "Flows (1 of 1000)"
+    crowded.one("#flow-tools [name=query]").clear()
+    crowded.one("#flow-tools [name=query]").send_keys("nothing such")
+    crowded.wait(lambda: crowded.text("#no-flows") == "None of the flows is such.", "that there is none")
+    crowded.run(
+        "const q = document.querySelector('[name=query]'); q.value = ''; q.dispatchEvent(new Event('input'))"
+    )
+    pick(crowded, "order", "used")
+    delays = crowd[0].delays
+    first = shown(crowded)[0]
+    assert delays[first]["max_ns"] / delays[first]["guarantee_ns"] == max(
+        one["max_ns"] / one["guarantee_ns"] for one in delays.values()
+    )
+    pick(crowded, "group", "switch")
+    crowded.wait(lambda: crowded.texts("#flow-list .group .pick")[:1] == ["s1"], "groups")
+    crowded.one("#fold").click()
+    crowded.wait(lambda: shown(crowded) == [], "all groups to be collapsed")
+    through = sum(any(hop["switch"] == "s2" for hop in flow["path"]) for flow in crowd[0].flows)
+    assert f"s2{through} flows" in crowded.texts("#flow-list .group h3")
+    crowded.one("#flow-list .group:first-child .pick, #flow-list .group .pick").click()
+    crowded.wait(lambda: shown(crowded), "one group to be open")
+
+
+def test_choosing_a_switch_lists_its_flows_alone(crowded: Page, crowd: tuple[ScriptedService, str]) -> None:
+    passing = [flow for flow in crowd[0].flows if any(hop["switch"] == "s9" for hop in flow["path"])]
+    crowded.one("#topology .switch[data-name=s9] .name").click()
+    crowded.wait(lambda: crowded.text("#flows-title") == f"Flows ({len(passing)} of 1000)", "fewer flows")
+    crowded.one(f"{crowded.flow(passing[0]['id'])} .pick").click()
+    crowded.wait(lambda: crowded.text("#detail h3") == passing[0]["id"], "the flow beside the list")
+    nodes = [passing[0]["source"], *(hop["switch"] for hop in passing[0]["path"]), passing[0]["destination"]]
+    assert [text.split(" at most")[0] for text in crowded.texts("#detail .hops li")] == nodes
+    assert crowded.text("#flows-title") == f"Flows ({len(passing)} of 1000)"
+    crowded.one("#through").click()
+    crowded.wait(lambda: crowded.text("#flows-title") == "Flows (1000)", "all flows")
+
+
+def test_focus_stays_in_the_list(crowded: Page, chrome: Chrome, crowd: tuple[ScriptedService, str]) -> None:
+    service = crowd[0]
+
+    def focused() -> str:
+        return str(crowded.run("return document.activeElement.closest('[data-flow]')?.dataset.flow"))
+
+    crowded.one(f"{crowded.flow('flow-0')} .pick").send_keys(Keys.END)
+    assert focused() == "flow-999"
+    chrome.switch_to.active_element.send_keys(Keys.ARROW_UP)
+    assert focused() == "flow-998"
+    crowded.run("document.querySelector('#flow-scroll').scrollTop = 0")
+    crowded.wait(lambda: "flow-0" in shown(crowded), "the first flows")
+    service.tell("switches", "flows", "delays")
+    assert focused() == "flow-998", "also when it is out of sight"
+    chrome.switch_to.active_element.send_keys(Keys.TAB, Keys.ENTER)
+    crowded.one("#sure button[value=keep]").click()
+    assert not [one for one in service.asked if one[0] == "DELETE"], "it asks before"
+    crowded.one(f"{crowded.flow('flow-998')} .quiet").send_keys(Keys.ENTER)
+    crowded.one("#sure button[value=release]").click()
+    crowded.wait(lambda: crowded.text("#flows-title") == "Flows (999)", "its release")
+    assert ("DELETE", "/v1/flows/flow-998", None) in service.asked
+    assert focused() == "flow-999"
+
+
+def test_what_is_listed_can_be_taken_away(crowded: Page, tmp_path: Path) -> None:
+    crowded.run("""
+        window.taken = [];
+        URL.createObjectURL = (blob) => { blob.text().then((text) => window.taken.push(text)); return "#"; };
+    """)
+    crowded.one("#flow-tools [name=query]").send_keys("h7a")
+    crowded.wait(lambda: "of" in crowded.text("#flows-title"), "fewer flows")
+    for name in ("csv", "requests", "json"):
+        crowded.one("#export summary").click()
+        crowded.one(f"#export-{name}").click()
+    crowded.wait(lambda: crowded.run("return window.taken.length") == 3, "three files")
+    table, requests, everything = crowded.run("return window.taken")
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert rows
+    assert all("h7a" in (row["source"], row["destination"]) for row in rows)
+    assert float(rows[0]["max_ns"]) < float(rows[0]["guarantee_ns"])
+    (tmp_path / "requests.json").write_text(requests)
+    asked = load_requests(tmp_path / "requests.json")
+    assert [one.flow.id for one in asked] == [row["id"] for row in rows]
+    assert len(json.loads(everything)["flows"]) > len(rows)
+
+
+TOUCHING = """
+const boxes = [...document.querySelectorAll(
+  "#flow-list .flow:not([hidden]) :is(.pick, .badge, p, .strip, button),"
+  + "#detail :is(dt, dd, h3, .badge, p, button), .axis span"
+)].filter((one) => one.checkVisibility());
+const touching = [];
+for (const [index, one] of boxes.entries()) {
+  for (const other of boxes.slice(0, index)) {
+    if (one.contains(other) || other.contains(one)) continue;
+    if (one.closest(".flow, .detail") !== other.closest(".flow, .detail")) continue;
+    const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (wide > 1 && high > 1) touching.push([one.outerHTML.slice(0, 60), other.outerHTML.slice(0, 60)]);
+  }
+}
+return touching;
+"""
+
+
+@pytest.mark.parametrize("width", [360, 390, 1280])
+def test_numbers_do_not_touch(crowded: Page, chrome: Chrome, width: int) -> None:
+    wide = {"height": 844, "deviceScaleFactor": 1, "mobile": False}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, **wide})
+    try:
+        crowded.one(f"{crowded.flow('flow-1')} .pick").click()
+        crowded.wait(lambda: crowded.all("#detail .band rect"), "its delays over time")
+        assert crowded.run(TOUCHING) == []
+        assert crowded.run(WIDER_THAN_THEIR_ROOM) == []
+    finally:
+        chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 1280, **wide, "height": 900})

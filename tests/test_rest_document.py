@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from served_lab import ServedLab, made, wait_for
+from served_lab import ServedLab, flow, made, wait_for
 
 from benchmarks.one_board import BUILD
 from loko.serve import shapes
@@ -19,6 +19,7 @@ from loko.serve import shapes
 TOKEN = "a-token-of-enough-length"
 OF_SLOTS = (
     "/v1/slots",
+    "/v1/what-if/slot",
     "/v1/schedule",
     "/v1/hosts/{host}/sends",
     "/v1/hosts/{host}/source",
@@ -100,12 +101,16 @@ def test_answers_have_their_shapes(served: ServedLab) -> None:
         "/v1/switches": shapes.SwitchesShown,
         "/v1/topology": shapes.TopologyShown,
         "/v1/delays": shapes.DelaysShown,
+        "/v1/flows/f1/delays": shapes.DelaysOverTime,
+        "/v1/notes": shapes.NotesShown,
         "/healthz": shapes.HealthShown,
         "/v1/flows/none": shapes.ErrorBody,
         "/v1/schedule": shapes.ErrorBody,
     }
     for path, shape in named.items():
         shape.model_validate_json(served.client.get(path).content)
+    would = served.client.post("/v1/what-if/flow", json=flow(3))
+    shapes.WouldShown.model_validate_json(would.content)
     for values in ({"rate_bps": 1e9}, {"deadline_ns": 1}, {"source": "H9"}):
         shapes.ErrorBody.model_validate_json(served.post(2, **values).content)
     assert served.client.delete("/v1/flows/f1").status_code == 204
@@ -127,7 +132,7 @@ def test_answers_of_slots_have_their_shapes(slots: ServedLab) -> None:
 
 def test_schemathesis_finds_nothing(served: ServedLab, tmp_path: Path) -> None:
     found = schemathesis_finds(served, tmp_path, "--exclude-path", "/v1/events")  # a stream does not end
-    assert "Tested: 15" in found
+    assert "Tested: 19" in found
     assert "Traceback" not in served.log()
 
 

@@ -79,7 +79,7 @@ def test_idle_connections_beyond_the_limit_of_files_leave_room(served: ServedLab
 
 def test_event_streams_beyond_the_limit_are_refused_and_leave_room(served: ServedLab) -> None:
     request = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with crowd(served, 2000, request) as clients:
+    with crowd(served, 400, request) as clients:  # more than streams, fewer than requests, may be
         is_served(served)
         first, last = clients[0].recv(65536), answer_on(clients[-1])
     assert first.startswith(b"HTTP/1.1 200 OK")

@@ -14,8 +14,8 @@ from typing import Final
 from loko.device import Profile
 from loko.scenario import Case
 from loko.service_curve import processing
+from loko.units import PS_PER_NS
 
-_PS_PER_NS: Final = 1000
 _NS_PER_S: Final = 1_000_000_000
 
 
@@ -46,7 +46,7 @@ class Device:
             wire_ns=(preamble + length) * byte_ns,
             gap_ns=ports.interframe_gap_bytes.value * byte_ns,
             inner_ns=(preamble + length + tag) * byte_ns,
-            transit_ns=profile.integrated_switch.transit_ps.value / _PS_PER_NS,
+            transit_ns=profile.integrated_switch.transit_ps.value / PS_PER_NS,
             cpu_ns=processing(profile, corner).cpu_ns,
             units=profile.buffer.units.value,
             units_of_frame=-(-length // profile.buffer.unit_bytes.value),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from loko.device import Profile, load_profile
     from loko.document import InputError
     from loko.flow import Flow
+    from loko.frame import frame_of
     from loko.front import model, plan
     from loko.lab import Lab, load_lab
     from loko.planning import Plan
@@ -34,6 +35,7 @@ __all__ = [
     "Refusal",
     "Request",
     "SwitchService",
+    "frame_of",
     "load_lab",
     "load_profile",
     "load_requests",
@@ -51,6 +53,7 @@ _MODULES: Final = {
     "Refusal": "admission",
     "Request": "requests",
     "SwitchService": "service_curve",
+    "frame_of": "frame",
     "load_lab": "lab",
     "load_profile": "device",
     "load_requests": "requests",

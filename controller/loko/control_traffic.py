@@ -20,8 +20,8 @@ from loko.document import InputError
 from loko.generic_switch import GenericSwitch
 from loko.quantity import Count
 from loko.scenario import OpenFlow, Unknown
+from loko.units import PS_PER_NS
 
-_PS_PER_NS: Final = 1000
 _NS_PER_S: Final = 1e9
 _TCP_HEADERS_BYTES: Final = 14 + 20 + 20
 _FCS_BYTES: Final = 4
@@ -295,7 +295,7 @@ def message_ns(profile: Profile, message: Message, entries: int, openflow: OpenF
         cpu_ps += costs.acknowledge_ps.value
         replies = [0]
     link_ns = _link_ns(profile, _request_bytes(message, openflow))
-    return cpu_ps / _PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
+    return cpu_ps / PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
 
 
 def replies_ns(
@@ -324,12 +324,12 @@ def replies_ns(
 def _board(profile: Profile, *, asks: bool) -> TimeBucket:
     """Return the CPU time for timers of the IP stack (section 3.1) and, if it `asks`, for keepalives."""
     timers, costs = profile.cpu.timers, profile.cpu.control
-    timer_ns = timers.cost_ps.value / _PS_PER_NS
+    timer_ns = timers.cost_ps.value / PS_PER_NS
     if not asks:
         return TimeBucket(share=timer_ns / timers.period_ns.value, burst_ns=timer_ns)
     keepalive_ns = (
         costs.send_ps.value + costs.interrupt_ps.value + costs.segment_ps.value + costs.acknowledge_ps.value
-    ) / _PS_PER_NS + 2 * _link_ns(profile, 0)
+    ) / PS_PER_NS + 2 * _link_ns(profile, 0)
     return TimeBucket(
         share=timer_ns / timers.period_ns.value + keepalive_ns * _KEEPALIVE_PER_S / _NS_PER_S,
         burst_ns=timer_ns + keepalive_ns,

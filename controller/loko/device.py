@@ -435,5 +435,5 @@ def _numbers(part: object, name: str = "") -> Iterator[tuple[str, Count | Factor
         for key in type(part).model_fields:
             yield from _numbers(getattr(part, key), f"{name}.{key}" if name else key)
     elif isinstance(part, list):
-        for place, one in enumerate(part):
-            yield from _numbers(one, f"{name}.{place}")
+        for place, member in enumerate(part):
+            yield from _numbers(member, f"{name}.{place}")

@@ -15,8 +15,8 @@ from loko.device import ActionCost, ActionCosts, Profile, openflow_13
 from loko.document import InputError
 from loko.generic_switch import GenericSwitch, Server
 from loko.scenario import Action, Case, OpenFlow, Scenario, Unknown
+from loko.units import PS_PER_NS
 
-_PS_PER_NS: Final = 1000
 _VLAN_TAG_BYTES: Final = 4
 _BESIDE_BYTES: Final = 8 + 12
 """Of a frame on a wire: preamble and gap."""
@@ -105,7 +105,7 @@ def _processing(profile: Profile, case: Case, search_ps: Mapping[str, int]) -> P
     }
     return Processing(
         case=case,
-        cpu_terms=tuple(Term(name=name, value_ns=ps / _PS_PER_NS) for name, ps in cpu_ps.items() if ps),
+        cpu_terms=tuple(Term(name=name, value_ns=ps / PS_PER_NS) for name, ps in cpu_ps.items() if ps),
         link_terms=tuple(
             Term(name=name, value_ns=profile.wire_ns(size)) for name, size in link_bytes.items() if size
         ),
@@ -289,7 +289,7 @@ class SwitchService:
         if isinstance(self.profile, GenericSwitch):
             return self.processing_ns
         cpu, chip = self.profile.cpu, self.profile.integrated_switch
-        wait_ns = (cpu.loop_ps.value + 2 * chip.transit_ps.value) / _PS_PER_NS
+        wait_ns = (cpu.loop_ps.value + 2 * chip.transit_ps.value) / PS_PER_NS
         links_ns = sum(term.value_ns for term in self.longest.link_terms)
         interrupted_ns = links_ns + wait_ns + interference.board.burst_ns
         return (

@@ -32,6 +32,8 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 
+suppress_warnings = ["ref.python"]  # `bytes` is a type, and an attribute of two classes of the emulator
+
 html_theme = "furo"
 html_title = project
 html_last_updated_fmt = ""

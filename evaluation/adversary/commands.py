@@ -35,12 +35,12 @@ def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[Carr
     rng = np.random.default_rng(seed)
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
     meeting = released(case, instants(case, aimed_ns, [critical(case, rng) for _ in aimed_ns]))
-    found = []
+    results = []
     with runner_of(case) as runner:
         for traffic in (bursts(case, load=_LARGEST_LOAD), meeting):
             powered = runner.powered(seed=seed)
-            found.append(judged(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)))
-    return found
+            results.append(judged(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)))
+    return results
 
 
 def replay(
@@ -70,10 +70,12 @@ def replay(
         except RunError as error:
             raise InputError(str(error)) from None
     if as_json:
-        typer.echo(json.dumps({"lab": the_lab.name, "runs": [asdict(one) for one in results]}, indent=2))
+        typer.echo(
+            json.dumps({"lab": the_lab.name, "runs": [asdict(result) for result in results]}, indent=2)
+        )
     else:
         _print(planned, results)
-    if any(one.broken or one.events for one in results):
+    if any(result.broken or result.events for result in results):
         raise typer.Exit(1)
 
 
@@ -82,17 +84,17 @@ def _print(planned: Plan, results: list[CarriageResult]) -> None:
     for column in ("flow", "sent", "lost", "longest ms", "guarantee ms"):
         table.add_column(column, justify="left" if column == "flow" else "right")
     for number, admitted in enumerate(planned.accepted):
-        seen = [result.flows[number] for result in results]
+        of_flow = [result.flows[number] for result in results]
         table.add_row(
             admitted.flow.id,
-            str(sum(one.sent for one in seen)),
-            str(sum(one.lost for one in seen)),
-            f"{max(one.worst for one in seen) * admitted.guarantee_ns / _NS_PER_MS:.3f}",
+            str(sum(carried.sent for carried in of_flow)),
+            str(sum(carried.lost for carried in of_flow)),
+            f"{max(carried.worst for carried in of_flow) * admitted.guarantee_ns / _NS_PER_MS:.3f}",
             f"{admitted.guarantee_ns / _NS_PER_MS:.3f}",
         )
     console = Console()
     console.print(table)
-    broken = {one.flow for result in results for one in result.broken}
+    broken = {late.flow for result in results for late in result.broken}
     if planned.refused:
         console.print(f"{len(planned.refused)} flows were refused and sent nothing")
     console.print("every guarantee was kept" if not broken else f"broken: {', '.join(sorted(broken))}")

@@ -28,6 +28,7 @@ from evaluation.bench.procedures import EVERY_PROCEDURE, IN_OPENFLOW_13, PROCEDU
 from evaluation.bench.procedures.dp_time import PAPER_SAMPLES
 from evaluation.executor import Executor, Workers
 from evaluation.files import write_atomically
+from evaluation.fleet.command import bench_controller
 from evaluation.predictability.commands import judge_predictability
 from evaluation.provenance import commit
 from evaluation.runner import RunError
@@ -43,6 +44,7 @@ bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
 bench_app.command("preconditions")(judge)
 bench_app.command("senders")(senders)
+bench_app.command("controller")(bench_controller)
 bench_app.command("predictability")(judge_predictability)
 
 DeviceOption = Annotated[str, typer.Option(help="A profile, for its board in virtual time, or an inventory.")]

@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import switch_emulator
@@ -22,11 +23,14 @@ from loko.controller.wire import SEGMENT_BYTES
 from loko.device import Profile, profile_file
 from loko.document import InputError
 from loko.lab import Lab, Switch
+from loko.ring import Setting
 
 _IDLE_S: Final = 0.05
 _AHEAD_NS: Final = 50_000
 """A board with work to do runs ahead of the clock in such steps until it has answered."""
 _MOST_AHEAD_NS: Final = 20_000_000
+KEPT_SESSION: Final[Mapping[str, Setting]] = MappingProxyType({"control": "session"})
+"""The setting of a board whose TCP session is kept by the program that runs it."""
 
 
 class BoardTime(Protocol):
@@ -178,18 +182,26 @@ def profile_of(switch: Switch) -> Profile:
     return switch.profile
 
 
+@contextlib.contextmanager
+def board_profiles(lab: Lab, *, free_control: bool) -> Iterator[dict[str, str]]:
+    """Offer each board's profile while the context lasts. Raises `InputError` for switches of other kinds."""
+    with tempfile.TemporaryDirectory() as folder:
+        profiles = {}
+        for name, switch in lab.switches.items():
+            profile_of(switch)
+            profiles[name] = switch.emulated_as
+            if free_control:
+                profiles[name] = free_of_control_cost(switch.emulated_as, Path(folder))
+        yield profiles
+
+
 def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board]:
     """Power up the boards of a lab, at time 0. The caller keeps their TCP sessions. Raises `InputError`."""
-    with tempfile.TemporaryDirectory() as folder:
-        boards = {}
-        for number, (name, switch) in enumerate(lab.switches.items()):
-            profile_of(switch)
-            profile = switch.emulated_as
-            if free_control:
-                profile = free_of_control_cost(profile, Path(folder))
-            config = {**switch.config, "control": "session"}
-            boards[name] = switch_emulator.Board(profile, config=config, seed=number)
-    return boards
+    with board_profiles(lab, free_control=free_control) as profiles:
+        return {
+            name: switch_emulator.Board(profiles[name], config={**switch.config, **KEPT_SESSION}, seed=number)
+            for number, (name, switch) in enumerate(lab.switches.items())
+        }
 
 
 async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:

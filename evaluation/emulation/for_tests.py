@@ -135,7 +135,7 @@ class RunningNetwork:
 
     def flows(self, switch: str) -> list[switch_emulator.Flow]:
         """Return the flow table of a switch, in the switch's own order."""
-        return self._there(self._lab.boards[switch].flows)
+        return self._there(lambda: self._lab.cabled.flows(switch))
 
     def send(self, host: str, frame: bytes) -> None:
         """Let a host send a frame, without FCS."""

@@ -16,8 +16,8 @@ import switch_emulator
 
 from evaluation.beside.program import report
 from evaluation.beside.senders import Turn
-from evaluation.emulation.boards import EmulatedBoard, power_up
-from evaluation.emulation.cabled import CabledLab
+from evaluation.emulation.boards import EmulatedBoard
+from evaluation.emulation.cabled import CabledLab, cabled_network
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.serve.delays import Observation
@@ -76,8 +76,7 @@ class TrafficLab:
     """The boards, their connections, and the traffic of the service's flows."""
 
     def __init__(self, lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
-        self.boards = power_up(lab, free_control=free_control)
-        self.cabled = CabledLab(lab, self.boards)
+        self.cabled = CabledLab(lab, cabled_network(lab, free_control=free_control))
         self._lab = PacedLab(self.cabled)
         self._connections = {
             name: EmulatedBoard(name, CabledBoard(name, self._lab), controller) for name in lab.switches

@@ -26,7 +26,7 @@ from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.exclusion import claim_name
-from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
+from evaluation.live.messages import BuildRequest, Elsewhere, LabStatus, ServeRequest, StatusRequest
 from evaluation.live.patience import patient
 from evaluation.live.programs import require
 from evaluation.live.state import LABS, remove_if_unused, require_root
@@ -199,10 +199,12 @@ def up(
     backend: Backend | None = None,
     builder: Builder = Builder.MININET,
     relaxed: bool = False,
+    elsewhere: Elsewhere | None = None,
 ) -> BackgroundLab:
     """Start a lab that stays. Raises `RunError` or `InputError`, also if it is up already.
 
-    A `relaxed` one may be up beside others that are.
+    A `relaxed` one may be up beside others that are. Without flows there is no controller of ours; the boards
+    are then connected with one `elsewhere`, if given.
     """
     require_root()
     cores = CorePlan.relaxed_here() if relaxed else CorePlan.here()
@@ -217,6 +219,7 @@ def up(
         cores=cores,
         seed=0,
         backend=backend,
+        elsewhere=elsewhere,
     )
     with claim_name(lab.name):
         return _up(lab, request, builder)

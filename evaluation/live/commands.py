@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Final, Self
 
 import typer
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
 from evaluation.live.background import BackgroundLab, ProcessLine, up
 from evaluation.live.building import remove
 from evaluation.live.containerlab.topology import topology, topology_file
 from evaluation.live.cores import CorePlan
-from evaluation.live.messages import LabStatus
+from evaluation.live.messages import Elsewhere, LabStatus
 from evaluation.live.programs import locate
 from evaluation.live.state import LABS, require_root
+from evaluation.live.watch import view
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.commands.choices import OpenFlowOption
@@ -34,10 +39,8 @@ from loko.lab import Backend, Lab, load_lab
 from loko.requests import load_flows
 from loko.scenario import OpenFlow
 
-_ONLY_ADMITTED: Final = (
-    "note: tables of a lab's own controller let only admitted flows pass, UDP with the ports of the flows"
-    " file; a ping is none of them (docs/live-lab.md)"
-)
+_FEW_FLOWS: Final = 4
+"""As many are named to explain what passes."""
 
 lab_app = typer.Typer(
     no_args_is_help=True, help="Write a lab of your own; start, show and stop a lab that keeps running."
@@ -85,15 +88,31 @@ def lab_up(
             "--relaxed", help="Beside other labs put up so; its delays say nothing of the switches."
         ),
     ] = False,
+    no_controller: Annotated[
+        bool,
+        typer.Option("--no-controller", help="Start none: run yours inside, by 'loko lab exec LAB SWITCH'."),
+    ] = False,
+    controller: Annotated[
+        str | None,
+        typer.Option(help="Connect the switches with yours on this machine, such as tcp:127.0.0.1:6633."),
+    ] = None,
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
 
-    It has the machine for itself, so that its delays are the switches'; with --relaxed several labs of
-    different names may be up.
+    The controller is Loko's own and lets the admitted flows pass, unless you bring another. The lab has the
+    machine for itself, so that its delays are the switches'; with --relaxed several labs of different names
+    may be up.
 
     Example: sudo loko lab up two-switch
     """
     with _errors_end():
+        elsewhere = Elsewhere.parse(controller) if controller else None
+        if flows and (no_controller or elsewhere):
+            raise InputError("--flows: are for Loko's own controller, which is not started; leave them out")
+        if no_controller and elsewhere:
+            raise InputError("--no-controller and --controller: give one of them")
+        if elsewhere and builder is Builder.CONTAINERLAB:
+            raise InputError("--controller: boards in containers are in a network of their own; leave it out")
         the_lab = load_lab(lab, cabling)
         for switch in the_lab.with_backend(backend).switches.values():
             refuse_version(switch, openflow)
@@ -101,14 +120,17 @@ def lab_up(
             typer.echo(f"warning: {warning}", err=True)
         running = up(
             the_lab,
-            _flows(the_lab, flows),
+            () if no_controller or elsewhere else _flows(the_lab, flows),
             allocation=allocation,
             entries=entries,
             openflow=openflow,
             backend=backend,
             builder=builder,
             relaxed=relaxed,
+            elsewhere=elsewhere,
         )
+        told = running.status()
+    typer.echo(f"controller: {told.controller}")
     typer.echo(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
 
 
@@ -155,6 +177,38 @@ def lab_status(
             view.print()
 
 
+@lab_app.command("watch")
+def lab_watch(
+    lab: Annotated[str | None, typer.Argument(help="Name of a lab. Default: the one that is up.")] = None,
+    *,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 1.0,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many. Default: at Ctrl-C.")] = None,
+) -> None:
+    """Watch what passes a lab that is up: ports, table walk, queue, losses, stalls. Needs root.
+
+    The table walk is how many entries a switch compares with a frame, on average. The queue is the most units
+    of its receive ring in use at once since the lab is up.
+
+    Example: sudo loko lab watch two-switch
+    """
+    with _errors_end(), contextlib.suppress(KeyboardInterrupt):
+        require_root()
+        running = _up(lab) if lab else _the_only_one()
+        console = Console()
+        before = running.status()
+        # On a terminal each view replaces the one before; in a file or a pipe they follow each other.
+        with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
+            for _ in itertools.repeat(None) if count is None else range(count):
+                time.sleep(interval)
+                now = running.status()
+                shown = view(before, now, interval)
+                if live:
+                    live.update(shown, refresh=True)
+                else:
+                    console.print(shown)
+                before = now
+
+
 @lab_app.command("exec", context_settings={"allow_interspersed_args": False})
 def lab_exec(
     lab: Annotated[str, typer.Argument(help="Name of a lab that is up.")],
@@ -172,7 +226,8 @@ def lab_exec(
             raise InputError(f"{command[0]}: there is no such program on this machine")
     status = _run([*into, program, *command[1:]])
     if status and Path(command[0]).name.startswith("ping"):
-        typer.echo(_ONLY_ADMITTED, err=True)
+        with _errors_end():
+            typer.echo(_why_no_ping(_up(lab).status()), err=True)
     raise typer.Exit(status)
 
 
@@ -233,6 +288,23 @@ def lab_clab(
         file = topology_file(the_lab)
         file.write_text(text, encoding="utf-8")
     typer.echo(f"written: {file}")
+
+
+def _why_no_ping(status: LabStatus) -> str:
+    """Why a ping between hosts may get no answer, and what would pass."""
+    if status.flows:
+        few, more = status.flows[:_FEW_FLOWS], len(status.flows) - _FEW_FLOWS
+        also = f"; and {more} more" if more > 0 else ""
+        return (
+            "note: the lab's controller lets only its admitted flows pass, and a ping is none of them:"
+            f" {'; '.join(few)}{also} (docs/live-lab.md)"
+        )
+    if status.connected < status.switches:
+        return (
+            f"note: {status.connected} of {status.switches} switches have a controller, and without one they"
+            f" forward nothing; controller: {status.controller} (docs/live-lab.md)"
+        )
+    return "note: all switches have a controller; what passes is up to its entries (docs/live-lab.md)"
 
 
 def _up(lab: str) -> BackgroundLab:
@@ -302,6 +374,7 @@ class _View:
         status = self.status
         console.print(f"[bold]{status.lab}[/bold] ({status.path})")
         console.print(f"{status.connected} of {status.switches} switches connected to the controller")
+        console.print(f"controller: {status.controller}", soft_wrap=True)
         console.print(f"forwarding: {status.scheduling}")
         processes = Table("pid", "process", box=None)
         for line in self.processes:

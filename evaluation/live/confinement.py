@@ -94,7 +94,8 @@ class Confinement:
         with theirs, claimed:
             removal = outside() if outside else None
             limit = None if relaxed else RealtimeLimit()
-            held = [theirs.fileno(), claimed.fileno(), *(limit.descriptors if limit else ())]
+            outside_network = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+            held = [theirs.fileno(), outside_network, claimed.fileno(), *(limit.descriptors if limit else ())]
             if removal and removal.descriptor is not None:
                 held.append(removal.descriptor)
             ends: list[RealtimeLimit | Afterwards] = [end for end in (limit, removal) if end is not None]
@@ -102,6 +103,7 @@ class Confinement:
             try:
                 process = _start_in_a_thread([*command, *map(str, held)], held, stderr)
             finally:
+                os.close(outside_network)
                 if stderr:
                     stderr.close()
                 for end in ends:

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, Listener
+from pathlib import Path
 from typing import Any
 
 from evaluation.live.confinement import SCRATCH, Failure
@@ -25,7 +26,9 @@ from loko.document import InputError
 class Server:
     """Carries out requests on the one lab of this tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, outside_network: Path) -> None:
+        """`outside_network` names the network namespace from which the tree was started."""
+        self._outside_network = outside_network
         self._session: Session | None = None
         self.listener: Listener | None = None
 
@@ -33,7 +36,7 @@ class Server:
         """The answer to a request. Raises `RunError` or `InputError`."""
         if isinstance(request, BuildRequest):
             os.sched_setaffinity(0, request.cores.others)
-            self._session = Session(request, SCRATCH)
+            self._session = Session(request, SCRATCH, self._outside_network)
             return self._session.status()
         if isinstance(request, ServeRequest):
             self.listener = Listener(str(request.socket), family="AF_UNIX")
@@ -76,14 +79,15 @@ def _end_when_left(descriptor: int, server: Server) -> None:
 def main() -> None:
     """Serve the descriptor named by the first argument; then the socket of a `ServeRequest`, for ever.
 
-    The other descriptors only have to stay open as long as the tree is there.
+    The second argument names a descriptor of the network namespace outside of the tree. The other descriptors
+    only have to stay open as long as the tree is there.
     """
     for descriptor in sys.argv[1:]:
         os.set_inheritable(int(descriptor), False)
     # A private file system for scripts, captures and logs: it goes with the tree, and nobody else sees it.
     run(["mount", "-t", "tmpfs", "-o", "mode=0700", "loko", str(SCRATCH)], what="private files")
     os.environ["TMPDIR"] = str(SCRATCH)
-    server = Server()
+    server = Server(Path(f"/proc/{os.getpid()}/fd/{sys.argv[2]}"))
     connection = Connection(int(sys.argv[1]))
     threading.Thread(target=_end_when_left, args=(connection.fileno(), server), daemon=True).start()
     server.serve(connection)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.cores import CorePlan
 from evaluation.options import OS_KEN
 from evaluation.traffic import Sender
+from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Backend, Lab
 from loko.network import Hop
@@ -23,6 +25,24 @@ def controller_address(lab: Lab) -> str:
     """Where the boards look for the controller, inside the tree."""
     host = "127.0.0.1" if lab.controller is None else str(lab.controller.ip)
     return f"{host}:{CONTROLLER_PORT}"
+
+
+class Elsewhere(NamedTuple):
+    """A controller outside of the tree, in the network from which the lab was started."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``tcp:HOST:PORT`` or ``HOST:PORT``. Raises `InputError`."""
+        host, _, port = text.removeprefix("tcp:").rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise InputError(f"--controller {text}: give an address and a TCP port, as tcp:127.0.0.1:6633")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"tcp:{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +74,8 @@ class BuildRequest:
     """Whether the flows were admitted as the papers print it (`Lab.as_printed`)."""
     containers: Containers | None = None
     """Where hosts and boards are already, if containerlab has built the lab; else Mininet builds it."""
+    elsewhere: Elsewhere | None = None
+    """The controller to which the boards are relayed, if it is not ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +101,19 @@ class ServeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PortStatus:
+    """A port of a switch, and the frames that the kernel has counted at its interface."""
+
+    switch: str
+    port: int
+    peer: str
+    """Host, or switch and port, at the other end of the cable."""
+    received: int
+    """Frames that came to the switch."""
+    sent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabStatus:
     """A running lab."""
 
@@ -87,6 +122,10 @@ class LabStatus:
     switches: int
     connected: int
     """How many switches hold a connection to the controller."""
+    controller: str
+    """Which controller they connect to, in words."""
+    flows: tuple[str, ...]
+    """What our own controller lets pass, each in words; nothing if it is another's."""
     scheduling: str
     """How the programs that forward frames are scheduled."""
     counters: Mapping[str, Mapping[str, int]]
@@ -95,3 +134,7 @@ class LabStatus:
     """Device of each board's serial console; a new one after a restart of the board."""
     real_boards: Mapping[str, Mapping[str, str]]
     """Of each real board what it says of itself (`evaluation.runner.RunRecords.real_boards`)."""
+    ports: tuple[PortStatus, ...]
+    """Of the switches that are here; not of those in containers."""
+    stalls: int
+    """How often the machine kept the emulator from running, since the lab is up."""

@@ -7,7 +7,7 @@ emulator's business, and a host's own shaper is set per run (`evaluation.live.sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,14 @@ from mininet.node import Node, Switch
 
 from evaluation.live.cards import wait_for_carrier
 from evaluation.live.interfaces import OFFLOADS, interface_name, switch_off_offloads
+from evaluation.live.messages import PortStatus
 from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError
 from loko.lab import Endpoint, Host, Lab
+
+_RECEIVED, _SENT = 1, 9
+"""Where /proc/net/dev has an interface's frames."""
 
 
 class BoardSwitch(Switch):  # type: ignore[misc]  # Mininet carries no types
@@ -92,6 +96,23 @@ class Network:
     def ports(self, switch: str) -> dict[int, str]:
         """Interface of every connected port of a switch."""
         return {port: name for (node, port), name in self._interfaces.items() if node == switch}
+
+    def counts(self) -> Iterator[PortStatus]:
+        """The ports of the switches that are in this network namespace, with the frames that passed them."""
+        lines = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]
+        frames = {name.strip(): values.split() for name, _, values in (line.partition(":") for line in lines)}
+        far = {end: other for link in self.lab.links for end, other in ((link.a, link.b), (link.b, link.a))}
+        for (node, port), name in self._interfaces.items():
+            if node in self.lab.switches and name in frames:
+                peer = far[Endpoint(node=node, port=port)]
+                values = frames[name]
+                yield PortStatus(
+                    switch=node,
+                    port=port,
+                    peer=peer.node if peer.node in self.lab.hosts else str(peer),
+                    received=int(values[_RECEIVED]),
+                    sent=int(values[_SENT]),
+                )
 
     def interface(self, host: str) -> str:
         """The interface of a host."""

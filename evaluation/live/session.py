@@ -20,6 +20,7 @@ from evaluation.live.daemon import Daemon
 from evaluation.live.messages import (
     CONTROLLER_PORT,
     BuildRequest,
+    Elsewhere,
     LabStatus,
     TrafficRequest,
     controller_address,
@@ -27,7 +28,7 @@ from evaluation.live.messages import (
 from evaluation.live.network import Network, set_up_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
-from loko.flow import dump_flows
+from loko.flow import Flow, dump_flows
 from loko.lab import Backend, Lab, load_lab
 from loko.network import dump_paths
 
@@ -43,11 +44,15 @@ _PAUSE_S = 0.15
 class Session:
     """A lab with its boards and its controller."""
 
-    def __init__(self, request: BuildRequest, folder: Path) -> None:
-        """Build the lab and wait until every table is set up. Raises `RunError` or `InputError`."""
+    def __init__(self, request: BuildRequest, folder: Path, outside_network: Path) -> None:
+        """Build the lab and wait until every table is set up. Raises `RunError` or `InputError`.
+
+        `outside_network` names the network namespace in which a controller elsewhere is reached.
+        """
         self.lab = load_lab(request.lab, request.cabling).with_backend(request.backend)
         refuse(self.lab, request)
         self._folder = folder
+        self._request = request
         self._is_relaxed = request.cores.relaxed
         set_up_own_network()
         prepare(self.lab)
@@ -59,10 +64,13 @@ class Session:
         # loads while the network is built.
         prefix = there.inside(topology.CONTROLLER) if there else []
         self._controller = self._start_controller(request, prefix) if request.flows else None
+        self._relay = self._start_relay(request.elsewhere, outside_network) if request.elsewhere else None
         self.network = there or Network(self.lab)
         if self._controller:
             pid = self._controller.pid
             self._controller.wait_until(lambda: _listens(pid), CONTROLLER_TIMEOUT_S, "does not listen")
+        if self._relay:
+            self._relay.wait_ready(CONTROLLER_TIMEOUT_S)
         ports = {
             name: {**self.network.ports(name), **self._control.ports(name)} for name in self.lab.switches
         }
@@ -83,10 +91,14 @@ class Session:
             path=str(self.lab.path),
             switches=len(self.lab.switches),
             connected=sum(report.connected.values()),
+            controller=self._which_controller(),
+            flows=tuple(_in_words(flow) for flow in self._request.flows),
             scheduling=f"{report.scheduling}; {NOT_JUDGED}" if self._is_relaxed else report.scheduling,
             counters=report.counters,
             consoles=self._switches.consoles(),
             real_boards=self._real_boards,
+            ports=() if self._request.containers else tuple(self.network.counts()),
+            stalls=len(report.stalls),
         )
 
     def run(self, request: TrafficRequest) -> RunRecords:
@@ -113,8 +125,32 @@ class Session:
         return replace(records(capture, self.lab, before, after), real_boards=self._real_boards)
 
     def _check_controller(self) -> None:
+        for daemon in (self._controller, self._relay):
+            if daemon:
+                daemon.check()
+
+    def _which_controller(self) -> str:
+        if self._request.elsewhere:
+            return f"{self._request.elsewhere} of this machine"
         if self._controller:
-            self._controller.check()
+            return "Loko's own"
+        return f"none yet; switches look for one at {controller_address(self.lab)}, inside the lab"
+
+    def _start_relay(self, elsewhere: Elsewhere, outside_network: Path) -> Daemon:
+        ready = self._folder / "relay.ready"
+        options = {
+            "--listen": controller_address(self.lab),
+            "--to": str(elsewhere),
+            "--network": outside_network,
+            "--ready": ready,
+        }
+        words = [str(word) for option in options.items() for word in option]
+        return Daemon(
+            "the way to the controller",
+            [sys.executable, "-m", "evaluation.live.way_out", *words],
+            log=self._folder / "relay.log",
+            ready=ready,
+        )
 
     def _start_controller(self, request: BuildRequest, prefix: Sequence[str]) -> Daemon:
         """Start it; `prefix` is put before its command."""
@@ -154,6 +190,13 @@ def _examined(lab: Lab) -> dict[str, dict[str, str]]:
     from evaluation.live.board_wiring import self_test_of_boards  # noqa: PLC0415
 
     return self_test_of_boards(lab, controller_address(lab))
+
+
+def _in_words(flow: Flow) -> str:
+    return (
+        f"UDP from {flow.source} port {flow.udp_source} to {flow.destination} port {flow.udp_destination}"
+        f" ({flow.id})"
+    )
 
 
 def _remedy(request: TrafficRequest, lab: Lab) -> str:

@@ -20,11 +20,11 @@ from loko.calculus import TokenBucket, backlog_bound_bytes, bytes_in, delay_boun
 from loko.device import Profile, load_profile
 from loko.scenario import Action, Case, Match, Scenario
 from loko.service_curve import SwitchService, processing, service_curve
+from loko.units import PS_PER_NS
 
 FRAME_BYTES: Final = 306
 ENTRIES: Final = 17
 """The evaluation's frames and tables (section 6.1)."""
-_PS_PER_NS: Final = 1_000
 _WIDTH_INCHES: Final = 7.6
 _BEHIND: Final = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 _FILLS: Final = {"wire": "#dfe4ec", "chip": "#b6c2d6", "CPU": "#8d99ae", "wait": "#ffffff"}
@@ -48,8 +48,8 @@ def way(profile: Profile, case: Case) -> tuple[Stage, ...]:
     """
     times = processing(profile, case)
     wire_ns = float(profile.wire_ns(profile.ports.preamble_bytes.value + case.frame_bytes))
-    chip_ns = profile.integrated_switch.transit_ps.value / _PS_PER_NS
-    loop_ns = profile.cpu.loop_ps.value / _PS_PER_NS
+    chip_ns = profile.integrated_switch.transit_ps.value / PS_PER_NS
+    loop_ns = profile.cpu.loop_ps.value / PS_PER_NS
     inner_ns = sum(term.value_ns for term in times.link_terms) / 2
     lengths = (
         ("from the wire", "wire", wire_ns),

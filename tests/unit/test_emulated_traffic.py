@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evaluation.beside.senders import ConformingSender
 from evaluation.beside.taps import LOST_AFTER_NS, Taps
 from evaluation.emulation.boards import power_up
-from evaluation.emulation.cabled import CabledLab
+from evaluation.emulation.cabled import CabledLab, cabled_network
 from loko.controller.messages import session_segments
 from loko.document import InputError
 from loko.entries import flow_entry
@@ -108,7 +108,7 @@ class Emulation:
 
     def __init__(self, *flows: Flow) -> None:
         self.lab = load_lab("two-switch")
-        self.cabled = CabledLab(self.lab, power_up(self.lab, free_control=False))
+        self.cabled = CabledLab(self.lab, cabled_network(self.lab, free_control=False))
         tables = {name: [] for name in self.lab.switches}  # type: ignore[var-annotated]
         for flow in flows:
             for hop in shortest_path(self.lab, flow.source, flow.destination):
@@ -203,3 +203,19 @@ def test_flows_come_and_go() -> None:
 def test_other_switches_are_refused_in_one_line() -> None:
     with pytest.raises(InputError, match="is no board that can be emulated"):
         power_up(load_lab("two-switch-banana-pi"), free_control=False)
+    with pytest.raises(InputError, match="is no board that can be emulated"):
+        cabled_network(load_lab("two-switch-banana-pi"), free_control=False)
+
+
+def test_frames_of_no_flow_reach_their_host_and_leave_at_the_rate_of_the_line() -> None:
+    from loko.frame import frame_of  # noqa: PLC0415
+
+    flow = a_flow()
+    emulation = Emulation(flow)
+    frame = frame_of(emulation.lab, flow)
+    emulation.cabled.send("H1", frame)
+    emulation.cabled.send("H1", frame)
+    emulation.cabled.advance(emulation.cabled.now_ns + MS)
+    assert emulation.cabled.taken("H3") == [frame, frame]
+    assert emulation.cabled.taken("H3") == []
+    assert len(emulation.cabled.flows("s1")) == 1

@@ -51,3 +51,7 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
         if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors_of(path)):
             missing.append(f"{target}#{anchor}")
     assert missing == []
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(text_of(ROOT / "README.md").splitlines()) < 120

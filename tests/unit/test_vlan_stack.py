@@ -11,16 +11,16 @@ import switch_emulator
 import typer
 from typer.testing import CliRunner
 
-from evaluation.emulation.cabled import CabledLab
+from evaluation.virtual import lab_network
 from loko.admission import Admitted, Refusal
 from loko.allocation import scheme_named
 from loko.commands.plan import plan as plan_command
-from loko.controller import messages, messages13
+from loko.controller import messages
 from loko.controller.hazards import refuse_entries
 from loko.document import InputError
 from loko.flow import Flow
 from loko.frame import frame_of
-from loko.lab import Endpoint, Lab, load_lab
+from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, longest_path, shortest_path
 from loko.scenario import OpenFlow
@@ -38,6 +38,8 @@ RING = load_lab("ring")
 US = 1_000
 MS = 1_000_000
 S = 1_000_000_000
+BEGIN_NS = 3 * S
+"""By then all boards have their tables."""
 APP = typer.Typer()
 APP.command("plan")(plan_command)
 
@@ -59,32 +61,24 @@ def admission(lab: Lab, flows: Sequence[Flow], scheme: str = "fifth-rate") -> St
     return StackAdmission(lab, allocations_of(lab, scheme_named(scheme), scenario))
 
 
-class Cables(CabledLab):
+class Cables:
     """Boards that forward by tags, cabled as in their lab, with what comes to each host."""
 
     def __init__(self, lab: Lab) -> None:
-        self.boards = {
-            name: switch_emulator.Board(config={**switch.config, "openflow_version": 4})
-            for name, switch in lab.switches.items()
-        }
+        self.network = lab_network(lab, stack_entries(lab), seed=0, openflow=OpenFlow.V1_3)
         self.came: list[tuple[str, bytes, int]] = []
-        for name, entries in stack_entries(lab).items():
-            board, at_ns = self.boards[name], S
-            board.connected(at_ns)
-            for data in messages13.session_segments(entries):
-                at_ns += 10 * MS
-                board.segment(at_ns, data)
-            board.advance(at_ns + 10 * MS)
-            assert len(board.flows13()) == len(entries)
-            board.outputs()
-        super().__init__(lab, self.boards)
-        self.now_ns = 2 * S
 
     def send(self, host: str, frame: bytes, at_ns: int) -> None:
-        self._at(at_ns, lambda now_ns: self._carry(Endpoint(node=host, port=1), frame, now_ns))
+        """Let a host send a frame. Calls are in order of time."""
+        self.network.send(host, frame, at_ns)
 
-    def _received(self, host: str, frame: bytes, now_ns: int) -> None:
-        self.came.append((host, frame, now_ns))
+    def advance(self, to_ns: int) -> None:
+        self.network.advance(to_ns)
+        self.came += [
+            (host, output.data, output.at_ns)
+            for host, output in self.network.outputs()
+            if output.kind == "frame"
+        ]
 
 
 def numbered(lab: Lab, flow: Flow, number: int) -> bytes:
@@ -101,8 +95,8 @@ def test_each_board_takes_off_its_tag_and_the_host_gets_the_frame(
 ) -> None:
     one, path = flow(0, *ends, frame_bytes=frame_bytes), shortest_path(LAB, *ends)
     cables, frame = Cables(LAB), frame_of(LAB, flow(0, *ends, frame_bytes=frame_bytes))
-    cables.send(one.source, tagged_frame(frame, path), 2 * S)
-    cables.advance(3 * S)
+    cables.send(one.source, tagged_frame(frame, path), BEGIN_NS)
+    cables.advance(BEGIN_NS + S)
     assert [(host, data) for host, data, _ in cables.came] == [(one.destination, frame)]
 
 
@@ -112,15 +106,15 @@ def test_a_path_of_several_switches_around_the_ring() -> None:
     one, path = flow(0, *ends), shortest_path(RING, *ends)
     assert len(path) == 8
     cables, frame = Cables(RING), frame_of(RING, one)
-    cables.send(one.source, tagged_frame(frame, path), 2 * S)
-    cables.advance(3 * S)
+    cables.send(one.source, tagged_frame(frame, path), BEGIN_NS)
+    cables.advance(BEGIN_NS + S)
     assert [(host, data) for host, data, _ in cables.came] == [(one.destination, frame)]
 
 
 def test_a_frame_without_a_tag_goes_nowhere() -> None:
     cables = Cables(LAB)
-    cables.send("H1", frame_of(LAB, flow()), 2 * S)
-    cables.advance(3 * S)
+    cables.send("H1", frame_of(LAB, flow()), BEGIN_NS)
+    cables.advance(BEGIN_NS + S)
     assert cables.came == []
 
 
@@ -144,19 +138,22 @@ def test_no_frame_is_later_than_its_guarantee(scheme: str, sizes: Sequence[int])
     granted = [one for one in map(control.request, asked) if isinstance(one, Admitted)]
     assert granted
     cables = Cables(LAB)
-    free_ns = dict.fromkeys(LAB.hosts, 2 * S)
+    free_ns = dict.fromkeys(LAB.hosts, BEGIN_NS)
     sent: dict[bytes, tuple[int, float]] = {}
+    leaving: list[tuple[int, str, bytes]] = []
     for turn in range(4):
         for number, one in enumerate(granted):
             own = one.flow
             frame = numbered(LAB, own, 100 * turn + number)
             on_wire = tagged_frame(frame, one.path)
-            due_ns = 2 * S + round(turn * own.frame_bytes * 8e9 / own.rate_bps)
+            due_ns = BEGIN_NS + round(turn * own.frame_bytes * 8e9 / own.rate_bps)
             at_ns = max(due_ns, free_ns[own.source])
             free_ns[own.source] = at_ns + (len(on_wire) + 24) * 80
             sent[frame] = at_ns, one.guarantee_ns
-            cables.send(own.source, on_wire, at_ns)
-    cables.advance(4 * S)
+            leaving.append((at_ns, own.source, on_wire))
+    for at_ns, host, on_wire in sorted(leaving):
+        cables.send(host, on_wire, at_ns)
+    cables.advance(BEGIN_NS + 2 * S)
     assert {frame for _, frame, _ in cables.came} == sent.keys()
     used = [(at_ns - sent[frame][0]) / sent[frame][1] for _, frame, at_ns in cables.came]
     assert 0.1 < max(used) <= 1

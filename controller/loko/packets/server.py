@@ -25,8 +25,8 @@ from loko.device import Profile
 from loko.document import InputError
 from loko.scenario import Scenario
 from loko.service_curve import Processing, processing, shortest_processing
+from loko.units import PS_PER_NS
 
-_PS_PER_NS: Final = 1000
 _ROUNDING_NS: Final = 2
 """The emulator rounds passes and times of the CPU to whole nanoseconds, each by less than one."""
 
@@ -177,7 +177,7 @@ def frame_server(
             if control_wait_ns is None
             else ring_units(profile, traffic, scenario.entries, scenario.openflow, delay_ns=control_wait_ns)
         ),
-        poll_ns=math.ceil(stretch * profile.cpu.loop_ps.value / _PS_PER_NS),
+        poll_ns=math.ceil(stretch * profile.cpu.loop_ps.value / PS_PER_NS),
         interruption=interruption.stretched(stretch),
         bunching_ns=math.ceil(stretch * replies_ns(profile, traffic, scenario.entries, scenario.openflow)),
         cable_ns=math.ceil(stretch * profile.tolerance.cable_ns.value),
@@ -205,13 +205,13 @@ def _least_pause_ns(profile: Profile, cases: list[Processing]) -> float:
 def _beside_work_ns(profile: Profile) -> float:
     """Return the part of p_CPU that is not work: both transits and the mean wait for the main loop."""
     transits_ps = 2 * profile.integrated_switch.transit_ps.value
-    return (transits_ps + profile.cpu.loop_ps.value / 2) / _PS_PER_NS
+    return (transits_ps + profile.cpu.loop_ps.value / 2) / PS_PER_NS
 
 
 def _times(profile: Profile, size: int, cases: list[Processing]) -> FrameTimes:
     wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + size)
     keeps_ns = math.floor(wire_ns) + _gap_ns(profile)
-    half_loop_ns = profile.cpu.loop_ps.value / _PS_PER_NS / 2
+    half_loop_ns = profile.cpu.loop_ps.value / PS_PER_NS / 2
     factor, stretch = profile.cpu.capacity_factor.value, profile.tolerance.stretch
     works = [case.cpu_ns - _beside_work_ns(profile) for case in cases]
     # p_CPU contains the mean wait for the main loop; the least wait is 0.

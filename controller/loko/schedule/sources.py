@@ -45,14 +45,14 @@ def source_document(lab: Lab, host: str, base_period_ns: int, sends: Iterable[Sl
     flows: list[_Keys] = [
         {
             "source": interface_of(host),
-            "offset_ns": one.offset_ns,
-            "period_ns": one.period_ns,
-            "frame": frame_of(lab, one.flow).hex(),
+            "offset_ns": slotted.offset_ns,
+            "period_ns": slotted.period_ns,
+            "frame": frame_of(lab, slotted.flow).hex(),
         }
-        for one in sends
+        for slotted in sends
     ]
-    told = f"{_WRITTEN}host {host} of lab {lab.name}; run 'zodiac-fx slots' with it on that host\n"
-    return told + slots_file(head, flows)
+    comment = f"{_WRITTEN}host {host} of lab {lab.name}; run 'zodiac-fx slots' with it on that host\n"
+    return comment + slots_file(head, flows)
 
 
 def slots_file(head: Mapping[str, str | int], flows: Sequence[Mapping[str, str | int]]) -> str:
@@ -80,8 +80,10 @@ def write_sources(schedule: LabSchedule, folder: Path) -> Sequence[Path]:
     """
     lab = schedule.lab
     sends: dict[str, list[Slotted]] = {host: [] for host in lab.hosts}
-    for one in schedule.scheduled:
-        sends[one.timed.source].append(Slotted(one.timed, one.offset_ns, one.every_ns))
+    for scheduled in schedule.scheduled:
+        sends[scheduled.timed.source].append(
+            Slotted(scheduled.timed, scheduled.offset_ns, scheduled.every_ns)
+        )
     files = {host: folder / f"{host}{_ENDING}" for host in sends}
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -32,12 +33,14 @@ from loko.serve.outcome import (
     Outcome,
     Unavailable,
     Unknown,
+    Would,
     Wrong,
 )
 from loko.serve.page import add_pages
 from loko.serve.plain import PlainRoutes
 from loko.serve.run import Operation
 from loko.serve.shapes import (
+    DelaysOverTime,
     DelaysShown,
     ErrorBody,
     FlowRemoving,
@@ -45,12 +48,14 @@ from loko.serve.shapes import (
     FlowShown,
     FlowsShown,
     HealthShown,
+    NotesShown,
     ScheduleShown,
     SendsShown,
     ServiceShown,
     SlotRequest,
     SwitchesShown,
     TopologyShown,
+    WouldShown,
 )
 from loko.serve.slots import SlotGranting
 from loko.serve.tallies import Tallies
@@ -63,6 +68,7 @@ from loko.serve.views import (
     source_text,
     switch_values,
     topology_values,
+    would_values,
 )
 
 _ALWAYS: Final[dict[int, str]] = {
@@ -171,6 +177,46 @@ def _add_requests(
             return _json(201 if outcome.is_new else 200, flow_values(keeper, flow.id))
         return _refused(tallies, outcome)
 
+    async def admission_of(request: Request) -> tuple[Flow, Decide] | Response:
+        """What is asked for of a service that admits flows."""
+        if admitting is None:
+            return _error(
+                tallies, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
+            )
+        wanted = await _read(request, FlowRequest, tallies)
+        if isinstance(wanted, Response):
+            return wanted
+        flow = wanted.flow
+        try:
+            path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
+        except InputError as problem:
+            return _error(tallies, 422, "invalid", str(problem))
+        return flow, admitting.decision(flow, path or None, wanted.deadline_ns)
+
+    async def slot_of(request: Request) -> tuple[Flow, Decide] | Response:
+        """What is asked for of a service that gives slots."""
+        if slots is None:
+            return _error(
+                tallies,
+                409,
+                "admits-flows",
+                "this service admits flows and gives no slots: POST to /v1/flows, or serve with --schedule",
+            )
+        wanted = await _read(request, SlotRequest, tallies)
+        if isinstance(wanted, Response):
+            return wanted
+        try:
+            flow = slots.on_the_wire(wanted.timed)
+        except InputError as problem:
+            return _error(tallies, 422, "invalid", str(problem))
+        return flow, slots.decision(wanted.timed)
+
+    def would(wanted: tuple[Flow, Decide] | Response) -> Response:
+        if isinstance(wanted, Response):
+            return wanted
+        outcome = operation.what_if(*wanted)
+        return _json(200, would_values(outcome)) if isinstance(outcome, Would) else _refused(tallies, outcome)
+
     @app.post(
         "/v1/flows",
         status_code=201,
@@ -187,19 +233,8 @@ def _add_requests(
         the remedy says so where it fits after some milliseconds, since flows were released shortly before.
         503 if a switch of its path is away; nothing remains of the request then.
         """
-        if admitting is None:
-            return _error(
-                tallies, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
-            )
-        wanted = await _read(request, FlowRequest, tallies)
-        if isinstance(wanted, Response):
-            return wanted
-        flow = wanted.flow
-        try:
-            path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
-        except InputError as problem:
-            return _error(tallies, 422, "invalid", str(problem))
-        return await install(request, flow, admitting.decision(flow, path or None, wanted.deadline_ns))
+        wanted = await admission_of(request)
+        return wanted if isinstance(wanted, Response) else await install(request, *wanted)
 
     @app.post(
         "/v1/slots",
@@ -216,21 +251,23 @@ def _add_requests(
         201 with slot, offset, path and guarantee, once every switch has confirmed; 200 if the same flow is
         there already. 409 if no slot is free on its path: it says whether moving others might make room.
         """
-        if slots is None:
-            return _error(
-                tallies,
-                409,
-                "admits-flows",
-                "this service admits flows and gives no slots: POST to /v1/flows, or serve with --schedule",
-            )
-        wanted = await _read(request, SlotRequest, tallies)
-        if isinstance(wanted, Response):
-            return wanted
-        try:
-            flow = slots.on_the_wire(wanted.timed)
-        except InputError as problem:
-            return _error(tallies, 422, "invalid", str(problem))
-        return await install(request, flow, slots.decision(wanted.timed))
+        wanted = await slot_of(request)
+        return wanted if isinstance(wanted, Response) else await install(request, *wanted)
+
+    asked = _responses(
+        {200: (WouldShown, "What it would get.")},
+        {**_CHANGES, **_BAD_REQUEST, 409: "It would not be granted, or the service grants in another way."},
+    )
+
+    @app.post("/v1/what-if/flow", responses=asked, tags=["flows"], openapi_extra=_body_of(FlowRequest))
+    async def try_flow(request: Request) -> Response:
+        """What a flow would get if it were requested now. Nothing is reserved: another may come first."""
+        return would(await admission_of(request))
+
+    @app.post("/v1/what-if/slot", responses=asked, tags=["slots"], openapi_extra=_body_of(SlotRequest))
+    async def try_slot(request: Request) -> Response:
+        """The slot that a flow would get if it were requested now. Of a service with `--schedule`."""
+        return would(await slot_of(request))
 
 
 def _body_of(model: type[BaseModel]) -> dict[str, Any]:
@@ -321,6 +358,29 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
     async def show_delays(_: Request) -> Response:
         """Measured delays of each flow that sends, beside its guarantee; empty if nothing is measured."""
         return _json(200, {"flows": operation.delays.values()})
+
+    @app.get(
+        "/v1/flows/{flow_id}/delays",
+        responses=_responses(
+            {200: (DelaysOverTime, "Span by span.")}, {404: "There is no such flow, or nothing is measured."}
+        ),
+        tags=["flows"],
+    )
+    async def show_delays_over_time(_: Request, flow_id: str) -> Response:
+        """Measured delays of one flow over time: the last minutes in which it sent, second by second."""
+        if flow_id not in keeper.promises:
+            return _refused(operation.tallies, Unknown(flow_id))
+        values = operation.delays.over_time(flow_id, now_ns=time.monotonic_ns())
+        if values is None:
+            return _error(
+                operation.tallies, 404, "not-measured", f"no delays are measured of flow '{flow_id}'"
+            )
+        return _json(200, values)
+
+    @app.get("/v1/notes", responses=_responses({200: (NotesShown, "In order.")}), tags=["operation"])
+    async def list_notes(_: Request) -> Response:
+        """What has happened: the latest events and refusals, kept over restarts."""
+        return _json(200, {"notes": operation.history.values()})
 
 
 def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None) -> None:

@@ -19,7 +19,7 @@ from loko.controller.restarts import Restarts
 from loko.document import InputError
 from loko.flow import Flow, dump_flows
 from loko.serve.delays import decode_observation
-from loko.serve.outcome import FlowState, Happening
+from loko.serve.outcome import FlowState, Noted
 from loko.serve.run import News, Operation
 
 _LOG: Final = logging.getLogger("loko.serve")
@@ -117,7 +117,7 @@ class Companion:
 
     @staticmethod
     async def _happened(news: asyncio.Queue[News]) -> None:
-        while not isinstance(await news.get(), Happening):
+        while not isinstance(await news.get(), Noted):
             pass
 
     async def _listen(self, process: Process) -> None:

@@ -17,6 +17,10 @@ RECENT: Final = 2000
 BINS: Final = 96
 _BOUND_BIN: Final = 80
 """This bin begins at the guarantee: it and those after it have the late packets."""
+SPAN_NS: Final = 1_000_000_000
+"""Delays over time are counted in spans of this length."""
+SPANS: Final = 300
+"""So many spans of each flow are kept."""
 _LINE_BYTES: Final = 60_000
 
 
@@ -61,6 +65,39 @@ def decode_observation(line: bytes) -> Observation:
 
 
 @dataclass(slots=True)
+class _Span:
+    """What was measured within one span of time."""
+
+    index: int
+    sent: int = 0
+    lost: int = 0
+    received: int = 0
+    sum_ns: int = 0
+    min_ns: int | None = None
+    max_ns: int | None = None
+
+    def add(self, event: Observation) -> None:
+        self.sent += event.sent
+        self.lost += event.lost
+        for delay_ns in event.delays_ns:
+            self.min_ns = delay_ns if self.min_ns is None else min(self.min_ns, delay_ns)
+            self.max_ns = delay_ns if self.max_ns is None else max(self.max_ns, delay_ns)
+        self.received += len(event.delays_ns)
+        self.sum_ns += sum(event.delays_ns)
+
+    def values(self, now_ns: int) -> dict[str, Any]:
+        return {
+            "ago_ns": max(0, now_ns - self.index * SPAN_NS),
+            "sent": self.sent,
+            "received": self.received,
+            "lost": self.lost,
+            "min_ns": self.min_ns,
+            "mean_ns": self.sum_ns / self.received if self.received else None,
+            "max_ns": self.max_ns,
+        }
+
+
+@dataclass(slots=True)
 class _FlowDelays:
     guarantee_ns: float
     sent: int = 0
@@ -70,10 +107,15 @@ class _FlowDelays:
     min_ns: int | None = None
     max_ns: int | None = None
     recent_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
+    spans: deque[_Span] = field(default_factory=lambda: deque(maxlen=SPANS))
+    shown: dict[str, Any] | None = None
+    """What `values` has returned, while nothing has changed."""
 
-    def add(self, event: Observation) -> None:
+    def add(self, event: Observation, now_ns: int) -> None:
+        self.shown = None
         self.sent += event.sent
         self.lost += event.lost
+        self._span(now_ns // SPAN_NS).add(event)
         if not event.delays_ns:
             return
         self.received += len(event.delays_ns)
@@ -83,7 +125,17 @@ class _FlowDelays:
         self.max_ns = most if self.max_ns is None else max(self.max_ns, most)
         self.recent_ns.extend(event.delays_ns)
 
+    def _span(self, index: int) -> _Span:
+        if not self.spans or self.spans[-1].index != index:
+            self.spans.append(_Span(index))
+        return self.spans[-1]
+
     def values(self) -> dict[str, Any]:
+        if self.shown is None:
+            self.shown = self._values()
+        return self.shown
+
+    def _values(self) -> dict[str, Any]:
         ordered = sorted(self.recent_ns)
         return {
             "guarantee_ns": self.guarantee_ns,
@@ -126,10 +178,24 @@ class DelayBook:
             for name, guarantee_ns in guarantees_ns.items()
         }
 
-    def add(self, observation: Observation) -> None:
-        """Add an observation. One of an unknown flow has come too late and is ignored."""
+    def add(self, observation: Observation, *, now_ns: int) -> None:
+        """Add an observation. One of an unknown flow has come too late and is ignored.
+
+        `now_ns` is of any clock that never goes back.
+        """
         if (flow := self._flows.get(observation.flow)) is not None:
-            flow.add(observation)
+            flow.add(observation, now_ns)
+
+    def over_time(self, flow_id: str, *, now_ns: int) -> dict[str, Any] | None:
+        """Return what was measured of a flow, span by span, as plain values; None if it is not known."""
+        flow = self._flows.get(flow_id)
+        if flow is None:
+            return None
+        return {
+            "guarantee_ns": flow.guarantee_ns,
+            "span_ns": SPAN_NS,
+            "spans": [span.values(now_ns) for span in flow.spans],
+        }
 
     def values(self) -> dict[str, Any]:
         """Return packet counts and delays of each flow that has sent, as plain values."""

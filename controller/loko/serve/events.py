@@ -7,7 +7,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Final
 
-from loko.serve.outcome import Happening
+from loko.serve.history import noted_values
+from loko.serve.outcome import Noted
 from loko.serve.run import News, Operation, Over
 from loko.serve.views import flow_values, switch_values
 
@@ -49,9 +50,10 @@ class EventFeed:
                 if any(isinstance(observation, Over) for observation in heard):
                     self._end()
                     return
-                notes = [observation for observation in heard if isinstance(observation, Happening)]
+                notes = [news for news in heard if isinstance(news, Noted)]
                 text = b"".join(map(_note, notes))
-                if notes or not heard:  # now and then also to show that it lives
+                changes = any(noted.what.kind != "refusal" for noted in notes)  # a refusal changes nothing
+                if changes or not heard:  # now and then also to show that it lives
                     text += self._state()
                 self._put(text + self._delays())
 
@@ -88,10 +90,8 @@ async def _heard(news: asyncio.Queue[News]) -> list[News]:
     return heard
 
 
-def _note(event: Happening) -> bytes:
-    return _event(
-        "note", {"kind": event.kind, "name": event.name, "text": event.text, "warning": event.warning}
-    )
+def _note(noted: Noted) -> bytes:
+    return _event("note", noted_values(noted))
 
 
 def _event(name: str, values: object) -> bytes:

@@ -44,6 +44,7 @@ from loko.serve.outcome import (
     StoredFlow,
     Unavailable,
     Unknown,
+    Would,
     Wrong,
 )
 
@@ -192,22 +193,26 @@ class FlowKeeper:
         if known is not None:
             self._ask_again(known, flow)
             return self._ticket
-        try:
-            answer = decide()
-        except DoubleFlowError as error:
-            self._answer(Conflict(flow.id, str(error)))
-            return self._ticket
-        except InputError as error:
-            self._answer(Wrong(str(error)))
-            return self._ticket
-        if isinstance(answer, Refusal):
-            self._answer(Denied(answer))
-        elif (obstacle := self._obstacle(answer)) is not None:
-            self.granting.cancel(flow.id)
-            self._answer(obstacle)
+        answer = self._decided(flow, decide)
+        if isinstance(answer, Outcome):
+            self._answer(answer)
         else:
             self._accept(now_ns, answer)
         return self._ticket
+
+    def what_if(self, now_ns: int, flow: Flow, decide: Decide) -> Would | Outcome:
+        """Say what would become of a request, and do nothing."""
+        self._advance(now_ns)
+        if flow.id in self._promises:
+            return Conflict(flow.id, "there is a flow with this id; choose another id")
+        answer = self._decided(flow, decide)
+        if isinstance(answer, Outcome):
+            return answer
+        usage, names = self.granting.usage, dict.fromkeys(hop.switch for hop in answer.path)
+        after = {name: usage(name) for name in names}
+        values = {**answer.flow._asdict(), **self.granting.values(answer)}
+        self.granting.cancel(flow.id)
+        return Would(values=values, before={name: usage(name) for name in names}, after=after)
 
     def release(self, now_ns: int, flow_id: str) -> int:
         """Remove a flow whose host has stopped sending it. Return the ticket of the answer."""
@@ -272,6 +277,21 @@ class FlowKeeper:
                 self._answer_all(promise, Interrupted(flow_id, reason, Became.GOES_ON))
 
     # How requests are carried out.
+
+    def _decided(self, flow: Flow, decide: Decide) -> Grant | Outcome:
+        """Grant a flow, or say why not."""
+        try:
+            answer = decide()
+        except DoubleFlowError as error:
+            return Conflict(flow.id, str(error))
+        except InputError as error:
+            return Wrong(str(error))
+        if isinstance(answer, Refusal):
+            return Denied(answer)
+        if (obstacle := self._obstacle(answer)) is not None:
+            self.granting.cancel(flow.id)
+            return obstacle
+        return answer
 
     def _ask_again(self, known: Promise, flow: Flow) -> None:
         if known.flow != flow:

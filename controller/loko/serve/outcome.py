@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from loko.admission import Refusal
+from loko.admission import Refusal, Usage
 from loko.controller.wire import Request
 from loko.flow import Flow
 from loko.network import Hop
@@ -74,7 +74,28 @@ class Owe:
     debts: Mapping[str, float | None]
 
 
-Write = Insert | Change | Erase | Owe
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """Something that the log and watching clients should be told."""
+
+    kind: str
+    """`flow`, `switch`, `refusal` of a request for a flow, or `note`."""
+    name: str
+    """Name of the flow or switch."""
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Write down something that has happened: its number, and when, in milliseconds since 1970."""
+
+    number: int
+    at_ms: int
+    what: Happening
+
+
+Write = Insert | Change | Erase | Owe | Noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,19 +184,19 @@ class Wrong:
     reason: str
 
 
-Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | Conflict | Unknown | Wrong
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """Something that the log and watching clients should be told."""
+class Would:
+    """The flow would be granted if it were requested now; nothing was done."""
 
-    kind: str
-    """`flow`, `switch`, or `note`."""
-    name: str
-    """Name of the flow or switch."""
-    text: str
-    warning: bool = False
+    values: Mapping[str, Any]
+    """What was decided: guarantee, path, slot."""
+    before: Mapping[str, Usage]
+    """By switch of its path, what is used now."""
+    after: Mapping[str, Usage]
+    """The same with the flow."""
+
+
+Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | Conflict | Unknown | Wrong
 
 
 @dataclass(slots=True)
@@ -199,6 +220,7 @@ class Effects:
         """Whether the rest must wait until the disk has the writes.
 
         A flow that is erased is on disk as one being removed, so a restart would erase it again. Its debt is
-        written together with the erasure, and before any flow that is admitted later.
+        written together with the erasure, and before any flow that is admitted later. Nothing follows from
+        notes.
         """
-        return not all(isinstance(write, Erase | Owe) for write in self.writes)
+        return not all(isinstance(write, Erase | Owe | Noted) for write in self.writes)

@@ -30,6 +30,7 @@ from loko.serve.connections import IDLE_S, OWN_FILES, Clients, Limits
 from loko.serve.front import Front, files_allowed
 from loko.serve.granting import AdmissionGranting
 from loko.serve.guard import Guard
+from loko.serve.history import History
 from loko.serve.hosts import KnownHosts
 from loko.serve.keeper import FlowKeeper
 from loko.serve.run import Operation
@@ -154,7 +155,7 @@ class _Service:
     ) -> None:
         """Run until SIGTERM or Ctrl-C. End the program with status 1 if the service cannot go on."""
         settings = self._settings
-        operation = Operation(keeper, store, fatal=self._fatal)
+        operation = Operation(keeper, store, fatal=self._fatal, history=History(store.notes()))
         python = interpreter(settings.framework, settings.framework_python)
         await operation.start(openflow, settings.framework, python)
         config = self._configuration(operation)

@@ -7,7 +7,7 @@ import contextvars
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
@@ -18,9 +18,20 @@ from loko.controller.wire import Reply
 from loko.flow import Flow
 from loko.serve.delays import DelayBook, DelaysChanged, Observation
 from loko.serve.granting import Decide
+from loko.serve.history import History
 from loko.serve.journal import fields
 from loko.serve.keeper import FlowKeeper
-from loko.serve.outcome import Became, Effects, Happening, Interrupted, Outcome
+from loko.serve.outcome import (
+    Became,
+    Denied,
+    Effects,
+    Happening,
+    Interrupted,
+    Noted,
+    Outcome,
+    Would,
+    Write,
+)
 from loko.serve.store import Store
 from loko.serve.tallies import Tallies
 
@@ -33,9 +44,11 @@ class Over:
     """The last news: the service ends."""
 
 
-News = Happening | DelaysChanged | Over
+News = Noted | DelaysChanged | Over
 DISK_PATIENCE_S: Final = 20.0
 """A disk that takes longer than this for a transaction will not recover by itself."""
+_NOTES_S: Final = 1.0
+"""Time after which what has happened is on disk; a kill loses no more of it."""
 _MEASURED_S: Final = 0.5
 """Least time between two reports of measured delays to those who watch."""
 _ANSWERS_S: Final = 5.0
@@ -49,8 +62,15 @@ class Operation:
     All that happens while the disk is busy shares the next transaction, however many requests that is.
     """
 
-    def __init__(self, keeper: FlowKeeper, store: Store, *, fatal: Callable[[str], None]) -> None:
-        """`fatal` is called with one line when the service cannot go on."""
+    def __init__(
+        self,
+        keeper: FlowKeeper,
+        store: Store,
+        *,
+        fatal: Callable[[str], None],
+        history: History | None = None,
+    ) -> None:
+        """`fatal` is called with one line when the service cannot go on. `history` is of former runs."""
         self.keeper = keeper
         self.switches = Switchboard(keeper.lab, self, keeper.openflow)
         self._store = store
@@ -60,6 +80,10 @@ class Operation:
         self._ending: str | None = None
         self.tallies = Tallies()
         self.delays = DelayBook()
+        self.history = History() if history is None else history
+        self._unwritten: list[Noted] = []
+        """Noted, but not yet in any transaction. What has happened alone waits for others, or a while."""
+        self._write_notes_s = 0.0
         self._watchers: set[asyncio.Queue[News]] = set()
         self._is_measured = False
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
@@ -85,7 +109,15 @@ class Operation:
         if self._ending is not None:
             return Interrupted(flow.id, self._ending, Became.NOTHING)
         ticket = self.keeper.request(time.monotonic_ns(), flow, decide)
-        return await self._outcome(ticket, flow.id)
+        outcome = await self._outcome(ticket, flow.id)
+        if isinstance(outcome, Denied):
+            text = str(outcome.refusal).removeprefix(f"{flow.id}: ")
+            self._note(Happening(kind="refusal", name=flow.id, text=text, warning=True))
+        return outcome
+
+    def what_if(self, flow: Flow, decide: Decide) -> Would | Outcome:
+        """Say what would become of a request now."""
+        return self.keeper.what_if(time.monotonic_ns(), flow, decide)
 
     async def release(self, flow_id: str) -> Outcome:
         """Remove a flow. Return once it is gone."""
@@ -134,10 +166,16 @@ class Operation:
 
     def observed(self, observation: Observation) -> None:
         """Take in measured delays."""
-        self.delays.add(observation)
+        self.delays.add(observation, now_ns=time.monotonic_ns())
         if not self._is_measured:
             self._is_measured = True
             self._loop.call_later(_MEASURED_S, self._tell_measured)
+
+    def _note(self, happening: Happening) -> None:
+        """Keep what has happened, and tell those who watch."""
+        noted = self.history.add(happening, at_ms=time.time_ns() // 1_000_000)
+        self._unwritten.append(noted)
+        self._tell(noted)
 
     def _tell_measured(self) -> None:
         self._is_measured = False
@@ -153,6 +191,7 @@ class Operation:
     async def end(self) -> None:
         """End the OpenFlow application, and let the disk finish."""
         self._ticking.cancel()
+        self._write_notes()
         self.application.end()
         await self.switches.end()
         self._disk.shutdown()
@@ -178,7 +217,7 @@ class Operation:
         """Called when the OpenFlow application has ended. Switches connect again when it is back."""
         self.application.ended(status)
         text = "has ended; it is started again"
-        self._tell(Happening(kind="note", name="OpenFlow application", text=text, warning=True))
+        self._note(Happening(kind="note", name="OpenFlow application", text=text, warning=True))
 
     # Effects.
 
@@ -199,7 +238,28 @@ class Operation:
             await asyncio.sleep(TICK_S)
             self._note_stall(self._loop.time() - due_s)
             self.keeper.tick(time.monotonic_ns())
+            if self._loop.time() >= self._write_notes_s:
+                self._write_notes()
             self._flush_soon()
+
+    def _write_notes(self) -> None:
+        """Write down what has happened since the last transaction, once a second."""
+        self._write_notes_s = self._loop.time() + _NOTES_S
+        if self._unwritten and self._waits_for_disk_s is None:
+            self._write(self._taken_notes())
+
+    def _taken_notes(self) -> list[Write]:
+        taken: list[Write] = [*self._unwritten]
+        self._unwritten.clear()
+        return taken
+
+    def _write(self, writes: Sequence[Write]) -> asyncio.Future[None]:
+        """Hand a transaction to the disk."""
+        if self._waits_for_disk_s is None:
+            self._waits_for_disk_s = self._loop.time()
+        written = self._loop.run_in_executor(self._disk, self._store.write, writes)
+        written.add_done_callback(self._check_disk)
+        return written
 
     def _note_stall(self, late_s: float) -> None:
         if late_s >= STALL_S:
@@ -232,10 +292,7 @@ class Operation:
         effects = self.keeper.effects()
         self._wake_when_due()
         if effects.writes:
-            if self._waits_for_disk_s is None:
-                self._waits_for_disk_s = self._loop.time()
-            written = self._loop.run_in_executor(self._disk, self._store.write, effects.writes)
-            written.add_done_callback(self._check_disk)
+            written = self._write([*effects.writes, *self._taken_notes()])
             if effects.must_wait:
                 written.add_done_callback(lambda done: self._written(effects, done))
                 return
@@ -277,4 +334,4 @@ class Operation:
                 level = logging.INFO
             values = fields(kind=happening.kind, name=happening.name, warning=happening.warning)
             _LOG.log(level, "%s %s: %s", happening.kind, happening.name, happening.text, extra=values)
-            self._tell(happening)
+            self._note(happening)

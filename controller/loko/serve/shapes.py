@@ -300,6 +300,77 @@ class DelaysShown(_Answer):
     flows: dict[str, DelaysOfFlow]
 
 
+class SpanOfFlow(_Answer):
+    """What was measured within one span of time."""
+
+    ago_ns: int = Field(description="How long ago it began.")
+    sent: int
+    received: int
+    lost: int
+    min_ns: int | None
+    mean_ns: float | None
+    max_ns: int | None
+
+
+class DelaysOverTime(_Answer):
+    """The delays of one flow, span by span; spans without packets are left out."""
+
+    guarantee_ns: float
+    span_ns: int
+    spans: list[SpanOfFlow]
+
+
+class NoteShown(_Answer):
+    """Something that has happened."""
+
+    number: int = Field(description="Higher than that of all before, also after a restart.")
+    at_ms: int = Field(description="Milliseconds since 1970, UTC.")
+    kind: str = Field(description="`flow`, `switch`, `refusal`, or `note`.")
+    name: str = Field(description="Of the flow or switch.")
+    text: str
+    warning: bool
+
+
+class NotesShown(_Answer):
+    """The latest of what has happened, in order."""
+
+    notes: list[NoteShown]
+
+
+class ShareWould(_Answer):
+    """One limit of a switch, now and with the flow."""
+
+    quantity: str
+    used: float
+    would_use: float
+    allowed: float
+    unit: str
+
+
+class SwitchWould(_Answer):
+    """A switch of the path."""
+
+    name: str
+    use: list[ShareWould]
+
+
+class WouldShown(_Answer):
+    """What a flow would get. Nothing is done or reserved."""
+
+    id: str
+    source: str
+    destination: str
+    udp_source: int
+    udp_destination: int
+    rate_bps: float
+    burst_bytes: float
+    frame_bytes: int
+    guarantee_ns: float = Field(description="Bound on the delay from end to end.")
+    path: list[Hop]
+    turn: TurnShown | None = Field(description="When it would send, if it got a slot.")
+    switches: list[SwitchWould] = Field(description="Of its path, each once.")
+
+
 class HealthShown(_Answer):
     """Whether every switch holds exactly what it should."""
 

@@ -11,7 +11,19 @@ from typing import Final, Self
 from loko.document import InputError
 from loko.flow import FlowDocument
 from loko.network import Hop
-from loko.serve.outcome import Change, Erase, FlowState, Insert, Owe, StoredFlow, Turn, Write
+from loko.serve.history import KEPT
+from loko.serve.outcome import (
+    Change,
+    Erase,
+    FlowState,
+    Happening,
+    Insert,
+    Noted,
+    Owe,
+    StoredFlow,
+    Turn,
+    Write,
+)
 
 _UNWRITTEN: Final = {"openflow": "1.0"}
 """Circumstances of older stores, which do not state them."""
@@ -32,6 +44,14 @@ CREATE TABLE IF NOT EXISTS turns (
     period_ns INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS debts (server TEXT PRIMARY KEY, amount REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS notes (
+    number INTEGER PRIMARY KEY,
+    at_ms INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    text TEXT NOT NULL,
+    warning INTEGER NOT NULL
+) STRICT;
 """
 
 
@@ -104,6 +124,16 @@ class Store:
         """Return what released flows may have left, by server, as of when it was written."""
         return dict(self._database.execute("SELECT server, amount FROM debts"))
 
+    def notes(self) -> list[Noted]:
+        """Return the latest of what has happened, in order."""
+        rows = self._database.execute(
+            "SELECT number, at_ms, kind, name, text, warning FROM notes ORDER BY number"
+        )
+        return [
+            Noted(number, at_ms, Happening(kind=kind, name=name, text=text, warning=bool(warning)))
+            for number, at_ms, kind, name, text, warning in rows
+        ]
+
     def last_number(self) -> int:
         """Return the highest number ever given to a flow, also to one that is gone."""
         row = self._database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flows'").fetchone()
@@ -158,6 +188,12 @@ class Store:
             case Erase(number=number):
                 for table in ("flows", "turns"):
                     self._database.execute(f"DELETE FROM {table} WHERE number = ?", (number,))  # noqa: S608 - our names
+            case Noted(number=number, at_ms=at_ms, what=what):
+                self._database.execute(
+                    "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
+                    (number, at_ms, what.kind, what.name, what.text, what.warning),
+                )
+                self._database.execute("DELETE FROM notes WHERE number <= ?", (number - KEPT,))
             case Owe(debts=debts):
                 for server, amount in debts.items():
                     self._database.execute("DELETE FROM debts WHERE server = ?", (server,))
@@ -174,6 +210,9 @@ class Store:
             for table in ("flows", "debts")
         )
         if not flows and not debts:
+            named = self._database.execute("SELECT value FROM circumstances WHERE name = 'lab'").fetchone()
+            if named != (circumstances["lab"],):
+                self._database.execute("DELETE FROM notes")  # they name the switches of another
             self._database.executemany(
                 "INSERT OR REPLACE INTO circumstances VALUES (?, ?)", list(circumstances.items())
             )

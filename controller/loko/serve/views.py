@@ -10,6 +10,7 @@ from typing import Any, Final
 from loko.admission import Share
 from loko.schedule.sources import Slotted, source_document
 from loko.serve.keeper import FlowKeeper, Promise
+from loko.serve.outcome import Would
 from loko.serve.slots import SlotGranting
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
@@ -105,7 +106,7 @@ def source_text(keeper: FlowKeeper, slots: SlotGranting, host: str) -> str:
 def _of_host(keeper: FlowKeeper, host: str) -> list[Promise]:
     """The flows of a host that are in place."""
     promises = keeper.promises.values()
-    return [one for one in promises if one.flow.source == host and one.is_in_place]
+    return [promise for promise in promises if promise.flow.source == host and promise.is_in_place]
 
 
 def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
@@ -128,6 +129,17 @@ def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
 
 def _share(share: Share) -> Mapping[str, object]:
     return {name: getattr(share, name) for name in ("quantity", "used", "allowed", "unit")}
+
+
+def would_values(would: Would) -> dict[str, Any]:
+    """What a flow would get, as plain values."""
+    switches = []
+    for name, after in would.after.items():
+        use = []
+        for now, then in zip(would.before[name].shares, after.shares, strict=True):
+            use.append({**_share(now), "would_use": then.used})
+        switches.append({"name": name, "use": use})
+    return {**would.values, "switches": switches}
 
 
 def topology_values(keeper: FlowKeeper) -> dict[str, Any]:

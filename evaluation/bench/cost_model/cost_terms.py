@@ -10,6 +10,7 @@ from evaluation.bench.equations import Wire
 from evaluation.bench.procedures.dp_time13 import CostCase
 from evaluation.bench.procedures.interference import ENTRIES, Leader
 from loko.scenario import Action
+from loko.units import PS_PER_NS
 
 _ACTION: Final = {
     Action.SET_VLAN_ID: "set_vlan",
@@ -20,7 +21,6 @@ _ACTION: Final = {
     Action.SET_NW_TOS: "set_checksummed",
     Action.SET_TP_SRC: "set_checksummed",
 }
-_PS_PER_NS: Final = 1000
 
 
 def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict[str, float]:
@@ -54,13 +54,13 @@ def trial_terms(trial: CostCase) -> dict[str, float]:
 
 def trial_link_ps(trial: CostCase, wire: Wire) -> int:
     """Return `link_ps` of a trial, whose frame leaves as it came."""
-    return 2 * wire.time_ns(wire.preamble_bytes + trial.frame_bytes + wire.tag_bytes) * _PS_PER_NS
+    return 2 * wire.time_ns(wire.preamble_bytes + trial.frame_bytes + wire.tag_bytes) * PS_PER_NS
 
 
 def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:
     """Return the part of p_FX beside p_CPU: both ways on the link between integrated switch and CPU."""
     carried = 2 * (wire.preamble_bytes + frame_bytes + wire.tag_bytes) + table.grown_bytes
-    return wire.time_ns(carried) * _PS_PER_NS
+    return wire.time_ns(carried) * PS_PER_NS
 
 
 def leader_terms(
@@ -83,4 +83,4 @@ def leader_terms(
 
 def leader_link_ps(size: int, wire: Wire) -> int:
     """Return the time of the leader to the CPU and of the follower back, on the inner link."""
-    return 2 * wire.time_ns(wire.preamble_bytes + size + wire.tag_bytes) * _PS_PER_NS
+    return 2 * wire.time_ns(wire.preamble_bytes + size + wire.tag_bytes) * PS_PER_NS

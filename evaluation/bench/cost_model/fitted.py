@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from evaluation.bench.procedures import (
     throughput,
 )
 from loko.document import InputError
-
-_PS_PER_NS: Final = 1000
+from loko.units import PS_PER_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
         samples=samples,
         wire=wire,
         offsets={name: cost["offset_bytes"] for name, cost in form["cpu"]["action"].items()},
-        loop_ns=loop.value / _PS_PER_NS,
+        loop_ns=loop.value / PS_PER_NS,
     ).seen()
     if not any(reader.cases()):
         raise InputError("no samples of dp-time: measure them first")
@@ -125,7 +124,7 @@ def _loop(samples: Samples) -> Number:
     widths = [idle.rough_ns(times.astype(np.float64)) for every in of_tables for times in every]
     if not widths:
         raise InputError("no samples of dp-time: measure them first")
-    value_ps = float(np.median(widths)) * _PS_PER_NS
+    value_ps = float(np.median(widths)) * PS_PER_NS
     return Number(value_ps, 0.005 * value_ps, (dp_time.PROCEDURE.name,), len(widths))
 
 
@@ -142,7 +141,7 @@ def _capacity_factor(reader: Reader) -> dict[str, Number]:
     if not trains or times is None:
         return {}
     lone = reader.centre(times)
-    p_cpu_ns = lone.value_ns - link_ps(buffer.SLOWEST, backlog.SIZE, reader.wire) / _PS_PER_NS
+    p_cpu_ns = lone.value_ns - link_ps(buffer.SLOWEST, backlog.SIZE, reader.wire) / PS_PER_NS
     period_ns = float(np.mean([train.period_ns for train in trains]))
     return {
         "cpu.capacity_factor": Number(
@@ -165,15 +164,15 @@ def _acknowledgement(
     interrupt_ps, *rest_ps = (_known(name, numbers, form) for name in control)
     found_ns = cp_time.acknowledgement_ns(
         float(np.median(times)),
-        echo_ns=(interrupt_ps + sum(rest_ps)) / _PS_PER_NS,
+        echo_ns=(interrupt_ps + sum(rest_ps)) / PS_PER_NS,
         loop_ns=reader.loop_ns,
-        transit_ns=_known("integrated_switch.transit_ps", numbers, form) / _PS_PER_NS,
+        transit_ns=_known("integrated_switch.transit_ps", numbers, form) / PS_PER_NS,
         wire=reader.wire,
     )
     error_ps = max(numbers[name].error for name in control[1:])
     return {
         "cpu.control.acknowledgement_ps": Number(
-            found_ns * _PS_PER_NS - interrupt_ps, error_ps, (cp_time.PROCEDURE.name,), len(times)
+            found_ns * PS_PER_NS - interrupt_ps, error_ps, (cp_time.PROCEDURE.name,), len(times)
         )
     }
 

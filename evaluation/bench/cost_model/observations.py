@@ -23,8 +23,8 @@ from evaluation.bench.cost_model.estimate import Observation
 from evaluation.bench.equations import Wire
 from evaluation.bench.part import ROUNDS, Procedure, Samples
 from evaluation.bench.procedures import cp_time, cp_time13, dp_time, dp_time13, interference
+from loko.units import PS_PER_NS
 
-_PS_PER_NS: Final = 1000
 _LONGEST_LOOP_NS: Final = 20_000
 """A sample this far above the shortest of its case met an interruption, not only the loop's phase."""
 _SLACK: Final = 1.02
@@ -154,7 +154,7 @@ class Reader:
 
     def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
         """Yield observations of messages, without the costs that all share and that they cannot tell."""
-        elsewhere_ps = 2 * transit_ps + self.loop_ns * _PS_PER_NS / 2
+        elsewhere_ps = 2 * transit_ps + self.loop_ns * PS_PER_NS / 2
         asked = [(cp_time.PROCEDURE, question) for question in cp_time.questions()]
         asked += [(cp_time13.PROCEDURE, question) for question in cp_time13.questions()]
         for procedure, question in asked:
@@ -171,8 +171,8 @@ class Reader:
         centre = self.centre(times)
         return Observation(
             terms,
-            centre.value_ns * _PS_PER_NS - elsewhere_ps,
-            centre.error_ns * _PS_PER_NS,
+            centre.value_ns * PS_PER_NS - elsewhere_ps,
+            centre.error_ns * PS_PER_NS,
             procedure.name,
             centre.samples,
         )

@@ -19,6 +19,7 @@ from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure,
 from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
+from loko.units import PS_PER_NS
 
 SIZE: Final = 64
 """The shortest frames, of which the switch holds the most."""
@@ -34,7 +35,6 @@ _NOISES: Final = 9
 _MAD_TO_SIGMA: Final = 1.4826
 _SAME_COST: Final = 0.03
 _TRAINS: Final = 3
-_PS_PER_NS: Final = 1000
 
 
 def measure(device: Device) -> Taken:
@@ -219,7 +219,7 @@ def numbers(timers: Timers | None) -> dict[str, Number]:
     source = ((PROCEDURE.name,), timers.runs)
     return {
         "cpu.timers.period_ns": Number(timers.period_ns, timers.period_error_ns, *source),
-        "cpu.timers.cost_ps": Number(timers.cost_ns * _PS_PER_NS, timers.cost_error_ns * _PS_PER_NS, *source),
+        "cpu.timers.cost_ps": Number(timers.cost_ns * PS_PER_NS, timers.cost_error_ns * PS_PER_NS, *source),
     }
 
 

@@ -15,6 +15,7 @@ from evaluation.bench.device import Device
 from evaluation.bench.part import NOTHING, Combinations, Extent, Number, Part, Procedure
 from evaluation.bench.procedures import backlog
 from evaluation.bench.procedures.backlog import Busy, Interruption, Timers, without_timers
+from loko.units import PS_PER_NS
 
 _TICK_NS: Final = 501_000_000
 _JOBS: Final = ("port_counters_ps", "link_status_ps", "flow_timeouts_ps")
@@ -23,7 +24,6 @@ _LATE_NS: Final = 40_000_000
 """A tick is at most this late: behind the most expensive job, and until the clock is read again."""
 _TRAINS: Final = 9
 """In a train, each of the jobs has one or two ticks."""
-_PS_PER_NS: Final = 1000
 
 
 def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
@@ -41,8 +41,8 @@ def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
             costs[place].append(cost_ns)
     return {
         f"cpu.housekeeping.{name}": Number(
-            float(np.median(costs[place])) * _PS_PER_NS,
-            max(float(np.std(costs[place])), 1.0) / float(np.sqrt(len(costs[place]))) * _PS_PER_NS,
+            float(np.median(costs[place])) * PS_PER_NS,
+            max(float(np.std(costs[place])), 1.0) / float(np.sqrt(len(costs[place]))) * PS_PER_NS,
             (PROCEDURE.name,),
             len(costs[place]),
             "" if np.median(costs[place]) else "no longer gap than usual at its ticks",

@@ -19,6 +19,7 @@ from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure,
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import Action, Match
+from loko.units import PS_PER_NS
 
 SIZE: Final = 64
 _SPACING_NS: Final = 1_000_000
@@ -29,7 +30,6 @@ _STEPS: Final = 6_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
 _PASSES: Final = "passes"
-_PS_PER_NS: Final = 1000
 FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
 
 
@@ -97,7 +97,7 @@ def numbers(samples: Samples) -> dict[str, Number]:
     if times is None:
         return {}
     pass_time = idle_pass(times)
-    in_ps = (pass_time.length_ns * _PS_PER_NS, pass_time.error_ns * _PS_PER_NS)
+    in_ps = (pass_time.length_ns * PS_PER_NS, pass_time.error_ns * PS_PER_NS)
     return {"cpu.loop_ps": Number(*in_ps, (PROCEDURE.name,), pass_time.gaps)}
 
 

@@ -25,6 +25,7 @@ from evaluation.bench.part import (
 )
 from evaluation.bench.procedures.dp_time import lone_frames
 from loko.scenario import TABLE_1_FRAME_BYTES
+from loko.units import PS_PER_NS
 
 PASSES: Final = 2
 """A frame passes the integrated switch on its way to the CPU and on its way back."""
@@ -32,7 +33,6 @@ FOOTNOTE_BYTES: Final = 48
 """A frame for which the paper's argument fails (footnote 1). Ethernet has none this short."""
 _LATE: Final = 0.03
 """If an emulated switch's lateness is a larger share of a time, that time says more about its host."""
-_PS_PER_NS: Final = 1000
 
 
 def measure(alone: Device, *, samples: int, seed: int) -> dict[int, Taken]:
@@ -119,8 +119,8 @@ def numbers(samples: Samples) -> dict[str, Number]:
     every = np.concatenate(times)
     if is_hidden(float(np.median(every)), samples):
         return {}
-    error_ps = float(every.std()) / float(np.sqrt(len(every))) * _PS_PER_NS
-    middle_ps = float(np.median(every)) * _PS_PER_NS
+    error_ps = float(every.std()) / float(np.sqrt(len(every))) * PS_PER_NS
+    middle_ps = float(np.median(every)) * PS_PER_NS
     return {"integrated_switch.transit_ps": Number(middle_ps, error_ps, (PROCEDURE.name,), len(every))}
 
 

@@ -34,6 +34,7 @@ from evaluation.bench.procedures.buffer import SLOWEST, capacity
 from evaluation.bench.procedures.idle import FASTEST
 from evaluation.bench.procedures.is_time import is_hidden
 from evaluation.instruments.numbered_frame import frame
+from loko.units import PS_PER_NS
 
 _HELD_PROBES: Final = 60
 _SETTLED_NS: Final = 60_000
@@ -53,7 +54,6 @@ _PAUSE: Final = "pause"
 _INNER: Final = "link to the CPU"
 _UNKNOWN: Final = -1
 """Stored in place of a count that the probes did not show."""
-_PS_PER_NS: Final = 1000
 _PERMILLE: Final = 1000
 
 
@@ -243,7 +243,7 @@ def _pause(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[
     looked = parts[SIZE]
     if len(looked):
         frame_ns = wire.time_ns(wire.preamble_bytes + SIZE)
-        frame_ns += round(known("integrated_switch.transit_ps") / _PS_PER_NS)
+        frame_ns += round(known("integrated_switch.transit_ps") / PS_PER_NS)
         room_ns, error_ns = _room_ns(looked)
         if room_ns is not None and not is_hidden(frame_ns, samples):
             pauses["flow_control.discard_permille"] = Number(

@@ -30,9 +30,9 @@ from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_profile
 from loko.scenario import Action, Match, Priorities, UsedEntry
+from loko.units import PS_PER_NS
 
 _US: Final = 1000
-_PS_PER_NS: Final = 1000
 _MBPS: Final = 1e6
 _FASTEST: Final = Table(
     entries=1,
@@ -73,7 +73,7 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
 def range_ns(form: str) -> tuple[float, float] | None:
     """Return the profile's range of p_IS in ns; None if it states none. Raises `InputError`."""
     stated = load_profile(form).integrated_switch.transit_ps.range
-    return None if stated is None else (stated[0] / _PS_PER_NS, stated[1] / _PS_PER_NS)
+    return None if stated is None else (stated[0] / PS_PER_NS, stated[1] / PS_PER_NS)
 
 
 def parts(samples: int) -> list[Part]:

@@ -62,12 +62,12 @@ class _Measured:
     @property
     def is_done(self) -> bool:
         """Whether every run ended by itself, with a proven optimum."""
-        return all(one.is_optimal for one in self.runs)
+        return all(timing.is_optimal for timing in self.runs)
 
     @property
     def flow_ms(self) -> list[float]:
         """Of each run, the time for a flow, as the paper gives it."""
-        return [1e3 * one.seconds / len(self.point.problem.demands) for one in self.runs]
+        return [1e3 * timing.seconds / len(self.point.problem.demands) for timing in self.runs]
 
     @property
     def median_ms(self) -> float:
@@ -76,15 +76,15 @@ class _Measured:
 
 def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> list[Point]:
     """Return every x with every scheme; of x the first `most` only. Raises `InputError` as `network`."""
-    found = []
-    for one in figure.networks[: most if figure.varied == "links" else None]:
-        graph = network(one.topology, hosts=one.hosts, switches=one.switches)
+    points = []
+    for size in figure.networks[: most if figure.varied == "links" else None]:
+        graph = network(size.topology, hosts=size.hosts, switches=size.switches)
         for flows in figure.flows[: most if figure.varied == "flows" else None]:
             for slots in figure.slots[: most if figure.varied == "slots" else None]:
                 problem = Problem(graph, demands(graph, flows, seed=seed), slots)
                 x = {"flows": flows, "slots": slots, "links": len(graph.links) // 2}[figure.varied]
-                found += [Point(x=x, scheme=one, problem=problem, seed=seed) for one in figure.schemes]
-    return found
+                points += [Point(x=x, scheme=scheme, problem=problem, seed=seed) for scheme in figure.schemes]
+    return points
 
 
 def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -95,14 +95,16 @@ def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tup
     solve = solver_named(Solver.HIGHS)
     for find in WAYS.values():  # what is loaded once takes no part
         timed(find, _smallest(points[0]), points[0].scheme, solve, limit_s=figure.limit_s, seed=options.seed)
-    found: dict[tuple[int, str], list[Timing]] = {}
+    timings: dict[tuple[int, str], list[Timing]] = {}
     for _ in range(runs):
         for place, point in enumerate(points):
             for way, find in WAYS.items():
-                one = timed(find, point.problem, point.scheme, solve, limit_s=figure.limit_s, seed=point.seed)
-                found.setdefault((place, way), []).append(one)
+                timing = timed(
+                    find, point.problem, point.scheme, solve, limit_s=figure.limit_s, seed=point.seed
+                )
+                timings.setdefault((place, way), []).append(timing)
             progress.advance(f"{figure.figure}: {point.scheme}, {point.x} {figure.varied}")
-    measured = [_Measured(point=points[place], way=way, runs=own) for (place, way), own in found.items()]
+    measured = [_Measured(point=points[place], way=way, runs=own) for (place, way), own in timings.items()]
     outcome = Outcome(
         chart=_chart(figure, measured),
         table=_table(figure, measured),
@@ -120,24 +122,24 @@ def _smallest(point: Point) -> Problem:
 
 def _findings(figure: RunTimesFigure, measured: Sequence[_Measured], *, is_whole: bool) -> dict[str, float]:
     """Return medians. What was stopped at the limit has no run time, so nothing is said of it."""
-    found = {"most_waiting_percent": 100 * max(_waiting(one) for one in measured)}
-    for one in measured:
-        if one.is_done:
-            solving = [run.solving_s / run.seconds for run in one.runs]
-            found[f"{one.name}_{one.point.x}_ms"] = one.median_ms
-            found[f"{one.name}_{one.point.x}_solving_percent"] = 100 * float(np.median(solving))
+    findings = {"most_waiting_percent": 100 * max(_waiting(computed) for computed in measured)}
+    for computed in measured:
+        if computed.is_done:
+            solving = [run.solving_s / run.seconds for run in computed.runs]
+            findings[f"{computed.name}_{computed.point.x}_ms"] = computed.median_ms
+            findings[f"{computed.name}_{computed.point.x}_solving_percent"] = 100 * float(np.median(solving))
     for name, own in _series(measured).items():
-        if not is_whole or not all(one.is_done for one in own):
+        if not is_whole or not all(computed.is_done for computed in own):
             continue
-        times = [one.median_ms for one in own]
-        found[f"{name}_slowest_ms"] = max(times)
+        times = [computed.median_ms for computed in own]
+        findings[f"{name}_slowest_ms"] = max(times)
         if len(own) > 2:  # two points are always on a line
-            found[f"{name}_growth"] = times[-1] / times[0]
-            found[f"{name}_linearity"] = linearity([one.point.x for one in own], times)[1]
+            findings[f"{name}_growth"] = times[-1] / times[0]
+            findings[f"{name}_linearity"] = linearity([computed.point.x for computed in own], times)[1]
             if figure.varied == "links" and own[0].point.scheme is SchedulingScheme.PATH_SETS:
-                paths = [_paths_of_a_flow(one.point) for one in own]
-                found[f"{name}_linearity_by_paths"] = linearity(paths, times)[1]
-    return found
+                paths = [_paths_of_a_flow(computed.point) for computed in own]
+                findings[f"{name}_linearity_by_paths"] = linearity(paths, times)[1]
+    return findings
 
 
 def _paths_of_a_flow(point: Point) -> float:
@@ -149,27 +151,30 @@ def _paths_of_a_flow(point: Point) -> float:
 
 def _series(measured: Sequence[_Measured]) -> dict[str, list[_Measured]]:
     found: dict[str, list[_Measured]] = {}
-    for one in measured:
-        found.setdefault(one.name, []).append(one)
+    for computed in measured:
+        found.setdefault(computed.name, []).append(computed)
     return found
 
 
-def _waiting(one: _Measured) -> float:
+def _waiting(computed: _Measured) -> float:
     """Return the largest share of a run's time in which no processor worked for it."""
-    return max(run.waiting_s / run.seconds if run.waiting_s > _LEAST_WAITING_S else 0.0 for run in one.runs)
+    return max(
+        run.waiting_s / run.seconds if run.waiting_s > _LEAST_WAITING_S else 0.0 for run in computed.runs
+    )
 
 
-def _told(figure: RunTimesFigure, one: _Measured) -> str:
-    return f"{_IN_WORDS[one.way]}, {one.point.scheme.value.upper()}, {one.point.x} {figure.varied}"
+def _told(figure: RunTimesFigure, computed: _Measured) -> str:
+    point = computed.point
+    return f"{_IN_WORDS[computed.way]}, {point.scheme.value.upper()}, {point.x} {figure.varied}"
 
 
 def _notes(figure: RunTimesFigure, measured: Sequence[_Measured]) -> list[NoteResult]:
     """Return which computations were stopped, and which waited for the machine."""
-    stopped = [_told(figure, one) for one in measured if not one.is_done]
+    stopped = [_told(figure, computed) for computed in measured if not computed.is_done]
     waited = [
-        f"{_told(figure, one)} ({100 * _waiting(one):.0f} %)"
-        for one in measured
-        if _waiting(one) > _MUCH_WAITING
+        f"{_told(figure, computed)} ({100 * _waiting(computed):.0f} %)"
+        for computed in measured
+        if _waiting(computed) > _MUCH_WAITING
     ]
     notes = []
     if stopped:
@@ -188,10 +193,10 @@ def _chart(figure: RunTimesFigure, measured: Sequence[_Measured]) -> Chart:
     curves = [
         Curve(
             label=f"{own[0].point.scheme.value.upper().replace('-', '/')}, {_IN_WORDS[own[0].way]}",
-            x=[one.point.x for one in own],
-            y=[one.median_ms if one.is_done else None for one in own],
-            low=[min(one.flow_ms) for one in own],
-            high=[max(one.flow_ms) for one in own],
+            x=[computed.point.x for computed in own],
+            y=[computed.median_ms if computed.is_done else None for computed in own],
+            low=[min(computed.flow_ms) for computed in own],
+            high=[max(computed.flow_ms) for computed in own],
             dashed=own[0].way == "ours",
         )
         for own in _series(measured).values()
@@ -216,16 +221,18 @@ def _table(figure: RunTimesFigure, measured: Sequence[_Measured]) -> TableResult
         "flows",
     ]
     rows: list[list[str | float]] = []
-    for one in measured:
-        solving = 100 * float(np.median([run.solving_s / run.seconds for run in one.runs]))
-        times = [round(value, 3) for value in (one.median_ms, min(one.flow_ms), max(one.flow_ms))]
-        last = one.runs[-1]
-        state = "optimal" if one.is_done else f"stopped; at most {last.bound}"
+    for computed in measured:
+        solving = 100 * float(np.median([run.solving_s / run.seconds for run in computed.runs]))
+        times = [
+            round(value, 3) for value in (computed.median_ms, min(computed.flow_ms), max(computed.flow_ms))
+        ]
+        last = computed.runs[-1]
+        state = "optimal" if computed.is_done else f"stopped; at most {last.bound}"
         rows.append(
             [
-                str(one.point.x),
-                one.point.scheme.value.upper().replace("-", "/"),
-                _IN_WORDS[one.way],
+                str(computed.point.x),
+                computed.point.scheme.value.upper().replace("-", "/"),
+                _IN_WORDS[computed.way],
                 *times,
                 round(solving, 1),
                 f"{last.scheduled}, {state}",
@@ -239,11 +246,11 @@ def _rows(measured: Sequence[_Measured]) -> pa.Table:
     return pa.Table.from_pylist(
         [
             {
-                "way": one.way,
-                "scheme": one.point.scheme.value,
-                "flows": len(one.point.problem.demands),
-                "slots": one.point.problem.slots,
-                "links": one.point.links,
+                "way": computed.way,
+                "scheme": computed.point.scheme.value,
+                "flows": len(computed.point.problem.demands),
+                "slots": computed.point.problem.slots,
+                "links": computed.point.links,
                 "run": number,
                 "seconds": run.seconds,
                 "processor_s": run.processor_s,
@@ -252,8 +259,8 @@ def _rows(measured: Sequence[_Measured]) -> pa.Table:
                 "bound": run.bound,
                 "is_optimal": run.is_optimal,
             }
-            for one in measured
-            for number, run in enumerate(one.runs)
+            for computed in measured
+            for number, run in enumerate(computed.runs)
         ]
     )
 

@@ -376,6 +376,10 @@ pub struct Counters {
     pub missed: u64,
     /// Frames that the CPU took from the ring.
     pub processed: u64,
+    /// Frames for which the flow table was searched.
+    pub searches: u64,
+    /// Entries that were compared with frames, in all searches.
+    pub entries_examined: u64,
     /// Frames that the integrated switch passed from port to port by itself. Broadcasts of native ports may go to the IP stack
     /// as well.
     pub crossed: u64,

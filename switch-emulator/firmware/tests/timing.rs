@@ -448,3 +448,19 @@ fn early_and_extra_calls_change_nothing() {
     };
     assert_eq!(run(true), run(false));
 }
+
+#[test]
+fn the_counters_tell_how_many_entries_a_search_examines() {
+    for (used, examined) in [(IncreasingLast, 17), (DecreasingFirst, 1)] {
+        let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
+        bed.install(table(17, FiveTuple, used, &[]));
+        for _ in 0..3 {
+            assert_eq!(bed.frame(1, &udp(306, 0)).len(), 1);
+        }
+        let counters = bed.board.counters();
+        assert_eq!(
+            (counters.searches, counters.entries_examined),
+            (3, 3 * examined)
+        );
+    }
+}

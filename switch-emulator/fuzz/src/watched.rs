@@ -413,6 +413,8 @@ impl WatchedBoard {
             (before.dropped_flow, counters.dropped_flow),
             (before.missed, counters.missed),
             (before.processed, counters.processed),
+            (before.searches, counters.searches),
+            (before.entries_examined, counters.entries_examined),
             (before.ring_units_peak, counters.ring_units_peak),
         ];
         assert!(

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use zodiac_firmware as firmware;
 use zodiac_firmware::{Instant, MacAddress, OutputKind, PortNumber};
+use zodiac_simulator::{StepOutput, StepOutputKind};
 
 use crate::argument::{board_profile, config, nanoseconds, whole, wrong};
 
@@ -56,6 +57,25 @@ impl From<firmware::Output> for Output {
         };
         Self {
             at_ns: output.at.as_nanos(),
+            kind,
+            port,
+            data,
+        }
+    }
+}
+
+impl From<StepOutput> for Output {
+    /// A host has one port.
+    fn from(output: StepOutput) -> Self {
+        let (kind, port, data) = match output.kind {
+            StepOutputKind::Frame(data) => ("frame", 1, data),
+            StepOutputKind::Controller(data) => ("controller", 0, data),
+            StepOutputKind::Connect => ("event", 0, b"connect".to_vec()),
+            StepOutputKind::Close => ("event", 0, b"close".to_vec()),
+            StepOutputKind::Event(text) => ("event", 0, text.into_bytes()),
+        };
+        Self {
+            at_ns: output.at_ns,
             kind,
             port,
             data,

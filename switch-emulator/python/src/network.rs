@@ -6,9 +6,10 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use zodiac_simulator as simulator;
-use zodiac_simulator::{BurstsConfig, DeviceProfile, Offered, Pace, SourceConfig};
+use zodiac_simulator::{BurstsConfig, DeviceProfile, Offered, Pace, SourceConfig, StepOutput};
 
 use crate::argument::{config, nanoseconds, profile, whole, wrong};
+use crate::board::{Flow, Output};
 
 /// Boards, hosts and links in virtual time.
 #[pyclass(frozen, module = "switch_emulator")]
@@ -211,6 +212,39 @@ impl Network {
 
     fn now_ns(&self) -> PyResult<u64> {
         self.with(|network| Ok(network.now_ns()))
+    }
+
+    fn advance(&self, py: Python<'_>, to_ns: &Bound<'_, PyAny>) -> PyResult<()> {
+        let to_ns = nanoseconds("to_ns", to_ns)?;
+        py.detach(|| self.with(|network| network.advance(to_ns)))
+    }
+
+    fn connected(&self, board: &str) -> PyResult<()> {
+        self.with(|network| network.connected(board))
+    }
+
+    fn disconnected(&self, board: &str) -> PyResult<()> {
+        self.with(|network| network.disconnected(board))
+    }
+
+    fn segment(&self, board: &str, data: &[u8]) -> PyResult<()> {
+        self.with(|network| network.segment(board, data))
+    }
+
+    fn send(&self, host: &str, frame: Vec<u8>, at_ns: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let at_ns = nanoseconds("at_ns", at_ns)?;
+        self.with(|network| network.send(host, frame, at_ns))
+    }
+
+    fn outputs(&self) -> PyResult<Vec<(String, Output)>> {
+        let outputs = self.with(|network| Ok(network.step_outputs()))?;
+        let by_node = |output: StepOutput| (output.node.clone(), Output::from(output));
+        Ok(outputs.into_iter().map(by_node).collect())
+    }
+
+    fn flows(&self, board: &str) -> PyResult<Vec<Flow>> {
+        let flows = self.with(|network| Ok(network.zodiac(board)?.flows()))?;
+        Ok(flows.into_iter().map(Flow::from).collect())
     }
 
     #[pyo3(signature = (*, duration_ns, drain_ns = None), text_signature = "($self, *, duration_ns, drain_ns=100000000)")]

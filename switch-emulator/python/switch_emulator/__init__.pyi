@@ -285,7 +285,10 @@ class RunResult:
 
 @final
 class Network:
-    """Boards, hosts and cables in virtual time; carries one run. `seed` fixes all that is random."""
+    """Boards, hosts and cables in virtual time, for one run or step by step.
+
+    `seed` fixes all that is random.
+    """
 
     def __new__(cls, seed: int) -> Network: ...
     def add_board(
@@ -391,7 +394,42 @@ class Network:
         """
 
     def now_ns(self) -> int:
-        """Return how far time has come since the boards were powered up: when a run would begin."""
+        """Return how far time has come since the boards were powered up: when a run would begin.
+
+        In a network that is advanced, the instant of the last step.
+        """
+
+    def advance(self, to_ns: int) -> None:
+        """Let time pass until `to_ns` since power-up. From the first step on, this takes the place of `run`.
+
+        The caller keeps the boards' sessions and answers their echo requests. Hosts have no sources: they
+        `send` what the caller says, when it says so.
+        """
+
+    def connected(self, board: str) -> None:
+        """The controller's TCP session with a board is established, now."""
+
+    def disconnected(self, board: str) -> None:
+        """The controller's TCP session with a board is gone, now."""
+
+    def segment(self, board: str, data: bytes) -> None:
+        """Hand a board the payload of one TCP segment from the controller, now."""
+
+    def send(self, host: str, frame: bytes, at_ns: int) -> int:
+        """Let a host send a frame, without FCS, at this instant, or as soon afterwards as its line is free.
+
+        Returns when the line is free again. A host's frames are given in the order in which they leave; the
+        instant may lie ahead.
+        """
+
+    def outputs(self) -> list[tuple[str, Output]]:
+        """Take what boards have said and what has reached hosts since the last call, in order of time.
+
+        Each with the name of its board or host. A frame's instant is when its first bit reached the host.
+        """
+
+    def flows(self, board: str) -> list[Flow]:
+        """Return the OpenFlow 1.0 table of a Zodiac FX, in its real order."""
 
     def run(self, *, duration_ns: int, drain_ns: int = 100_000_000) -> RunResult:
         """Send for `duration_ns`, then let the frames in flight arrive for `drain_ns`.

@@ -159,6 +159,14 @@ impl Device {
         }
     }
 
+    /// The session with the controller is gone, of which the other switches' agents take no notice.
+    pub(crate) fn disconnected(&mut self, now: Instant) {
+        match self {
+            Self::Board(board) => board.disconnected(now),
+            Self::Switch(_) => {}
+        }
+    }
+
     pub(crate) fn segment(&mut self, now: Instant, bytes: &[u8]) {
         match self {
             Self::Board(board) => board.segment(now, bytes),

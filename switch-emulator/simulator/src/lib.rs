@@ -11,7 +11,7 @@
 //! | [`Network`] | the builder: boards, hosts, cables, controller sessions, sources |
 //! | `device` | what stands between links: boards, and switches of other kinds |
 //! | `queue` | disciplines before a port: what waits, and what leaves next |
-//! | `run` | the event loop |
+//! | `run` | the event loop: of a whole run, or step by step for a caller that decides meanwhile what hosts send |
 //! | `schedule` | what happens next |
 //! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
 //! | `source`, [`TokenBucket`] | random bursts or a given release pattern, the shaper and its queue |
@@ -37,6 +37,7 @@ mod result;
 mod run;
 mod schedule;
 mod source;
+mod steps;
 mod tcp;
 
 pub use bucket::TokenBucket;
@@ -53,4 +54,5 @@ pub use network::Network;
 pub use queue::{ClassConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmConfig};
 pub use result::{BoardResult, FlowResult, RunEvent, RunResult};
 pub use source::{BurstsConfig, Offered, SourceConfig};
+pub use steps::{StepOutput, StepOutputKind};
 pub use tcp::{CongestionControl, TcpConfig, TcpResult};

@@ -15,6 +15,7 @@ use crate::link::{End, Link, Timing};
 use crate::random::Stream;
 use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
+use crate::steps::Steps;
 use crate::tcp::{Connection, Side, TcpConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
@@ -43,6 +44,7 @@ pub(crate) struct BoardNode {
 
 #[derive(Debug)]
 pub(crate) struct HostNode {
+    pub(crate) name: String,
     /// Outgoing link.
     pub(crate) link: Option<usize>,
     /// Sources whose frame waits for the link, in turn; only the first one's timer is armed.
@@ -103,6 +105,8 @@ pub struct Network {
     pub(crate) flows: Vec<Flow>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) has_run: bool,
+    /// If it is advanced step by step.
+    pub(crate) steps: Option<Steps>,
 }
 
 impl Network {
@@ -122,6 +126,7 @@ impl Network {
             flows: Vec::new(),
             connections: Vec::new(),
             has_run: false,
+            steps: None,
         }
     }
 
@@ -199,6 +204,7 @@ impl Network {
         self.names
             .insert(name.into(), Named::Host(self.hosts.len()));
         self.hosts.push(HostNode {
+            name: name.into(),
             link: None,
             waiting: VecDeque::new(),
             tcp: Vec::new(),
@@ -434,7 +440,7 @@ impl Network {
     ///
     /// # Errors
     /// [`Error::Name`] for an unknown host, [`Error::Port`] if it is not connected, [`Error::Source`] or
-    /// [`Error::Value`] if it could not send what `config` says.
+    /// [`Error::Value`] if it could not send what `config` says, [`Error::Order`] after [`advance`](Self::advance).
     pub fn add_source(&mut self, host: &str, config: SourceConfig) -> Result<(), Error> {
         let way = self.way(host, config.flow, config.destination.as_deref())?;
         if !self.hosts[way.from].tcp.is_empty() {
@@ -505,6 +511,11 @@ impl Network {
 
     /// Where a new flow comes from and goes to.
     fn way(&self, host: &str, flow: u32, destination: Option<&str>) -> Result<Way, Error> {
+        if self.steps.is_some() {
+            return Err(Error::Order(
+                "add_source() after advance(): let hosts send() their frames instead".into(),
+            ));
+        }
         let from = self.host(host)?;
         let to = destination.map(|name| self.host(name)).transpose()?;
         let link = self.hosts[from].link.ok_or_else(|| {
@@ -549,14 +560,14 @@ impl Network {
         Ok(())
     }
 
-    fn board(&self, name: &str) -> Option<usize> {
+    pub(crate) fn board(&self, name: &str) -> Option<usize> {
         match self.names.get(name) {
             Some(Named::Board(index)) => Some(*index),
             _ => None,
         }
     }
 
-    fn host(&self, name: &str) -> Result<usize, Error> {
+    pub(crate) fn host(&self, name: &str) -> Result<usize, Error> {
         match self.names.get(name) {
             Some(Named::Host(index)) => Ok(*index),
             _ => Err(Error::Name(format!(

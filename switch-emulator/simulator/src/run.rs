@@ -1,6 +1,7 @@
 //! The event loop.
 
 mod control_network;
+mod stepping;
 mod transfers;
 
 use zodiac_firmware::Instant;
@@ -51,9 +52,12 @@ impl Network {
         Ok(run.finish())
     }
 
-    /// How far time has come since the boards were powered up: when a run would begin.
+    /// How far time has come since the boards were powered up: when a run would begin, or where the last step ended.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
+        if let Some(steps) = &self.steps {
+            return steps.now_ns;
+        }
         let sessions = self.boards.iter().map(|node| node.session.now_ns);
         sessions.max().unwrap_or(0)
     }
@@ -479,6 +483,7 @@ impl<'a> Run<'a> {
                         self.depart(board, port, at_ns, data);
                     }
                 }
+                said if self.net.steps.is_some() => self.tell(board, at_ns, said),
                 OutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
                 OutputKind::Event(event) => self.report(board, at_ns, event),
                 OutputKind::Close => {
@@ -488,6 +493,13 @@ impl<'a> Run<'a> {
             }
         }
         self.arm_board(board, now_ns);
+    }
+
+    /// Gives what a board says to the caller that advances the network.
+    fn tell(&mut self, board: usize, at_ns: u64, said: OutputKind) {
+        if let Some(steps) = &mut self.net.steps {
+            steps.told(at_ns, &self.net.boards[board].name, said);
+        }
     }
 
     /// A frame begins to leave a board by `port` at `at_ns`.
@@ -523,7 +535,9 @@ impl<'a> Run<'a> {
 
     /// The beginning of a frame passes a host's tap at `begin_ns`.
     fn deliver(&mut self, host: usize, begin_ns: u64, data: &[u8]) {
-        if begin_ns > self.end_ns {
+        if let Some(steps) = &mut self.net.steps {
+            steps.received(begin_ns, &self.net.hosts[host].name, data);
+        } else if begin_ns > self.end_ns {
             self.in_flight += 1;
         } else if self.deliver_tcp(host, begin_ns, data) {
             // It belongs to a transfer.

@@ -1,82 +1,158 @@
-// The list of flows: path, guarantee, measured delays, and a button that releases each.
+// The list of flows: searched, sorted, grouped; of each its path, guarantee, measured delays, and a way to release it.
 
-import { byId, html, reconcile, say, set } from "./dom.js";
+import { chosenFlows, rowsOf } from "./arrange.js";
+import { byId, html, say, set } from "./dom.js";
 import { Strip } from "./strip.js";
-import { nodesOf } from "./topology.js";
-import { milliseconds, quantity, rate, turnText } from "./units.js";
+import { milliseconds, nodesOf } from "./units.js";
+import { WindowedList } from "./window.js";
 
 const WORDS = { accepted: "being installed", installed: "installed", removing: "being removed" };
+const BY_MEASURES = new Set(["p99", "used", "lost"]);
+const MOST_NODES = 6;
+
+/** How a flow is: { text, class } of its badge. */
+export function standing(flow) {
+  if (flow.state === "installed" && flow.waiting_for.length) {
+    return { text: `interrupted at ${flow.waiting_for.join(", ")}`, class: "badge bad" };
+  }
+  const isIn = flow.state === "installed";
+  return { text: WORDS[flow.state] ?? flow.state, class: `badge ${isIn ? "good" : "busy"}` };
+}
+
+/** A path in few words: the middle of a long one is left out. */
+function shortPath(flow) {
+  const nodes = nodesOf(flow);
+  if (nodes.length <= MOST_NODES + 1) return nodes.join(" › ");
+  return [...nodes.slice(0, 3), `${nodes.length - 5} more`, ...nodes.slice(-2)].join(" › ");
+}
 
 export class FlowList {
-  /** `choose(kind, name)` when one is picked, `release(id)` when it is to go. */
+  /** `choose(kind, name)` when one is picked, `release(flow)` when it is to go. */
   constructor({ choose, release }) {
-    this.choose = choose;
-    this.release = release;
-    this.kept = new Map();
-    this.list = byId("flow-list");
+    Object.assign(this, { choose, release });
+    this.state = { flows: [], delays: {}, chosen: null, through: null };
+    this.closed = new Set();
+    this.shown = [];
+    this.tools = byId("flow-tools").elements;
+    this.list = new WindowedList({
+      scroller: byId("flow-scroll"),
+      list: byId("flow-list"),
+      kindOf: (row) => (row.flow ? "flow" : "group"),
+      make: (row) => (row.flow ? this.row() : this.heading()),
+    });
+    byId("flow-tools").addEventListener("submit", (event) => event.preventDefault());
+    for (const name of ["query", "order", "group"]) {
+      const happens = name === "query" ? "input" : "change";
+      this.tools[name].addEventListener(happens, () => this.arrange());
+    }
+    byId("fold").addEventListener("click", () => this.foldAll());
+    byId("through").addEventListener("click", () => this.choose("through", null));
   }
 
-  update({ flows, delays, chosen }) {
-    this.delays = delays;
-    this.chosen = chosen;
-    byId("no-flows").hidden = flows.length > 0;
-    const number = flows.length ? ` (${flows.length})` : "";
-    say(byId("flows-title"), `Flows${number}`);
-    this.kept = reconcile(this.list, this.kept, flows, (flow) => flow.id, (flow) => this.row(flow.id));
+  update(state) {
+    this.state = state;
+    this.arrange();
   }
 
   /** Only the delays are new. */
   measured(delays) {
-    this.delays = delays;
-    for (const [id, part] of this.kept) part.strip.update(part.flow, delays[id]);
+    this.state.delays = delays;
+    if (BY_MEASURES.has(this.tools.order.value)) this.arrange();
+    else this.list.draw();
   }
 
-  row(id) {
-    const part = { strip: new Strip(), state: html("span"), path: html("span"), bucket: html("p", { class: "muted" }) };
-    part.pick = html("button", { type: "button", class: "pick", "aria-pressed": "false" }, id);
-    part.pick.addEventListener("click", () => this.choose("flow", id));
-    const advice = "Stop its sender first: what it sends afterwards is lost.";
-    part.remove = html("button", { type: "button", class: "quiet", "aria-label": `Release ${id}`, title: advice }, "Release");
-    part.remove.addEventListener("click", () => this.release(id, part.remove));
+  arrange() {
+    const { flows, delays, through } = this.state;
+    const [query, order, group] = ["query", "order", "group"].map((name) => this.tools[name].value);
+    this.shown = chosenFlows(flows, { query, through, order, delays });
+    const rows = rowsOf(this.shown, { group, closed: this.closed });
+    this.groups = rows.filter((row) => row.group !== undefined);
+    const number = this.shown.length === flows.length ? `${flows.length}` : `${this.shown.length} of ${flows.length}`;
+    say(byId("flows-title"), flows.length ? `Flows (${number})` : "Flows");
+    say(byId("no-flows"), flows.length ? "None of the flows is such." : "No flows yet: ask for one.");
+    byId("no-flows").hidden = this.shown.length > 0;
+    byId("flow-scroll").hidden = this.shown.length === 0;
+    byId("through").hidden = through === null;
+    if (through !== null) {
+      say(byId("through"), `through ${through} ×`);
+      set(byId("through"), { "aria-label": `Only flows through ${through}: show all again` });
+    }
+    byId("fold").hidden = group === "none";
+    say(byId("fold"), this.groups.some(({ isOpen }) => isOpen) ? "Collapse all" : "Expand all");
+    this.list.show(rows);
+  }
+
+  foldAll() {
+    const isAnyOpen = this.groups.some(({ isOpen }) => isOpen);
+    this.closed = new Set(isAnyOpen ? this.groups.map(({ group }) => group) : []);
+    this.arrange();
+  }
+
+  heading() {
+    const part = { count: html("span", { class: "muted" }) };
+    part.name = html("span");
+    part.fold = html("button", { type: "button", class: "pick" }, part.name);
+    part.fold.addEventListener("click", () => {
+      const { group } = part.row;
+      if (!this.closed.delete(group)) this.closed.add(group);
+      this.arrange();
+    });
+    part.node = html("li", { class: "group" }, html("h3", {}, part.fold, part.count));
+    part.focus = () => part.fold.focus();
+    part.walk = (isIn) => set(part.fold, { tabindex: isIn ? 0 : -1 });
+    part.update = (row) => {
+      part.row = row;
+      say(part.name, row.group);
+      say(part.count, row.count === 1 ? "1 flow" : `${row.count} flows`);
+      set(part.fold, { "aria-expanded": String(row.isOpen) });
+    };
+    return part;
+  }
+
+  row() {
+    const part = { strip: new Strip({ numbers: false }), state: html("span"), path: html("span") };
+    part.pick = html("button", { type: "button", class: "pick", "aria-pressed": "false" });
+    part.pick.addEventListener("click", () => this.choose("flow", part.flow.id));
+    part.remove = html("button", { type: "button", class: "quiet" }, "Release");
+    part.remove.addEventListener("click", () => this.release(part.flow));
     part.guarantee = html("strong");
     part.node = html(
       "li",
       { class: "flow" },
-      html(
-        "div",
-        { class: "what" },
-        html("h3", {}, part.pick, " ", part.state),
-        html("p", {}, part.path),
-        part.bucket,
-      ),
+      html("div", { class: "what" }, html("h3", {}, part.pick, " ", part.state), html("p", { class: "muted" }, part.path)),
       html("p", { class: "guarantee" }, "at most ", part.guarantee),
       part.strip.node,
       part.remove,
     );
-    part.node.dataset.flow = id;
-    part.update = (flow) => this.fill(part, flow);
+    part.focus = () => part.pick.focus();
+    part.walk = (isIn) => {
+      for (const button of [part.pick, part.remove]) set(button, { tabindex: isIn ? 0 : -1 });
+    };
+    part.update = ({ flow }) => this.fill(part, flow);
     return part;
   }
 
   fill(part, flow) {
-    part.flow = flow;
-    const isWaiting = flow.waiting_for.length > 0;
-    const words = WORDS[flow.state] ?? flow.state;
-    const isInterrupted = flow.state === "installed" && isWaiting;
-    say(part.state, isInterrupted ? `interrupted at ${flow.waiting_for.join(", ")}` : words);
-    set(part.state, { class: `badge ${isInterrupted ? "bad" : flow.state === "installed" ? "good" : "busy"}` });
-    say(part.path, nodesOf(flow).join(" › "));
-    const burst = quantity(flow.burst_bytes, "bytes");
-    const sends = flow.turn ? turnText(flow.turn) : `${rate(flow.rate_bps)}, burst ${burst}`;
-    say(part.bucket, `${sends}, frames of ${flow.frame_bytes} bytes`);
-    say(part.guarantee, milliseconds(flow.guarantee_ns));
-    set(part.pick, { "aria-pressed": String(this.chosen?.kind === "flow" && this.chosen.name === flow.id) });
-    part.node.classList.toggle("interrupted", isInterrupted);
-    part.node.classList.toggle(
-      "chosen",
-      (this.chosen?.kind === "flow" && this.chosen.name === flow.id) ||
-        (this.chosen?.kind === "switch" && flow.path.some((hop) => hop.switch === this.chosen.name)),
-    );
-    part.strip.update(flow, this.delays[flow.id]);
+    const { delays, chosen, through } = this.state;
+    const measured = delays[flow.id];
+    const isChosen = chosen?.kind === "flow" && chosen.name === flow.id;
+    if (part.isChosen !== isChosen || part.row === null) {
+      part.isChosen = isChosen;
+      set(part.pick, { "aria-pressed": String(isChosen) });
+      part.node.classList.toggle("chosen", isChosen);
+    }
+    if (part.flow !== flow || part.row === null) {
+      const state = standing(flow);
+      part.node.dataset.flow = flow.id;
+      say(part.pick, flow.id);
+      set(part.remove, { "aria-label": `Release ${flow.id}` });
+      say(part.state, state.text);
+      set(part.state, { class: state.class });
+      say(part.path, shortPath(flow));
+      say(part.guarantee, milliseconds(flow.guarantee_ns));
+      part.node.classList.toggle("interrupted", state.class.endsWith("bad"));
+    }
+    if (part.flow !== flow || part.measured !== measured || part.row === null) part.strip.update(flow, measured);
+    Object.assign(part, { flow, measured, row: flow, through });
   }
 }

@@ -1,24 +1,35 @@
 // The page: asks once what is served, then follows the service's events.
 
-import { byId, html, say, set } from "./dom.js";
+import { Detail } from "./detail.js";
+import { byId, say, set } from "./dom.js";
+import { offerExport } from "./export.js";
 import { FlowList } from "./flows.js";
+import { Notes } from "./notes.js";
 import { Requests } from "./request.js";
 import { SwitchList } from "./switches.js";
 import { Picture } from "./topology.js";
 import { milliseconds } from "./units.js";
 
-const MOST_NOTES = 100;
 const RETRY_MS = 2000;
 
 class Page {
   /** `schedule` is the cycle of a service that gives slots; null if it admits. */
   constructor(service, topology, schedule) {
-    this.state = { switches: [], flows: [], delays: {}, chosen: null, limiting: null };
+    // `through`: only flows through this switch are listed; `tried`: a flow that was asked about, not for.
+    this.state = { switches: [], flows: [], delays: {}, chosen: null, through: null, limiting: null, tried: null };
     const choose = (kind, name) => this.choose(kind, name);
+    const release = (flow) => this.requests.release(flow);
     this.picture = new Picture(topology, choose);
-    this.requests = new Requests({ service, topology, schedule, limited: (name) => this.change({ limiting: name }) });
-    this.flows = new FlowList({ choose, release: (id, button) => this.requests.release(id, button) });
+    this.requests = new Requests({
+      service, topology, schedule,
+      limited: (limiting) => this.change({ limiting }),
+      tried: (tried) => this.change({ tried }),
+    });
+    this.flows = new FlowList({ choose, release });
+    this.detail = new Detail({ choose, release, measures: service.measures });
     this.switches = new SwitchList(choose);
+    this.notes = new Notes();
+    offerExport(() => ({ service, topology, state: this.state, shown: this.flows.shown, notes: this.notes.values() }));
     const { scheme, options } = service;
     document.title = `${topology.lab} – Loko`;
     say(byId("title"), topology.title);
@@ -30,28 +41,48 @@ class Page {
     say(byId("options"), `scheme ${name}${cycle}, at most ${options.entries} entries a switch${sizes}`);
     this.measures = service.measures;
     say(byId("measures"), service.measures
-      ? `Delays measured at ${service.measures}; the red line is the guarantee, quantiles are of the latest 2,000 packets.`
-      : "The red line is the guarantee, the shades what each switch may take of it. Nothing measures delays here.");
+      ? `Delays measured at ${service.measures}; quantiles are of the latest 2,000 packets.`
+      : "Nothing measures delays here.");
+    for (const key of document.querySelectorAll("[data-measured]")) key.hidden = !service.measures;
   }
 
+  /** A flow, a switch (then only the flows through it are listed), or `through` none. Again: no longer. */
   choose(kind, name) {
     const { chosen } = this.state;
+    if (kind === "through") {
+      this.change({ through: null, chosen: chosen?.kind === "switch" ? null : chosen });
+      return;
+    }
     const isSame = chosen?.kind === kind && chosen.name === name;
-    this.change({ chosen: isSame ? null : { kind, name } });
+    const through = kind === "switch" ? (isSame ? null : name) : this.state.through;
+    this.change({ chosen: isSame ? null : { kind, name }, through, tried: null });
   }
 
+  /** Changes are drawn together, once a frame at most. */
   change(values) {
     Object.assign(this.state, values);
+    this.requests.flows = this.state.flows;
+    if (this.isDue) return;
+    this.isDue = true;
+    requestAnimationFrame(() => {
+      this.isDue = false;
+      this.draw();
+    });
+  }
+
+  draw() {
     this.picture.update(this.state);
     this.flows.update(this.state);
+    this.detail.update(this.state);
     this.switches.update(this.state);
-    this.requests.flows = this.state.flows;
     this.showHealth();
   }
 
   measured(delays) {
     this.state.delays = delays;
+    if (this.isDue) return; // it is drawn with all else
     this.flows.measured(delays);
+    this.detail.measured(delays);
   }
 
   showHealth() {
@@ -63,16 +94,6 @@ class Page {
     say(byId("health"), text);
     set(byId("health"), { class: `badge ${away ? "bad" : late ? "busy" : "good"}` });
   }
-
-  note({ kind, name, text, warning }) {
-    const now = new Date();
-    const time = html("time", { datetime: now.toISOString() }, now.toLocaleTimeString("en-GB"));
-    const what = { switch: `${name}: ${text}`, note: `${name} ${text}` }[kind] ?? `${kind} ${name} ${text}`;
-    const log = byId("log");
-    byId("no-notes").hidden = true;
-    log.prepend(html("li", { class: warning ? "warning" : null }, time, " ", what));
-    while (log.children.length > MOST_NOTES) log.lastElementChild.remove();
-  }
 }
 
 function follow(page) {
@@ -81,8 +102,11 @@ function follow(page) {
   on("switches", (switches) => page.change({ switches }));
   on("flows", (flows) => page.change({ flows }));
   on("delays", (delays) => page.measured(delays));
-  on("note", (note) => page.note(note));
-  events.addEventListener("open", () => banner(null));
+  on("note", (note) => page.notes.add([note]));
+  events.addEventListener("open", () => {
+    banner(null);
+    page.notes.load();
+  });
   events.addEventListener("error", () => {
     banner("The service does not answer; trying again. What is shown may be old.");
     if (events.readyState !== EventSource.CLOSED) return;

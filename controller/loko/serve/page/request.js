@@ -1,10 +1,11 @@
-// Ask for a flow and release one, and say what became of it.
+// Ask for a flow, or what one would get; release one, and take that back; and say what became of it.
 
 import { byId, html } from "./dom.js";
-import { milliseconds, quantity, request, turnText } from "./units.js";
+import { milliseconds, percent, quantity, request, turnText } from "./units.js";
 
 const FIRST_SOURCE_PORT = 5000;
 const FIRST_DESTINATION_PORT = 6000;
+const MOST_TRIES = 10;
 
 /** What would be granted, in the units of the form, to the last digit: it is typed in. */
 function asTyped(changes) {
@@ -12,10 +13,13 @@ function asTyped(changes) {
 }
 
 export class Requests {
-  /** `limited(switch)` is called with the switch that limited a refused flow, or null. */
-  constructor({ service, topology, schedule, limited }) {
-    this.schedule = schedule;
-    this.limited = limited;
+  /**
+   * `limited(switch)` is called with the switch that limited a refused flow, or null; `tried(flow)` with what a flow
+   * would get, or null.
+   */
+  constructor({ service, topology, schedule, limited, tried }) {
+    Object.assign(this, { schedule, limited, tried });
+    this.dialog = byId("sure");
     this.flows = [];
     this.form = byId("ask");
     this.answer = byId("answer");
@@ -34,6 +38,9 @@ export class Requests {
       label.querySelector("input").disabled = label.hidden;
     }
     if (schedule) this.form.querySelector("button[type=submit]").textContent = "Give a slot";
+    byId("what-if").addEventListener("click", () => {
+      if (this.form.reportValidity()) this.tryOut();
+    });
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -76,36 +83,107 @@ export class Requests {
     return `${plain}-${number}`;
   }
 
-  async submit() {
-    const button = this.form.querySelector("button[type=submit]");
+  submit() {
     const flow = this.wanted();
-    this.limited(null);
-    button.disabled = true;
-    try {
+    return this.busy(this.form.querySelector("button[type=submit]"), async () => {
       const response = await this.call("POST", this.schedule ? "/v1/slots" : "/v1/flows", flow);
       const values = await response.json();
       if (response.ok) this.granted(values);
       else this.refused(values.error, flow.id);
-    } catch (problem) {
-      this.show("bad", "No answer", String(problem.message ?? problem));
-    } finally {
-      button.disabled = false;
+    });
+  }
+
+  /** Ask what the flow would get, and change nothing. */
+  tryOut() {
+    const flow = this.wanted();
+    return this.busy(byId("what-if"), async () => {
+      const response = await this.call("POST", `/v1/what-if/${this.schedule ? "slot" : "flow"}`, flow);
+      const values = await response.json();
+      if (response.ok) this.would(values);
+      else this.refused(values.error, flow.id);
+    });
+  }
+
+  would(flow) {
+    this.tried(flow);
+    const path = flow.path.map((hop) => hop.switch).join(" › ");
+    const fullest = flow.switches.map(({ name, use }) => {
+      const share = use.reduce((most, one) => (one.would_use / one.allowed > most.would_use / most.allowed ? one : most));
+      return `${name}: ${share.quantity} ${percent(share.used / share.allowed)} → ${percent(share.would_use / share.allowed)}`;
+    });
+    const title = flow.turn ? `${flow.id} would get ${turnText(flow.turn)}` : `${flow.id} would be admitted`;
+    this.show("good", title,
+      `No frame would take longer than ${milliseconds(flow.guarantee_ns)} by ${path}. Nothing is reserved.`,
+      `Fullest then: ${fullest.join(", ")}.`);
+  }
+
+  /** Release a flow if that is meant. It can be taken back: by asking for the same again. */
+  release(flow) {
+    byId("sure-title").textContent = `Release ${flow.id}?`;
+    const close = (event) => {
+      if (event.submitter?.value === "release") this.reallyRelease(flow);
+    };
+    const form = this.dialog.querySelector("form");
+    form.onsubmit = close;
+    this.dialog.showModal();
+  }
+
+  reallyRelease(flow) {
+    return this.busy(null, async () => {
+      const response = await this.call("DELETE", `/v1/flows/${encodeURIComponent(flow.id)}`);
+      if (response.status === 202) {
+        const { waiting_for: waiting } = await response.json();
+        this.show("good", `${flow.id} is released`, `It is removed from ${waiting.join(", ")} as soon as it is back.`);
+      } else if (response.ok) {
+        this.show("good", `${flow.id} is released`, "What it used is free as soon as nothing that it sent can be waiting.");
+        this.offerUndo(flow);
+      } else this.refused((await response.json()).error, flow.id);
+    });
+  }
+
+  offerUndo(flow) {
+    const undo = html("button", { type: "button", class: "quiet" }, "Undo");
+    undo.setAttribute("aria-label", `Undo the release of ${flow.id}`);
+    undo.addEventListener("click", () => this.busy(undo, () => this.again(flow)));
+    this.answer.firstElementChild.append(undo);
+  }
+
+  /** Ask for a released flow as it was, on its path; what it left in queues may have to be waited for. */
+  async again(flow) {
+    const wanted = Object.fromEntries(
+      ["id", "source", "destination", "udp_source", "udp_destination", "frame_bytes"].map((name) => [name, flow[name]]),
+    );
+    if (flow.turn) wanted.period_ns = flow.turn.period_ns;
+    else Object.assign(wanted, { rate_bps: flow.rate_bps, burst_bytes: flow.burst_bytes, path: flow.path.map((hop) => hop.switch) });
+    for (let tries = 1; ; tries += 1) {
+      const response = await this.call("POST", flow.turn ? "/v1/slots" : "/v1/flows", wanted);
+      const values = await response.json();
+      if (response.ok) {
+        this.granted(values, "again ");
+        return;
+      }
+      const wait = values.error.wait_ms;
+      if (!wait || tries === MOST_TRIES) {
+        this.refused(values.error, flow.id);
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
 
-  async release(id, button) {
-    button.disabled = true;
+  /** Do something that asks the service, with its button switched off meanwhile. */
+  async busy(button, act) {
+    this.limited(null);
+    this.tried(null);
+    const hadFocus = button !== null && document.activeElement === button;
+    if (button) button.disabled = true;
     try {
-      const response = await this.call("DELETE", `/v1/flows/${encodeURIComponent(id)}`);
-      if (response.status === 202) {
-        const { waiting_for: waiting } = await response.json();
-        this.show("good", `${id} is released`, `It is removed from ${waiting.join(", ")} as soon as it is back.`);
-      } else if (response.ok) this.show("good", `${id} is released`, "What it used is free as soon as nothing that it sent can be waiting.");
-      else this.refused((await response.json()).error, id);
+      await act();
     } catch (problem) {
       this.show("bad", "No answer", String(problem.message ?? problem));
     } finally {
-      button.disabled = false;
+      if (button) button.disabled = false;
+      if (hadFocus && button.isConnected) button.focus();
     }
   }
 
@@ -116,9 +194,9 @@ export class Requests {
     return fetch(path, { method, headers, body: body && JSON.stringify(body) });
   }
 
-  granted(flow) {
+  granted(flow, again = "") {
     const path = flow.path.map((hop) => hop.switch).join(" › ");
-    const title = flow.turn ? `${flow.id} has ${turnText(flow.turn)}` : `${flow.id} is admitted`;
+    const title = flow.turn ? `${flow.id} has ${turnText(flow.turn)}` : `${flow.id} is ${again}admitted`;
     this.show("good", title, `No frame takes longer than ${milliseconds(flow.guarantee_ns)} by ${path}.`);
     this.form.elements.id.value = "";
   }

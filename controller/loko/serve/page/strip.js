@@ -9,7 +9,8 @@ const FLOOR = 38;
 const REACH = 1.2; // The scale ends here, in guarantees.
 
 export class Strip {
-  constructor() {
+  /** Without `numbers` only the drawing, for a row of the list. */
+  constructor({ numbers }) {
     this.parts = svg("g", { class: "hops" });
     this.bars = svg("g", { class: "bars" });
     this.span = svg("line", { class: "span", y1: FLOOR + 4, y2: FLOOR + 4, visibility: "hidden" });
@@ -29,7 +30,7 @@ export class Strip {
       const title = { packets: "received" }[name] ?? name;
       this.numbers.append(html("div", {}, html("dt", {}, title), value));
     }
-    this.node = html("div", { class: "strip" }, this.drawing, this.numbers);
+    this.node = html("div", { class: "strip" }, this.drawing, ...(numbers ? [this.numbers] : []));
   }
 
   update(flow, measured) {

@@ -1,8 +1,8 @@
 // The picture of the network: use as an arc round each switch, the chosen flow's path over the cables.
 
-import { byId, html, say, set, svg } from "./dom.js";
+import { byId, say, set, svg } from "./dom.js";
 import { layout } from "./layout.js";
-import { milliseconds, percent } from "./units.js";
+import { milliseconds, nodesOf, percent } from "./units.js";
 
 const NARROW = matchMedia("(max-width: 640px)");
 
@@ -22,6 +22,7 @@ export class Picture {
   }
 
   draw() {
+    this.counted = null;
     const plan = layout(this.topology, { narrow: NARROW.matches });
     this.plan = plan;
     this.cables = new Map();
@@ -102,9 +103,12 @@ export class Picture {
   update(state) {
     this.state = state;
     for (const one of state.switches) this.updateSwitch(one, state);
-    this.updateCables(state.flows);
+    if (state.flows !== this.counted) this.updateCables(state.flows);
+    this.counted = state.flows;
     const flow = state.chosen?.kind === "flow" && state.flows.find(({ id }) => id === state.chosen.name);
-    const nodes = flow ? nodesOf(flow) : [];
+    const followed = state.tried ?? flow;
+    const nodes = followed ? nodesOf(followed) : [];
+    this.path.classList.toggle("tried", Boolean(state.tried));
     const points = nodes.map((name) => this.at(name)).filter(Boolean);
     set(this.path, { points: points.map(({ x, y }) => `${x},${y}`).join(" ") });
     const passing = new Set(nodes);
@@ -149,9 +153,11 @@ export class Picture {
     }
   }
 
-  caption(flow, { flows, chosen }) {
+  caption(flow, state) {
+    const { flows, chosen } = state;
     let text = "Choose a flow or a switch to follow it.";
-    if (flow) text = `${flow.id}: ${nodesOf(flow).join(" › ")}, at most ${milliseconds(flow.guarantee_ns)}`;
+    if (state.tried) text = `${state.tried.id}, if it were asked for: ${nodesOf(state.tried).join(" › ")}`;
+    else if (flow) text = `${flow.id}: ${nodesOf(flow).join(" › ")}, at most ${milliseconds(flow.guarantee_ns)}`;
     else if (chosen?.kind === "switch") {
       const number = flows.filter(({ path }) => path.some((hop) => hop.switch === chosen.name)).length;
       text = `${chosen.name}: ${number === 1 ? "1 flow passes" : `${number} flows pass`}`;
@@ -166,18 +172,11 @@ export class Picture {
   }
 }
 
-/** All nodes that a flow passes, hosts included. */
-export const nodesOf = (flow) => [flow.source, ...flow.path.map((hop) => hop.switch), flow.destination];
-
 /** How a switch is, in words. */
 export function stateText(one) {
   if (one.state === "away") return "away";
   return one.complete ? "connected" : "connected, its table is being set";
 }
-
-/** The same as a badge. */
-export const stateBadge = (one) =>
-  html("span", { class: `badge ${one.state === "away" ? "bad" : one.complete ? "good" : "busy"}` }, stateText(one));
 
 const pair = (a, b) => JSON.stringify([a, b].sort());
 

@@ -60,3 +60,6 @@ export function share(used, allowed, unit) {
 }
 
 export const percent = (fraction) => `${Math.round(fraction * 100)} %`;
+
+/** All nodes that a flow passes, hosts included. */
+export const nodesOf = (flow) => [flow.source, ...flow.path.map((hop) => hop.switch), flow.destination];

@@ -114,6 +114,8 @@ impl Agent {
             let fields = Match::of_frame(frame, key.in_port());
             self.tables.table.standard_lookup(&fields, frame.len(), now)
         };
+        pass.out.counters.searches += 1;
+        pass.out.counters.entries_examined += found.examined as u64;
         if let Some(index) = found.index {
             let actions = self.tables.table.actions(index);
             let cost_ps = found.cost_ps + self.costs.actions_ps(&actions, key.tagged, length);

@@ -387,6 +387,8 @@ impl Agent {
         };
         let run = switch.process(data, in_port, ports, pass.began, &self.costs);
         let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
+        pass.out.counters.searches += 1;
+        pass.out.counters.entries_examined += run.examined;
         self.carry_out_standard13(pass.began + work, run, pass);
         busy
     }

@@ -283,6 +283,8 @@ impl Agent {
         let clock = self.time.clock();
         let run = switch.process(&mut data, in_port, flooded, clock, &self.costs);
         let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
+        pass.out.counters.searches += 1;
+        pass.out.counters.entries_examined += run.examined;
         self.carry_out_13(pass.began + work, run, data, pass);
         busy
     }

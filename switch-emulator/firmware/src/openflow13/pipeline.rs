@@ -38,6 +38,8 @@ pub(crate) enum EffectKind {
 pub(crate) struct Run {
     pub(crate) effects: Vec<Effect>,
     pub(crate) cost_ps: i64,
+    /// Entries compared with the frame, in all tables.
+    pub(crate) examined: u64,
     /// The board stops for good after these effects.
     pub(crate) hang: Option<Hang>,
     /// The first table had no entry for it.
@@ -91,6 +93,7 @@ impl Switch {
                 .entries
                 .find(usize::from(table), &header, frame, &self.costs);
             run.cost_ps += found.cost_ps;
+            run.examined += found.examined;
             let Some(position) = found.position else {
                 run.missed = table == 0;
                 break;

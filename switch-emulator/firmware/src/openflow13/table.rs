@@ -188,6 +188,8 @@ pub(super) struct TableCounters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) position: Option<usize>,
+    /// Entries compared with the frame.
+    pub(super) examined: u64,
     pub(super) cost_ps: i64,
 }
 
@@ -440,6 +442,7 @@ impl Entries {
         counters.lookups = counters.lookups.wrapping_add(1);
         let positions = &self.positions[table];
         let mut cost_ps = costs.other_table_ps * (self.list.len() - positions.len()) as i64;
+        let mut examined = 0;
         let mut best: Option<(usize, u16)> = None;
         for position in positions {
             let entry = &self.list[*position];
@@ -451,6 +454,7 @@ impl Entries {
                 cost_ps += costs.after_hit_ps;
             }
             let (holds, examined_ps) = examine(entry, header, frame, costs);
+            examined += 1;
             cost_ps += examined_ps;
             if holds {
                 best = Some((*position, entry.priority));
@@ -458,6 +462,7 @@ impl Entries {
         }
         Found {
             position: best.map(|(position, _)| position),
+            examined,
             cost_ps,
         }
     }

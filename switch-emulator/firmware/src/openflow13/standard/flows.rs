@@ -2,7 +2,7 @@
 //! share the board's block pool, so as many fit as on the board, if none were ever lost.
 
 use super::super::pool::{Block, Pool};
-use super::super::table::{field, HEAD_BYTES, MAX_ENTRIES, TABLES};
+use super::super::table::{field, Found, HEAD_BYTES, MAX_ENTRIES, TABLES};
 use super::actions::Scope;
 use super::fields::{Match, Wanted};
 use super::groups::Groups;
@@ -473,14 +473,10 @@ impl Flows {
     }
 
     /// Searches a table: the entry of the highest priority wins. It costs what the firmware's search would.
-    pub(super) fn find(
-        &mut self,
-        table: u8,
-        packet: &Packet,
-        costs: &OpenFlow13Costs,
-    ) -> (Option<usize>, i64) {
+    pub(super) fn find(&mut self, table: u8, packet: &Packet, costs: &OpenFlow13Costs) -> Found {
         self.tables[usize::from(table)].lookups += 1;
         let mut cost_ps = 0;
+        let mut examined = 0;
         let mut best: Option<(usize, u16)> = None;
         for (position, entry) in self.list.iter().enumerate() {
             if entry.table != table {
@@ -495,12 +491,17 @@ impl Flows {
                 cost_ps += costs.after_hit_ps;
             }
             let (holds, examined_ps) = examine(&entry.fields, packet, costs);
+            examined += 1;
             cost_ps += examined_ps;
             if holds {
                 best = Some((position, entry.priority));
             }
         }
-        (best.map(|(position, _)| position), cost_ps)
+        Found {
+            position: best.map(|(position, _)| position),
+            examined,
+            cost_ps,
+        }
     }
 
     /// A frame of `bytes` bytes uses an entry.

@@ -46,6 +46,8 @@ pub(crate) enum Effect {
 pub(crate) struct Run {
     pub(crate) effects: Vec<Effect>,
     pub(crate) cost_ps: i64,
+    /// Entries compared with the frame, in all tables.
+    pub(crate) examined: u64,
     /// The first table had no entry for it.
     pub(crate) missed: bool,
 }
@@ -144,9 +146,10 @@ impl StandardSwitch {
         let mut set = ActionSet::default();
         let mut table = 0;
         loop {
-            let (found, cost_ps) = self.flows.find(table, packet, &self.costs);
-            run.cost_ps += cost_ps;
-            let Some(position) = found else {
+            let found = self.flows.find(table, packet, &self.costs);
+            run.cost_ps += found.cost_ps;
+            run.examined += found.examined;
+            let Some(position) = found.position else {
                 run.missed = table == 0;
                 return;
             };

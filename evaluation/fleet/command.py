@@ -1,0 +1,106 @@
+"""The command `loko bench controller`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Annotated
+
+import typer
+
+from evaluation.fleet.results import Result, Times
+from evaluation.fleet.trial import MOST_ASKED, Plan, measure
+from loko.document import InputError
+
+
+def bench_controller(
+    *,
+    connect: Annotated[str, typer.Option(help="Where the controller listens: tcp:ADDRESS:PORT.")],
+    boards: Annotated[int, typer.Option(min=1, max=1000, help="Emulated boards that connect to it.")] = 32,
+    free_control: Annotated[
+        bool, typer.Option("--free-control", help="Let control messages cost the boards no time.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Repeat all with fresh boards so often.")] = 3,
+    one_by_one: Annotated[int, typer.Option(min=1, help="Frames of each board, one at a time.")] = 5,
+    at_once: Annotated[int, typer.Option(min=1, help="Frames of each board under load.")] = 60,
+    outstanding: Annotated[int, typer.Option(min=1, help="Unanswered frames of a board under load.")] = 4,
+    timeout_s: Annotated[float, typer.Option(min=0.1, help="Without an answer so long it is lost.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, times in ns.")] = False,
+) -> None:
+    """Measure somebody else's OpenFlow controller with a fleet of emulated boards (RFC 8456).
+
+    The controller must run an application that learns addresses. Ctrl-C prints what was measured so far.
+
+    Example: loko bench controller --connect tcp:127.0.0.1:6633 --boards 32
+    """
+    if one_by_one + at_once > MOST_ASKED:
+        raise InputError(
+            f"--one-by-one {one_by_one} and --at-once {at_once}: together more than the {MOST_ASKED} entries"
+            " that a board's table takes in a round; ask for fewer, and more --rounds"
+        )
+    plan = Plan(
+        controller=_address(connect),
+        boards=boards,
+        control_cost=not free_control,
+        rounds=rounds,
+        one_by_one=one_by_one,
+        at_once=at_once,
+        outstanding=outstanding,
+        timeout_s=timeout_s,
+    )
+    result = Result(boards=boards, control_cost=not free_control)
+    try:
+        asyncio.run(measure(plan, result))
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted after {result.rounds} of {rounds} rounds", err=True)
+    typer.echo(json.dumps(result.as_values(), indent=1) if as_json else "\n".join(table(result)))
+    if not result.is_complete:
+        raise typer.Exit(1)
+
+
+def _address(text: str) -> tuple[str, int]:
+    found = re.fullmatch(r"tcp:(\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(\d{1,5})", text)
+    if found is None or not 0 < int(found[2]) < 65536:
+        raise InputError(f"--connect '{text}' is not an address such as tcp:127.0.0.1:6633")
+    return found[1].strip("[]"), int(found[2])
+
+
+def table(result: Result) -> list[str]:
+    """The result in lines of at most 80 characters."""
+    cost = "with" if result.control_cost else "without"
+    lines = [
+        f"{result.boards} boards {cost} the cost of control messages; {result.rounds} rounds complete",
+        "",
+        f"{'':42}{'median':>11}{'p99':>11}{'most':>11}",
+    ]
+    for name, measured in (
+        ("session setup", result.setup),
+        ("message processing time, one by one", result.processing),
+        ("reactive provisioning, one by one", result.provisioning),
+        ("message processing time under load", result.loaded),
+        ("restart until the first entry", result.recovery),
+    ):
+        lines.append(f"{name:42}{_times(measured)}")
+    lost = 100 * result.lost / result.asked if result.asked else 0.0
+    lines += [
+        "",
+        f"control sessions up together              {result.sessions} of {result.boards}",
+        f"session setups                            {_rate(result.setups_per_s)}",
+        f"message processing rate                   {_rate(result.processed_per_s)}",
+        f"lost                                      {result.lost} of {result.asked} ({lost:.2f} %)",
+        f"not back after a restart                  {result.not_recovered}",
+        f"sessions ended by the controller          {result.closed_by_controller}",
+    ]
+    lines += [f"boards say, {count} times: {text}"[:80] for text, count in result.complaints.items()]
+    return lines
+
+
+def _times(measured: Times | None) -> str:
+    if measured is None:
+        return f"{'-':>11}" * 3
+    return "".join(f"{ns / 1e6:8.2f} ms" for ns in (measured.p50_ns, measured.p99_ns, measured.max_ns))
+
+
+def _rate(per_s: float | None) -> str:
+    return "-" if per_s is None else f"{per_s:.0f}/s"

@@ -1,0 +1,80 @@
+"""What a fleet has measured, as numbers: RFC 8456's metrics from instants. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+_NS_PER_S: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Times of one kind, in ns. Quantiles by nearest rank."""
+
+    count: int
+    min_ns: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+def times(values_ns: Iterable[int]) -> Times | None:
+    """Sum up times; None if there is none."""
+    ordered = sorted(values_ns)
+    if not ordered:
+        return None
+
+    def rank(part: float) -> int:
+        return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
+
+    count = len(ordered)
+    return Times(count=count, min_ns=ordered[0], p50_ns=rank(0.5), p99_ns=rank(0.99), max_ns=ordered[-1])
+
+
+def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
+    """How many a second, from `since_ns` to the last; None if there is none."""
+    if not instants_ns or max(instants_ns) <= since_ns:
+        return None
+    return len(instants_ns) * _NS_PER_S / (max(instants_ns) - since_ns)
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What was measured so far. What was not reached is None."""
+
+    boards: int
+    control_cost: bool
+    """Whether the boards need time for control messages, as real ones do."""
+    rounds: int = 0
+    """Complete rounds."""
+    is_complete: bool = False
+    sessions: int = 0
+    """Control sessions that were up together (RFC 8456, 5.2.1, as far as there were boards)."""
+    setup: Times | None = None
+    """From the begin of the TCP connection until the board has sent its features."""
+    setups_per_s: float | None = None
+    processing: Times | None = None
+    """Asynchronous message processing time (5.1.2): from PACKET_IN to its FLOW_MOD, one at a time."""
+    provisioning: Times | None = None
+    """Reactive path provisioning time (5.1.4) of one switch: from the frame to FLOW_MOD, one at a time."""
+    processed_per_s: float | None = None
+    """Asynchronous message processing rate (5.1.3): FLOW_MODs a second under load."""
+    loaded: Times | None = None
+    """From PACKET_IN to its FLOW_MOD, under load."""
+    asked: int = 0
+    lost: int = 0
+    """PACKET_INs that had no FLOW_MOD in time, of those asked."""
+    recovery: Times | None = None
+    """From the restart of a board until its first FLOW_MOD, half of the fleet at once."""
+    not_recovered: int = 0
+    closed_by_controller: int = 0
+    """Sessions that the controller has ended."""
+    complaints: dict[str, int] = field(default_factory=dict)
+    """What the boards could not do, and how often."""
+
+    def as_values(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)

@@ -1,0 +1,109 @@
+"""`loko lab watch`: what passes the switches of a lab that is up, second by second.
+
+The rows are computed from two statuses and drawn from them; nothing here asks a lab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Group
+from rich.table import Table
+
+from evaluation.live.messages import LabStatus
+
+_LOST: Final = ("dropped_buffer", "dropped_switch", "dropped_return", "dropped_transmit", "dropped_size")
+"""Counters of frames that a switch had no room for, or could not carry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchRow:
+    """What a switch did between two looks."""
+
+    switch: str
+    received: int
+    forwarded: int
+    missed: int
+    """No entry matched."""
+    lost: int
+    walk: float | None
+    """Entries that the search of the table compared with a frame, on average; None without a search."""
+    queue: int | None
+    """Most units of the receive ring in use at once since the lab is up; None of other than our boards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortRow:
+    """What passed a port between two looks."""
+
+    switch: str
+    port: int
+    peer: str
+    received: int
+    sent: int
+
+
+def switch_rows(before: LabStatus, now: LabStatus) -> list[SwitchRow]:
+    """What each switch did in between."""
+    rows = []
+    for name, counters in now.counters.items():
+        grown = _grown(before.counters.get(name, {}), counters)
+        searches = grown.get("searches", 0)
+        rows.append(
+            SwitchRow(
+                switch=name,
+                received=grown.get("received", 0),
+                forwarded=grown.get("forwarded", 0),
+                missed=grown.get("missed", 0),
+                lost=sum(grown.get(counter, 0) for counter in _LOST),
+                walk=grown["entries_examined"] / searches if searches else None,
+                queue=counters.get("ring_units_peak"),
+            )
+        )
+    return rows
+
+
+def port_rows(before: LabStatus, now: LabStatus) -> list[PortRow]:
+    """What passed each port in between."""
+    earlier = {(port.switch, port.port): port for port in before.ports}
+    return [
+        PortRow(
+            switch=port.switch,
+            port=port.port,
+            peer=port.peer,
+            received=port.received - was.received,
+            sent=port.sent - was.sent,
+        )
+        for port in now.ports
+        if (was := earlier.get((port.switch, port.port)))
+    ]
+
+
+def view(before: LabStatus, now: LabStatus, seconds: float) -> Group:
+    """Draw both, and the stalls in between; counts are for `seconds`."""
+    switches = Table("switch", box=None, title=f"{now.lab}, last {seconds:g} s", title_justify="left")
+    for column in ("received", "forwarded", "missed", "lost", "table walk", "queue peak"):
+        switches.add_column(column, justify="right")
+    for row in switch_rows(before, now):
+        switches.add_row(
+            row.switch,
+            *map(str, (row.received, row.forwarded, row.missed, row.lost)),
+            "-" if row.walk is None else f"{row.walk:.1f}",
+            "-" if row.queue is None else str(row.queue),
+        )
+    ports = Table("port", "cable to", box=None)
+    for column in ("received", "sent"):
+        ports.add_column(column, justify="right")
+    for port in port_rows(before, now):
+        ports.add_row(f"{port.switch}:{port.port}", port.peer, str(port.received), str(port.sent))
+    said = (
+        f"{now.connected} of {now.switches} switches connected; controller: {now.controller};"
+        f" stalls: {now.stalls - before.stalls}"
+    )
+    return Group(switches, ports, said)
+
+
+def _grown(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    return {name: value - before.get(name, 0) for name, value in now.items()}

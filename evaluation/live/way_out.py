@@ -1,0 +1,95 @@
+"""The way from the boards of a confined tree to a controller outside of it.
+
+``python -m evaluation.live.way_out``, a process of the tree. It listens where the boards look for their
+controller, opens a connection to the real one from the network outside for each of theirs, and copies both
+ways. How either side ends is passed on, because a board tells an end from a reset (quirks 16 and 200). What
+one side writes in one segment may come to the other in several, as through any TCP proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from evaluation.live.messages import Elsewhere
+from evaluation.live.network_namespace import inside
+
+_CHUNK_BYTES: Final = 1 << 16
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+"""`SO_LINGER` with which closing a connection resets it."""
+
+
+class WayOut:
+    """Connects those who come with a controller elsewhere."""
+
+    def __init__(self, to: Elsewhere, network: Path) -> None:
+        """`network` names the network namespace in which the controller is reached."""
+        self._to = to
+        self._network = network
+
+    async def serve(self, listening: socket.socket, ready: Path) -> None:
+        """Serve until cancelled. `ready` is made when that begins."""
+        server = await asyncio.start_server(self._carry, sock=listening)
+        ready.touch()
+        async with server:
+            await server.serve_forever()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there = await asyncio.to_thread(self._connected)
+            far_reader, far_writer = await asyncio.open_connection(sock=there)
+        except OSError:  # the board tries again by itself
+            _reset(writer)
+            return
+        copies = asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        try:
+            await copies
+        except OSError:  # one side was reset, so the other is, too
+            copies.cancel()
+            for end in (writer, far_writer):
+                _reset(end)
+        else:
+            for end in (writer, far_writer):
+                end.close()
+
+    def _connected(self) -> socket.socket:
+        with inside(self._network):
+            return socket.create_connection(self._to)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy what comes, and then the end. Raises `OSError` if either side is gone."""
+    while data := await reader.read(_CHUNK_BYTES):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+    writer.transport.abort()
+
+
+def main(
+    *,
+    listen: Annotated[str, typer.Option(help="Address and TCP port where the boards look.")],
+    to: Annotated[str, typer.Option(help="The controller: tcp:HOST:PORT.")],
+    network: Annotated[Path, typer.Option(help="File of the network namespace where that is.")],
+    ready: Annotated[Path, typer.Option(help="File to make when boards may come.")],
+) -> None:
+    """Carry the boards' connections until ended."""
+    listening = socket.create_server(Elsewhere.parse(listen))
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(WayOut(Elsewhere.parse(to), network).serve(listening, ready))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,117 @@
+"""The lab sheet: each command of both pages is typed in, and prints what the solutions say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from live_harness import needs_root
+from throwaway import ROOT
+from typer.testing import CliRunner
+
+from evaluation.cli import app
+
+SHEET = (ROOT / "docs" / "lab-sheet.md").read_text(encoding="utf-8")
+SOLUTIONS = (ROOT / "docs" / "lab-sheet-solutions.md").read_text(encoding="utf-8")
+LOKO = [sys.executable, "-c", "from evaluation.cli import main; main()"]
+LIVE = "sudo loko "
+
+
+def commands_of_sheet() -> list[str]:
+    return [line.strip() for line in SHEET.splitlines() if re.match(r"    (sudo )?loko ", line)]
+
+
+def solved() -> list[tuple[str, list[str]]]:
+    """Each command of the solutions, with the lines that stand below it."""
+    found: list[tuple[str, list[str]]] = []
+    for line in SOLUTIONS.splitlines():
+        text = line.strip()
+        if line.startswith("    $ ") or re.match(r" +\$ ", line):
+            found.append((text.removeprefix("$ "), []))
+        elif line.startswith("    ") and found:
+            found[-1][1].append(text)
+    return found
+
+
+def start(line: str, folder: Path) -> subprocess.Popen[str]:
+    words = shlex.split(line.removeprefix("sudo ").removeprefix("loko "))
+    return subprocess.Popen(
+        [*LOKO, *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def typed(line: str, folder: Path) -> str:
+    return start(line, folder).communicate(timeout=120)[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What the student has saved."""
+    flows = re.search(r"(?:^    (?:- \{id|   rate).*\n)+", SHEET, re.M)
+    assert flows
+    lines = flows.group().splitlines(keepends=True)
+    (tmp_path / "sheet.yml").write_text("".join(line[4:] for line in lines))
+    (tmp_path / "fit.yml").write_text("".join(line[4:] for line in lines[:2]))
+    return tmp_path
+
+
+def test_the_solutions_have_every_command_but_those_that_send_and_watch() -> None:
+    answered = {command for command, _ in solved()}
+    assert {line for line in commands_of_sheet() if line not in answered} == {
+        line for line in commands_of_sheet() if " mgen " in line or line == "sudo loko lab watch"
+    }
+
+
+def test_virtual_parts_print_what_the_solutions_say(folder: Path, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    ours = [(command, said) for command, said in solved() if not command.startswith(LIVE)]
+    assert len(ours) == 8
+    for command, said in ours:
+        words = shlex.split(command.removeprefix("loko "))
+        output = CliRunner(env={"COLUMNS": "80"}).invoke(app, words).output
+        for line in said:
+            assert line in output, f"{command}: {output}"
+
+
+@pytest.mark.namespaces
+@pytest.mark.waits
+@needs_root
+def test_live_part_prints_what_the_solutions_say(relaxed, folder: Path) -> None:
+    live = [(command, said) for command, said in solved() if command.startswith(LIVE)]
+    senders = [line for line in commands_of_sheet() if " mgen " in line]
+    assert (len(live), len(senders)) == (8, 3)
+    try:
+        for command, said in live:
+            output = typed(command, folder)
+            for line in said:
+                assert line in output, f"{command}: {output}"
+            if command.endswith("fit.yml") and senders:
+                rows = [watched(folder, sender) for sender in senders]
+                (_, _, missed, lost, walk), (_, forwarded, _, overflow, _), (_, none, strange, *_) = rows
+                assert (missed, lost, walk) == (0, 0, 17)
+                assert forwarded > 0
+                assert overflow > 0
+                assert none == 0
+                assert strange > 0
+                senders = []
+    finally:
+        typed("loko lab down two-switch", folder)
+
+
+def watched(folder: Path, sender: str) -> list[float]:
+    """What `s1` does while the host sends: received, forwarded, missed, lost, and the table walk."""
+    with start(sender, folder) as sending:
+        seen = typed("loko lab watch --interval 2 --count 2", folder)
+        sending.communicate(timeout=60)
+    rows = re.findall(r"^ s1 +(\d+) +(\d+) +(\d+) +(\d+) +([\d.]+) ", seen, re.M)
+    return [float(cell) for cell in rows[-1]]

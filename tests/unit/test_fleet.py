@@ -1,0 +1,148 @@
+"""The fleet that measures controllers, against a controller of this file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluation.bench.commands import bench_app
+from evaluation.fleet.command import table
+from evaluation.fleet.results import Result, rate_per_s, times
+from loko.controller.framing import whole_messages
+from loko.document import InputError
+
+HELLO, FEATURES_REQUEST = bytes.fromhex("0100000800000001"), bytes.fromhex("0105000800000002")
+SOURCE = slice(18 + 6, 18 + 12)
+
+
+class Scripted:
+    """A controller that answers each PACKET_IN by a FLOW_MOD but every `ignores`th of those it may learn."""
+
+    def __init__(self, ignores: int | None = None) -> None:
+        self.ignores = ignores
+        self.packet_ins = self.sessions = 0
+
+    async def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HELLO)
+        pending = b""
+        has_greeted = False
+        while data := await reader.read(65536):
+            messages, pending = whole_messages(pending + data)
+            for message in messages:
+                if message[1] == 0 and not has_greeted:
+                    has_greeted = True
+                    self.sessions += 1
+                    writer.write(FEATURES_REQUEST)
+                elif message[1] == 10:
+                    self._packet_in(message, writer)
+        writer.close()
+
+    def _packet_in(self, message: bytes, writer: asyncio.StreamWriter) -> None:
+        frame = message[18:]
+        if frame[:6] == b"\xff" * 6:  # nobody to send to: flood
+            flood = bytes.fromhex("00000000fffb0008")
+            header = bytes.fromhex("010d") + (16 + 8).to_bytes(2, "big") + bytes(4)
+            writer.write(header + message[8:12] + message[14:16] + b"\x00\x08" + flood)
+            return
+        self.packet_ins += 1
+        if self.ignores and self.packet_ins % self.ignores == 0:
+            return
+        match = (0x3820F3).to_bytes(4, "big") + message[14:16] + message[SOURCE] + bytes(28)
+        fields = bytes(12) + bytes(2) + b"\x80\x00" + b"\xff\xff\xff\xff\xff\xff" + bytes(2)
+        body = match + fields + bytes.fromhex("0000000800010000")
+        writer.write(bytes.fromhex("010e") + (8 + len(body)).to_bytes(2, "big") + bytes(4) + body)
+
+    @contextmanager
+    def listening(self) -> Iterator[str]:
+        """Its address, as the command takes it."""
+        loop = asyncio.new_event_loop()
+        begun, stopped = Event(), asyncio.Event()
+        where: list[int] = []
+
+        async def serve() -> None:
+            server = await asyncio.start_server(self.session, "127.0.0.1", 0)
+            where.append(server.sockets[0].getsockname()[1])
+            begun.set()
+            await stopped.wait()
+            server.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        thread = Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+        thread.start()
+        begun.wait()
+        try:
+            yield f"tcp:127.0.0.1:{where[0]}"
+        finally:
+            loop.call_soon_threadsafe(stopped.set)
+            thread.join()
+            loop.close()
+
+
+SMALL = ["--boards", "3", "--rounds", "1", "--one-by-one", "2", "--at-once", "8"]
+
+
+@pytest.mark.parametrize("cost", [[], ["--free-control"]])
+def test_a_controller_that_answers_all_loses_nothing(cost: list[str]) -> None:
+    controller = Scripted()
+    with controller.listening() as where:
+        done = CliRunner().invoke(bench_app, ["controller", "--connect", where, *SMALL, *cost, "--json"])
+    assert done.exit_code == 0, done.output
+    values = json.loads(done.stdout)
+    assert (values["is_complete"], values["rounds"], values["sessions"]) == (True, 1, 3)
+    assert values["control_cost"] == (not cost)
+    assert (values["asked"], values["lost"]) == (3 * (2 + 8), 0)
+    assert values["processing"]["count"] == 3 * 2
+    assert values["loaded"]["count"] == 3 * 8
+    assert values["recovery"]["count"] == 1, "half of the fleet"
+    assert values["closed_by_controller"] == values["not_recovered"] == 0
+    assert controller.sessions == 3 + 1
+    assert controller.packet_ins == 3 * (2 + 8) + 1
+    assert values["processing"]["p50_ns"] <= values["provisioning"]["p50_ns"], "the frame was there first"
+    if not cost:
+        work_ns = values["provisioning"]["min_ns"] - values["processing"]["min_ns"]
+        assert work_ns > 300_000, "a board needs its time for a PACKET_IN"
+
+
+def test_what_is_not_answered_is_lost() -> None:
+    with Scripted(ignores=5).listening() as where:
+        words = ["controller", "--connect", where, *SMALL, "--timeout-s", "0.3"]
+        done = CliRunner().invoke(bench_app, words)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"lost +6 of 30 \(20.00 %\)", done.stdout)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--connect", "10.0.0.1"], "is not an address such as tcp:127.0.0.1:6633"),
+        (["--connect", "tcp:127.0.0.1:6633", "--at-once", "99"], "ask for fewer, and more --rounds"),
+    ],
+)
+def test_wrong_input_is_told_in_one_line(words: list[str], error: str) -> None:
+    done = CliRunner().invoke(bench_app, ["controller", *words])
+    assert isinstance(done.exception, InputError)
+    assert error in str(done.exception)
+
+
+def test_numbers_are_of_nearest_rank() -> None:
+    assert times([]) is None
+    summed = times(range(1, 101))
+    assert summed is not None
+    assert (summed.count, summed.min_ns, summed.p50_ns, summed.p99_ns, summed.max_ns) == (100, 1, 50, 99, 100)
+    assert rate_per_s([500_000_000, 1_000_000_000], 0) == 2
+    assert rate_per_s([], 0) is None
+
+
+def test_a_table_without_any_number_can_be_printed() -> None:
+    assert max(map(len, table(Result(boards=1000, control_cost=True)))) <= 80
