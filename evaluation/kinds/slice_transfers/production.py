@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
@@ -97,12 +97,16 @@ _HEADERS_BYTES: Final = 14 + 20 + 32 + 4
 
 
 def equation_1_ms(port: Port, rate_bps: int, frame_bytes: int, payload_bps: float) -> float | None:
-    """Return equation 1 with the utilisation that iperf3 would show; None for a policer, no M/M/1."""
+    """Return equation 1 with the utilisation that iperf3 would show.
+
+    None for a policer, which is no M/M/1, and if the source sends as much as leaves, or more.
+    """
     if not isinstance(port, HtbPort):
         return None
     packet = counted(Scheduler.HTB, frame_bytes)
     groups_per_s = effective_rate(rate_bps, port.dequeue.group_frames, packet)
-    return MeanLatency(groups_per_s=groups_per_s, utilisation=payload_bps / rate_bps).mean_us / 1e3
+    latency = MeanLatency(groups_per_s=groups_per_s, utilisation=payload_bps / rate_bps)
+    return latency.mean_us / 1e3 if latency.utilisation < 1 else None
 
 
 def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -160,7 +164,9 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
         findings=_findings(figure, did, model),
         x=AxisLabel(name="queue rate", unit="Mbit/s"),
         profile=figure.ports[0].device,
-        table=TableResult(columns=columns, rows=rows),
+        table=TableResult(
+            columns=columns, rows=[["none" if cell is None else cell for cell in row] for row in rows]
+        ),
         runs=len(tasks),
         assumptions={"seconds": seconds},
     )
@@ -200,11 +206,12 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
 
 
 def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
-    values = {
+    shown: Mapping[str, Callable[[Measured], float]] = {
         "latency": lambda one: one.latency_ms,
         "retransmissions": lambda one: one.retransmissions_pps,
         "window": lambda one: one.window_packets,
-    }[figure.shows]
+    }
+    value = shown[figure.shows]
     label = {
         "latency": "latency of a segment [ms], mean",
         "retransmissions": "segments sent again [1/s]",
@@ -213,10 +220,10 @@ def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
     rates = list(map(float, figure.queue_rates_mbps))
     curves = []
     for port in figure.ports:
-        y = [values(did[port.name, rate]) for rate in figure.queue_rates_mbps]
+        y = [value(did[port.name, rate]) for rate in figure.queue_rates_mbps]
         curves.append(Curve(label=port.label, x=rates, y=y))
         predicted = [model[port.name, rate] for rate in figure.queue_rates_mbps]
-        if figure.shows == "latency" and any(value is not None for value in predicted):
+        if figure.shows == "latency" and any(each is not None for each in predicted):
             curves.append(Curve(label=f"{port.label}, equation 1", x=rates, y=predicted, dashed=True))
     return LinePanel(
         x=ChartAxis(label="queue rate [Mbit/s]", low=0), y=ChartAxis(label=label, low=0), curves=curves
