@@ -220,7 +220,7 @@ def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
     rates = list(map(float, figure.queue_rates_mbps))
     curves = []
     for port in figure.ports:
-        y = [value(did[port.name, rate]) for rate in figure.queue_rates_mbps]
+        y: list[float | None] = [value(did[port.name, rate]) for rate in figure.queue_rates_mbps]
         curves.append(Curve(label=port.label, x=rates, y=y))
         predicted = [model[port.name, rate] for rate in figure.queue_rates_mbps]
         if figure.shows == "latency" and any(each is not None for each in predicted):
