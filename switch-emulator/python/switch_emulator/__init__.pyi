@@ -281,7 +281,7 @@ class RunResult:
 
     @property
     def tcp(self) -> dict[int, TcpResult]:
-        """What each transfer over TCP did. Its segments are its flow's packets, numbered as they were sent."""
+        """What each transfer over TCP did. Its segments are its flow's packets, in the order of sending."""
 
     @property
     def boards(self) -> dict[str, dict[str, int]]:
@@ -438,8 +438,9 @@ class Network:
     ) -> None:
         """Let a connected host send a bulk transfer over TCP, from `start_ns` after the run's beginning on.
 
-        `frame` is a full segment without FCS: Ethernet, IPv4 and TCP without options; time stamps take 12 bytes
-        of its payload. `window_bytes` is the most payload under way. Hosts of transfers have no other sources.
+        `frame` is a full segment without FCS: Ethernet, IPv4 and TCP without options; time stamps take 12
+        bytes of its payload. `window_bytes` is the most payload under way. Hosts of transfers have no other
+        sources.
         """
 
     def now_ns(self) -> int:
