@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,13 +84,23 @@ class TimeTriggered:
         return due_ns
 
 
-Sends = RandomBursts | Greedy | Releases | TimeTriggered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tcp:
+    """A bulk transfer over TCP, which sends as its window allows. `Sender.frame_bytes`: a full segment."""
+
+    congestion_control: Literal["cubic", "reno"] = "cubic"
+    window_bytes: int = 3 * 2**20
+    """Most payload under way: the smaller of the receiver's buffer and the sender's."""
+
+
+Sends = RandomBursts | Greedy | Releases | TimeTriggered | Tcp
 
 IN_WORDS: Final[Mapping[type[Sends], str]] = {
     RandomBursts: "random bursts",
     Greedy: "all that its bucket lets pass",
     Releases: "frames at given instants",
     TimeTriggered: "frames in slots",
+    Tcp: "a transfer over TCP",
 }
 
 

@@ -22,6 +22,7 @@ from evaluation.traffic import (
     Releases,
     Sender,
     Sends,
+    Tcp,
     TimeTriggered,
 )
 from loko.controller import messages13
@@ -30,7 +31,7 @@ from loko.controller.messages import session_segments
 from loko.device import Profile, load_device, profile_text
 from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
-from loko.frame import HEADERS_BYTES, frame_of
+from loko.frame import HEADERS_BYTES, frame_of, segment_of
 from loko.lab import Backend, Lab
 from loko.network import Routed
 from loko.ring import Setting
@@ -203,6 +204,17 @@ def add_sender(
     `line_rate_bps` is the rate of the host's cable, by default as in the lab. Raises `ValueError` for values
     that the emulator refuses.
     """
+    if isinstance(flow.sends, Tcp):
+        network.add_tcp(
+            flow.source,
+            flow=flow.flow,
+            frame=segment_of(lab, flow),
+            destination=flow.destination,
+            congestion_control=flow.sends.congestion_control,
+            window_bytes=flow.sends.window_bytes,
+            observed=flow.observed,
+        )
+        return
     if line_rate_bps is None:
         line_rate_bps = next(
             lab.rate_bps(link) for link in lab.links if flow.source in (link.a.node, link.b.node)

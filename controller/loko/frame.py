@@ -11,6 +11,7 @@ from loko.lab import Host, Lab
 FCS_BYTES: Final = 4
 HEADERS_BYTES: Final = 14 + 20 + 8
 """Ethernet, IPv4 without options, UDP."""
+_TCP_HEADERS_BYTES: Final = 14 + 20 + 20
 
 
 class Addressed(Protocol):
@@ -39,13 +40,24 @@ class Addressed(Protocol):
 
 def frame_of(lab: Lab, flow: Addressed) -> bytes:
     """The Ethernet frame of a flow, without FCS. The UDP checksum is left out, as IPv4 allows."""
-    source, destination = lab.hosts[flow.source], lab.hosts[flow.destination]
     payload = bytes(flow.frame_bytes - FCS_BYTES - HEADERS_BYTES)
     udp = dpkt.udp.UDP(sport=flow.udp_source, dport=flow.udp_destination, data=payload)
     udp.ulen = len(udp)
-    ip = dpkt.ip.IP(src=source.ip.packed, dst=destination.ip.packed, p=dpkt.ip.IP_PROTO_UDP, data=udp)
+    return _framed(lab, flow, dpkt.ip.IP_PROTO_UDP, udp)
+
+
+def segment_of(lab: Lab, flow: Addressed) -> bytes:
+    """The Ethernet frame of a full TCP segment without options between a flow's ports, without FCS."""
+    tcp = dpkt.tcp.TCP(sport=flow.udp_source, dport=flow.udp_destination)
+    tcp.data = bytes(flow.frame_bytes - FCS_BYTES - _TCP_HEADERS_BYTES)
+    return _framed(lab, flow, dpkt.ip.IP_PROTO_TCP, tcp)
+
+
+def _framed(lab: Lab, flow: Addressed, protocol: int, data: dpkt.Packet) -> bytes:
+    source, destination = lab.hosts[flow.source], lab.hosts[flow.destination]
+    ip = dpkt.ip.IP(src=source.ip.packed, dst=destination.ip.packed, p=protocol, data=data)
     ip.len = len(ip)
-    udp.sum = 0
+    data.sum = 0
     ethernet = dpkt.ethernet.Ethernet(src=_mac(source), dst=_mac(destination), data=ip)
     return bytes(ethernet)
 

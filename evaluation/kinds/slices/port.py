@@ -18,11 +18,11 @@ from evaluation.instruments.virtual_session import install
 from evaluation.kinds.slices import htb_port
 from evaluation.live.alone import carry_alone
 from evaluation.runner import LOST, RunError
-from evaluation.traffic import Instants, Releases, Sender, flow_of
+from evaluation.traffic import Instants, Releases, Sender, Tcp, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender
 from loko.controller.messages import add_entry
 from loko.document import PROFILES, find
-from loko.entries import Enqueue, flow_entry
+from loko.entries import PROTOCOL_TCP, Enqueue, Output, flow_entry
 from loko.flow import Flow
 from loko.frame import frame_of
 from loko.lab import Lab, load_lab
@@ -35,6 +35,8 @@ RECEIVER: Final = "destination"
 SENDERS: Final = ("source", "other")
 """Hosts that can send to `RECEIVER`."""
 _SWITCH: Final = "s1"
+_SENDERS_PORT: Final = 1
+"""Where `SENDERS[0]` is connected."""
 _SLICED_PORT: Final = 2
 _TO_SEND_NS: Final = 100_000_000
 """Time for the frames released last to leave their hosts, one after the other."""
@@ -90,6 +92,61 @@ def carry(sending: Sending) -> dict[int, Sent]:
         number: Sent(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
         for number in releases
     }
+
+
+class Transfer(NamedTuple):
+    """A bulk transfer over TCP from `SENDERS[0]` through a port's first queue, alone on it."""
+
+    port: Port
+    device: str
+    frame_bytes: int
+    """Of a full segment, with FCS."""
+    sends: Tcp
+    duration_ns: int
+    seed: int
+
+
+class Transferred(NamedTuple):
+    """What became of a transfer; times in ns since its beginning."""
+
+    segments: Sent
+    retransmitted_ns: NDArray[np.int64]
+    window_at_ns: NDArray[np.int64]
+    """When the congestion window became `window_segments`."""
+    window_segments: NDArray[np.uint64]
+    delivered_bytes: int
+    """Payload that arrived without gaps."""
+    timeouts: int
+
+
+def transfer(task: Transfer) -> Transferred:
+    """Carry a transfer in virtual time. Raises `RunError`."""
+    port, device, frame_bytes, sends, duration_ns, seed = task
+    lab = load_lab(LAB)
+    flow = flow_of(0, SENDERS[0], RECEIVER, rate_bps=1, burst_bytes=frame_bytes, frame_bytes=frame_bytes)
+    entry = flow_entry(lab, flow, _SLICED_PORT)
+    there = replace(entry.match, nw_proto=PROTOCOL_TCP)
+    back = replace(there, nw_src=there.nw_dst, nw_dst=there.nw_src, tp_src=there.tp_dst, tp_dst=there.tp_src)
+    entries = [
+        replace(entry, match=there, actions=(Enqueue(_SLICED_PORT, 0),)),
+        replace(entry, match=back, actions=(Output(_SENDERS_PORT),)),
+    ]
+    try:
+        network = _network(lab, port, device, seed)
+        install(network, _SWITCH, [add_entry(entry, xid) for xid, entry in enumerate(entries, start=4)])
+        add_sender(network, lab, Sender.of(0, flow, sends))
+        result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
+    except ValueError as error:
+        raise RunError(f"lab '{LAB}': {error}") from None
+    tcp = result.tcp[0]
+    return Transferred(
+        segments=Sent(result.sent_ns, result.received_ns),
+        retransmitted_ns=tcp.retransmitted_ns,
+        window_at_ns=tcp.window_at_ns,
+        window_segments=tcp.window_segments,
+        delivered_bytes=tcp.delivered_bytes,
+        timeouts=tcp.timeouts,
+    )
 
 
 def carry_live(port: Port, release: Release) -> tuple[Sent, float]:

@@ -22,5 +22,5 @@ mod switch_emulator {
     #[pymodule_export]
     use crate::board::{Board, Flow, Flow13, Output};
     #[pymodule_export]
-    use crate::network::{Event, Network, RunResult};
+    use crate::network::{Event, Network, RunResult, TcpResult};
 }

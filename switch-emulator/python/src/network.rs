@@ -6,7 +6,10 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use zodiac_simulator as simulator;
-use zodiac_simulator::{BurstsConfig, DeviceProfile, Offered, Pace, SourceConfig, StepOutput};
+use zodiac_simulator::{
+    BurstsConfig, CongestionControl, DeviceProfile, Offered, Pace, SourceConfig, StepOutput,
+    TcpConfig,
+};
 
 use crate::argument::{config, nanoseconds, profile, whole, wrong};
 use crate::board::{Flow, Output};
@@ -210,6 +213,50 @@ impl Network {
         self.with(|network| network.add_source(host, config))
     }
 
+    #[pyo3(
+        signature = (
+            host, *, flow, frame, destination, congestion_control = "cubic", window_bytes = None, start_ns = None,
+            observed = true
+        ),
+        text_signature = "($self, host, *, flow, frame, destination, congestion_control='cubic', window_bytes=3145728, \
+                          start_ns=0, observed=True)"
+    )]
+    #[allow(clippy::too_many_arguments)] // keywords in Python
+    fn add_tcp(
+        &self,
+        host: &str,
+        flow: &Bound<'_, PyAny>,
+        frame: Vec<u8>,
+        destination: String,
+        congestion_control: &str,
+        window_bytes: Option<&Bound<'_, PyAny>>,
+        start_ns: Option<&Bound<'_, PyAny>>,
+        observed: bool,
+    ) -> PyResult<()> {
+        let control = match congestion_control {
+            "cubic" => CongestionControl::Cubic,
+            "reno" => CongestionControl::Reno,
+            other => {
+                return Err(wrong(format!(
+                    "congestion_control {other:?}: give \"cubic\" or \"reno\""
+                )))
+            }
+        };
+        let window_bytes = window_bytes.map_or(Ok(WINDOW_BYTES), |bytes| {
+            whole("window_bytes", bytes, u64::from(u32::MAX))
+        })?;
+        let config = TcpConfig {
+            flow: whole("flow", flow, i32::MAX as u64)?,
+            frame,
+            control,
+            window_bytes,
+            start_ns: start_ns.map_or(Ok(0), |at| nanoseconds("start_ns", at))?,
+            observed,
+            destination,
+        };
+        self.with(|network| network.add_tcp(host, &config))
+    }
+
     fn now_ns(&self) -> PyResult<u64> {
         self.with(|network| Ok(network.now_ns()))
     }
@@ -286,6 +333,9 @@ fn source(
     })
 }
 
+/// Without another wish, a transfer has so much under way at most.
+const WINDOW_BYTES: u64 = 3 << 20;
+
 /// Without another wish, the run goes on for 100 ms after the sources have stopped.
 const DRAIN_NS: u64 = 100_000_000;
 
@@ -345,6 +395,42 @@ impl Event {
     }
 }
 
+/// What a transfer over TCP did.
+#[pyclass(frozen, get_all, module = "switch_emulator")]
+pub(crate) struct TcpResult {
+    segment_bytes: u64,
+    delivered_bytes: u64,
+    timeouts: u64,
+    retransmitted_ns: Py<PyArray1<i64>>,
+    window_at_ns: Py<PyArray1<i64>>,
+    window_segments: Py<PyArray1<u64>>,
+}
+
+impl TcpResult {
+    fn new(py: Python<'_>, result: simulator::TcpResult) -> Self {
+        Self {
+            segment_bytes: result.segment_bytes,
+            delivered_bytes: result.delivered_bytes,
+            timeouts: result.timeouts,
+            retransmitted_ns: result.retransmitted_ns.into_pyarray(py).unbind(),
+            window_at_ns: result.window_at_ns.into_pyarray(py).unbind(),
+            window_segments: result.window_segments.into_pyarray(py).unbind(),
+        }
+    }
+}
+
+#[pymethods]
+impl TcpResult {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!(
+            "TcpResult(delivered_bytes={}, retransmissions={}, timeouts={}, ...)",
+            self.delivered_bytes,
+            self.retransmitted_ns.bind(py).len()?,
+            self.timeouts
+        ))
+    }
+}
+
 /// The records of a run.
 #[pyclass(frozen, get_all, module = "switch_emulator")]
 pub(crate) struct RunResult {
@@ -354,6 +440,7 @@ pub(crate) struct RunResult {
     received_ns: Py<PyArray1<i64>>,
     size: Py<PyArray1<i32>>,
     flows: Py<PyDict>,
+    tcp: Py<PyDict>,
     boards: Py<PyDict>,
     packets: u64,
     unidentified: u64,
@@ -382,6 +469,10 @@ impl RunResult {
         for flow in &result.flows {
             flows.set_item(flow.flow, flow_counters(py, flow.counters)?)?;
         }
+        let tcp = PyDict::new(py);
+        for transfer in result.tcp {
+            tcp.set_item(transfer.flow, TcpResult::new(py, transfer))?;
+        }
         let boards = PyDict::new(py);
         for board in &result.boards {
             boards.set_item(&board.name, board_counters(py, board)?)?;
@@ -398,6 +489,7 @@ impl RunResult {
             received_ns: columns.received_ns.into_pyarray(py).unbind(),
             size: columns.size.into_pyarray(py).unbind(),
             flows: flows.unbind(),
+            tcp: tcp.unbind(),
             boards: boards.unbind(),
             packets: result.packets,
             unidentified: result.unidentified,

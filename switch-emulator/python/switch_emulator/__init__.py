@@ -8,7 +8,8 @@ from switch_emulator.switch_emulator import (
     Network,
     Output,
     RunResult,
+    TcpResult,
     __version__,
 )
 
-__all__ = ["Board", "Event", "Flow", "Flow13", "Network", "Output", "RunResult", "__version__"]
+__all__ = ["Board", "Event", "Flow", "Flow13", "Network", "Output", "RunResult", "TcpResult", "__version__"]

@@ -219,6 +219,33 @@ class Event:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class TcpResult:
+    """What a transfer over TCP did. Instants are nanoseconds since the beginning of the run."""
+
+    @property
+    def segment_bytes(self) -> int:
+        """Payload of a segment."""
+
+    @property
+    def delivered_bytes(self) -> int:
+        """Payload that the receiver has, without gaps."""
+
+    @property
+    def timeouts(self) -> int:
+        """How often the retransmission timer expired."""
+
+    @property
+    def retransmitted_ns(self) -> NDArray[np.int64]:
+        """When a segment was sent again, one for each time."""
+
+    @property
+    def window_at_ns(self) -> NDArray[np.int64]:
+        """When the congestion window became `window_segments`; at most once in a millisecond."""
+
+    @property
+    def window_segments(self) -> NDArray[np.uint64]: ...
+
+@final
 class RunResult:
     """The records of a run.
 
@@ -251,6 +278,10 @@ class RunResult:
         ``corrupted`` arrived too, but do not count. ``nonconforming`` sent frames broke their token bucket,
         as an independent meter counts: none.
         """
+
+    @property
+    def tcp(self) -> dict[int, TcpResult]:
+        """What each transfer over TCP did. Its segments are its flow's packets, in the order of sending."""
 
     @property
     def boards(self) -> dict[str, dict[str, int]]:
@@ -391,6 +422,25 @@ class Network:
 
         They rise. A frame leaves as soon as the token bucket lets it, so whatever is asked for, what is sent
         conforms. The rest is as in `add_source`.
+        """
+
+    def add_tcp(
+        self,
+        host: str,
+        *,
+        flow: int,
+        frame: bytes,
+        destination: str,
+        congestion_control: Literal["cubic", "reno"] = "cubic",
+        window_bytes: int = 3_145_728,
+        start_ns: int = 0,
+        observed: bool = True,
+    ) -> None:
+        """Let a connected host send a bulk transfer over TCP, from `start_ns` after the run's beginning on.
+
+        `frame` is a full segment without FCS: Ethernet, IPv4 and TCP without options; time stamps take 12
+        bytes of its payload. `window_bytes` is the most payload under way. Hosts of transfers have no other
+        sources.
         """
 
     def now_ns(self) -> int:

@@ -16,6 +16,7 @@
 //! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
 //! | `source`, [`TokenBucket`] | random bursts or a given release pattern, the shaper and its queue |
 //! | [`Meter`] | an independent check that what was sent keeps to its token bucket |
+//! | `tcp` | bulk transfers over TCP: both ends, their frames and windows |
 //! | `flow` | identity of frames, taps, records |
 //! | `controller` | the far end of a control session that needs no cable |
 //! | `controller_host` | a controller on the control network: MAC and IP address, TCP |
@@ -37,6 +38,7 @@ mod run;
 mod schedule;
 mod source;
 mod steps;
+mod tcp;
 
 pub use bucket::TokenBucket;
 pub use conformance::Meter;
@@ -53,3 +55,4 @@ pub use queue::{ClassConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmCon
 pub use result::{BoardResult, FlowResult, RunEvent, RunResult};
 pub use source::{BurstsConfig, Offered, SourceConfig};
 pub use steps::{StepOutput, StepOutputKind};
+pub use tcp::{CongestionControl, TcpConfig, TcpResult};

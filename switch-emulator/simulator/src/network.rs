@@ -16,6 +16,7 @@ use crate::random::Stream;
 use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
 use crate::steps::Steps;
+use crate::tcp::{Connection, Side, TcpConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
 const BOARD_STREAMS: u64 = 1 << 32;
@@ -48,6 +49,10 @@ pub(crate) struct HostNode {
     pub(crate) link: Option<usize>,
     /// Sources whose frame waits for the link, in turn; only the first one's timer is armed.
     pub(crate) waiting: VecDeque<usize>,
+    /// Connections that end here, by index.
+    pub(crate) tcp: Vec<(usize, Side)>,
+    /// Whether sources send from here.
+    has_sources: bool,
 }
 
 /// A cable that is plugged in or pulled out during the run.
@@ -98,6 +103,7 @@ pub struct Network {
     /// One for each flow, in the same order.
     pub(crate) sources: Vec<Source>,
     pub(crate) flows: Vec<Flow>,
+    pub(crate) connections: Vec<Connection>,
     pub(crate) has_run: bool,
     /// If it is advanced step by step.
     pub(crate) steps: Option<Steps>,
@@ -118,6 +124,7 @@ impl Network {
             cable_changes: VecDeque::new(),
             sources: Vec::new(),
             flows: Vec::new(),
+            connections: Vec::new(),
             has_run: false,
             steps: None,
         }
@@ -200,6 +207,8 @@ impl Network {
             name: name.into(),
             link: None,
             waiting: VecDeque::new(),
+            tcp: Vec::new(),
+            has_sources: false,
         });
         Ok(())
     }
@@ -434,6 +443,12 @@ impl Network {
     /// [`Error::Value`] if it could not send what `config` says, [`Error::Order`] after [`advance`](Self::advance).
     pub fn add_source(&mut self, host: &str, config: SourceConfig) -> Result<(), Error> {
         let way = self.way(host, config.flow, config.destination.as_deref())?;
+        if !self.hosts[way.from].tcp.is_empty() {
+            return Err(Error::Source {
+                flow: config.flow,
+                reason: format!("host {host:?} sends TCP: let it have hosts of its own"),
+            });
+        }
         let source = Source::new(&config, self.links[way.link].timing, self.seed)?;
         let meter = Meter::new(config.shaper_rate_bps, config.shaper_burst_bytes);
         self.flow_ids.insert(config.flow);
@@ -447,6 +462,50 @@ impl Network {
             meter,
         ));
         self.sources.push(source);
+        self.hosts[way.from].has_sources = true;
+        Ok(())
+    }
+
+    /// Adds a bulk transfer over TCP between two hosts that are connected already. Neither may have sources of another kind:
+    /// such take turns on a line that is theirs.
+    ///
+    /// # Errors
+    /// [`Error::Name`] for an unknown host, [`Error::Port`] if one is not connected, [`Error::Source`] if nothing can be sent as
+    /// `config` says.
+    pub fn add_tcp(&mut self, host: &str, config: &TcpConfig) -> Result<(), Error> {
+        let way = self.way(host, config.flow, Some(&config.destination))?;
+        let to = self.host(&config.destination)?;
+        for (end, name) in [(way.from, host), (to, &config.destination)] {
+            let refuse = |reason| {
+                Err(Error::Source {
+                    flow: config.flow,
+                    reason,
+                })
+            };
+            if self.hosts[end].has_sources {
+                return refuse(format!(
+                    "host {name:?} has other sources: let TCP have hosts of its own"
+                ));
+            }
+            if self.hosts[end].link.is_none() {
+                return refuse(format!(
+                    "host {name:?} is not connected: connect() it first"
+                ));
+            }
+        }
+        if way.from == to {
+            return Err(Error::Source {
+                flow: config.flow,
+                reason: format!("host {host:?} cannot send to itself"),
+            });
+        }
+        self.check_room(2)?;
+        let connection = Connection::new(config, [way.from, to])?;
+        self.flow_ids.insert(config.flow);
+        let index = self.connections.len();
+        self.hosts[way.from].tcp.push((index, Side::Sender));
+        self.hosts[to].tcp.push((index, Side::Receiver));
+        self.connections.push(connection);
         Ok(())
     }
 
@@ -490,11 +549,12 @@ impl Network {
             + 2 * self.boards.len()
             + self.controllers.len()
             + self.links.len()
-            + self.sources.len();
+            + self.sources.len()
+            + 2 * self.connections.len();
         if timers + more > MOST_TIMERS {
             return Err(Error::Order(format!(
                 "a network has at most {MOST_TIMERS} timers: two for each board, two for each cable, one for each \
-                 source"
+                 source, two for each transfer over TCP"
             )));
         }
         Ok(())

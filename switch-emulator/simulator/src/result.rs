@@ -3,12 +3,15 @@
 use zodiac_firmware::Counters;
 
 use crate::flow::{Flow, FlowCounters};
+use crate::tcp::{Connection, TcpResult};
 
 /// The records of a run. Instants are nanoseconds since its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunResult {
-    /// One for each source, ordered by flow identifier.
+    /// One for each source or transfer over TCP, ordered by flow identifier.
     pub flows: Vec<FlowResult>,
+    /// What transfers over TCP did beyond that, in the order in which they were added.
+    pub tcp: Vec<TcpResult>,
     /// One for each board, in the order in which they were added.
     pub boards: Vec<BoardResult>,
     /// Frames that passed the senders' taps, of all flows.
@@ -79,6 +82,25 @@ impl FlowResult {
             counters: flow.counters,
             sent_ns: records(&mut flow.sent_ns),
             received_ns: records(&mut flow.received_ns),
+        }
+    }
+
+    /// Takes the records out of `connection`: one for each segment with data.
+    pub(crate) fn of_connection(connection: &mut Connection) -> Self {
+        let records = |column: &mut Vec<i64>, observed: bool| {
+            let column = std::mem::take(column);
+            if observed {
+                column
+            } else {
+                Vec::new()
+            }
+        };
+        Self {
+            flow: connection.id,
+            frame_bytes: connection.frame_bytes,
+            counters: connection.counters,
+            sent_ns: records(&mut connection.sent_ns, connection.observed),
+            received_ns: records(&mut connection.received_ns, connection.observed),
         }
     }
 }

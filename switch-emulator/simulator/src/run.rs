@@ -2,6 +2,7 @@
 
 mod control_network;
 mod stepping;
+mod transfers;
 
 use zodiac_firmware::Instant;
 
@@ -13,6 +14,7 @@ use crate::link::{size_on_wire, Cargo, End};
 use crate::network::{BoardNode, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::{Schedule, Slot};
+use crate::tcp::{Connection, Side};
 
 /// Events kept of a run; later ones are only counted.
 const MAX_EVENTS: usize = 1_000;
@@ -74,6 +76,8 @@ enum Timer {
     Arrival(usize),
     /// A source's next frame is due on its host's line.
     Release(usize),
+    /// One side of a transfer over TCP has something to do.
+    Transfer(usize, Side),
     /// A cable is plugged in or pulled out.
     Cable,
 }
@@ -95,10 +99,17 @@ impl Network {
             Timer::Work(board) => board,
             Timer::Arrival(link) => at(link),
             Timer::Release(source) => at(self.line(source)),
-            Timer::Answer(_) | Timer::Stack(_) | Timer::Cable => self.boards.len(),
+            Timer::Answer(_) | Timer::Stack(_) | Timer::Transfer(..) | Timer::Cable => {
+                self.boards.len()
+            }
         });
         timers.extend(boards.map(Timer::Answer));
         timers.extend((0..self.controllers.len()).map(Timer::Stack));
+        for connection in 0..self.connections.len() {
+            timers.extend(
+                [Side::Sender, Side::Receiver].map(|side| Timer::Transfer(connection, side)),
+            );
+        }
         timers.push(Timer::Cable);
         timers
     }
@@ -119,6 +130,7 @@ struct Slots {
     answer: Vec<Slot>,
     stack: Vec<Slot>,
     release: Vec<Slot>,
+    transfer: Vec<[Slot; 2]>,
     cable: Slot,
 }
 
@@ -126,6 +138,7 @@ impl Slots {
     fn of(net: &mut Network, timers: &[Timer]) -> Self {
         let mut slots = Self {
             release: vec![0; net.sources.len()],
+            transfer: vec![[0; 2]; net.connections.len()],
             ..Self::default()
         };
         for (slot, timer) in (0..).zip(timers) {
@@ -135,6 +148,7 @@ impl Slots {
                 Timer::Stack(_) => slots.stack.push(slot),
                 Timer::Arrival(link) => net.links[link].arrival_slot = slot,
                 Timer::Release(source) => slots.release[source] = slot,
+                Timer::Transfer(index, side) => slots.transfer[index][side as usize] = slot,
                 Timer::Cable => slots.cable = slot,
             }
         }
@@ -218,6 +232,7 @@ impl<'a> Run<'a> {
             self.net.sources[index].start(self.begin_ns, end_ns);
             self.arm_source(index);
         }
+        self.start_transfers(duration_ns);
     }
 
     fn start_controllers(&mut self) {
@@ -262,6 +277,7 @@ impl<'a> Run<'a> {
             }
             Timer::Arrival(link) => self.arrive(link, now_ns),
             Timer::Release(source) => self.release(source, now_ns),
+            Timer::Transfer(index, side) => self.transfer(index, side, now_ns),
             Timer::Cable => self.change_cable(now_ns),
         }
         true
@@ -523,6 +539,8 @@ impl<'a> Run<'a> {
             steps.received(begin_ns, &self.net.hosts[host].name, data);
         } else if begin_ns > self.end_ns {
             self.in_flight += 1;
+        } else if self.deliver_tcp(host, begin_ns, data) {
+            // It belongs to a transfer.
         } else if !self.identities.receive(
             &mut self.net.flows,
             host,
@@ -562,6 +580,7 @@ impl<'a> Run<'a> {
             links,
             sources,
             flows,
+            connections,
             ..
         } = self.net;
         let in_flight: u64 = links.iter().map(|link| link.frames() as u64).sum();
@@ -570,8 +589,9 @@ impl<'a> Run<'a> {
             flow.counters.offered = source.counters.offered;
             flow.counters.dropped_at_sender = source.counters.dropped;
         }
-        let packets = flows.iter().map(|flow| flow.counters.sent).sum();
         let mut flows: Vec<_> = flows.iter_mut().map(FlowResult::take).collect();
+        flows.extend(connections.iter_mut().map(FlowResult::of_connection));
+        let packets = flows.iter().map(|flow| flow.counters.sent).sum();
         flows.sort_by_key(|flow| flow.flow);
         let board_result = |(node, unconnected): (&BoardNode, u64)| BoardResult {
             name: node.name.clone(),
@@ -580,6 +600,7 @@ impl<'a> Run<'a> {
         };
         RunResult {
             flows,
+            tcp: connections.iter_mut().map(Connection::finish).collect(),
             boards: boards
                 .iter()
                 .zip(self.unconnected)

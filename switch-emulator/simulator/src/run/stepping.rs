@@ -157,7 +157,7 @@ impl Network {
                 "advance() after run(): build a new network".into(),
             ));
         }
-        if !self.sources.is_empty() {
+        if !self.sources.is_empty() || !self.connections.is_empty() {
             return Err(Error::Order(
                 "advance() with sources, which send in a run() only: let hosts send() their frames instead".into(),
             ));

@@ -1,0 +1,57 @@
+"""The document of a figure of transfers over TCP through sliced ports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.finding_checks import FindingFigure
+from loko.document import Strict
+from loko.slices.document import FrameBytes, Rate
+
+Mbps = Annotated[int, Field(ge=1, le=10**6)]
+
+
+class SlicedPort(Strict):
+    """A sliced port whose first queue gets one rate after the other."""
+
+    name: str = Field(pattern=r"^[a-z0-9]+$")
+    """Its name in findings."""
+    label: str
+    slices: str
+    """The port, as a name in `labs/slicing/slices` or a path."""
+    device: str
+    """Name of the switch's profile."""
+    link_rate_bps: Rate
+    """The rate of the links on both sides, instead of the file's."""
+
+
+class Quick(Strict):
+    """The scale of a replay with ``--quick``."""
+
+    seconds: float = Field(gt=0, le=60)
+
+
+class SliceTransfers(FindingFigure):
+    """Latency, retransmissions or window of a bulk transfer over TCP, by the rate of its queue."""
+
+    kind: Literal["slice_transfers"]
+    shows: Literal["latency", "retransmissions", "window"]
+    ports: list[SlicedPort] = Field(min_length=1)
+    queue_rates_mbps: list[Mbps] = Field(min_length=1)
+    frame_bytes: FrameBytes
+    """A full segment, with FCS."""
+    congestion_control: Literal["cubic", "reno"] = "cubic"
+    seconds: float = Field(gt=0, le=60)
+    """Length of each transfer. Its first quarter is left out of all results."""
+    quick: Quick
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [port.name for port in self.ports]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two ports have one name ({', '.join(names)}); name them apart")
+        if self.queue_rates_mbps != sorted(set(self.queue_rates_mbps)):
+            raise ValueError("queue_rates_mbps do not rise; give each once, in order")
+        return self
