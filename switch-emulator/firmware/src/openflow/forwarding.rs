@@ -79,9 +79,11 @@ impl Agent {
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
         let key = Key::parse(&data, in_port);
+        let examined_before = pass.out.counters.entries_examined;
         let (decision, cost_ps) = self.decide(&key, &data, pass);
+        let examined = pass.out.counters.entries_examined - examined_before;
         let time = self.costs.frame(length, cost_ps);
-        match head.zip(self.way(&decision, in_port, time)) {
+        match head.zip(self.way(&decision, in_port, time, examined)) {
             Some((head, way)) => self.ways.learn(head, way),
             None => self.forget_ways(),
         }
@@ -107,6 +109,8 @@ impl Agent {
     ) -> Duration {
         self.ports.received[port.index()] += 1;
         self.time.pass_began = pass.began;
+        pass.out.counters.searches += 1;
+        pass.out.counters.entries_examined += u64::from(way.examined);
         let table = &mut self.tables.table;
         table.looked_up(way.entry.into(), data.len(), self.time.now());
         pass.out.send(pass.began + way.time.work, way.ports, data);
@@ -114,7 +118,13 @@ impl Agent {
     }
 
     /// What becomes of all frames with this head, if it is but this: out of one port by an entry, as they are.
-    fn way(&self, decision: &Decision, in_port: u16, time: FrameTime) -> Option<Way> {
+    fn way(
+        &self,
+        decision: &Decision,
+        in_port: u16,
+        time: FrameTime,
+        examined: u64,
+    ) -> Option<Way> {
         let Decision::Use { entry, actions } = *decision else {
             return None;
         };
@@ -123,6 +133,7 @@ impl Agent {
         let entry = entry.filter(|_| self.config.quirks.has(Quirk::FewMatches))?;
         Some(Way {
             entry: entry as u16,
+            examined: examined as u16,
             ports: self.ports.without(
                 PortMask::from_bits(tail_tag(port)),
                 port_config::DOWN | port_config::NO_FORWARD,

@@ -61,6 +61,8 @@ impl Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) entry: u16,
+    /// Entries that the board's search examines until it has found this one.
+    pub(super) examined: u16,
     pub(super) ports: PortMask,
     pub(super) time: FrameTime,
 }
@@ -78,6 +80,7 @@ impl Known {
         head: Head::NONE,
         way: Way {
             entry: 0,
+            examined: 0,
             ports: PortMask::EMPTY,
             time: FrameTime {
                 work: Duration::ZERO,

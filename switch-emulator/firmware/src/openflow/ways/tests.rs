@@ -18,7 +18,12 @@ fn way(entry: u16) -> Way {
         busy: Duration::from_nanos(200),
     };
     let ports = PortMask::EMPTY.with(port(3));
-    Way { entry, ports, time }
+    Way {
+        entry,
+        examined: 1,
+        ports,
+        time,
+    }
 }
 
 #[test]
