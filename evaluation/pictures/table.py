@@ -21,7 +21,9 @@ def draw_table(result: FigureResult, table: TableResult, captioned: bool) -> Fig
     cells = [[value if isinstance(value, str) else f"{value:.4g}" for value in row] for row in table.rows]
     heads = [re.sub(r"_(ms|mbps|kB)$", r" [\1]", name) for name in table.columns]
     heads = [name.replace("_", " ").replace("mbps", "Mbit/s") for name in heads]
-    drawn = axes.table(cells, colLabels=heads, bbox=Bbox.unit())
+    # As wide as their longest text, but for a margin; the box scales them to its own width.
+    widths = [2.0 + max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    drawn = axes.table(cells, colLabels=heads, colWidths=widths, bbox=Bbox.unit())
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(8)
     for (row, _), cell in drawn.get_celld().items():
