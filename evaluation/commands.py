@@ -26,6 +26,7 @@ from evaluation.progress import ProgressBar
 from evaluation.result import FigureResult, GuaranteeResult
 from evaluation.senders import SenderChoice
 from evaluation.verdicts import KINDS, counts, counts_of_all
+from loko.commands.choices import refuse_together
 from loko.commands.csv_lines import csv_lines
 from loko.controller.relay import interpreter
 from loko.document import InputError
@@ -250,8 +251,7 @@ def figures(
 
     Example: loko figures --json
     """
-    if as_json and as_csv:
-        raise InputError("--json, --csv: give one of them")
+    refuse_together({"--json": as_json, "--csv": as_csv})
     known = [(figure, kind_named(figure.kind).estimate_s(figure)) for figure in experiments().values()]
     if as_json:
         _print_json(

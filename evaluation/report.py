@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evaluation import pictures
@@ -20,6 +19,7 @@ from evaluation.result import FigureResult, read_results
 from evaluation.senders import SenderSettings, sentence
 from evaluation.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
 from loko.document import InputError
+from loko.html_templates import html_templates
 
 REPORT = "report.html"
 _NOTHING_DRAWN: Final[Mapping[str, pictures.Drawn]] = MappingProxyType({})
@@ -51,13 +51,7 @@ def render(
     For `drawn` see `write_report`. `made` has, by figure, its files and when and where it was made.
     """
     results = sorted(results, key=lambda result: in_papers_order(result.paper, result.figure))
-    environment = Environment(
-        loader=PackageLoader("evaluation"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = html_templates("evaluation")
     environment.filters.update(
         symbols=_symbols, anchor=_anchor, title=_title, percent=_percent, packets=_packets
     )

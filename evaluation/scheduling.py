@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from loko.commands.choices import wrong_input_ends
+from loko.commands.choices import refuse_together, wrong_input_ends
 from loko.commands.csv_lines import csv_lines
 from loko.document import InputError
 from loko.scenario import OpenFlow
@@ -133,8 +133,7 @@ def schedule(
     from loko.solvers.program import Clock  # noqa: PLC0415
 
     with wrong_input_ends():
-        if as_json and as_csv:
-            raise InputError("--json, --csv: give one of them")
+        refuse_together({"--json": as_json, "--csv": as_csv})
         begin_ns = time.monotonic_ns()
         clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
         network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)

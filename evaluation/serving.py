@@ -22,6 +22,7 @@ from loko.commands.choices import (
     MixOption,
     OpenFlowOption,
     mix_of,
+    refuse_idle_target,
 )
 from loko.control_traffic import CHANGES_PER_S, parse_control, served_traffic
 from loko.document import InputError
@@ -210,6 +211,7 @@ class _Granted(NamedTuple):
 
 def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
     scheme = given.scheme or default_scheme(lab)
+    refuse_idle_target(given.target_ms, [scheme])
     entries = EVALUATION_ENTRIES if given.entries is None else given.entries
     changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
     choice = choice_of(lab, scheme, given.allocation)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evaluation import pictures
@@ -26,6 +25,7 @@ from evaluation.predictability.flow_management import Fill
 from evaluation.predictability.marks import WORDS
 from evaluation.provenance import commit, versions
 from evaluation.result import AxisLabel, FigureResult, HostResult, Provenance
+from loko.html_templates import html_templates
 
 Results = Mapping[str, Mapping[str, Any]]
 """What each part of a campaign found, by its name."""
@@ -65,13 +65,7 @@ _PLACES_BESIDE: Final = 6
 
 def page(document: Mapping[str, Any], title: str, todo: list[Part], results: Results, *, command: str) -> str:
     """Return the page as one HTML file: `document` is `verdict.json`, `command` measures it again."""
-    environment = Environment(
-        loader=PackageLoader("evaluation"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = html_templates("evaluation")
     charts: dict[str, list[Chart]] = {
         "PT": _times(results),
         "PQ": _excesses(document["dimensions"]["PQ"]["numbers"]),

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
+from evaluation.fleet.exercise import MOST_ASKED, Exercise, measure
 from evaluation.fleet.results import Result, Times
-from evaluation.fleet.trial import MOST_ASKED, Plan, measure
+from loko.commands.choices import refuse_together
 from loko.commands.csv_lines import csv_lines
 from loko.document import InputError
 
@@ -42,14 +43,13 @@ def bench_controller(
 
     Example: loko bench controller --connect tcp:127.0.0.1:6633 --boards 32
     """
-    if as_json and as_csv:
-        raise InputError("--json, --csv: give one of them")
+    refuse_together({"--json": as_json, "--csv": as_csv})
     if one_by_one + at_once > MOST_ASKED:
         raise InputError(
             f"--one-by-one {one_by_one} and --at-once {at_once}: together more than the {MOST_ASKED} entries"
             " that a board's table takes in a round; ask for fewer, and more --rounds"
         )
-    plan = Plan(
+    exercise = Exercise(
         controller=_address(connect),
         boards=boards,
         control_cost=not free_control,
@@ -61,7 +61,7 @@ def bench_controller(
     )
     result = Result(boards=boards, control_cost=not free_control)
     try:
-        asyncio.run(measure(plan, result))
+        asyncio.run(measure(exercise, result))
     except KeyboardInterrupt:
         typer.echo(f"interrupted after {result.rounds} of {rounds} rounds", err=True)
     if as_json:
@@ -85,10 +85,10 @@ def _address(text: str) -> tuple[str, int]:
 def flat(result: Result) -> dict[str, object]:
     """The result by column: each number of times has one, empty if it was not reached."""
     row: dict[str, object] = {}
-    for name in (one.name for one in fields(Result)):
+    for name in (column.name for column in fields(Result)):
         value = getattr(result, name)
         if name in _TIMES:
-            row |= {f"{name}_{one.name}": value and getattr(value, one.name) for one in fields(Times)}
+            row |= {f"{name}_{part.name}": value and getattr(value, part.name) for part in fields(Times)}
         else:
             row[name] = (
                 "; ".join(f"{count} x {text}" for text, count in value.items()) if name == _TEXTS else value

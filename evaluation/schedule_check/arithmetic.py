@@ -23,19 +23,23 @@ def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocumen
         if allotted.id not in wanted:
             continue
         flow = wanted[allotted.id]
-        refutations += of_flow(lab, flow, allotted, schedule)
-        if not any(_path(lab, flow, allotted)):
-            refutations += _tables(lab, flow, allotted, schedule)
+        refutations += of_flow(lab, flow, allotted, schedule, with_entries=True)
     refutations += _collisions(schedule, wanted)
     refutations += _strangers(lab, wanted, schedule)
     return refutations
 
 
-def of_flow(lab: Lab, flow: WantedFlow, slot: Allotted, cycle: ScheduleDocument) -> Iterator[str]:
-    """What is wrong with a flow's slot and path, whoever else is there."""
-    yield from _instants(slot, flow, cycle)
+def of_flow(
+    lab: Lab, flow: WantedFlow, slot: Allotted, schedule: ScheduleDocument, *, with_entries: bool
+) -> Iterator[str]:
+    """What is wrong with a flow's slot and path, and with its entries if asked, whoever else is there."""
+    yield from _instants(slot, flow, schedule)
     broken = list(_path(lab, flow, slot))
-    yield from broken or _length(lab, flow, slot, cycle.scheme)
+    yield from broken
+    if not broken:
+        yield from _length(lab, flow, slot, schedule.scheme)
+        if with_entries:
+            yield from _tables(lab, flow, slot, schedule)
 
 
 def _completeness(wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:

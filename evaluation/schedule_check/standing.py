@@ -25,7 +25,7 @@ class StandingCheck:
     def refutations(self, flow: Mapping[str, Any]) -> list[str]:
         """What is wrong with a flow as `loko schedule --json` prints one. If nothing is, it is there now."""
         wanted, slot = WantedFlow.model_validate(flow), Allotted.model_validate(flow)
-        told = list(of_flow(self._lab, wanted, slot, self._cycle))
+        told = list(of_flow(self._lab, wanted, slot, self._cycle, with_entries=False))
         if slot.id in self._uses:
             told.append(f"{slot.id}: is there already")
         mine = [(slot.slot, use) for use in uses(slot, wanted.source, self._cycle.exclusive)]

@@ -324,3 +324,15 @@ def test_wrong_input_is_one_line_and_status_2(arguments, says) -> None:
     assert result.exit_code == 2
     assert says in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_target_that_no_chosen_scheme_keeps_is_refused_not_ignored(tmp_path: Path) -> None:
+    flow = "{id: a, source: H1, destination: H3, udp_source: 5, udp_destination: 6, rate: 7 kbit/s,"
+    (tmp_path / "flows.yml").write_text(f"- {flow} burst: 1 frame, frame: 64 bytes}}")
+    words = ("plan", "two-switch", tmp_path / "flows.yml", "--target-ms", "1")
+    alone = call(*words)
+    assert alone.exit_code == 2
+    assert alone.stderr.count("\n") == 1
+    assert "--target-ms: is for --scheme packets or ports" in alone.stderr
+    advised = call(*words, "--scheme", "packets", "--scheme", "loko")
+    assert advised.exit_code == 0, advised.output

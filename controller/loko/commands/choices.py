@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from loko.document import InputError
 from loko.lab import Lab
 from loko.mix import Mix, load_mix
 from loko.scenario import OpenFlow
-from loko.schemes import Choice, expected_mix
+from loko.schemes import Choice, SchemeName, expected_mix
 
 ControlOption = Annotated[
     list[str] | None,
@@ -48,6 +48,18 @@ def mix_of(lab: Lab, choice: Choice, path: str | None) -> Mix | None:
     if path is not None:
         raise InputError("--mix: is for --allocation optimised; give that too, or leave --mix out")
     return None
+
+
+def refuse_together(options: Mapping[str, bool]) -> None:
+    """Refuse options of which more than one is given. Raises `InputError`."""
+    if sum(options.values()) > 1:
+        raise InputError(f"{', '.join(options)}: give one of them")
+
+
+def refuse_idle_target(target_ms: float | None, schemes: Iterable[SchemeName]) -> None:
+    """Refuse a delay target that none of the schemes keeps. Raises `InputError`."""
+    if target_ms is not None and not {SchemeName.PACKETS, SchemeName.PORTS}.intersection(schemes):
+        raise InputError("--target-ms: is for --scheme packets or ports; give one of them, or leave it out")
 
 
 @contextmanager

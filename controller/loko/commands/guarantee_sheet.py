@@ -86,15 +86,9 @@ def write_sheet(out: Path, result: Plan, terms: Terms, files: Sequence[tuple[str
 
 def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) -> str:
     """Return the sheet as HTML."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - few want a sheet
+    from loko.html_templates import html_templates  # noqa: PLC0415 - few want a sheet
 
-    environment = Environment(
-        loader=PackageLoader("loko.commands"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = html_templates("loko.commands")
     environment.filters.update(number=_number)
     return environment.get_template(_TEMPLATE).render(
         lab=result.lab,

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from loko.commands.choices import ControlOption, wrong_input_ends
+from loko.commands.choices import ControlOption, refuse_together, wrong_input_ends
 from loko.commands.csv_lines import csv_lines
 from loko.commands.slices import print_slices
 from loko.control_traffic import parse_control
@@ -73,8 +73,7 @@ def model(
     Example: loko model slice htb
     """
     with wrong_input_ends():
-        if as_json and as_csv:
-            raise InputError("--json, --csv: give one of them")
+        refuse_together({"--json": as_json, "--csv": as_csv})
         if profile == _SLICE:
             if as_csv:
                 raise InputError("model slice: takes no --csv; use --json")

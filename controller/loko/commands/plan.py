@@ -19,6 +19,8 @@ from loko.commands.choices import (
     MixOption,
     OpenFlowOption,
     mix_of,
+    refuse_idle_target,
+    refuse_together,
     wrong_input_ends,
 )
 from loko.commands.forwarding import (
@@ -156,8 +158,7 @@ def plan(
     Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
     """
     with wrong_input_ends():
-        if as_json + csv + quiet > 1:
-            raise InputError("--json, --csv, --quiet: give one of them")
+        refuse_together({"--json": as_json, "--csv": csv, "--quiet": quiet})
         files = [flows, *(add or [])]
         if files.count(STDIN) > 1:
             raise InputError("--add -: the standard input is read once; give a file")
@@ -183,6 +184,7 @@ def plan(
             target_ms=target_ms,
         )
         schemes = list(dict.fromkeys(scheme or [default_scheme(asked.lab)]))
+        refuse_idle_target(target_ms, schemes)
         for switch in asked.lab.switches.values():
             refuse_version(switch, openflow)
         stays_loaded()

@@ -121,8 +121,8 @@ class TurnShown(_Answer):
     period_ns: int = Field(description="One frame so often: a whole multiple of the base period.")
 
 
-class FlowShown(_Answer):
-    """A flow that was granted."""
+class _FlowAnswer(_Answer):
+    """A flow, as it was asked for."""
 
     id: str
     source: str
@@ -132,6 +132,11 @@ class FlowShown(_Answer):
     rate_bps: float
     burst_bytes: float
     frame_bytes: int
+
+
+class FlowShown(_FlowAnswer):
+    """A flow that was granted."""
+
     state: FlowState
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
     waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
@@ -354,17 +359,9 @@ class SwitchWould(_Answer):
     use: list[ShareWould]
 
 
-class WouldShown(_Answer):
+class WouldShown(_FlowAnswer):
     """What a flow would get. Nothing is done or reserved."""
 
-    id: str
-    source: str
-    destination: str
-    udp_source: int
-    udp_destination: int
-    rate_bps: float
-    burst_bytes: float
-    frame_bytes: int
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
     path: list[Hop]
     turn: TurnShown | None = Field(description="When it would send, if it got a slot.")

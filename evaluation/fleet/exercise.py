@@ -28,7 +28,7 @@ _MOST_LOST: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Exercise:
     """What is measured."""
 
     controller: tuple[str, int]
@@ -45,12 +45,12 @@ class Plan:
     profile: str = "zodiac-fx"
 
 
-async def measure(plan: Plan, result: Result) -> None:
+async def measure(exercise: Exercise, result: Result) -> None:
     """Measure into `result`, round by round, so that what is done stays if this is cancelled.
 
     Raises `RunError` if the controller cannot be reached, or sets up no session in time.
     """
-    await _reachable(plan)
+    await _reachable(exercise)
     setups: list[int] = []
     processing: list[int] = []
     provisioning: list[int] = []
@@ -58,68 +58,75 @@ async def measure(plan: Plan, result: Result) -> None:
     recoveries: list[int] = []
     rates: list[float] = []
     setup_rates: list[float] = []
-    for _ in range(plan.rounds):
-        async with _fleet(plan, result) as boards:
+    for _ in range(exercise.rounds):
+        async with _fleet(exercise, result) as boards:
             began_ns = time.monotonic_ns()
             for board in boards:
                 board.connect()
-            await _until(lambda: all(one.is_ready for one in boards), plan.timeout_s + plan.boards * 0.1)
-            ready = [one for one in boards if one.is_ready]
+            await _until(
+                lambda: all(board.is_ready for board in boards), exercise.timeout_s + exercise.boards * 0.1
+            )
+            ready = [board for board in boards if board.is_ready]
             if not ready:
                 raise RunError(
-                    f"{_text(plan.controller)}: the controller has set up no session; does it speak OpenFlow?"
+                    f"{_text(exercise.controller)}: the controller has set up no session;"
+                    " does it speak OpenFlow?"
                 )
             result.sessions = max(result.sessions, len(ready))
-            instants = [one.ready_ns for one in ready if one.ready_ns is not None]
-            setups += [at - (one.began_ns or at) for one, at in zip(ready, instants, strict=True)]
+            instants = [board.ready_ns for board in ready if board.ready_ns is not None]
+            setups += [at - (board.began_ns or at) for board, at in zip(ready, instants, strict=True)]
             if (rate := rate_per_s(instants, began_ns)) is not None:
                 setup_rates.append(rate)
             result.setup, result.setups_per_s = times(setups), _mean(setup_rates)
-            taught = await _teach(ready, plan)
+            taught = await _teach(ready, exercise)
             result.untaught += len(ready) - len(taught)
             if not taught:
                 raise RunError(
-                    f"{_text(plan.controller)}: no PACKET_OUT for a broadcast of any board;"
+                    f"{_text(exercise.controller)}: no PACKET_OUT for a broadcast of any board;"
                     f" {_LEARNS_ADDRESSES}"
                 )
             ready = taught
-            single = await _one_by_one(ready, plan)
+            single = await _one_by_one(ready, exercise)
             _count(result, single)
             processing += _from_told(single)
             provisioning += [
-                one.answered_ns - one.offered_ns for one in single if one.answered_ns is not None
+                frame.answered_ns - frame.offered_ns for frame in single if frame.answered_ns is not None
             ]
             result.processing, result.provisioning = times(processing), times(provisioning)
             since_ns = time.monotonic_ns()
-            load = await _all_at_once(ready, plan)
+            load = await _all_at_once(ready, exercise)
             _count(result, load)
             loaded += _from_told(load)
-            answered = [one.answered_ns for one in load if one.answered_ns is not None]
+            answered = [frame.answered_ns for frame in load if frame.answered_ns is not None]
             if (rate := rate_per_s(answered, since_ns)) is not None:
                 rates.append(rate)
             result.loaded, result.processed_per_s = times(loaded), _mean(rates)
-            recovered, missing = await _restarts(ready[: max(1, len(ready) // 2)], plan)
+            recovered, missing = await _restarts(ready[: max(1, len(ready) // 2)], exercise)
             recoveries += recovered
             result.recovery, result.not_recovered = times(recoveries), result.not_recovered + missing
         result.rounds += 1
     result.is_complete = True
 
 
-async def _reachable(plan: Plan) -> None:
+async def _reachable(exercise: Exercise) -> None:
     try:
-        async with asyncio.timeout(plan.timeout_s):
-            _, writer = await asyncio.open_connection(*plan.controller)
+        async with asyncio.timeout(exercise.timeout_s):
+            _, writer = await asyncio.open_connection(*exercise.controller)
     except (OSError, TimeoutError) as error:
         why = os.strerror(error.errno) if error.errno else "no answer"
-        raise RunError(f"--connect {_text(plan.controller)}: {why}; start the controller first") from None
+        raise RunError(f"--connect {_text(exercise.controller)}: {why}; start the controller first") from None
     writer.close()
 
 
 @asynccontextmanager
-async def _fleet(plan: Plan, result: Result) -> AsyncIterator[list[FleetBoard]]:
+async def _fleet(exercise: Exercise, result: Result) -> AsyncIterator[list[FleetBoard]]:
     with tempfile.TemporaryDirectory() as folder:  # a board that restarts reads its profile again
-        profile = plan.profile if plan.control_cost else free_of_control_cost(plan.profile, Path(folder))
-        boards = [FleetBoard(number, profile, plan.controller) for number in range(plan.boards)]
+        profile = (
+            exercise.profile
+            if exercise.control_cost
+            else free_of_control_cost(exercise.profile, Path(folder))
+        )
+        boards = [FleetBoard(number, profile, exercise.controller) for number in range(exercise.boards)]
         pacing = asyncio.create_task(_pace(boards))
         try:
             yield boards
@@ -150,13 +157,13 @@ async def _until(holds: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-async def _teach(boards: list[FleetBoard], plan: Plan) -> list[FleetBoard]:
+async def _teach(boards: list[FleetBoard], exercise: Exercise) -> list[FleetBoard]:
     """Return the boards whose known host the controller has learned.
 
     The host repeats its frame, as hosts do: in OpenFlow 1.3 a board drops it until the controller has sent
     the entry for what no other matches.
     """
-    end_s = time.monotonic() + plan.timeout_s
+    end_s = time.monotonic() + exercise.timeout_s
     while missing := [board for board in boards if not board.is_taught]:
         left_s = end_s - time.monotonic()
         if left_s <= 0:
@@ -171,50 +178,50 @@ async def _answer(asked: Asked, timeout_s: float) -> None:
     asked.is_lost = not await _until(lambda: asked.answered_ns is not None, timeout_s)
 
 
-async def _one_by_one(boards: list[FleetBoard], plan: Plan) -> list[Asked]:
+async def _one_by_one(boards: list[FleetBoard], exercise: Exercise) -> list[Asked]:
     done = []
-    for _ in range(plan.one_by_one):
+    for _ in range(exercise.one_by_one):
         for board in boards:
             asked = board.ask()
-            await _answer(asked, plan.timeout_s)
+            await _answer(asked, exercise.timeout_s)
             done.append(asked)
             if _answers_no_more(done):
                 raise RunError(
-                    f"{_text(plan.controller)}: no FLOW_MOD for {_MOST_LOST} frames in a row from unknown"
+                    f"{_text(exercise.controller)}: no FLOW_MOD for {_MOST_LOST} frames in a row from unknown"
                     f" hosts to a known one; {_LEARNS_ADDRESSES}"
                 )
     return done
 
 
-async def _all_at_once(boards: list[FleetBoard], plan: Plan) -> list[Asked]:
+async def _all_at_once(boards: list[FleetBoard], exercise: Exercise) -> list[Asked]:
     async def stream(board: FleetBoard, number: int) -> list[Asked]:
         done = []
         for _ in range(number):
             asked = board.ask()
-            await _answer(asked, plan.timeout_s)
+            await _answer(asked, exercise.timeout_s)
             done.append(asked)
             if _answers_no_more(done):
                 break
         return done
 
     shares = [
-        plan.at_once // plan.outstanding + (n < plan.at_once % plan.outstanding)
-        for n in range(plan.outstanding)
+        exercise.at_once // exercise.outstanding + (n < exercise.at_once % exercise.outstanding)
+        for n in range(exercise.outstanding)
     ]
     streams = [stream(board, share) for board in boards for share in shares if share]
     return [asked for done in await asyncio.gather(*streams) for asked in done]
 
 
-async def _restarts(boards: list[FleetBoard], plan: Plan) -> tuple[list[int], int]:
+async def _restarts(boards: list[FleetBoard], exercise: Exercise) -> tuple[list[int], int]:
     async def recover(board: FleetBoard) -> int | None:
         began_ns = time.monotonic_ns()
         board.restart()
-        if not await _until(lambda: board.is_ready, plan.timeout_s):
+        if not await _until(lambda: board.is_ready, exercise.timeout_s):
             return None
-        if not await _teach([board], plan):
+        if not await _teach([board], exercise):
             return None
         asked = board.ask()
-        await _answer(asked, plan.timeout_s)
+        await _answer(asked, exercise.timeout_s)
         return None if asked.answered_ns is None else asked.answered_ns - began_ns
 
     found = await asyncio.gather(*(recover(board) for board in boards))
@@ -223,19 +230,19 @@ async def _restarts(boards: list[FleetBoard], plan: Plan) -> tuple[list[int], in
 
 
 def _answers_no_more(done: list[Asked]) -> bool:
-    return len(done) >= _MOST_LOST and all(one.is_lost for one in done[-_MOST_LOST:])
+    return len(done) >= _MOST_LOST and all(frame.is_lost for frame in done[-_MOST_LOST:])
 
 
 def _count(result: Result, asked: list[Asked]) -> None:
     result.asked += len(asked)
-    result.lost += sum(one.is_lost for one in asked)
+    result.lost += sum(frame.is_lost for frame in asked)
 
 
 def _from_told(asked: list[Asked]) -> list[int]:
     return [
-        one.answered_ns - one.told_ns
-        for one in asked
-        if one.answered_ns is not None and one.told_ns is not None
+        frame.answered_ns - frame.told_ns
+        for frame in asked
+        if frame.answered_ns is not None and frame.told_ns is not None
     ]
 
 
