@@ -26,6 +26,7 @@ from benchmarks import (
     live_accuracy,
     overload_picture,
     page,
+    port_bounds,
     replay,
     scale,
     schedule,
@@ -56,6 +57,7 @@ class Benchmark(StrEnum):
     ADMISSION = "admission"
     GROWTH = "growth"
     SCHEDULE = "schedule"
+    PORT_BOUNDS = "port-bounds"
 
 
 def main(
@@ -94,6 +96,7 @@ def main(
     measures[Benchmark.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
     measures[Benchmark.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
     measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
+    measures[Benchmark.PORT_BOUNDS] = lambda: port_bounds.measure(tell=console.print)
     measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {"machine": describe()}
