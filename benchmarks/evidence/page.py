@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
 _TEMPLATE: Final = Path(__file__).parents[1] / "templates" / "evidence.md"
+_COLUMNS: Final = 120
 
 
 def page(results: dict[str, Any], ports: dict[str, Any]) -> str:
     """Return the text of the page for a result on boards, and one on switches with queues."""
     total, attacks, of_ports = results["total"], results["attacks"], ports["total"]
-    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+    text = Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         packets=_count(total["packets"]),
         passages=_count(total["passages"]),
         trials=_count(total["trials"]),
@@ -46,6 +48,13 @@ def page(results: dict[str, Any], ports: dict[str, Any]) -> str:
         port_machine=", ".join(ports["machine"].values()),
         port_groups=_port_groups(ports["groups"]),
     )
+    return "\n\n".join(map(_filled, text.rstrip("\n").split("\n\n"))) + "\n"
+
+
+def _filled(paragraph: str) -> str:
+    if paragraph.startswith(("|", "#", "    ", "- ")):
+        return paragraph
+    return textwrap.fill(paragraph, _COLUMNS, break_long_words=False, break_on_hyphens=False)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
