@@ -129,6 +129,14 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         ("OpenFlow 1.3 : 1.0", f"{versions.median:.2f}", f"{versions.low:.2f} .. {versions.high:.2f}"),
     ]
     rows += [
+        ("generic switches (ideal-1g), packets a CPU second", *_thousands(result.generic)),
+        (
+            "the same, passages through a switch",
+            f"{2 * result.generic.median / 1e3:,.0f} k",
+            "each packet passes two; goal 2,000 k",
+        ),
+    ]
+    rows += [
         (f"ring of {boards:,} boards, packets a CPU second", *_thousands(speed))
         for boards, speed in result.rings.items()
     ]
@@ -136,6 +144,10 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         rows.append((f"{result.peer_name}, packets a CPU second", *_thousands(result.peer)))
         ratio = result.ratio
         rows.append(("simulator : ns-3", f"{ratio.median:.1f}", f"{ratio.low:.1f} .. {ratio.high:.1f}"))
+        if result.generic_ratio:
+            ratio = result.generic_ratio
+            spread = f"{ratio.low:.1f} .. {ratio.high:.1f}"
+            rows.append(("generic switches : ns-3", f"{ratio.median:.1f}", spread))
         ratio = result.by_hand_ratio
         rows.append(("ns-3's event loop by hand, packets a CPU second", *_thousands(result.by_hand)))
         rows.append(
