@@ -261,7 +261,7 @@ def _answering() -> Iterator[Answering]:
             lab = load_lab(arena.lab)
             wanted = requests(figure, arena, lab, figure.rate_kbps)
             begin_ns = time.monotonic_ns()
-            accepted(figure, contender, lab, wanted, is_checked=False)
+            accepted(figure, contender, lab, wanted)
             seconds = (time.monotonic_ns() - begin_ns) / 1e9
             yield Answering(
                 lab=arena.label,

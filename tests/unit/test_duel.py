@@ -189,7 +189,6 @@ def test_who_sends_is_said_in_one_way(ways) -> None:
 
 
 def test_systems_are_told_apart() -> None:
-    took = FIGURE.contenders[0].took
-    twice = [BySlots(label="TSSDN links", system="slots", exclusive="links", took=took)] * 2
+    twice = [BySlots(label="TSSDN links", system="slots", exclusive="links")] * 2
     with pytest.raises(ValidationError, match="contenders: two of them have the same label"):
         DuelFigure.model_validate({**FIGURE.model_dump(), "contenders": [one.model_dump() for one in twice]})

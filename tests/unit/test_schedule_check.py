@@ -322,31 +322,6 @@ def test_flows_that_come_one_by_one_are_checked_beside_the_others(values) -> Non
     assert check.refutations(second) == []
 
 
-def test_a_flow_that_comes_is_replayed_beside_those_that_share_a_switch(values) -> None:
-    check = StandingCheck(LAB, ScheduleDocument.model_validate(values))
-    first, second = (copy.deepcopy(flow(values, name)) for name in ("f0", "f1"))
-    assert check.refutations(first) == []
-    hasty = {**second, "guarantee_us": 300.0}
-    told = check.refutations(hasty)
-    assert any("took longer than its 300 us" in line for line in told), "arithmetic does not see this"
-    assert check.refutations(hasty, is_new=False) == [], "was replayed when it was new"
-    check.remove("f1")
-    assert check.refutations(second) == []
-
-
-def test_what_a_flow_that_comes_does_to_others_is_replayed(values) -> None:
-    """Slots that are too short for a switch: the second flow finds it busy with the first one."""
-    together = {**values, "slot_us": 500.0}
-    for number, name in enumerate(("f0", "f1")):
-        one = flow(together, name)
-        one["slot"], one["send"]["offset_us"], one["guarantee_us"] = number, 500.0 * number, 400.0
-    check = StandingCheck(LAB, ScheduleDocument.model_validate(together))
-    # Taken for right when it came, it is late now.
-    assert check.refutations(flow(together, "f0"), is_new=False) == []
-    told = check.refutations(flow(together, "f1"))
-    assert any(line.startswith("f0: ") and "still under way" in line for line in told)
-
-
 def imports(package) -> set[str]:
     imports = set()
     for path in Path(package.__file__).parent.rglob("*.py"):

@@ -114,11 +114,8 @@ class Slotted:
 class Checker(Protocol):
     """What is asked about each slot before it is given; it shares no code with what found the slot."""
 
-    def refutations(self, flow: Mapping[str, Any], *, is_new: bool) -> list[str]:
-        """What is wrong with a flow as `loko schedule --json` prints one. If nothing is, it is there now.
-
-        One that was given its slot earlier is not new.
-        """
+    def refutations(self, flow: Mapping[str, Any]) -> list[str]:
+        """What is wrong with a flow as `loko schedule --json` prints one. If nothing is, it is there now."""
 
     def remove(self, flow_id: str) -> None:
         """A flow is gone."""
@@ -184,13 +181,11 @@ class SlotGranting:
         answer = self.standing.add(flow)
         if isinstance(answer, Full):
             return self._refusal(flow, answer)
-        return self._note(answer, is_new=True)
+        return self._note(answer)
 
-    def _note(self, scheduled: ScheduledFlow, *, is_new: bool) -> Slotted:
+    def _note(self, scheduled: ScheduledFlow) -> Slotted:
         name = scheduled.timed.id
-        told = (
-            [] if self._checker is None else self._checker.refutations(flow_values(scheduled), is_new=is_new)
-        )
+        told = [] if self._checker is None else self._checker.refutations(flow_values(scheduled))
         if told:
             self.standing.remove(name)
             raise InputError(f"the checker refutes slot {scheduled.slot}: {told[0]}; please report it")
@@ -231,8 +226,7 @@ class SlotGranting:
         if stored.turn is None:
             raise InputError("it was admitted, and has no slot")
         timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.turn.period_ns, None)
-        scheduled = self.standing.keep(timed, stored.turn.slot, stored.path)
-        return self._note(scheduled, is_new=False)
+        return self._note(self.standing.keep(timed, stored.turn.slot, stored.path))
 
     def turn(self, flow_id: str) -> Turn | None:
         """Its slot, and its period."""

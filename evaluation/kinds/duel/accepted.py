@@ -8,9 +8,6 @@ from typing import Final
 
 from evaluation.adversary.schemes import admission_named
 from evaluation.kinds.duel.document import Arena, ByAdmission, BySlots, Contender, DuelFigure
-from evaluation.runner import RunError
-from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
-from evaluation.schedule_check.verdict import check
 from evaluation.traffic import flow_of
 from loko.control_traffic import HEARTBEAT
 from loko.flow import Flow
@@ -21,16 +18,11 @@ from loko.schedule.lab_schedule import LabSchedule, NoSlotError, ScheduledFlow, 
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
-from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
 _NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
 """A clock that never ends the search, so that its result depends on the document alone."""
-
-
-_CHECKED_CYCLES: Final = 5
-"""Base periods that the checker replays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,22 +81,17 @@ def single_frames(
 
 
 def accepted(
-    figure: DuelFigure, contender: Contender, lab: Lab, wanted: Sequence[Flow], *, is_checked: bool = True
+    figure: DuelFigure, contender: Contender, lab: Lab, wanted: Sequence[Flow]
 ) -> tuple[Promised, ...]:
     """Return the flows that the system accepts. Raises `InputError` for a lab that it cannot describe.
 
-    Slots pass the independent checker, by arithmetic and a replay, unless only the time to find them counts;
-    raises `RunError` if they are refuted.
     Systems that reserve time for control traffic do so for the boards' own work and for a heartbeat.
     """
     if isinstance(contender, BySlots):
         try:
-            result = schedule_of(figure, contender, lab, wanted)
+            return tuple(map(_promised, schedule_of(figure, contender, lab, wanted).scheduled))
         except NoSlotError:
             return ()
-        if is_checked:
-            _refuse_refuted(lab, wanted, result)
-        return tuple(map(_promised, result.scheduled))
     return _admitted(figure, contender, lab, wanted)
 
 
@@ -134,13 +121,6 @@ def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequen
         is_thorough=False,
     )
     return schedule(lab, timed, wishes, solver_named(Solver.HIGHS), _NEVER)
-
-
-def _refuse_refuted(lab: Lab, wanted: Sequence[Flow], result: LabSchedule) -> None:
-    document = ScheduleDocument.model_validate(values_of(result, 0.0))
-    flows = [WantedFlow.model_validate(flow._asdict()) for flow in wanted]
-    if told := check(lab, flows, document, cycles=_CHECKED_CYCLES).refutations:
-        raise RunError(f"the checker refutes a schedule for {lab.name}: {told[0]}; please report it")
 
 
 def timed_flows(wanted: Sequence[Flow]) -> list[TimedFlow]:

@@ -12,19 +12,8 @@ from evaluation.finding_checks import FindingClaim
 from loko.document import Strict
 
 
-class AnswerTime(Strict):
-    """How long a system took on one lab. Times are of a machine, so they were measured beforehand."""
-
-    all_ms: float = Field(gt=0)
-    """To answer all requests of the lab."""
-    one_more_ms: float = Field(gt=0)
-    """To decide on one more flow, moving nobody, with the model of the switches known."""
-
-
 class _Contender(Strict):
     label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9, -]*$")
-    took: dict[str, AnswerTime]
-    """By the label of the lab."""
 
     @property
     def key(self) -> str:
@@ -124,8 +113,6 @@ class DuelFigure(Figure):
     guard_us: float = Field(ge=0)
     """How early or late hosts may be for their slots."""
     drift_ppm: float = Field(gt=0)
-    took_on: str = Field(min_length=1)
-    """Where, when and how it was measured how long the systems took."""
     scale: Effort
     quick: Effort
 
@@ -137,8 +124,4 @@ class DuelFigure(Figure):
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}: two of them have the same label")
-        labels = {arena.label for arena in self.arenas}
-        for contender in self.contenders:
-            if set(contender.took) != labels:
-                raise ValueError(f"took: of {contender.label}: give a time for each lab, and no others")
         return self

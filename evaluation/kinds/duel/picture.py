@@ -33,7 +33,6 @@ def chart(
         [
             _accepted(figure, arena, effort.rates_kbps, findings),
             _delays(figure, arena, over_guarantee),
-            _took(figure, arena),
             _others(figure, arena, "rogue", effort.rogue_times, findings),
             _others(figure, arena, "best_effort", effort.best_effort_kbps, findings),
             _best_effort(figure, arena, effort.best_effort_kbps, findings),
@@ -88,29 +87,6 @@ def _delays(
         ],
         whiskers=WHISKERS,
         references=[Reference(label="guarantee", value=1.0)],
-    )
-
-
-def _took(figure: DuelFigure, arena: Arena) -> Panel:
-    times = [contender.took[arena.label] for contender in figure.contenders]
-    of_all: list[BoxStatistics | None] = [_single(time.all_ms / arena.requests) for time in times]
-    of_one: list[BoxStatistics | None] = [_single(time.one_more_ms) for time in times]
-    return BoxPanel(
-        title=f"{arena.label}: time to admit a flow *",
-        x=ChartAxis(label=""),
-        y=ChartAxis(label="time [ms]", log=True, low=0.01, high=20),
-        places=[contender.label for contender in figure.contenders],
-        groups=[
-            BoxGroup(label="all requests together, for each", boxes=of_all),
-            BoxGroup(label="one more, moving nobody", boxes=of_one),
-        ],
-        whiskers="none, single values",
-    )
-
-
-def _single(value: float) -> BoxStatistics:
-    return BoxStatistics(
-        whisker_low=value, q1=value, median=value, q3=value, whisker_high=value, min=value, max=value
     )
 
 

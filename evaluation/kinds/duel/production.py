@@ -17,7 +17,7 @@ from evaluation.kinds.duel.replay import ALONE, Carried, FlowRow, Replay, Scenar
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
-from evaluation.result import AxisLabel, GuaranteeResult, NoteResult, TableResult
+from evaluation.result import AxisLabel, GuaranteeResult, TableResult
 from loko.document import InputError
 from loko.lab import load_lab
 
@@ -154,12 +154,6 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             "drift_seconds": effort.drift_seconds,
         },
         seconds=effort.seconds,
-        notes=[
-            NoteResult(
-                where="* time to admit",
-                text=f"Measured beforehand ({figure.took_on}); all else here is computed now.",
-            )
-        ],
     )
     rows = [row for replay in carried for row in replay.rows]
     return outcome, pa.table(dict(zip(FlowRow._fields, zip(*rows, strict=True), strict=True)))
@@ -261,11 +255,6 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
         f"best_effort_{kbps[0] / 1e3:g}_Mbit/s_mean_ms": f"best_effort_{kbps[0]:g}_mean_ms",
         f"best_effort_{kbps[-1] / 1e3:g}_Mbit/s_lost_%": f"best_effort_{kbps[-1]:g}_lost_percent",
     }
-    took: dict[tuple[str, str], list[float | None]] = {
-        (lab, contender.key): [answer.all_ms, answer.one_more_ms]
-        for contender in duel.figure.contenders
-        for lab, answer in contender.took.items()
-    }
     rows: list[list[str | float]] = []
     for arena in duel.figure.arenas:
         systems = {contender.key: contender.label for contender in duel.figure.contenders} | {
@@ -273,9 +262,8 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
         }
         for key, label in systems.items():
             values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
-            values += took.get((arena.label, key), [None, None])
             rows.append([arena.label, label, *("" if value is None else round(value, 3) for value in values)])
-    return TableResult(columns=["lab", "system", *columns, "all_requests_ms_*", "one_more_ms_*"], rows=rows)
+    return TableResult(columns=["lab", "system", *columns], rows=rows)
 
 
 _S_PER_REPLAY: Final = 3.0
