@@ -15,15 +15,20 @@ from typing import Any, Final
 import networkx as nx
 
 from benchmarks.measure import Row
+from evaluation.kinds.duel.accepted import requests, schedule_of
 from evaluation.kinds.duel.document import BySlots, DuelFigure
 from evaluation.kinds.duel.times import answering_s, one_more_s
 from evaluation.kinds.experiments import experiments, experiments_named
 from evaluation.kinds.run_times.document import RunTimesFigure
 from evaluation.kinds.run_times.production import WAYS, points_of
 from evaluation.kinds.run_times.timing import Find, Timing, demands, ours, straight, timed
+from evaluation.schedule_check.document import ScheduleDocument
+from evaluation.schedule_check.standing import StandingCheck
+from loko.lab import load_lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import Standing
 from loko.schedule.problem import Problem, SchedulingScheme
+from loko.schedule.values import values_of
 from loko.solvers import Program, Solver, solver_named
 
 _SEED: Final = 1
@@ -179,10 +184,16 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
     )
     answering = list(_answering())
     rows += [_answering_row(reply) for reply in answering]
+    checking = dict(_checking())
+    rows += [
+        (f"{lab}: replay before one more flow is granted", f"{1e3 * seconds:.0f} ms", "by the checker")
+        for lab, seconds in checking.items()
+    ]
     return {
         "found": [asdict(answer) for answer in answers],
         "adding_s": max(adding),
         "answering": [asdict(reply) for reply in answering],
+        "checking_s": checking,
     }, rows
 
 
@@ -259,6 +270,23 @@ def _answering() -> Iterator[Answering]:
                 seconds=answering_s(figure, arena, contender, figure.rate_kbps),
                 one_more_s=one_more_s(figure, arena, contender) if isinstance(contender, BySlots) else None,
             )
+
+
+def _checking() -> Iterator[tuple[str, float]]:
+    """Yield, by lab, the time in s of the replay that `loko serve --schedule` waits for at one more flow."""
+    figure = experiments()["tssdn/duel"]
+    assert isinstance(figure, DuelFigure)
+    contender = next(one for one in figure.contenders if isinstance(one, BySlots))
+    for arena in figure.arenas:
+        lab = load_lab(arena.lab)
+        wanted = requests(figure, arena, lab, figure.rate_kbps)
+        values = values_of(schedule_of(figure, contender, lab, wanted), 0.0)
+        check = StandingCheck(lab, ScheduleDocument.model_validate(values))
+        for flow in values["scheduled"]:
+            check.refutations(flow)
+        begin_ns = time.monotonic_ns()
+        check.refutations_by_replay(values["scheduled"][-1]["id"])
+        yield arena.label, (time.monotonic_ns() - begin_ns) / 1e9
 
 
 def _answering_row(answering: Answering) -> Row:

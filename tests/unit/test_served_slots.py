@@ -216,3 +216,21 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
         with pytest.raises(InputError, match=r"the checker refutes slot \d+: f3: \d+ frames took longer"):
             one_more()
     assert isinstance(one_more(), Slotted), "nothing of it was left"
+
+
+def test_a_slot_that_cannot_be_replayed_is_not_given(
+    schedule: ServedSchedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
+    document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
+    slots = SlotGranting(LAB, schedule, checker=StandingCheck(LAB, document))
+    one_more = slots.decision(timed(flow(3, "H1", "H4")))
+
+    def no_such_board(*_args: object, **_more: object) -> None:
+        raise ValueError("no such board")
+
+    with monkeypatch.context() as mutated:
+        mutated.setattr("evaluation.schedule_check.replay.lab_network", no_such_board)
+        with pytest.raises(InputError, match="the emulator does not accept the schedule: no such board"):
+            one_more()
+    assert isinstance(one_more(), Slotted), "nothing of it was left"

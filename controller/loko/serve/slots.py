@@ -121,7 +121,10 @@ class Checker(Protocol):
         """
 
     def refutations_by_replay(self, flow_id: str) -> list[str]:
-        """What is wrong with a flow that is there, by a replay beside all that may meet it."""
+        """What is wrong with a flow that is there, by a replay beside all that may meet it.
+
+        Raises `InputError` for what cannot be replayed.
+        """
 
     def remove(self, flow_id: str) -> None:
         """A flow is gone."""
@@ -188,10 +191,13 @@ class SlotGranting:
         if isinstance(answer, Full):
             return self._refusal(flow, answer)
         granted = self._note(answer)
-        told = [] if self._checker is None else self._checker.refutations_by_replay(flow.id)
-        if told:
+        try:
+            told = [] if self._checker is None else self._checker.refutations_by_replay(flow.id)
+            if told:
+                raise _refuted(answer, told)
+        except InputError:
             self.cancel(flow.id)
-            raise _refuted(answer, told)
+            raise
         return granted
 
     def _note(self, scheduled: ScheduledFlow) -> Slotted:
