@@ -29,7 +29,7 @@ from loko.slices.lengths import Scheduler, counted, on_wire
 _MS: Final = 1e6
 _NS_PER_S: Final = 1e9
 _MBPS: Final = 1e6
-_WARM_UP: Final = 0.25
+WARM_UP: Final = 0.25
 """Share of a transfer that is left out."""
 
 
@@ -74,7 +74,7 @@ class Measured:
 
 def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Measured:
     """Return what a transfer did after its warm-up. Raises `RunError` if nothing arrived then."""
-    from_ns, sent = _WARM_UP * duration_ns, transferred.segments
+    from_ns, sent = WARM_UP * duration_ns, transferred.segments
     late = sent.sent_ns >= from_ns
     arrived = late & (sent.received_ns != LOST)
     if not arrived.any():
