@@ -1,1 +1,1 @@
-"""Transfers of iperf3 through a sliced port in real time, with the same transfers in virtual time beside them."""
+"""Transfers of iperf3 through a sliced port in real time, beside the same ones in virtual time."""

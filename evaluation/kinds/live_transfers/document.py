@@ -12,12 +12,12 @@ from loko.slices.document import FrameBytes
 
 
 class LiveTransfers(FindingFigure):
-    """What iperf3 shows of transfers over the kernel's TCP, and what the simulator's TCP does in its place."""
+    """What iperf3 shows of transfers over the kernel's TCP, and what the simulator's does in its place."""
 
     kind: Literal["live_transfers"]
     shows: Literal["throughput", "window", "cpu"]
     slices: str
-    """The port, as a name in `labs/slicing/slices` or a path; its first queue gets one rate after the other."""
+    """The port, as a name in `labs/slicing/slices` or a path. Its first queue gets all rates in turn."""
     device: str
     """Name of the switch's profile in virtual time."""
     queue_rates_mbps: list[Mbps] = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""Carry transfers in real time with iperf3 and in virtual time; put throughput, losses, windows side by side."""
+"""Carry transfers with iperf3 and in virtual time; put throughput, losses and windows side by side."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
         *("iperf3: window [packets]", "virtual: window [packets]"),
         *("refused by the queue", "switch's CPU [%]", "interrupts' CPU [%]", "machine's CPU [%]"),
     ]
-    rows = [
+    rows: list[list[Any]] = [
         [
             *(control, rate, both.live.payload_bps / _MBPS, both.virtual.payload_bps / _MBPS),
             *(both.live.retransmissions_pps, both.virtual.retransmissions_pps),

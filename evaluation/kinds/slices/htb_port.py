@@ -162,8 +162,8 @@ def _discipline(kind: str, arguments: list[str], what: str) -> None:
     except RunError as error:
         if any(words in str(error) for words in _UNKNOWN):
             raise RunError(
-                f"{what}: this kernel has no queueing discipline '{kind}' (module sch_{kind}): load it, or use"
-                " --mode virtual"
+                f"{what}: this kernel has no queueing discipline '{kind}' (module sch_{kind}): load it,"
+                " or use --mode virtual"
             ) from None
         raise
 

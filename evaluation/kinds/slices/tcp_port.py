@@ -1,7 +1,7 @@
 """A transfer of iperf3 in real time, over the kernel's TCP, through a sliced port (`htb_port`).
 
-Source and destination have a network namespace each, so that their segments take the wire. The source's link has
-the port's rate; no offload is on, so that each segment is a frame, as in virtual time.
+Source and destination have a network namespace each, so that their segments take the wire. The source's link
+has the port's rate; no offload is on, so that each segment is a frame, as in virtual time.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def reply_of(
 
 @contextmanager
 def _host(name: str, request: Request) -> Iterator[list[str]]:
-    """Give an interface a namespace, an address and, at the source, the link's rate; yield how to enter it."""
+    """Give an interface a namespace, an address and the link's rate; yield how to enter it."""
     die = [require("setpriv"), "--pdeathsig", "KILL", "--"]
     holder = subprocess.Popen([*die, require("unshare"), "--net", "sleep", "infinity"])
     try:
