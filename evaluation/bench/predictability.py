@@ -29,7 +29,12 @@ _RESULTS: Final = Path("results") / "predictability"
 
 def judge_predictability(
     *,
-    device: Annotated[str, typer.Option(help=f"A profile of a switch: name or path; or {' or '.join(software_switches.NAMES)}, live.")] = "ideal-1g",
+    device: Annotated[
+        str,
+        typer.Option(
+            help=f"A profile of a switch: name or path; or {' or '.join(software_switches.NAMES)}, live."
+        ),
+    ] = "ideal-1g",
     out: Annotated[
         Path | None, typer.Option(help="Folder of the verdict. Default: results/predictability/DEVICE.")
     ] = None,
@@ -50,8 +55,10 @@ def judge_predictability(
     """Judge whether a switch is fit for guarantees: a row of table I of the predictability study.
 
     From outside: processing time (PT), priority queueing (PQ), throughput (TP), flow
-    management (FM) and buffers (BM). What is measured already is not measured again. A profile is measured in virtual time,
-    a software switch of this machine in real time, in a network of its own: that needs root.
+    management (FM) and buffers (BM). What is measured already is not measured again.
+
+    A profile is measured in virtual time. A software switch is measured live, in a network that this makes
+    for it: that needs root.
 
     Example: loko bench predictability --device dell-s3048-on --quick
     """

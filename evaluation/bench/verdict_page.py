@@ -63,7 +63,9 @@ _PLACES_BESIDE: Final = 6
 """More places with names do not fit into a panel with another one beside it."""
 
 
-def page(document: Mapping[str, Any], title: str, todo: list[Part], results: Results, *, command: str, mode: str) -> str:
+def page(
+    document: Mapping[str, Any], title: str, todo: list[Part], results: Results, *, command: str, mode: str
+) -> str:
     """Return the page as one HTML file: `document` is `verdict.json`, `command` measures it again."""
     environment = html_templates("evaluation")
     charts: dict[str, list[Chart]] = {

@@ -138,7 +138,7 @@ def measure(part: Part, *, live: Subject | None = None) -> dict[str, Any]:
     if part.scenario is not None:
         subject, packets = live or _slow(part.device), part.size.packets
         sent = processing_time.passed(subject, part.scenario, packets=packets, seed=part.seed)
-        times_ns = sent and sent.processing_ns(subject, part.scenario.frame_bytes)
+        times_ns = None if sent is None else sent.processing_ns(subject, part.scenario.frame_bytes)
         disturbed = int((~sent.kept).sum()) if sent else 0
         return asdict(processing_time.summary(times_ns, packets, disturbed=disturbed))
     if part.frame_bytes:

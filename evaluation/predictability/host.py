@@ -7,6 +7,7 @@ decides and not the switch: the dimension is not judged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ def disturbed_percent(results: Mapping[str, Mapping[str, Any]]) -> float:
 def shortest_median_us(results: Mapping[str, Mapping[str, Any]]) -> float:
     """Return the shortest of the medians of PT; infinity if no frame came."""
     medians = (of["median_us"] for name, of in results.items() if name.startswith("PT-"))
-    return min((median for median in medians if median == median), default=float("inf"))
+    return min((median for median in medians if not math.isnan(median)), default=math.inf)
 
 
 def left_open(
@@ -57,12 +58,13 @@ def left_open(
                 f"pauses of this machine of up to {unseen_us:g} us decide between {marks[0]} and {marks[1]}"
             )
         if reason and verdict.mark is not Mark.NOT_JUDGED:
-            verdict = Verdict(
+            judged[name] = Verdict(
                 mark=Mark.NOT_JUDGED,
                 reasons=(reason, *(f"measured: {text}" for text in verdict.reasons)),
                 numbers=verdict.numbers,
             )
-        judged[name] = verdict
+        else:
+            judged[name] = verdict
     return judged
 
 

@@ -61,7 +61,9 @@ def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
             return Delays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
     processing_ns = [
         np.where(
-            (stream.received_ns == LOST) | ~stream.kept, -1, stream.received_ns - stream.sent_ns - subject.wire_ns(HIGH_BYTES)
+            (stream.received_ns == LOST) | ~stream.kept,
+            -1,
+            stream.received_ns - stream.sent_ns - subject.wire_ns(HIGH_BYTES),
         )
         for stream in parts
     ]

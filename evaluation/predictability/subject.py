@@ -99,14 +99,16 @@ class Subject:
     link_rate_bps: int
     is_board: bool = False
     """Whether it is a board whose only CPU forwards, which has settings, and links of one rate."""
+    is_software: bool = False
+    """Whether it is a program of this machine, which has no profile and is measured in real time."""
     live: LiveSwitch | None = None
-    """The switch itself, if it is measured in real time."""
+    """That program, once it runs."""
     pace: Pace = Pace()
 
     @property
     def on_cpu(self) -> bool:
         """Whether no chip forwards: so it gets frames only as fast as a CPU can handle them."""
-        return self.is_board or self.live is not None
+        return self.is_board or self.is_software
 
     def wire_ns(self, frame_bytes: int) -> int:
         """Return the time from the first bit of a frame's preamble to the frame's last bit."""

@@ -23,6 +23,7 @@ from loko.shoelace import HOSTS, laced_path, shoelace_lab
 
 FRAME_BYTES: Final[tuple[int, ...]] = VALUES["frame_bytes"]
 _MBPS: Final = 1e6
+_ANY: Final = "ideal-1g"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,8 @@ class Passage:
 
 def shoelace(subject: Subject) -> Lab:
     """Return the wiring. Raises `InputError` if this many ports cannot be laced."""
-    return shoelace_lab(subject.device, subject.ports)
+    # Of a profile the wiring takes only the number of ports. A program of this machine has none.
+    return shoelace_lab(_ANY if subject.is_software else subject.device, subject.ports)
 
 
 def cables(lab: Lab) -> dict[int, int]:

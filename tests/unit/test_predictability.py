@@ -238,9 +238,8 @@ def test_epsilon_is_what_exceeds_equation_2(tmp_path: Path) -> None:
 
 def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
     subject = subject_of(mutated(tmp_path, queues=1, limit_frames=50))
-    verdict = priority_queueing.judge(
-        subject, priority_queueing.measure(subject, bursts=100, seed=1), thresholds()
-    )
+    delays = priority_queueing.measure(subject, bursts=100, seed=1)
+    verdict = priority_queueing.judge(priority_queueing.summary(subject, delays), thresholds())
     assert verdict.mark is Mark.UNFIT
 
 

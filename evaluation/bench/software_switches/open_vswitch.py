@@ -125,11 +125,6 @@ def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTes
         stack.callback(switch.close)
         waits = _Scheduling(switch.pid)
         stack.callback(waits.close)
-        ports = Ports(
-            subject,
-            Instruments(core=min(cores.others), switch_core=cores.emulator, waited_ns=waits.waited_ns),
-        )
-        stack.callback(ports.close)
         numbers = range(1, subject.ports + 1)
         switch.add_switch(
             SWITCH,
@@ -137,6 +132,12 @@ def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTes
             ports={port: near(port) for port in numbers},
             controller=f"{_ADDRESS}:{_PORT}",
         )
+        switch.leave_queues([near(port) for port in numbers])
+        ports = Ports(
+            subject,
+            Instruments(core=min(cores.others), switch_core=cores.emulator, waited_ns=waits.waited_ns),
+        )
+        stack.callback(ports.close)
         if endpoint.accept(CONNECT_S) is None:
             raise RunError(f"{subject.device}: does not connect to its controller within {CONNECT_S:g} s")
         # Else any program of the machine holds it up. The sender's priority is higher.

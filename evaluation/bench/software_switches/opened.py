@@ -68,7 +68,9 @@ TITLES: Final = {
 
 def outline(name: str) -> Subject:
     """Return a switch as the campaign sees it before it runs."""
-    return Subject(device=name, ports=PORTS, queues=QUEUES, link_rate_bps=LINE_RATE_BPS, pace=PACE)
+    return Subject(
+        device=name, ports=PORTS, queues=QUEUES, link_rate_bps=LINE_RATE_BPS, is_software=True, pace=PACE
+    )
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The ports of a software switch: pairs of veths, lines of one rate with priority queues, cables, taps.
 
 A veth has no rate. So tc's HTB at the switch's end of each pair makes a line: frames count with preamble, gap
-and FCS, and a queue of higher priority is served first. A tap at the same end stamps when a frame has arrived,
-and, behind the queues, when it departs.
+and FCS, and a queue of higher priority is served first. A tap at the same end stamps when a frame has
+arrived, and, behind the queues, when it departs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -130,9 +131,7 @@ class Ports:
             instants = np.concatenate([stream.instants_ns for stream in streams])
             order = np.argsort(instants, kind="stable")
             gaps = np.diff(instants[order], prepend=0)
-            frames = (
-                (sends[int(enters[at])], _numbered(streams, firsts, int(at))) for at in order.tolist()
-            )
+            frames = ((sends[int(enters[at])], _numbered(streams, firsts, int(at))) for at in order.tolist())
             steps = [
                 (int(gap), watch.before(send), data) for gap, (send, data) in zip(gaps, frames, strict=True)
             ]
@@ -161,7 +160,7 @@ class Ports:
         received_ns = np.where(departed == MISSING, LOST, departed)
         return [
             Sent(sent_ns[begin:end], received_ns[begin:end], met[begin:end])
-            for begin, end in zip(firsts[:-1], firsts[1:], strict=True)
+            for begin, end in pairwise(firsts)
         ]
 
 

@@ -7,7 +7,6 @@ has no words for is refused as a switch refuses it.
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 import subprocess
@@ -218,7 +217,10 @@ class TcTable:
         words = by_flower(match) if self.has_flower else by_u32(match)
         if words is None:
             return _REFUSED_MATCH
-        preference = ["pref", str(_PRIORITIES - int.from_bytes(message[_PRIORITY_AT : _PRIORITY_AT + 2], "big"))]
+        preference = [
+            "pref",
+            str(_PRIORITIES - int.from_bytes(message[_PRIORITY_AT : _PRIORITY_AT + 2], "big")),
+        ]
         action = _action(message)
         if action is None:
             return _REFUSED_ACTION
@@ -234,7 +236,18 @@ class TcTable:
         if queue is not None:
             self._queued.add(out)
             lines.append(
-                ["filter", "add", "dev", out, "parent", "1:", *preference, *words, "classid", queue_class(queue)]
+                [
+                    "filter",
+                    "add",
+                    "dev",
+                    out,
+                    "parent",
+                    "1:",
+                    *preference,
+                    *words,
+                    "classid",
+                    queue_class(queue),
+                ]
             )
         return [" ".join(line) for line in lines]
 
