@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -206,12 +206,15 @@ def verdicts(
         return _verdicts(results, limits, Pace().software_mbps)
     unseen_us = results[HOST_PART]["longest_pause_us"]
     tolerant = host.raised(limits, unseen_us, host.shortest_median_us(results))
-    return host.left_open(
+    judged = host.left_open(
         _verdicts(results, limits, live.pace.software_mbps),
         _verdicts(results, tolerant, live.pace.software_mbps),
         unseen_us=unseen_us,
         disturbed_percent=host.disturbed_percent(results),
     )
+    lines = f"its lines, made by tc, have {live.link_rate_bps / 1e6:g} Mbit/s"
+    judged["TP"] = replace(judged["TP"], reasons=(*judged["TP"].reasons, lines))
+    return judged
 
 
 def _verdicts(

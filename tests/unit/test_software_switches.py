@@ -55,7 +55,7 @@ def test_a_live_campaign_has_the_parts_of_a_board_and_one_for_the_machine() -> N
         assert len(names) == len(set(names)) == 69
         assert not any(name.startswith("PT-rate") for name in names), "more than a CPU can do is TP's"
         assert "FM-runs-120-s-apart" not in names
-    assert len(campaign.parts(NAMES[0], QUICK_SIZE, 1, subject=outline(NAMES[0]))) == 54
+    assert len(campaign.parts(NAMES[0], QUICK_SIZE, 1, subject=outline(NAMES[0]))) == 55
 
 
 def verdict(mark: Mark) -> Verdict:
