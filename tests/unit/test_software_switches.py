@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.bench.software_switches import ports
 from evaluation.bench.software_switches.opened import NAMES, PACE, QUICK_SIZE, SIZE, opened_switch, outline
 from evaluation.bench.software_switches.tc_table import Match, by_flower, by_u32
+from evaluation.instruments.packet_tap import Seen
 from evaluation.live import state
 from evaluation.predictability import campaign, host, priority_queueing
 from evaluation.predictability.marks import Mark, Verdict, thresholds
 from evaluation.predictability.numbered_entries import MATCHES
 from evaluation.predictability.priority_queueing import Excesses
-from evaluation.predictability.subject import LOST, Sent
-from evaluation.predictability.table_iii import like_entry
-from evaluation.runner import RunError
+from evaluation.predictability.subject import LOST, Sent, Stream
+from evaluation.predictability.table_iii import frame, like_entry
+from evaluation.runner import RunError, Stall
 from loko.controller.messages import flow_mod
 
 
@@ -99,6 +101,44 @@ def test_frames_that_met_a_stall_count_neither_as_lost_nor_as_late() -> None:
     )
     assert sent.lost == 1
     assert sent.processing_ns(subject, 306).tolist() == [5]
+
+
+def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
+    there, back = (
+        Stream(enters=a, leaves=b, frame=frame(306), instants_ns=np.array(at))
+        for a, b, at in ((1, 8, [0, 100]), (8, 1, [50]))
+    )
+    frames = ports._Frames.of([there, back])
+    assert list(frames.in_order()) == [(0, 0), (50, 2), (50, 1)]
+    for port, at_ns, outgoing, number in (
+        (1, 1_000, False, 0),
+        (8, 9_000, True, 0),
+        (1, 5_000, True, 0),  # passes again elsewhere
+        (8, 2_000, False, 2),
+        (1, 3_000, True, 2),
+        (1, 4_000, False, 1),
+    ):
+        assert frames.note(port, Seen(at_ns, outgoing, frames.numbered(number)))
+    assert not frames.note(1, Seen(1, False, bytes(60)))
+    assert not frames.all_left
+    subject = outline("linux-bridge")
+    first, second = frames.sent(subject, [Stall(start_ns=2_500, duration_ns=100)])
+    assert first.processing_ns(subject, 306).size == 0, "a stall met the only one that came"
+    assert first.received_ns.tolist() == [9_000, LOST]
+    assert second.kept.tolist() == [False]
+
+
+def test_a_wait_for_the_core_is_noted_from_its_beginning() -> None:
+    waited_ns = iter([0, 10_000, 5_000_000, 5_000_000])
+    waits = ports._Waits(lambda: next(waited_ns))
+    sent: list[bytes] = []
+    waits.before(sent.append)(b"1")
+    assert not waits.stalls
+    waits.look()
+    waits.look()
+    [stall] = waits.stalls
+    assert stall.duration_ns >= 4_990_000, "the kernel counts a wait when it ends"
+    assert sent == [b"1"]
 
 
 def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.bench.device import MISSING
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import STALL_NS, at_instants, undisturbed
-from evaluation.instruments.numbered_frame import number_of
-from evaluation.instruments.packet_tap import PacketTap, packet_socket
+from evaluation.instruments.numbered_frame import FCS_BYTES, number_of
+from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.live.programs import run
 from evaluation.predictability.subject import Sent, Stream, Subject
 from evaluation.runner import LOST, Stall
@@ -41,6 +40,9 @@ _RX_SOFTWARE: Final = 1 << 3
 _SOFTWARE: Final = 1 << 4
 _MOST_ROUNDS: Final = 400
 _ROUND_S: Final = 0.05
+_MOST_QUIET_S: Final = 1.0
+"""A switch that has sent nothing for this long holds no more frames."""
+_NS: Final = 1_000_000_000
 _LOOK_GAP_NS: Final = 1_000_000
 _LOOK_NS: Final = 3_000_000_000
 
@@ -112,55 +114,91 @@ class Ports:
 
     def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
         """Send the streams' frames at their instants. Raises `RunError`."""
-        subject = self._subject
-        counts = [len(stream.instants_ns) for stream in streams]
-        firsts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        frames = _Frames.of(streams)
         used = sorted({port for stream in streams for port in (stream.enters, stream.leaves)})
-        arrived = np.full(firsts[-1], MISSING, dtype=np.int64)
-        departed = np.full(firsts[-1], MISSING, dtype=np.int64)
-        enters = np.repeat([stream.enters for stream in streams], counts)
-        leaves = np.repeat([stream.leaves for stream in streams], counts)
+        watch = _Waits(self._with.waited_ns)
         with ExitStack() as stack:
             taps = {port: stack.enter_context(PacketTap(near(port))) for port in used}
-            sockets = {}
+            sends: dict[int, Callable[[bytes], object]] = {}
             for port in {stream.enters for stream in streams}:
-                sockets[port] = packet_socket(far(port), 0)
-                stack.callback(sockets[port].close)
-            sends = {port: sockets[port].send for port in sockets}
-            watch = _Waits(self._with.waited_ns)
-            instants = np.concatenate([stream.instants_ns for stream in streams])
-            order = np.argsort(instants, kind="stable")
-            gaps = np.diff(instants[order], prepend=0)
-            frames = ((sends[int(enters[at])], _numbered(streams, firsts, int(at))) for at in order.tolist())
+                opened = packet_socket(far(port), 0)
+                stack.callback(opened.close)
+                sends[port] = watch.before(opened.send)
             steps = [
-                (int(gap), watch.before(send), data) for gap, (send, data) in zip(gaps, frames, strict=True)
+                (gap_ns, sends[int(frames.enters[at])], frames.numbered(at))
+                for gap_ns, at in frames.in_order()
             ]
             with undisturbed(self._with.core):
                 stalls = at_instants(steps)
-            quiet = 0.0
+            quiet_s = 0.0
             for _ in range(_MOST_ROUNDS):
-                news = 0
-                for port, tap in taps.items():
-                    for seen in tap.read(patience_s=0):
-                        number = number_of(seen.data)
-                        if number is None or number >= len(arrived):
-                            continue
-                        news += 1
-                        if seen.outgoing and leaves[number] == port:
-                            departed[number] = seen.at_ns
-                        elif not seen.outgoing and enters[number] == port and arrived[number] == MISSING:
-                            arrived[number] = seen.at_ns
-                quiet = 0.0 if news else quiet + _ROUND_S
-                if (departed != MISSING).all() or quiet > min(drain_ns / 1e9, 1.0):
+                news = sum(
+                    frames.note(port, seen) for port, tap in taps.items() for seen in tap.read(patience_s=0)
+                )
+                quiet_s = 0.0 if news else quiet_s + _ROUND_S
+                if frames.all_left or quiet_s > min(drain_ns / _NS, _MOST_QUIET_S):
                     break
                 watch.sleep(_ROUND_S)
-        met = disturbed(arrived, departed, [*map(_with_its_wake, stalls), *map(_with_its_wake, watch.stalls)])
-        wires = np.array([subject.wire_ns(len(stream.frame) + _NUMBER_BYTES) for stream in streams])
-        sent_ns = arrived - np.repeat(wires, counts)
-        received_ns = np.where(departed == MISSING, LOST, departed)
+        return frames.sent(self._subject, [*stalls, *watch.stalls])
+
+
+class _Frames:
+    """The frames of several streams, numbered, and when each arrived and departed."""
+
+    def __init__(self, streams: Sequence[Stream], counts: Sequence[int]) -> None:
+        self._streams = streams
+        self._firsts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        self._of = np.repeat(np.arange(len(streams)), counts)
+        self.enters = np.array([stream.enters for stream in streams])[self._of]
+        self._leaves = np.array([stream.leaves for stream in streams])[self._of]
+        self._arrived_ns = np.full(len(self._of), MISSING, dtype=np.int64)
+        self._departed_ns = np.full(len(self._of), MISSING, dtype=np.int64)
+
+    @classmethod
+    def of(cls, streams: Sequence[Stream]) -> Self:
+        """Number the frames of these streams, one stream after the other."""
+        return cls(streams, [len(stream.instants_ns) for stream in streams])
+
+    def in_order(self) -> Iterator[tuple[int, int]]:
+        """Yield the gap in ns before each frame, and its number, in the order of sending."""
+        instants_ns = np.concatenate([stream.instants_ns for stream in self._streams])
+        order = np.argsort(instants_ns, kind="stable")
+        gaps_ns = np.diff(instants_ns[order], prepend=0)
+        yield from zip(gaps_ns.tolist(), order.tolist(), strict=True)
+
+    def numbered(self, number: int) -> bytes:
+        """Return the frame with this number, without FCS."""
+        frame = self._streams[int(self._of[number])].frame
+        return frame[:-_NUMBER_BYTES] + number.to_bytes(_NUMBER_BYTES, "big")
+
+    def note(self, port: int, seen: Seen) -> bool:
+        """Note what the tap of a port saw. Return whether it is one of the frames."""
+        number = number_of(seen.data)
+        if number is None or number >= len(self._of):
+            return False
+        if seen.outgoing and self._leaves[number] == port:
+            self._departed_ns[number] = seen.at_ns
+        elif not seen.outgoing and self.enters[number] == port and self._arrived_ns[number] == MISSING:
+            self._arrived_ns[number] = seen.at_ns
+        return True
+
+    @property
+    def all_left(self) -> bool:
+        """Whether every frame has departed."""
+        return bool((self._departed_ns != MISSING).all())
+
+    def sent(self, subject: Subject, stalls: Sequence[Stall]) -> list[Sent]:
+        """Return what became of the frames, by stream.
+
+        A tap sees a frame when all of it has arrived, so its first bit was sent that much earlier.
+        """
+        met = disturbed(self._arrived_ns, self._departed_ns, [_with_its_wake(stall) for stall in stalls])
+        wires_ns = np.array([subject.wire_ns(len(stream.frame) + FCS_BYTES) for stream in self._streams])
+        sent_ns = self._arrived_ns - wires_ns[self._of]
+        received_ns = np.where(self._departed_ns == MISSING, LOST, self._departed_ns)
         return [
             Sent(sent_ns[begin:end], received_ns[begin:end], met[begin:end])
-            for begin, end in pairwise(firsts)
+            for begin, end in pairwise(self._firsts)
         ]
 
 
@@ -203,12 +241,6 @@ def _nothing(data: bytes) -> None:
 def _with_its_wake(stall: Stall) -> Stall:
     """Return a stall with the time in which what it held up is worked off."""
     return Stall(start_ns=stall.start_ns, duration_ns=2 * stall.duration_ns)
-
-
-def _numbered(streams: Sequence[Stream], firsts: NDArray[np.int64], at: int) -> bytes:
-    """Return the frame with this number of all streams, without FCS."""
-    stream = streams[int(np.searchsorted(firsts, at, side="right")) - 1]
-    return stream.frame[:-_NUMBER_BYTES] + at.to_bytes(_NUMBER_BYTES, "big")
 
 
 def queue_class(queue: int) -> str:
