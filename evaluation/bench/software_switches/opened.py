@@ -31,7 +31,7 @@ PACE: Final = Pace(
     software_mbps=5,
     pauses=10,
     shortest_slots=600,
-    longest_slots=2_400,
+    longest_slots=9_600,
     drain_slots=1_000,
     rate_resolution=0.02,
 )
