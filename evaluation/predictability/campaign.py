@@ -205,7 +205,12 @@ def verdicts(
     if live is None:
         return _verdicts(results, limits, Pace().software_mbps)
     unseen_us = results[HOST_PART]["longest_pause_us"]
-    tolerant = host.raised(limits, unseen_us, host.shortest_median_us(results))
+    tolerant = host.raised(
+        limits,
+        unseen_us=unseen_us,
+        median_us=host.shortest_median_us(results),
+        repeats_us=host.repeats_us(results),
+    )
     judged = host.left_open(
         _verdicts(results, limits, live.pace.software_mbps),
         _verdicts(results, tolerant, live.pace.software_mbps),

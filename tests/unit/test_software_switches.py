@@ -71,7 +71,7 @@ def test_what_the_machine_decides_is_not_judged() -> None:
     assert judged["PT"] == strict["PT"]
     assert judged["BM"] == strict["BM"]
     assert judged["PQ"].mark is Mark.NOT_JUDGED
-    assert judged["PQ"].reasons[0] == "pauses of this machine of up to 50 us decide between unfit and fit"
+    assert judged["PQ"].reasons[0] == "this machine decides between unfit and fit, with pauses of up to 50 us"
     assert judged["PQ"].numbers == {"spread_us": 3.0}, "what was measured is told"
     busy = host.left_open(strict, strict, unseen_us=50, disturbed_percent=60)
     assert busy["PT"].mark is Mark.NOT_JUDGED
@@ -79,13 +79,16 @@ def test_what_the_machine_decides_is_not_judged() -> None:
 
 
 def test_unseen_pauses_raise_the_thresholds_of_times_and_no_others() -> None:
-    raised = host.raised(thresholds(), 50, 25)
+    raised = host.raised(thresholds(), unseen_us=50, median_us=25, repeats_us=3)
     assert raised.spread_us.value == thresholds().spread_us.value + 50
     assert raised.cpu_spread_percent.value == thresholds().cpu_spread_percent.value + 200
+    assert raised.influence_us.value == thresholds().influence_us.value + 3
     assert raised.only_listed_entries == thresholds().only_listed_entries
     late = Excesses(refused=False, forwards=True, lost=0, by_length_us={"1000": 40, "500": 10, "100": 5})
     assert priority_queueing.judge(late, thresholds()).mark is Mark.UNFIT
     assert priority_queueing.judge(late, raised).mark is Mark.FIT
+    twice = {"PT-entries-100": {"median_us": 50.0}, "PT-match-five-tuple": {"median_us": 53.5}}
+    assert host.repeats_us(twice | {"PT-entries-500": {"median_us": 90.0}}) == 3.5
     nothing = {"PT-x": {"sent": 10, "disturbed": 4, "median_us": math.nan}}
     assert host.shortest_median_us(nothing) == math.inf
     assert host.disturbed_percent(nothing) == 40
