@@ -86,11 +86,13 @@ def judge_predictability(
     again = ["loko", "bench", "predictability", "--device", device, "--seed", str(seed)]
     again += ["--quick"] if quick else ["--packets", str(size.packets)]
     title = software_switches.TITLES[device] if is_live else load_device(device).title
-    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=_mode(subject))
+    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=_mode(subject, size))
     write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
         return
+    if subject is not None:
+        typer.echo(f"measured {_mode(subject, size)}")
     table = Table("", "mark", "because", box=None)
     for name, verdict in judged.items():
         table.add_row(name, f"{verdict.mark.value} {WORDS[verdict.mark]}", "; ".join(verdict.reasons))
@@ -98,8 +100,14 @@ def judge_predictability(
     typer.echo(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
 
 
-def _mode(live: Subject | None) -> str:
+def _mode(live: Subject | None, size: Size) -> str:
     """Return how a switch was measured, in words."""
     if live is None:
         return "in virtual time"
-    return f"live, with {live.ports} lines of {live.link_rate_bps / 1e6:g} Mbit/s, made by tc"
+    full = Size()
+    return (
+        f"live, with {live.ports} lines of {live.link_rate_bps / 1e6:g} Mbit/s, made by tc, and with fewer"
+        f" frames than in virtual time: {size.packets} in each scenario of PT in place of {full.packets},"
+        f" {size.bursts} bursts in place of {full.bursts},"
+        f" at most {size.most_entries} entries in place of {full.most_entries}"
+    )
