@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from evaluation.finding_checks import FindingFigure
 from loko.document import Strict
+from loko.schedule.sources import STALL_THRESHOLD_US
 
 Path = Literal["sockets", "timed-sockets", "packet-ring"]
 """How frames get to the network in real time: UDP sockets, the same with a time for each frame (`SO_TXTIME`)
@@ -75,6 +76,9 @@ class TimeTriggeredFigure(FindingFigure):
     live_trunk_mbps: float | None = Field(default=None, gt=0, le=1000)
     """In real time, the rate of the cable between the switches, by a token bucket that holds one frame. None:
     nothing limits it, and frames of one slot never wait for each other there."""
+    live_stall_us: int = Field(default=STALL_THRESHOLD_US, ge=1)
+    """In real time, from how long on it counts as a stall that a program was held up. On a slow cable, where
+    delays are longer, little changes by a short one."""
     live_period_us: float | None = Field(default=None, gt=0, le=1_000_000)
     """In real time, the period, where it is another."""
     quick: Quick

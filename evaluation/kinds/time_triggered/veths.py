@@ -37,7 +37,7 @@ from evaluation.live.programs import emulator, require, run, run_json
 from evaluation.runner import RunError, Stall
 from loko.frame import FCS_BYTES, frame_of
 from loko.lab import Lab, load_lab
-from loko.schedule.sources import STALL_THRESHOLD_US, slots_file
+from loko.schedule.sources import slots_file
 
 _TRUNK: Final = "trunk"
 _COLUMNS: Final = 4
@@ -303,7 +303,7 @@ def _configuration(sending: Sending, lab: Lab, rows: Path, destinations: Path) -
         "watch_ns": round(case.watch_us * NS_PER_US),
         "cpu": CorePlan.here().emulator,
         "scheduling": "deadline",
-        "stall_threshold_us": STALL_THRESHOLD_US,
+        "stall_threshold_us": figure.live_stall_us,
         "rows": str(rows),
         "destination_namespace": str(destinations),
     }
