@@ -16,6 +16,7 @@ from evaluation.files import write_atomically
 from evaluation.predictability.campaign import QUICK, Size, carried_out, document, parts, verdicts
 from evaluation.predictability.marks import WORDS, thresholds
 from evaluation.progress import ProgressBar
+from loko.commands.for_programs import print_csv, refuse_both
 from loko.device import load_device
 
 REPORT: Final = "report.html"
@@ -35,6 +36,7 @@ def judge_predictability(
     jobs: Annotated[int, typer.Option(min=1, help="How many parts are measured at a time.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print verdict.json.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each dimension.")] = False,
 ) -> None:
     """Judge whether a switch is fit for guarantees: a row of table I of the predictability study.
 
@@ -43,6 +45,7 @@ def judge_predictability(
 
     Example: loko bench predictability --device dell-s3048-on --quick
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     folder = out or _RESULTS / Path(device).stem
     size = QUICK if quick else Size(packets=packets)
     todo = parts(device, size, seed)
@@ -59,6 +62,13 @@ def judge_predictability(
     write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
+        return
+    if as_csv:
+        rows = (
+            {"dimension": name, "mark": verdict.mark.value, "reasons": "; ".join(verdict.reasons)}
+            for name, verdict in judged.items()
+        )
+        print_csv(["dimension", "mark", "reasons"], rows)
         return
     table = Table("", "mark", "because", box=None)
     for name, verdict in judged.items():
