@@ -26,6 +26,7 @@ from benchmarks import (
     live_accuracy,
     overload_picture,
     page,
+    port_bounds,
     replay,
     scale,
     schedule,
@@ -56,6 +57,7 @@ class Benchmark(StrEnum):
     ADMISSION = "admission"
     GROWTH = "growth"
     SCHEDULE = "schedule"
+    PORT_BOUNDS = "port-bounds"
 
 
 def main(
@@ -94,6 +96,7 @@ def main(
     measures[Benchmark.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
     measures[Benchmark.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
     measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
+    measures[Benchmark.PORT_BOUNDS] = lambda: port_bounds.measure(tell=console.print)
     measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {"machine": describe()}
@@ -126,6 +129,14 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         ("OpenFlow 1.3 : 1.0", f"{versions.median:.2f}", f"{versions.low:.2f} .. {versions.high:.2f}"),
     ]
     rows += [
+        ("generic switches (ideal-1g), packets a CPU second", *_thousands(result.generic)),
+        (
+            "the same, passages through a switch",
+            f"{2 * result.generic.median / 1e3:,.0f} k",
+            "each packet passes two; goal 2,000 k",
+        ),
+    ]
+    rows += [
         (f"ring of {boards:,} boards, packets a CPU second", *_thousands(speed))
         for boards, speed in result.rings.items()
     ]
@@ -133,6 +144,10 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         rows.append((f"{result.peer_name}, packets a CPU second", *_thousands(result.peer)))
         ratio = result.ratio
         rows.append(("simulator : ns-3", f"{ratio.median:.1f}", f"{ratio.low:.1f} .. {ratio.high:.1f}"))
+        if result.generic_ratio:
+            ratio = result.generic_ratio
+            spread = f"{ratio.low:.1f} .. {ratio.high:.1f}"
+            rows.append(("generic switches : ns-3", f"{ratio.median:.1f}", spread))
         ratio = result.by_hand_ratio
         rows.append(("ns-3's event loop by hand, packets a CPU second", *_thousands(result.by_hand)))
         rows.append(

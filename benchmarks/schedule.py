@@ -6,7 +6,6 @@ solving it. OR-Tools runs in a separate process (`loko.solvers`); its start is m
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,19 +15,19 @@ from typing import Any, Final
 import networkx as nx
 
 from benchmarks.measure import Row
-from evaluation.kinds.duel.accepted import accepted, requests, schedule_of, timed_flows
+from evaluation.kinds.duel.accepted import requests, schedule_of
 from evaluation.kinds.duel.document import BySlots, DuelFigure
+from evaluation.kinds.duel.times import answering_s, one_more_s
 from evaluation.kinds.experiments import experiments, experiments_named
 from evaluation.kinds.run_times.document import RunTimesFigure
 from evaluation.kinds.run_times.production import WAYS, points_of
 from evaluation.kinds.run_times.timing import Find, Timing, demands, ours, straight, timed
-from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from evaluation.schedule_check.document import ScheduleDocument
+from evaluation.schedule_check.standing import StandingCheck
+from loko.lab import load_lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import Standing
-from loko.schedule.kept import KeptSchedule
 from loko.schedule.problem import Problem, SchedulingScheme
-from loko.schedule.standing import LabStanding
 from loko.schedule.values import values_of
 from loko.solvers import Program, Solver, solver_named
 
@@ -185,10 +184,16 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
     )
     answering = list(_answering())
     rows += [_answering_row(reply) for reply in answering]
+    checking = dict(_checking())
+    rows += [
+        (f"{lab}: replay before one more flow is granted", f"{1e3 * seconds:.0f} ms", "by the checker")
+        for lab, seconds in checking.items()
+    ]
     return {
         "found": [asdict(answer) for answer in answers],
         "adding_s": max(adding),
         "answering": [asdict(reply) for reply in answering],
+        "checking_s": checking,
     }, rows
 
 
@@ -258,33 +263,30 @@ def _answering() -> Iterator[Answering]:
     assert isinstance(figure, DuelFigure)
     for arena in figure.arenas:
         for contender in figure.contenders:
-            lab = load_lab(arena.lab)
-            wanted = requests(figure, arena, lab, figure.rate_kbps)
-            begin_ns = time.monotonic_ns()
-            accepted(figure, contender, lab, wanted)
-            seconds = (time.monotonic_ns() - begin_ns) / 1e9
             yield Answering(
                 lab=arena.label,
                 system=contender.label,
-                requests=len(wanted),
-                seconds=seconds,
-                one_more_s=_one_more_s(figure, contender, lab, wanted)
-                if isinstance(contender, BySlots)
-                else None,
+                requests=arena.requests,
+                seconds=answering_s(figure, arena, contender, figure.rate_kbps),
+                one_more_s=one_more_s(figure, arena, contender) if isinstance(contender, BySlots) else None,
             )
 
 
-def _one_more_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> float:
-    """Return the time in s to add the last flow to a schedule of the others, as `loko serve` does."""
-    before = schedule_of(figure, contender, lab, wanted[:-1])
-    kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
-    standing = LabStanding(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
-    for scheduled in before.scheduled:
-        standing.keep(scheduled.timed, scheduled.slot, scheduled.path)
-    last = timed_flows(wanted)[-1]
-    begin_ns = time.monotonic_ns()
-    standing.add(last)
-    return (time.monotonic_ns() - begin_ns) / 1e9
+def _checking() -> Iterator[tuple[str, float]]:
+    """Yield, by lab, the time in s of the replay that `loko serve --schedule` waits for at one more flow."""
+    figure = experiments()["tssdn/duel"]
+    assert isinstance(figure, DuelFigure)
+    contender = next(one for one in figure.contenders if isinstance(one, BySlots))
+    for arena in figure.arenas:
+        lab = load_lab(arena.lab)
+        wanted = requests(figure, arena, lab, figure.rate_kbps)
+        values = values_of(schedule_of(figure, contender, lab, wanted), 0.0)
+        check = StandingCheck(lab, ScheduleDocument.model_validate(values))
+        for flow in values["scheduled"]:
+            check.refutations(flow)
+        begin_ns = time.monotonic_ns()
+        check.refutations_by_replay(values["scheduled"][-1]["id"])
+        yield arena.label, (time.monotonic_ns() - begin_ns) / 1e9
 
 
 def _answering_row(answering: Answering) -> Row:

@@ -35,6 +35,10 @@ class Throughput:
     """Our simulator with OpenFlow 1.3 sessions."""
     versions: Spread
     """Ratio of OpenFlow 1.3 to 1.0."""
+    generic: Spread
+    """Our simulator with two ideal switches of the generic device, 1 Gbit/s."""
+    generic_ratio: Spread | None
+    """The same to ns-3 as its users write it."""
     rings: dict[int, Spread]
     """By number of boards; counts the time of the event loop only, not of building the ring."""
     peer: Spread | None
@@ -53,12 +57,14 @@ def measure(*, repetitions: int) -> Throughput:
         by_hand = _build_peer(Path(folder), "by_hand")
         ours: list[float] = []
         newer: list[float] = []
+        generic: list[float] = []
         theirs: list[float] = []
         bare: list[float] = []
         rings: dict[int, list[float]] = {boards: [] for boards in RING_SECONDS}
         for _ in range(repetitions):
             ours.append(_simulated(simulator, "1.0"))
             newer.append(_simulated(simulator, "1.3"))
+            generic.append(_simulated(simulator, "generic"))
             if peer and by_hand:
                 theirs.append(_peer_simulated(peer))
                 bare.append(_peer_simulated(by_hand))
@@ -68,6 +74,8 @@ def measure(*, repetitions: int) -> Throughput:
         simulator=Spread.of(ours),
         simulator13=Spread.of(newer),
         versions=Spread.of([newer_rate / other for newer_rate, other in zip(newer, ours, strict=True)]),
+        generic=Spread.of(generic),
+        generic_ratio=_ratio(generic, theirs),
         rings={boards: Spread.of(speeds) for boards, speeds in rings.items()},
         peer=Spread.of(theirs) if theirs else None,
         ratio=_ratio(ours, theirs),
@@ -81,9 +89,9 @@ def _ratio(ours: list[float], theirs: list[float]) -> Spread | None:
     return Spread.of([our / their for our, their in zip(ours, theirs, strict=True)]) if theirs else None
 
 
-def _simulated(program: Path, openflow: str) -> float:
+def _simulated(program: Path, switches: str) -> float:
     """Return packets per CPU second of our simulator, over all loads of its example."""
-    usage = run([program, SIMULATED_S, openflow])
+    usage = run([program, SIMULATED_S, switches])
     loads = json.loads(usage.output)
     return float(sum(load["received"] * load["repetitions"] for load in loads)) / usage.cpu_s
 

@@ -237,6 +237,14 @@ class Rising(_OfSeveral):
     """Each finding is above the one before it."""
 
     kind: Literal["rising"]
+    places: list[str] = Field(default_factory=list)
+    """What each finding belongs to, in words, such as a rate."""
+
+    @model_validator(mode="after")
+    def _a_place_each(self) -> Self:
+        if self.places and len(self.places) != len(self.findings):
+            raise ValueError("give a place for each of the findings, or none")
+        return self
 
     def tolerance(self, _fact: Fact) -> str:
         """See `Check.tolerance`."""
@@ -245,10 +253,15 @@ class Rising(_OfSeveral):
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
         """See `_OfSeveral.compare`."""
         low, high = _texts(names, values, 0, -1)
-        broken = [names[place + 1] for place, (before, two) in enumerate(pairwise(values)) if before >= two]
-        if broken:
-            return f"{low} to {high}, not at {', '.join(broken)}", False
+        for place, (before, after) in enumerate(pairwise(values)):
+            if before >= after:
+                texts = zip(_texts(names, values, place, place + 1), names[place : place + 2], strict=True)
+                one, two = (f"{text}{self._place(name)}" for text, name in texts)
+                return f"{low} to {high}, but {one} before {two}", False
         return f"{low} to {high}", True
+
+    def _place(self, name: str) -> str:
+        return f" at {self.places[self.findings.index(name)]}" if self.places else ""
 
 
 class Smallest(_OfSeveral):

@@ -9,8 +9,11 @@ import psutil
 import pytest
 from live_harness import needs_root
 
+from evaluation.kinds.slices import tcp_port
 from evaluation.kinds.slices.port import SENDERS, Release, carry_live
+from evaluation.live.alone import carry_alone
 from evaluation.live.openvswitch import SCHEMA
+from evaluation.live.programs import locate
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, load_slices
 
@@ -59,6 +62,31 @@ def test_what_the_kernel_refuses_is_one_line() -> None:
         carry_live(port.model_copy(update={"queues": [queue]}), release(1))
     assert "htb on the port" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.skipif(locate("iperf3") is None, reason="iperf3 is not installed")
+def test_transfers_of_iperf3_keep_the_queues_rate_one_after_the_other() -> None:
+    port = load_slices("iperf3")
+    assert isinstance(port, HtbPort)
+    queue = port.queues[0].model_copy(update={"rate_bps": 10_000_000})
+    slow = port.model_copy(update={"queues": [queue]})
+    before = names()
+    requests = [
+        tcp_port.Request(port=slow, congestion_control=control, seconds=1) for control in ("reno", "cubic")
+    ]
+    for reply in carry_alone(tcp_port.carry, requests):
+        received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]
+        assert 0 < received_bps < 10_000_000 * 1.05 + 8 * queue.burst_bytes
+        assert reply.segment_bytes == 1448
+        assert (reply.window_bytes > 0).all()
+        assert 0 < reply.busy.switch <= reply.busy.machine + 0.1
+    assert names() == before
+
+
+def test_a_missing_iperf3_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_arguments, **_options: None)
+    with pytest.raises(RunError, match=r"^the program 'iperf3' is missing: .*'apt-get install iperf3'$"):
+        tcp_port.carry([], Path("/nonexistent"))
 
 
 def _ours(process: psutil.Process) -> bool:

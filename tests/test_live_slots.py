@@ -45,9 +45,11 @@ def test_on_a_cable_with_a_rate_priority_waits_for_one_frame_of_others() -> None
     for priority in (True, False):
         crossed = case(flows=1, cross_percent=80, cross_burst_frames=8, priority=priority)
         sent = carry_live(Sending(FIG4B, crossed, PACKETS, 1))
-        assert sent.came.all()
+        judged = ~sent.stalled
+        assert judged.any(), "the machine held up every frame"
+        assert sent.came[judged].all()
         assert sent.cross_percent == pytest.approx(80, abs=20)
-        medians_us[priority] = float(np.median(sent.received_ns - sent.begun_ns)) / 1e3
+        medians_us[priority] = float(np.median((sent.received_ns - sent.begun_ns)[judged])) / 1e3
     assert medians_us[True] < 1.2 * frame_us
     assert medians_us[False] > 2 * frame_us
 

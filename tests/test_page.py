@@ -428,12 +428,23 @@ def test_measured_delays_appear_beside_the_guarantee(chrome: Chrome, tmp_path: P
 
 
 @pytest.fixture(scope="module")
-def crowd() -> Iterator[tuple[ScriptedService, str]]:
+def thousand() -> Iterator[tuple[ScriptedService, str]]:
     """A thousand flows on the ring."""
     browser_or_skip()
     service = ScriptedService(load_lab("ring"), 1000)
     with scripted(service) as address:
         yield service, address
+
+
+@pytest.fixture
+def crowd(thousand: tuple[ScriptedService, str]) -> Iterator[tuple[ScriptedService, str]]:
+    """The same, all of them again for each test."""
+    service, _ = thousand
+    flows, delays = list(service.flows), dict(service.delays)
+    yield thousand
+    service.flows, service.delays = flows, delays
+    service.notes.clear()
+    service.asked.clear()
 
 
 @pytest.fixture

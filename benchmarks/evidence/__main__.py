@@ -6,17 +6,18 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
 
 from benchmarks.evidence.attacks import every_attack, kept
-from benchmarks.evidence.campaign import BrokenGuaranteeError, carry_on
+from benchmarks.evidence.campaign import BrokenGuaranteeError, Task, carry_on, port_trial_of, trial_of
 from benchmarks.evidence.page import page
-from benchmarks.evidence.ports import ports as judge_ports
-from benchmarks.evidence.record import Journal
+from benchmarks.evidence.ports import port_summary
+from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
 from evaluation.adversary.trial import Trial, narrowed, trial
@@ -28,8 +29,9 @@ from loko.document import InputError
 
 _PAGE: Final = ROOT / "docs" / "evidence.md"
 _RESULT: Final = "evidence.json"
-_COPY: Final = ROOT / "docs" / "measurements" / _RESULT
-"""Copy of the result from which the page was made."""
+_PORT_RESULT: Final = "port-evidence.json"
+_COPIES: Final = ROOT / "docs" / "measurements"
+"""Folder of the results from which the page was made."""
 _LINE_EVERY_S: Final = 30
 
 
@@ -65,14 +67,17 @@ def main(  # noqa: PLR0917 - options of the command line
     try:
         if replay is not None:
             raise typer.Exit(_replay(replay, trial_packets))
-        if write_page and not attacks:
+        if write_page and not attacks and not ports:
             raise InputError("--page needs the attacks; leave --no-attacks out")
         workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
         workers.refuse_contradiction()
         folder = output_directory(out)
         if ports:
-            if not judge_ports(_count(packets), trial_packets, seed, workers, folder):
+            if not _port_campaign(_count(packets), trial_packets, seed, workers, folder):
                 raise typer.Exit(1)
+            if write_page:
+                shutil.copyfile(folder / _PORT_RESULT, _COPIES / _PORT_RESULT)
+                write_atomically(_PAGE, page(_copy(_RESULT), _copy(_PORT_RESULT)).encode())
             raise typer.Exit(0)
         if not _campaign(_count(packets), trial_packets, seed, workers, folder):
             raise typer.Exit(1)
@@ -98,29 +103,68 @@ def _count(text: str) -> int:
 
 def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
     """Carry out missing trials and write the result; return False if a guarantee was broken."""
-    head: dict[str, object] = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
+    head = _head(seed, trial_packets)
     begin_s = time.monotonic()
     with alone_in(out):
         try:
-            with Journal(out / "trials.jsonl", head) as journal, _Tell() as tell:
-                records = carry_on(
-                    journal,
-                    packets=packets,
-                    trial_packets=trial_packets,
-                    seed=seed,
-                    tell=tell,
-                    workers=workers,
-                )
+            records = _carried(out / "trials.jsonl", head, TrialRecord, trial_of, packets, workers)
         except BrokenGuaranteeError as broken:
             _report_broken(broken, trial_packets, out)
             return False
-    result = summary(records, head)
-    write_atomically(out / _RESULT, (json.dumps(result, indent=1) + "\n").encode())
-    print(
-        f"{result['total']['packets']} packets in {len(records)} trials: {result['total']['lost']} lost,"
-        f" worst delay {result['total']['worst']:.3f} of its guarantee; {time.monotonic() - begin_s:.0f} s"
-    )
+    _write(out / _RESULT, summary(records, head), time.monotonic() - begin_s)
     return True
+
+
+def _port_campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
+    """Do the same on switches with queues for each port."""
+    head = _head(seed, trial_packets)
+    begin_s = time.monotonic()
+    with alone_in(out):
+        try:
+            records = _carried(out / "port-trials.jsonl", head, PortRecord, port_trial_of, packets, workers)
+        except BrokenGuaranteeError as broken:
+            print(f"BROKEN: ports, {broken}", file=sys.stderr)
+            return False
+    _write(out / _PORT_RESULT, port_summary(records, head), time.monotonic() - begin_s)
+    return True
+
+
+def _head(seed: int, trial_packets: int) -> dict[str, Any]:
+    return {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
+
+
+def _carried(  # noqa: PLR0917 - what a campaign consists of
+    path: Path,
+    head: dict[str, Any],
+    kind: type[R],
+    carry_out: Callable[[Task], R],
+    packets: int,
+    workers: Workers,
+) -> list[R]:
+    with Journal(path, head, kind) as journal, _Tell() as tell:
+        return carry_on(
+            journal,
+            carry_out,
+            packets=packets,
+            trial_packets=head["trial_packets"],
+            seed=head["seed"],
+            tell=tell,
+            workers=workers,
+        )
+
+
+def _write(path: Path, result: dict[str, Any], seconds: float) -> None:
+    write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())
+    total = result["total"]
+    print(
+        f"{total['packets']} packets in {total['trials']} trials: {total['lost']} lost,"
+        f" worst delay {total['worst']:.3f} of its guarantee; {seconds:.0f} s"
+    )
+
+
+def _copy(name: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads((_COPIES / name).read_text(encoding="utf-8"))
+    return values
 
 
 def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
@@ -131,9 +175,9 @@ def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
     write_atomically(out / _RESULT, (json.dumps(result, indent=1) + "\n").encode())
     pages = [out / "evidence.md", *([_PAGE] if write_page else [])]
     for path in pages:
-        write_atomically(path, page(result).encode())
+        write_atomically(path, page(result, _copy(_PORT_RESULT)).encode())
     if write_page:
-        shutil.copyfile(out / _RESULT, _COPY)
+        shutil.copyfile(out / _RESULT, _COPIES / _RESULT)
     print(f"written: {out / _RESULT}, {', '.join(map(str, pages))}")
     return 0 if kept(result["attacks"]) else 1
 

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import count
 
-from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, up_to
+from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord, campaign_seed, up_to
+from evaluation.adversary.port_trial import port_trial
 from evaluation.adversary.trial import trial
 from evaluation.executor import Workers
 
+Task = tuple[int, int, int]
+"""A trial's number in the campaign, its own seed, and about how many packets it carries."""
 Tell = Callable[[int, int, float], None]
 """Called after each trial with packets so far, packets wanted, and the estimated seconds left."""
 
@@ -22,20 +25,21 @@ Tell = Callable[[int, int, float], None]
 class BrokenGuaranteeError(Exception):
     """A guarantee did not hold in a trial."""
 
-    def __init__(self, record: TrialRecord) -> None:
+    def __init__(self, record: TrialRecord | PortRecord) -> None:
         super().__init__(f"seed {record.seed}: {record.lost} packets lost, {record.broken} flows broken")
         self.record = record
 
 
 def carry_on(
-    journal: Journal,
+    journal: Journal[R],
+    carry_out: Callable[[Task], R],
     *,
     packets: int,
     trial_packets: int,
     seed: int,
     workers: Workers,
     tell: Tell,
-) -> list[TrialRecord]:
+) -> list[R]:
     """Carry out missing trials, and return those that together have at least `packets` packets.
 
     Raises `BrokenGuaranteeError` for the first trial, in order, that fails, and what
@@ -46,7 +50,7 @@ def carry_on(
     missing = (
         (number, campaign_seed(seed, number), trial_packets) for number in count() if number not in there
     )
-    with closing(workers.each_done(_one, missing)) as done:
+    with closing(workers.each_done(carry_out, missing)) as done:
         while (chosen := up_to(journal.records, packets)) is None:
             _refuse_broken(journal)
             _, record = next(done)
@@ -58,12 +62,19 @@ def carry_on(
     return chosen
 
 
-def _refuse_broken(journal: Journal) -> None:
+def _refuse_broken(journal: Journal[R]) -> None:
     broken = [record for record in journal.records.values() if record.failed]
     if broken:
         raise BrokenGuaranteeError(min(broken, key=lambda record: record.number))
 
 
-def _one(task: tuple[int, int, int]) -> TrialRecord:
+def trial_of(task: Task) -> TrialRecord:
+    """Carry out a trial on boards."""
     number, seed, trial_packets = task
     return TrialRecord.of(number, trial(seed, packets=trial_packets))
+
+
+def port_trial_of(task: Task) -> PortRecord:
+    """Carry out a trial on switches with queues for each port."""
+    number, seed, trial_packets = task
+    return PortRecord.of(number, port_trial(seed, packets=trial_packets))

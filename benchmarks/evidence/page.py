@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
 _TEMPLATE: Final = Path(__file__).parents[1] / "templates" / "evidence.md"
+_COLUMNS: Final = 120
 
 
-def page(results: dict[str, Any]) -> str:
-    """Return the text of the page for a result."""
-    total, attacks = results["total"], results["attacks"]
-    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+def page(results: dict[str, Any], ports: dict[str, Any]) -> str:
+    """Return the text of the page for a result on boards, and one on switches with queues."""
+    total, attacks, of_ports = results["total"], results["attacks"], ports["total"]
+    text = Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         packets=_count(total["packets"]),
         passages=_count(total["passages"]),
         trials=_count(total["trials"]),
@@ -33,7 +35,26 @@ def page(results: dict[str, Any]) -> str:
         released=_released(attacks["released"]),
         reserved=_reserved(attacks["reserved"]),
         capacity=_capacity(attacks["capacity"]),
+        note=results.get("note", ""),
+        port_packets=_count(of_ports["packets"]),
+        port_flows=_count(of_ports["flows"]),
+        port_trials=_count(of_ports["trials"]),
+        port_lost=_count(of_ports["lost"]),
+        port_broken=_count(of_ports["broken"]),
+        port_worst=f"{of_ports['worst']:.3f}",
+        port_commit=ports["commit"],
+        port_seed=ports["seed"],
+        port_fingerprint=ports["fingerprint"],
+        port_machine=", ".join(ports["machine"].values()),
+        port_groups=_port_groups(ports["groups"]),
     )
+    return "\n\n".join(map(_filled, text.rstrip("\n").split("\n\n"))) + "\n"
+
+
+def _filled(paragraph: str) -> str:
+    if paragraph.startswith(("|", "#", "    ", "- ")):
+        return paragraph
+    return textwrap.fill(paragraph, _COLUMNS, break_long_words=False, break_on_hyphens=False)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -64,6 +85,24 @@ def _groups(results: dict[str, Any]) -> str:
             )
     heads = ("", "trials", "packets", "lost", "flows not kept", "longest delay / guarantee")
     return _table(heads, rows)
+
+
+def _port_groups(groups: list[dict[str, Any]]) -> str:
+    return _table(
+        ("switch", "network", "trials", "flows", "packets", "lost", "longest delay / bound"),
+        (
+            (
+                group["device"],
+                group["shape"],
+                _count(group["trials"]),
+                _count(group["flows"]),
+                _count(group["packets"]),
+                _count(group["lost"]),
+                f"{group['worst']:.3f}",
+            )
+            for group in groups
+        ),
+    )
 
 
 def _tightest(records: list[dict[str, Any]]) -> str:

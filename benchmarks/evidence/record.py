@@ -8,10 +8,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from evaluation.adversary.port_trial import PortTrial
 from evaluation.adversary.trial import Trial
 from loko.document import InputError
 
@@ -82,13 +83,59 @@ def campaign_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
 
 
-class Journal:
+class PortRecord(BaseModel):
+    """The result of a trial on switches with queues for each port."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    number: int
+    """Index in the campaign, from 0."""
+    seed: int
+    profile: str
+    shape: str
+    flows: int
+    packets: int
+    lost: int
+    broken: int
+    """Number of flows whose bound was broken."""
+    worst: float
+    """Largest ratio of delay to bound."""
+    events: int
+
+    @classmethod
+    def of(cls, number: int, trial: PortTrial) -> Self:
+        """Return the record of a trial."""
+        verdict = trial.verdict
+        return cls(
+            number=number,
+            seed=trial.seed,
+            profile=trial.profile,
+            shape=trial.shape,
+            flows=trial.flows,
+            packets=verdict.packets,
+            lost=verdict.lost,
+            broken=len(verdict.broken),
+            worst=verdict.worst,
+            events=len(verdict.events),
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether a bound was broken or a switch complained."""
+        return bool(self.broken or self.events)
+
+
+R = TypeVar("R", TrialRecord, PortRecord)
+
+
+class Journal(Generic[R]):
     """The file with a campaign's records, in the order in which trials ended."""
 
-    def __init__(self, path: Path, head: dict[str, object]) -> None:
+    def __init__(self, path: Path, head: dict[str, object], kind: type[R]) -> None:
         """Open or create the file. Raises `InputError` if its head differs or a line is no record."""
         self._path = path
-        self.records: dict[int, TrialRecord] = {}
+        self._kind: type[R] = kind
+        self.records: dict[int, R] = {}
         first = json.dumps(head, sort_keys=True)
         whole = 0
         if path.exists():
@@ -111,12 +158,12 @@ class Journal:
     def _read(self, lines: Iterable[str]) -> None:
         for place, line in enumerate(lines, start=2):
             try:
-                record = TrialRecord.model_validate_json(line)
+                record = self._kind.model_validate_json(line)
             except ValidationError:
                 raise InputError(f"{self._path}:{place}: is no record; remove the line") from None
             self.records[record.number] = record
 
-    def add(self, record: TrialRecord) -> None:
+    def add(self, record: R) -> None:
         """Append a record; once this returns, killing the process does not lose it."""
         self.records[record.number] = record
         self._append(record.model_dump_json())
@@ -135,12 +182,12 @@ class Journal:
         self._file.close()
 
 
-def up_to(records: dict[int, TrialRecord], packets: int) -> list[TrialRecord] | None:
+def up_to(records: dict[int, R], packets: int) -> list[R] | None:
     """Return the first trials, by number, that together have `packets` packets; None if one is missing.
 
     The result does not depend on the order in which trials were carried out, or on the number of processes.
     """
-    chosen: list[TrialRecord] = []
+    chosen: list[R] = []
     total = 0
     while total < packets:
         record = records.get(len(chosen))
@@ -151,7 +198,7 @@ def up_to(records: dict[int, TrialRecord], packets: int) -> list[TrialRecord] | 
     return chosen
 
 
-def fingerprint(records: Iterable[TrialRecord]) -> str:
+def fingerprint(records: Iterable[TrialRecord | PortRecord]) -> str:
     """Return a hash of the records in order, which is equal only for identical results."""
     digest = hashlib.sha256()
     for record in records:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,13 +13,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from evaluation.bench.software_switches import opened as software_switches
 from evaluation.bench.verdict_page import page
 from evaluation.files import write_atomically
 from evaluation.predictability.campaign import QUICK, Size, carried_out, document, parts, verdicts
 from evaluation.predictability.marks import WORDS, thresholds
+from evaluation.predictability.subject import Subject
 from evaluation.progress import ProgressBar
 from loko.commands.for_programs import print_csv, refuse_both
 from loko.device import load_device
+from loko.document import InputError
 
 REPORT: Final = "report.html"
 _RESULTS: Final = Path("results") / "predictability"
@@ -25,13 +30,24 @@ _RESULTS: Final = Path("results") / "predictability"
 
 def judge_predictability(
     *,
-    device: Annotated[str, typer.Option(help="A profile of a switch: name or path.")] = "ideal-1g",
+    device: Annotated[
+        str,
+        typer.Option(
+            help=f"A profile of a switch: name or path; or {' or '.join(software_switches.NAMES)}, live."
+        ),
+    ] = "ideal-1g",
     out: Annotated[
         Path | None, typer.Option(help="Folder of the verdict. Default: results/predictability/DEVICE.")
     ] = None,
     packets: Annotated[
-        int, typer.Option(min=100, max=1_000_000, help="Frames of each scenario of PT.")
-    ] = Size().packets,
+        int | None,
+        typer.Option(
+            min=100,
+            max=1_000_000,
+            help=f"Frames of each scenario of PT. Default: {Size().packets}, in real time"
+            f" {software_switches.SIZE.packets}.",
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small campaign of the same parts.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="How many parts are measured at a time.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 1,
@@ -40,25 +56,40 @@ def judge_predictability(
 ) -> None:
     """Judge whether a switch is fit for guarantees: a row of table I of the predictability study.
 
-    In virtual time, from outside: processing time (PT), priority queueing (PQ), throughput (TP), flow
+    From outside: processing time (PT), priority queueing (PQ), throughput (TP), flow
     management (FM) and buffers (BM). What is measured already is not measured again.
+
+    A profile is measured in virtual time. A software switch is measured live, in a network that this makes
+    for it: that needs root.
 
     Example: loko bench predictability --device dell-s3048-on --quick
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
     folder = out or _RESULTS / Path(device).stem
-    size = QUICK if quick else Size(packets=packets)
-    todo = parts(device, size, seed)
-    with ProgressBar() as bar:
+    is_live = device in software_switches.NAMES
+    if is_live:
+        if jobs != 1:
+            raise InputError(f"--jobs {jobs}: a live switch is measured part by part: leave it out")
+        subject = software_switches.outline(device)
+        size = software_switches.QUICK_SIZE if quick else software_switches.SIZE
+        size = size if packets is None else replace(size, packets=packets)
+    else:
+        subject = None
+        size = QUICK if quick else Size()
+        size = size if packets is None or quick else replace(size, packets=packets)
+    todo = parts(device, size, seed, subject=subject)
+    with ExitStack() as stack:
+        live = stack.enter_context(software_switches.opened_switch(device)) if is_live else None
+        bar = stack.enter_context(ProgressBar())
         bar.begin(len(todo), 0, "parts")
-        results = carried_out(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name))
-    judged = verdicts(results, thresholds())
+        results = carried_out(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name), live=live)
+    judged = verdicts(results, thresholds(), live=subject)
     text = json.dumps(document(Path(device).stem, judged), indent=1)
     write_atomically(folder / "verdict.json", text.encode())
     again = ["loko", "bench", "predictability", "--device", device, "--seed", str(seed)]
-    again += ["--quick"] if quick else ["--packets", str(packets)]
-    title = load_device(device).title
-    html = page(json.loads(text), title, todo, results, command=shlex.join(again))
+    again += ["--quick"] if quick else ["--packets", str(size.packets)]
+    title = software_switches.TITLES[device] if is_live else load_device(device).title
+    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=_mode(subject, size))
     write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
@@ -70,8 +101,23 @@ def judge_predictability(
         )
         print_csv(["dimension", "mark", "reasons"], rows)
         return
+    if subject is not None:
+        typer.echo(f"measured {_mode(subject, size)}")
     table = Table("", "mark", "because", box=None)
     for name, verdict in judged.items():
         table.add_row(name, f"{verdict.mark.value} {WORDS[verdict.mark]}", "; ".join(verdict.reasons))
     Console().print(table)
     typer.echo(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
+
+
+def _mode(live: Subject | None, size: Size) -> str:
+    """Return how a switch was measured, in words."""
+    if live is None:
+        return "in virtual time"
+    full = Size()
+    return (
+        f"live, with {live.ports} lines of {live.link_rate_bps / 1e6:g} Mbit/s, made by tc, and with fewer"
+        f" frames than in virtual time: {size.packets} in each scenario of PT in place of {full.packets},"
+        f" {size.bursts} bursts in place of {full.bursts},"
+        f" at most {size.most_entries} entries in place of {full.most_entries}"
+    )

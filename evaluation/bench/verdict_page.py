@@ -63,7 +63,9 @@ _PLACES_BESIDE: Final = 6
 """More places with names do not fit into a panel with another one beside it."""
 
 
-def page(document: Mapping[str, Any], title: str, todo: list[Part], results: Results, *, command: str) -> str:
+def page(
+    document: Mapping[str, Any], title: str, todo: list[Part], results: Results, *, command: str, mode: str
+) -> str:
     """Return the page as one HTML file: `document` is `verdict.json`, `command` measures it again."""
     environment = html_templates("evaluation")
     charts: dict[str, list[Chart]] = {
@@ -77,7 +79,7 @@ def page(document: Mapping[str, Any], title: str, todo: list[Part], results: Res
     return environment.get_template("verdict.html.j2").render(
         **document,
         title=title,
-        mode="in virtual time",
+        mode=mode,
         about=_ABOUT,
         words={mark.value: word for mark, word in WORDS.items()},
         pictures={

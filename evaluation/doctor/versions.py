@@ -13,6 +13,7 @@ _ASKED = {
     "iproute2": ("ip", "-V"),
     "ethtool": ("ethtool", "--version"),
     "tcpdump": ("tcpdump", "--version"),
+    "iperf3": ("iperf3", "--version"),
     "mgen": ("mgen", "version"),
     "mininet": ("mn", "--version"),
     "openvswitch": ("ovs-vswitchd", "--version"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import switch_emulator
+from typing import Protocol
 
 from evaluation.runner import RunError
 from loko.controller.framing import whole_messages
@@ -19,8 +18,17 @@ class RefusedError(RunError):
     """The switch refused an entry."""
 
 
+class Sessions(Protocol):
+    """What holds the controller's ends of sessions: `switch_emulator.Network`, or like it in real time."""
+
+    def control(
+        self, board: str, segments: Sequence[bytes], *, spacing_ns: int = ..., await_reply: bool = ...
+    ) -> list[bytes]:
+        """Send each as one segment, and return what the switch sent meanwhile."""
+
+
 def install(
-    network: switch_emulator.Network,
+    network: Sessions,
     switch: str,
     entries: Sequence[bytes],
     *,

@@ -77,6 +77,13 @@ class OpenVSwitch:
                 reason = error if isinstance(error, str) else f"its number is {number}"
                 raise RunError(f"{name}: Open vSwitch does not take {interface} as port {port}: {reason}")
 
+    def leave_queues(self, interfaces: Collection[str]) -> None:
+        """Leave the queues of these interfaces to others. Else they are taken away, now and then."""
+        command = ["--", "--id=@others", "create", "qos", "type=linux-noop"]
+        for interface in interfaces:
+            command += ["--", "set", "port", interface, "qos=@others"]
+        self._vsctl(*command[1:])
+
     def management(self, switch: str) -> str:
         """Where `ovs-ofctl` reaches a switch."""
         return f"unix:{self._folder / switch}.mgmt"

@@ -40,6 +40,10 @@ TWIN_PACKAGES = {
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+SLICE_PACKAGES = {"iperf3": "iperf3", "ss": "iproute2"}
+"""What transfers through a sliced port need beside both."""
+
+
 def locate(program: str) -> str | None:
     """The path of a program; the system's own directories are searched whatever ``PATH`` says."""
     return shutil.which(program) or shutil.which(program, path=_SYSTEM_PATH)
@@ -49,7 +53,7 @@ def require(program: str) -> str:
     """The path of a program that must be there. Raises `RunError` naming the package to install."""
     path = locate(program)
     if path is None:
-        package = {**PACKAGES, **TWIN_PACKAGES}.get(program, program)
+        package = {**PACKAGES, **TWIN_PACKAGES, **SLICE_PACKAGES}.get(program, program)
         raise RunError(f"the program '{program}' is missing: install it with 'apt-get install {package}'")
     return path
 

@@ -28,12 +28,8 @@ QUEUES: Final = (1, 2, 4, 8)
 ALL_CASES: Final = tuple((ports, queues) for ports in PORTS for queues in QUEUES)
 NEEDED_PORTS: Final = MOST_PORTS + 2
 """Each congested port receives from its neighbour, and one more port sends the surplus."""
-_SHORTEST_SLOTS: Final = 8_000
-_LONGEST_SLOTS: Final = 512_000
-"""Longest run. Runs get longer until the watched queue loses frames in their second half."""
 _FIRST_UDP: Final = 6000
 _QUEUES_OF_A_PORT: Final = 16
-_DRAIN_SLOTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +57,7 @@ def measure(
 
     None if the switch has no action enqueue. Raises `RunError`.
     """
-    slots = _SHORTEST_SLOTS
+    slots = subject.pace.shortest_slots
     while True:
         try:
             capacity = _capacities(subject, (ports, queues), frame_bytes, slots=slots, seed=seed)
@@ -73,7 +69,7 @@ def measure(
                 least_frames=float(capacity.min()),
                 most_frames=float(capacity.max()),
             )
-        if slots >= _LONGEST_SLOTS:
+        if slots >= subject.pace.longest_slots:
             return Capacity(frames=-1, least_frames=-1, most_frames=-1)
         slots *= 4
 
@@ -90,7 +86,7 @@ def _capacities(
         turns = evenly(slots // len(congested), len(congested) * slot_ns, begin_ns=round(place * slot_ns))
         streams.append(_stream(NEEDED_PORTS, queue, turns, frame_bytes))
     entries = [enqueued(_udp_of(queue), *queue) for queue in congested]
-    sent = carry(subject, entries, streams, seed=seed, drain_ns=round(_DRAIN_SLOTS * slot_ns))
+    sent = carry(subject, entries, streams, seed=seed, drain_ns=round(subject.pace.drain_slots * slot_ns))
     after_ns = round(slots * slot_ns / 2)
     return capacities(subject, [sent[0], sent[ports]], after_ns=after_ns, frame_bytes=frame_bytes)
 

@@ -10,7 +10,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,16 +20,18 @@ from evaluation.files import write_atomically
 from evaluation.predictability import (
     buffers,
     flow_management,
+    host,
     priority_queueing,
     processing_time,
     throughput,
 )
 from evaluation.predictability.buffers import Capacity
 from evaluation.predictability.flow_management import Fill, Paced
-from evaluation.predictability.marks import Mark, Thresholds, Verdict, thresholds
+from evaluation.predictability.marks import Thresholds, Verdict, thresholds
 from evaluation.predictability.numbered_entries import MATCHES
+from evaluation.predictability.priority_queueing import Excesses
 from evaluation.predictability.processing_time import Times
-from evaluation.predictability.subject import Subject, subject_of
+from evaluation.predictability.subject import Pace, Subject, subject_of
 from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, Scenario, varied
 from evaluation.predictability.throughput import Throughput
 from evaluation.provenance import commit
@@ -37,6 +40,9 @@ from loko.document import InputError
 
 DIMENSIONS: Final = ("PT", "PQ", "TP", "FM", "BM")
 """The dimensions, in the order of table I."""
+PQ_PART: Final = "PQ"
+HOST_PART: Final = "host"
+"""With live switches: what the machine itself does."""
 _WAITS_S: Final = (0, flow_management.SETTLED_S)
 """Waits before the frames of each run of FM (figure 9a)."""
 
@@ -95,50 +101,58 @@ class Part:
     """For FM: how the table is filled."""
 
 
-def parts(device: str, size: Size, seed: int) -> list[Part]:
-    """Return all parts. Raises `InputError` if the device cannot be measured."""
-    subject = subject_of(device)
+def parts(device: str, size: Size, seed: int, *, subject: Subject | None = None) -> list[Part]:
+    """Return all parts for a profile, or a live `subject`. Raises `InputError` if it cannot be measured."""
+    is_live = subject is not None
+    subject = subject or subject_of(device)
     if subject.ports < OTHER_PORT:
         raise InputError(
             f"device '{device}': priority queueing needs {OTHER_PORT} ports, it has {subject.ports}"
         )
     throughput.shoelace(subject)
     common: dict[str, Any] = {"device": device, "size": size, "seed": seed}
-    listed = [
+    listed = [Part(name=HOST_PART, **common)] if is_live else []
+    listed += [
         Part(name=_pt_name(dimension, value), scenario=scenario, **common)
         for dimension in processing_time.dimensions(subject)
         for value, scenario in varied(dimension)
     ]
-    listed.append(Part(name="PQ", **common))
+    listed.append(Part(name=PQ_PART, **common))
     listed += [Part(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES]
     congested = buffers.cases(subject, most_ports=size.congested_ports, most_queues=size.congested_queues)
     listed += [Part(name=_bm_name(case), congested=case, **common) for case in congested]
     matches = MATCHES if size.table_sizes else ()
-    ways = (*_RATES, "paced", *_RUNS, "alternating", *(f"{_SIZES}{match}" for match in matches))
+    runs = [way for way, wait_s in _RUNS.items() if not (is_live and wait_s)]
+    ways = (*_RATES, "paced", *runs, "alternating", *(f"{_SIZES}{match}" for match in matches))
     listed += [Part(name=f"FM-{way}", fills=way, **common) for way in ways]
     return listed
 
 
-def measure(part: Part) -> dict[str, Any]:
-    """Measure a part and return the result as JSON values. Raises `RunError`."""
+def measure(part: Part, *, live: Subject | None = None) -> dict[str, Any]:
+    """Measure a part, of a device's profile or of a live switch. Raises `RunError`.
+
+    Returns the result as JSON values.
+    """
+    if part.name == HOST_PART and live and live.live:
+        return {"longest_pause_us": live.live.longest_pause_ns() / 1e3}
     if part.scenario is not None:
-        subject = _slow(part.device)
-        packets = part.size.packets
-        times_ns = processing_time.measure(subject, part.scenario, packets=packets, seed=part.seed)
-        return asdict(processing_time.summary(times_ns, packets))
+        subject, packets = live or _slow(part.device), part.size.packets
+        sent = processing_time.passed(subject, part.scenario, packets=packets, seed=part.seed)
+        times_ns = None if sent is None else sent.processing_ns(subject, part.scenario.frame_bytes)
+        disturbed = int((~sent.kept).sum()) if sent else 0
+        return asdict(processing_time.summary(times_ns, packets, disturbed=disturbed))
     if part.frame_bytes:
-        subject = subject_of(part.device)
+        subject = live or subject_of(part.device)
         lace = part.size.lace_packets
         return asdict(throughput.find(subject, part.frame_bytes, packets=lace, seed=part.seed))
     if part.congested is not None:
-        capacity = buffers.measure(subject_of(part.device), *part.congested, seed=part.seed)
+        capacity = buffers.measure(live or subject_of(part.device), *part.congested, seed=part.seed)
         return {} if capacity is None else asdict(capacity)
     if part.fills:
-        return _filled(part)
-    subject = _slow(part.device)
+        return _filled(part, live)
+    subject = live or _slow(part.device)
     delays = priority_queueing.measure(subject, bursts=part.size.bursts, seed=part.seed)
-    verdict = priority_queueing.judge(subject, delays, thresholds())
-    return {"mark": verdict.mark.value, "reasons": verdict.reasons, "numbers": verdict.numbers}
+    return asdict(priority_queueing.summary(subject, delays))
 
 
 _RATES: Final = {f"{per_s}-per-s": per_s for per_s in flow_management.RATES_PER_S}
@@ -147,9 +161,9 @@ _SIZES: Final = "sizes-"
 """Prefix of the parts that fill the table with every action."""
 
 
-def _filled(part: Part) -> dict[str, Any]:
+def _filled(part: Part, live: Subject | None) -> dict[str, Any]:
     """Measure a part of FM."""
-    subject, size = subject_of(part.device), part.size
+    subject, size = live or subject_of(part.device), part.size
     common: dict[str, Any] = {"at_most": size.most_entries, "seed": part.seed}
     if part.fills in _RATES:
         return asdict(flow_management.fill_at_rate(subject, _RATES[part.fills], **common)[0])
@@ -170,7 +184,9 @@ def _managed(results: Mapping[str, Mapping[str, Any]]) -> flow_management.FlowRe
         rates={per_s: Fill(**results[f"FM-{way}"]) for way, per_s in _RATES.items()},
         paced=Paced(**{**paced, "fill": Fill(**paced["fill"])}),
         aging={
-            wait_s: [Fill(**fill) for fill in results[f"FM-{way}"]["runs"]] for way, wait_s in _RUNS.items()
+            wait_s: [Fill(**fill) for fill in results[f"FM-{way}"]["runs"]]
+            for way, wait_s in _RUNS.items()
+            if f"FM-{way}" in results
         },
         alternating=results["FM-alternating"],
         sizes={
@@ -179,8 +195,36 @@ def _managed(results: Mapping[str, Mapping[str, Any]]) -> flow_management.FlowRe
     )
 
 
-def verdicts(results: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict[str, Verdict]:
-    """Return the verdict of each dimension, from the results of all parts."""
+def verdicts(
+    results: Mapping[str, Mapping[str, Any]], limits: Thresholds, *, live: Subject | None = None
+) -> dict[str, Verdict]:
+    """Return the verdict of each dimension, from the results of all parts.
+
+    Of a live switch, what the machine under it decides is not judged.
+    """
+    if live is None:
+        return _verdicts(results, limits, Pace().software_mbps)
+    unseen_us = results[HOST_PART]["longest_pause_us"]
+    tolerant = host.raised(
+        limits,
+        unseen_us=unseen_us,
+        median_us=host.shortest_median_us(results),
+        repeats_us=host.repeats_us(results),
+    )
+    judged = host.left_open(
+        _verdicts(results, limits, live.pace.software_mbps),
+        _verdicts(results, tolerant, live.pace.software_mbps),
+        unseen_us=unseen_us,
+        disturbed_percent=host.disturbed_percent(results),
+    )
+    lines = f"its lines, made by tc, have {live.link_rate_bps / 1e6:g} Mbit/s"
+    judged["TP"] = replace(judged["TP"], reasons=(*judged["TP"].reasons, lines))
+    return judged
+
+
+def _verdicts(
+    results: Mapping[str, Mapping[str, Any]], limits: Thresholds, software_mbps: float
+) -> dict[str, Verdict]:
     times: dict[tuple[Dimension, str], Times] = {
         (dimension, value): Times(**results[_pt_name(dimension, value)])
         for dimension in VALUES
@@ -188,17 +232,19 @@ def verdicts(results: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> di
         if _pt_name(dimension, value) in results
     }
     laced = [Throughput(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
-    queueing = results["PQ"]
     held = {
         case: Capacity(**results[_bm_name(case)]) if results[_bm_name(case)] else None
         for case in buffers.ALL_CASES
         if _bm_name(case) in results
     }
     judged = {
-        "PT": processing_time.judge(times, limits, on_cpu=_pt_name("rate_mbps", "5") not in results),
-        "PQ": Verdict(
-            mark=Mark(queueing["mark"]), reasons=tuple(queueing["reasons"]), numbers=queueing["numbers"]
+        "PT": processing_time.judge(
+            times,
+            limits,
+            on_cpu=_pt_name("rate_mbps", "5") not in results,
+            software_mbps=software_mbps,
         ),
+        "PQ": priority_queueing.judge(Excesses(**results[PQ_PART]), limits),
         "TP": throughput.judge(laced, limits),
         "FM": flow_management.judge(_managed(results), limits),
         "BM": buffers.judge(held, limits),
@@ -207,19 +253,24 @@ def verdicts(results: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> di
 
 
 def carried_out(
-    todo: list[Part], folder: Path, *, jobs: int, tell: Callable[[Part], None]
+    todo: list[Part],
+    folder: Path,
+    *,
+    jobs: int,
+    tell: Callable[[Part], None],
+    live: Subject | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Measure the parts that the folder lacks, and return the results of all.
+    """Measure the parts that the folder lacks, and return the results of all. A `live` switch has one job.
 
     Raises `InputError`, `RunError`.
     """
-    _refuse_another(todo[0], folder)
+    _refuse_another(todo[0], folder, live)
     results = dict(_kept(todo, folder))
     left = [part for part in todo if part.name not in results]
     for part in todo:
         if part.name in results:
             tell(part)
-    with closing(each_done(measure, left, jobs=jobs)) as done:
+    with closing(each_done(partial(measure, live=live), left, jobs=jobs)) as done:
         for place, result in done:
             part = left[place]
             results[part.name] = result
@@ -270,10 +321,11 @@ def _read(path: Path, mended: str) -> Any:
         raise InputError(f"{path}: damaged: {mended}") from None
 
 
-def _refuse_another(part: Part, folder: Path) -> None:
+def _refuse_another(part: Part, folder: Path, live: Subject | None) -> None:
     """Note the campaign that a folder belongs to. Raises `InputError` if it belongs to another one."""
+    of = profile_text(part.device) if live is None else f"live {part.device} {live.pace}"
     wanted = {
-        "profile": hashlib.sha256(profile_text(part.device).encode()).hexdigest(),
+        "profile": hashlib.sha256(of.encode()).hexdigest(),
         "size": asdict(part.size),
         "seed": part.seed,
         "commit": commit(),

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import switch_emulator
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
@@ -29,13 +28,11 @@ from evaluation.predictability.numbered_entries import (
     probe,
 )
 from evaluation.predictability.subject import (
-    SAFE_SPACING_NS,
     SETTLED_NS,
     SWITCH,
     Stream,
     Subject,
-    opened,
-    run,
+    fresh,
 )
 from evaluation.runner import LOST, RunError
 from loko.controller.framing import whole_messages
@@ -58,8 +55,8 @@ _SAMPLED: Final = 20
 _BATCH: Final = 64
 _APART_NS: Final = 1_000_000
 """Distance between segments that would otherwise be one."""
-_PROBE_GAP_NS: Final = 20_000
 _SLOW_PROBE_GAP_NS: Final = 500_000_000
+_MORE_PROBES: Final = 2
 _S: Final = 1_000_000_000
 _MS: Final = 1_000_000
 _US: Final = 1_000
@@ -127,7 +124,7 @@ class Controlled:
 
     def __init__(self, subject: Subject, seed: int) -> None:
         self.subject = subject
-        self._network: switch_emulator.Network = opened(subject, seed)
+        self._network = fresh(subject, seed)
         install(self._network, SWITCH, [])
 
     @property
@@ -142,6 +139,7 @@ class Controlled:
     def add_at_rate(self, combination: Combination, *, per_s: float, at_most: int) -> tuple[int, bool, bool]:
         """Add entries until the first error. Return how many, whether one came, and if it stopped reading."""
         gap_ns, a_second = round(_S / per_s), max(1, round(per_s))
+        at_most = max(1, int(min(at_most, per_s * self.subject.pace.fill_s)))
         echoes = 0
         for number in range(at_most):
             left_ns, messages = gap_ns, []
@@ -202,9 +200,19 @@ class Controlled:
     ) -> dict[int, int | None]:
         """Send each of these entries its frame. Return the times in ns, or None for frames that are lost.
 
-        Call no other method afterwards.
+        In real time a lost one is sent twice more, since a stall of the host may have lost it. In virtual
+        time, call no other method afterwards.
         """
-        gap_ns = _SLOW_PROBE_GAP_NS if slowly else _PROBE_GAP_NS
+        took_ns = self._probed(combination, numbers, slowly=slowly)
+        for _ in range(_MORE_PROBES if self.subject.live is not None else 0):
+            lost = [number for number, ns in took_ns.items() if ns is None]
+            took_ns |= self._probed(combination, lost, slowly=slowly)
+        return took_ns
+
+    def _probed(
+        self, combination: Combination, numbers: Sequence[int], *, slowly: bool
+    ) -> dict[int, int | None]:
+        gap_ns = _SLOW_PROBE_GAP_NS if slowly else self.subject.pace.probe_gap_ns
         streams = []
         for place, number in enumerate(numbers):
             enters, data = probe(combination, number)
@@ -212,7 +220,7 @@ class Controlled:
             streams.append(Stream(enters=enters, leaves=OUT_PORT, frame=data, instants_ns=instants_ns))
         if not streams:
             return {}
-        sent = run(self._network, self.subject, streams, drain_ns=_S)
+        sent = self._network.send(streams, drain_ns=_S)
         return {
             number: None if stream.received_ns[0] == LOST else int(stream.received_ns[0] - stream.sent_ns[0])
             for number, stream in zip(numbers, sent, strict=True)
@@ -232,7 +240,7 @@ def fill_at_rate(
     """Fill a fresh table at a rate. Return the result, and the entries forwarded after it has settled."""
     switch = Controlled(subject, seed)
     sent, full, throttled = switch.add_at_rate(combination, per_s=per_s, at_most=at_most)
-    switch.wait(SETTLED_S)
+    switch.wait(subject.pace.settles_ns / _S)
     return _asked(switch, combination, sent, full=full, throttled=throttled)
 
 
@@ -241,7 +249,7 @@ def fill_paced(subject: Subject, *, at_most: int, seed: int, combination: Combin
     switch = Controlled(subject, seed)
     begin_ns = switch.now_ns
     sent, full, steps = switch.add_paced(combination, pause_ns=PAUSE_MS * _MS, at_most=at_most)
-    switch.wait(SETTLED_S)
+    switch.wait(subject.pace.settles_ns / _S)
     fill, _ = _asked(switch, combination, sent, full=full)
     at_s = [0.0, *((at_ns - begin_ns) / _S for at_ns, _ in steps)]
     entries = [0, *(count for _, count in steps)]
@@ -264,7 +272,7 @@ def age(
             sent, full, throttled = switch.add_at_rate(DEFAULT, per_s=per_s, at_most=at_most)
             if number < last:
                 if throttled:
-                    switch.wait(SETTLED_S)
+                    switch.wait(subject.pace.settles_ns / _S)
                 switch.wait(wait_s)
                 switch.listed()
                 switch.clear()
@@ -282,7 +290,7 @@ def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[s
     taken: dict[str, list[int]] = {combination.action: [] for combination in ALTERNATING}
     for place in range(runs):
         combination = ALTERNATING[place % len(ALTERNATING)]
-        sent, _, _ = switch.add_paced(combination, pause_ns=SAFE_SPACING_NS, at_most=at_most)
+        sent, _, _ = switch.add_paced(combination, pause_ns=subject.pace.entry_gap_ns, at_most=at_most)
         taken[combination.action].append(sent)
         switch.clear()
     return taken
@@ -295,14 +303,14 @@ def size(subject: Subject, combination: Combination, *, at_most: int, seed: int)
     """
     switch = Controlled(subject, seed)
     at_most = min(at_most, most(combination, subject.ports))
-    sent, _, _ = switch.add_paced(combination, pause_ns=SAFE_SPACING_NS, at_most=at_most)
+    sent, _, _ = switch.add_paced(combination, pause_ns=subject.pace.entry_gap_ns, at_most=at_most)
     if not sent:
         return 0
     few = sorted({round(place) for place in np.linspace(0, sent - 1, _SAMPLED)})
     took_ns = switch.forwarded(combination, few, slowly=True)
     wire_ns = subject.wire_ns(FRAME_BYTES)
     came = [ns - wire_ns for ns in took_ns.values() if ns is not None]
-    fast = subject.is_board or (bool(came) and float(np.median(came)) / _US <= thresholds().software_us.value)
+    fast = subject.on_cpu or (bool(came) and float(np.median(came)) / _US <= thresholds().software_us.value)
     return sent if came and fast else 0
 
 

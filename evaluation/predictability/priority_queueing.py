@@ -61,7 +61,9 @@ def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
             return Delays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
     processing_ns = [
         np.where(
-            stream.received_ns == LOST, -1, stream.received_ns - stream.sent_ns - subject.wire_ns(HIGH_BYTES)
+            (stream.received_ns == LOST) | ~stream.kept,
+            -1,
+            stream.received_ns - stream.sent_ns - subject.wire_ns(HIGH_BYTES),
         )
         for stream in parts
     ]
@@ -80,14 +82,15 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
 
     The switch is a fresh one, so that no frames of another length are waiting.
     """
-    begins_ns = np.cumsum(np.random.default_rng(seed).integers(*_PAUSES_NS, bursts))
+    begins_ns = np.cumsum(np.random.default_rng(seed).integers(*_PAUSES_NS, bursts)) * subject.pace.pauses
+    longest_ns = _PAUSES_NS[1] * subject.pace.pauses
     slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(HIGH_BYTES)).astype(np.int64)
     streams = [
         Stream(
             enters=OTHER_PORT,
             leaves=OUT_PORT,
             frame=frame(HIGH_BYTES, udp_out=_HIGH_UDP),
-            instants_ns=(begins_ns[:, None] + slots_ns).ravel(),
+            instants_ns=(begins_ns[:, None] + slots_ns).ravel().astype(np.int64),
         )
     ]
     if low_bytes:
@@ -96,7 +99,7 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
             enters=IN_PORT,
             leaves=OUT_PORT,
             frame=frame(low_bytes, udp_out=_LOW_UDP),
-            instants_ns=evenly(int((begins_ns[-1] + _PAUSES_NS[1]) / gap_ns), gap_ns),
+            instants_ns=evenly(int((begins_ns[-1] + longest_ns) / gap_ns), gap_ns),
         )
         streams.append(low)
     entries = [enqueued(_LOW_UDP, OUT_PORT, 0), enqueued(_HIGH_UDP, OUT_PORT, subject.queues - 1)]
@@ -117,29 +120,45 @@ def _most_ns(delays: Delays, part: int) -> float:
     return float(times_ns.max()) if len(times_ns) else float("nan")
 
 
-def judge(subject: Subject, delays: Delays, limits: Thresholds) -> Verdict:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excesses:
+    """What the mark depends on."""
+
+    refused: bool
+    forwards: bool
+    """Whether any frame came without other traffic."""
+    lost: int
+    by_length_us: dict[str, float]
+    """The largest excess over equation 2 by the length of low priority; without those of which none came."""
+
+
+def summary(subject: Subject, delays: Delays) -> Excesses:
+    """Summarise the result of `measure`."""
+    if delays.refused or math.isnan(_most_ns(delays, 0)):
+        return Excesses(refused=delays.refused, forwards=False, lost=delays.lost, by_length_us={})
+    excesses = zip(LOW_BYTES, excesses_us(subject, delays), strict=True)
+    by_length_us = {str(length): excess for length, excess in excesses if not math.isnan(excess)}
+    return Excesses(refused=False, forwards=True, lost=delays.lost, by_length_us=by_length_us)
+
+
+def judge(found: Excesses, limits: Thresholds) -> Verdict:
     """Give the mark: no excess is fit, one that is always the same is partly fit."""
-    if delays.refused:
+    if found.refused:
         return Verdict(mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",))
-    if math.isnan(_most_ns(delays, 0)):
+    if not found.forwards:
         reason = "it takes the action enqueue, but forwards nothing by it: no priority queueing"
-        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(delays.lost)})
-    excesses = excesses_us(subject, delays)
-    numbers = {
-        f"excess_{length}_us": excess
-        for length, excess in zip(LOW_BYTES, excesses, strict=True)
-        if not math.isnan(excess)
-    }
-    numbers["lost_frames"] = float(delays.lost)
-    if delays.lost > limits.lost_frames.value or len(numbers) <= len(LOW_BYTES):
-        reason = f"{delays.lost} frames of high priority are lost behind low priority"
+        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(found.lost)})
+    numbers = {f"excess_{length}_us": excess for length, excess in found.by_length_us.items()}
+    numbers["lost_frames"] = float(found.lost)
+    if found.lost > limits.lost_frames.value or len(found.by_length_us) < len(LOW_BYTES):
+        reason = f"{found.lost} frames of high priority are lost behind low priority"
         return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
-    epsilon_us = max(excesses)
+    least_us, epsilon_us = min(found.by_length_us.values()), max(found.by_length_us.values())
     numbers["epsilon_us"] = epsilon_us
     if epsilon_us <= limits.excess_us.value:
         return Verdict(mark=Mark.FIT, reasons=("no frame is later than equation 2 says",), numbers=numbers)
-    if max(excesses) - min(excesses) <= limits.excess_differs_us.value:
+    if epsilon_us - least_us <= limits.excess_differs_us.value:
         reason = f"later than equation 2 by a constant of {epsilon_us:.1f} us, whatever interferes"
         return Verdict(mark=Mark.PARTLY, reasons=(reason,), numbers=numbers)
-    reason = f"later than equation 2 by {min(excesses):.1f} to {max(excesses):.1f} us, by what interferes"
+    reason = f"later than equation 2 by {least_us:.1f} to {epsilon_us:.1f} us, by what interferes"
     return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import FRAMING_BYTES, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import FRAMING_BYTES, Pace, Sent, Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import (
     VALUES,
     Dimension,
@@ -29,8 +29,6 @@ from evaluation.predictability.table_iii import (
 
 MOST_RATE_BPS: Final = 1_000_000_000
 """The study's measurement card has ports of 1 Gbit/s. Faster switches are measured at that rate."""
-SOFTWARE_RATE_MBPS: Final = 0.1
-"""A rate that a CPU can handle (figure 3)."""
 WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
     "entries",
     "match",
@@ -54,15 +52,23 @@ class Times:
     """Median over the frames that came."""
     least_us: float = math.nan
     most_us: float = math.nan
+    disturbed: int = 0
+    """In real time, frames that met a stall of the host, and so do not count."""
 
     @property
     def came(self) -> bool:
         """Whether any frame came."""
-        return self.sent > self.lost
+        return not math.isnan(self.median_us)
 
 
 def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) -> NDArray[np.int64] | None:
-    """Measure the processing times, in ns, of frames from port 1 to port 2 at a steady rate.
+    """Measure the processing times, in ns, of `passed`. None if the switch refuses the entries."""
+    sent = passed(subject, scenario, packets=packets, seed=seed)
+    return None if sent is None else sent.processing_ns(subject, scenario.frame_bytes)
+
+
+def passed(subject: Subject, scenario: Scenario, *, packets: int, seed: int) -> Sent | None:
+    """Send frames from port 1 to port 2 at a steady rate, and return what became of them.
 
     A board is sent no more than its CPU can handle. Only frames that came count. None if the switch refuses
     the entries. Raises `RunError`.
@@ -78,30 +84,32 @@ def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) ->
         [sent] = carry(subject, flow_mods(scenario), [stream], seed=seed, drain_ns=_DRAIN_NS)
     except RefusedError:
         return None
-    return sent.processing_ns(subject, scenario.frame_bytes)
+    return sent
 
 
 def dimensions(subject: Subject) -> tuple[Dimension, ...]:
     """Return the dimensions that are varied: a board's rate is not, since more than it can handle is TP's."""
-    return tuple(name for name in VALUES if not (subject.is_board and name == "rate_mbps"))
+    return tuple(name for name in VALUES if not (subject.on_cpu and name == "rate_mbps"))
 
 
 def _rate_mbps(subject: Subject, scenario: Scenario) -> float:
-    return min(scenario.rate_mbps, SOFTWARE_RATE_MBPS) if subject.is_board else scenario.rate_mbps
+    return min(scenario.rate_mbps, subject.pace.software_mbps) if subject.on_cpu else scenario.rate_mbps
 
 
-def summary(times_ns: NDArray[np.int64] | None, packets: int) -> Times:
-    """Summarise the result of `measure`."""
+def summary(times_ns: NDArray[np.int64] | None, packets: int, *, disturbed: int = 0) -> Times:
+    """Summarise the result of `measure`, of which `disturbed` frames do not count."""
     if times_ns is None:
         return Times(sent=packets, lost=packets, refused=True)
+    lost = packets - disturbed - len(times_ns)
     if not len(times_ns):
-        return Times(sent=packets, lost=packets)
+        return Times(sent=packets, lost=lost, disturbed=disturbed)
     return Times(
         sent=packets,
-        lost=packets - len(times_ns),
+        lost=lost,
         median_us=float(np.median(times_ns)) / _US,
         least_us=float(times_ns.min()) / _US,
         most_us=float(times_ns.max()) / _US,
+        disturbed=disturbed,
     )
 
 
@@ -115,11 +123,15 @@ def in_hardware(times: Times, limits: Thresholds) -> bool:
 
 
 def judge(
-    times: Mapping[tuple[Dimension, str], Times], limits: Thresholds, *, on_cpu: bool = False
+    times: Mapping[tuple[Dimension, str], Times],
+    limits: Thresholds,
+    *,
+    on_cpu: bool = False,
+    software_mbps: float = Pace().software_mbps,
 ) -> Verdict:
     """Give the mark from all scenarios. As in the study, those forwarded in software do not count.
 
-    If `on_cpu`, the switch forwards everything on a CPU, and all scenarios count.
+    If `on_cpu`, the switch forwards everything on a CPU, at `software_mbps`, and all scenarios count.
     """
     default = Scenario()
     where = "on its CPU" if on_cpu else "in hardware"
@@ -168,7 +180,7 @@ def judge(
     if on_cpu:
         numbers["longer_than_median_percent"] = wider_percent
         reasons.append(
-            f"all on its CPU: up to {numbers['bound_us']:.0f} us at {SOFTWARE_RATE_MBPS:g} Mbit/s,"
+            f"all on its CPU: up to {numbers['bound_us']:.0f} us at {software_mbps:g} Mbit/s,"
             f" and in no scenario more than {wider_percent:.0f} % above its median"
         )
     if outside:

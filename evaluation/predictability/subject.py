@@ -5,10 +5,11 @@ Only what an operator knows is known beforehand: how many ports it has, their ra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import switch_emulator
@@ -38,17 +39,76 @@ _OTHER_QUEUES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long a campaign waits and sends. The defaults are for virtual time, where waiting costs nothing."""
+
+    entry_gap_ns: int = SAFE_SPACING_NS
+    """Gap between entries wherever it should not matter."""
+    settles_ns: int = SETTLED_NS
+    """Wait until what the switch says of its table is true."""
+    fill_s: float = math.inf
+    """Longest time for which entries are added at a rate."""
+    probe_gap_ns: int = 20_000
+    """Gap between the frames that show which entries there are."""
+    software_mbps: float = 0.1
+    """The rate at which switches that forward on a CPU get frames for PT. Figure 3 has 0.1 Mbit/s."""
+    pauses: float = 1
+    """How many times longer the pauses of PQ are than on ports of 100 Mbit/s or more."""
+    shortest_slots: int = 8_000
+    longest_slots: int = 512_000
+    """Length of the shortest and longest run of BM, in frames at line rate."""
+    drain_slots: int = 100_000
+    rate_resolution: float = 1e-3
+    """Resolution of the highest rate without loss, as a share of it."""
+
+
+class Opened(Protocol):
+    """A fresh switch with its controller's session open."""
+
+    def now_ns(self) -> int:
+        """Return the current time."""
+
+    def control(
+        self, board: str, segments: Sequence[bytes], *, spacing_ns: int = ..., await_reply: bool = ...
+    ) -> list[bytes]:
+        """Send segments, and return what the switch answers: see `switch_emulator.Network.control`."""
+
+    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
+        """Send streams, and wait at the end at most `drain_ns` for frames that have not come out yet."""
+
+
+class LiveSwitch(Protocol):
+    """A switch in real time."""
+
+    def fresh(self, cables: Mapping[int, int]) -> Opened:
+        """Empty its table, and connect ports of it with each other. Raises `RunError`."""
+
+    def longest_pause_ns(self) -> int:
+        """Return the longest pause of this machine that may go unseen while the switch is measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """The switch that is measured, and the rate of its links."""
 
     device: str
-    """Name or path of a profile."""
+    """Name or path of a profile, or the name of a live switch."""
     ports: int
     queues: int
     """Queues of each port; the first has the lowest priority."""
     link_rate_bps: int
     is_board: bool = False
     """Whether it is a board whose only CPU forwards, which has settings, and links of one rate."""
+    is_software: bool = False
+    """Whether it is a program of this machine, which has no profile and is measured in real time."""
+    live: LiveSwitch | None = None
+    """That program, once it runs."""
+    pace: Pace = Pace()
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether no chip forwards: so it gets frames only as fast as a CPU can handle them."""
+        return self.is_board or self.is_software
 
     def wire_ns(self, frame_bytes: int) -> int:
         """Return the time from the first bit of a frame's preamble to the frame's last bit."""
@@ -99,15 +159,22 @@ class Sent:
     sent_ns: NDArray[np.int64]
     received_ns: NDArray[np.int64]
     """`LOST` if the frame never came."""
+    disturbed: NDArray[np.bool_] | None = None
+    """In real time, which frames met a stall of the host. They tell nothing of the switch."""
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which frames tell something of the switch."""
+        return np.ones(len(self.sent_ns), np.bool_) if self.disturbed is None else ~self.disturbed
 
     @property
     def lost(self) -> int:
-        """Frames that never came."""
-        return int((self.received_ns == LOST).sum())
+        """Frames that never came, apart from those that met a stall of the host."""
+        return int(((self.received_ns == LOST) & self.kept).sum())
 
     def processing_ns(self, subject: Subject, frame_bytes: int) -> NDArray[np.int64]:
         """Return the time from last bit in to first bit out (equation 1) of the frames that came."""
-        came = self.received_ns != LOST
+        came = (self.received_ns != LOST) & self.kept
         times_ns: NDArray[np.int64] = self.received_ns[came] - self.sent_ns[came]
         return times_ns - subject.wire_ns(frame_bytes)
 
@@ -126,11 +193,44 @@ def carry(
     `entries` are FLOW_MODs; `cables` connect ports of the switch with each other. Raises `RefusedError` if
     the switch refuses an entry, `RunError` if something else goes wrong.
     """
+    switch = fresh(subject, seed, cables=cables)
+    pace = subject.pace
+    install(switch, SWITCH, entries, spacing_ns=pace.entry_gap_ns, settles_ns=pace.settles_ns)
+    return switch.send(streams, drain_ns=drain_ns)
+
+
+def fresh(subject: Subject, seed: int, *, cables: Mapping[int, int] | None = None) -> Opened:
+    """Return the switch with an empty table, in real time or a new one in virtual time. Raises `RunError`."""
+    if subject.live is not None:
+        return subject.live.fresh(cables or {})
     network = opened(subject, seed)
     for a, b in (cables or {}).items():
         network.connect(SWITCH, a, SWITCH, b, rate_bps=subject.link_rate_bps)
-    install(network, SWITCH, entries, spacing_ns=SAFE_SPACING_NS, settles_ns=SETTLED_NS)
-    return run(network, subject, streams, drain_ns=drain_ns)
+    return _Virtual(network, subject)
+
+
+@dataclass(frozen=True, slots=True)
+class _Virtual:
+    """A switch in virtual time. Nothing else can be done with it after `send`."""
+
+    network: switch_emulator.Network
+    subject: Subject
+
+    def now_ns(self) -> int:
+        return self.network.now_ns()
+
+    def control(
+        self,
+        board: str,
+        segments: Sequence[bytes],
+        *,
+        spacing_ns: int = 10_000_000,
+        await_reply: bool = False,
+    ) -> list[bytes]:
+        return self.network.control(board, segments, spacing_ns=spacing_ns, await_reply=await_reply)
+
+    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
+        return run(self.network, self.subject, streams, drain_ns=drain_ns)
 
 
 def opened(subject: Subject, seed: int) -> switch_emulator.Network:

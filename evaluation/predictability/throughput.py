@@ -23,8 +23,7 @@ from loko.shoelace import HOSTS, laced_path, shoelace_lab
 
 FRAME_BYTES: Final[tuple[int, ...]] = VALUES["frame_bytes"]
 _MBPS: Final = 1e6
-_RESOLUTION: Final = 1e-3
-"""Resolution of the highest rate without loss, as a share of it."""
+_ANY: Final = "ideal-1g"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,8 @@ class Passage:
 
 def shoelace(subject: Subject) -> Lab:
     """Return the wiring. Raises `InputError` if this many ports cannot be laced."""
-    return shoelace_lab(subject.device, subject.ports)
+    # Of a profile the wiring takes only the number of ports. A program of this machine has none.
+    return shoelace_lab(_ANY if subject.is_software else subject.device, subject.ports)
 
 
 def cables(lab: Lab) -> dict[int, int]:
@@ -106,11 +106,12 @@ def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Thro
     if top.lost == 0 and not top.refused:
         low = line_mbps
     elif not top.refused:
-        while high - low > _RESOLUTION * high:
+        resolution = subject.pace.rate_resolution
+        while high - low > resolution * high:
             middle = (low + high) / 2
             lost = measure(subject, frame_bytes, middle, packets=packets, seed=seed).lost
             low, high = (low, middle) if lost else (middle, high)
-            if high < _RESOLUTION * line_mbps:
+            if high < resolution * line_mbps:
                 break
     per_source = low * _MBPS / (subject.slot_ns(frame_bytes) * subject.link_rate_bps / 1e9)
     return Throughput(

@@ -1,32 +1,45 @@
-"""The arithmetic of a schedule that grows and shrinks, flow by flow."""
+"""The check of a schedule that grows and shrinks, flow by flow: arithmetic, then a replay of the slot."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from evaluation.runner import RunError
 from evaluation.schedule_check.arithmetic import Use, of_flow, uses
-from evaluation.schedule_check.document import Allotted, ScheduleDocument, WantedFlow
+from evaluation.schedule_check.document import Allotted, Entry, ScheduleDocument, WantedFlow
+from evaluation.schedule_check.replay import replay
+from evaluation.schedule_check.verdict import CYCLES
 from loko.lab import Lab
+
+
+class _There(NamedTuple):
+    wanted: WantedFlow
+    slot: Allotted
+    uses: list[tuple[int, Use]]
 
 
 class StandingCheck:
     """Tries to refute the slot of each flow that comes, beside those that are there.
 
-    Entries are not asked for: who installs flows one by one compares its switches' tables by itself.
+    Whoever installs flows one by one compares its switches' tables by itself, so entries are not asked for.
+    A replay fills the tables with those that lead along the paths.
     """
 
     def __init__(self, lab: Lab, cycle: ScheduleDocument) -> None:
         """Nobody has a slot yet. `cycle` says how long slots are; its flows do not count."""
         self._lab, self._cycle = lab, cycle
         self._owners: dict[tuple[int, Use], str] = {}
-        self._uses: dict[str, list[tuple[int, Use]]] = {}
+        self._there: dict[str, _There] = {}
 
     def refutations(self, flow: Mapping[str, Any]) -> list[str]:
-        """What is wrong with a flow as `loko schedule --json` prints one. If nothing is, it is there now."""
+        """What is wrong, by arithmetic, with a flow as `loko schedule --json` prints one.
+
+        If nothing is, it is there now.
+        """
         wanted, slot = WantedFlow.model_validate(flow), Allotted.model_validate(flow)
         told = list(of_flow(self._lab, wanted, slot, self._cycle, with_entries=False))
-        if slot.id in self._uses:
+        if slot.id in self._there:
             told.append(f"{slot.id}: is there already")
         mine = [(slot.slot, use) for use in uses(slot, wanted.source, self._cycle.exclusive)]
         told += [
@@ -35,11 +48,46 @@ class StandingCheck:
             if owner is not None
         ]
         if not told:
-            self._uses[slot.id] = mine
+            self._there[slot.id] = _There(wanted, slot, mine)
             self._owners.update(dict.fromkeys(mine, slot.id))
         return told
 
+    def refutations_by_replay(self, flow_id: str) -> list[str]:
+        """What a replay of a flow that is there shows, with all others of its slot.
+
+        Flows of other slots cannot meet it: a frame that is still under way when the next slot may begin
+        refutes its own slot. Tables are as full as planned; those of the others stand in them, too.
+        """
+        slot = self._there[flow_id].slot.slot
+        together = [there for there in self._there.values() if there.slot.slot == slot]
+        crossed = {switch for there in together for switch in there.slot.path}
+        document = self._cycle.model_copy(
+            update={
+                "scheduled": [there.slot for there in together],
+                "entries": {switch: self._entries(switch) for switch in sorted(crossed)},
+            }
+        )
+        wanted = [there.wanted for there in together]
+        try:
+            return replay(self._lab, wanted, document, cycles=CYCLES, seed=1).refutations
+        except RunError as error:
+            return [f"{flow_id}: {error}"]
+
     def remove(self, flow_id: str) -> None:
         """A flow is gone."""
-        for use in self._uses.pop(flow_id):
+        for use in self._there.pop(flow_id).uses:
             del self._owners[use]
+
+    def _entries(self, switch: str) -> list[Entry]:
+        return [
+            Entry(
+                nw_src=str(self._lab.hosts[wanted.source].ip.ip),
+                nw_dst=str(self._lab.hosts[wanted.destination].ip.ip),
+                tp_src=wanted.udp_source,
+                tp_dst=wanted.udp_destination,
+                output_port=port,
+            )
+            for wanted, slot, _ in self._there.values()
+            for name, port in zip(slot.path, slot.ports, strict=True)
+            if name == switch
+        ]

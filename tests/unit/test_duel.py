@@ -7,14 +7,17 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
+from evaluation.kinds.duel import accepted as duel_accepted
 from evaluation.kinds.duel.accepted import Promised, accepted, requests
 from evaluation.kinds.duel.document import Arena, BySlots, DuelFigure
-from evaluation.kinds.duel.production import compute, late_or_lost_percent
+from evaluation.kinds.duel.production import Question, answer, compute, late_or_lost_percent
 from evaluation.kinds.duel.replay import ALONE, FlowRow, Replay, Scenario, carry_out
 from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
+from evaluation.runner import RunError
 from loko.document import InputError
 from loko.lab import load_lab
+from loko.schedule.lab_schedule import LabSchedule
 
 FIGURE = experiments()["tssdn/duel"]
 TWO, RING = FIGURE.arenas
@@ -167,6 +170,25 @@ def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_pa
     assert other.findings != found
 
 
+def test_times_to_answer_are_told_in_mode_live_only(tmp_path) -> None:
+    """They are of this machine, so they stay out of what gives the same bytes everywhere."""
+    small_one = small()
+    right, _ = compute(small_one, Options(mode="virtual", seed=1, out=tmp_path), Silent())
+    timed, _ = compute(small_one, Options(mode="live", seed=1, out=tmp_path), Silent())
+    times = {name: value for name, value in timed.findings.items() if name not in right.findings}
+    assert {name: value for name, value in timed.findings.items() if name not in times} == right.findings
+    assert set(times) == {
+        f"two_switch_{system}_{name}_ms"
+        for system in ("loko_full", "tssdn_switch")
+        for name in ("answer_at_200_kbps", "answer_at_1600_kbps", "one_more")
+    }
+    assert min(times.values()) > 0
+    assert timed.table.columns == [*right.table.columns, "answer_all_here_ms", "one_more_here_ms"]
+    assert len(timed.chart.panels) == len(right.chart.panels) + 1
+    assert [note.where for note in timed.notes] == ["this machine"]
+    assert not right.notes
+
+
 def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) -> None:
     outcome, rows = compute(small(), Options(mode="virtual", seed=1, out=tmp_path), Silent())
     counted = {guarantee.system: guarantee.packets for guarantee in outcome.guarantees}
@@ -175,6 +197,26 @@ def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) ->
         assert counted[f"{label} on two-switch"] == sum(
             one["frames"] for one in rows.to_pylist() if one["system"] == system and one["deed"] in deeds
         )
+
+
+def test_a_duel_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two flows in one slot are found by arithmetic, a promise that is too short by the replay only."""
+    right = duel_accepted.schedule_of
+
+    def in_one_slot(*args) -> LabSchedule:
+        found = right(*args)
+        return replace(found, scheduled=[replace(one, slot=0, offset_ns=0) for one in found.scheduled])
+
+    def hasty(*args) -> LabSchedule:
+        found = right(*args)
+        return replace(found, scheduled=[replace(one, bound_ns=one.bound_ns / 10) for one in found.scheduled])
+
+    for wrong, told in ((in_one_slot, "is not alone on"), (hasty, "frames took longer than its")):
+        monkeypatch.setattr(duel_accepted, "schedule_of", wrong)
+        with pytest.raises(
+            RunError, match=f"the checker refutes the slots of TSSDN links on two-switch.*{told}"
+        ):
+            answer(Question(FIGURE, TWO, LINKS, FIGURE.rate_kbps))
 
 
 def test_a_system_that_accepts_nothing_cannot_be_replayed(tmp_path) -> None:

@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 
 from benchmarks.evidence import attacks
 from benchmarks.evidence.__main__ import main
+from benchmarks.evidence.page import page
 from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
+from benchmarks.measure import ROOT
 from evaluation.adversary.trial import trial
 from evaluation.executor import each_done
 from loko.document import InputError
@@ -30,23 +32,23 @@ def records() -> list[TrialRecord]:
 
 def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[TrialRecord]) -> None:
     path = tmp_path / "trials.jsonl"
-    with Journal(path, HEAD) as journal:
+    with Journal(path, HEAD, TrialRecord) as journal:
         for record in (records[2], records[0]):
             journal.add(record)
     whole = path.read_bytes()
     path.write_bytes(whole + records[1].model_dump_json().encode()[:40])  # killed while it wrote
-    with Journal(path, HEAD) as again:
+    with Journal(path, HEAD, TrialRecord) as again:
         assert again.records == {0: records[0], 2: records[2]}
         again.add(records[1])
-    with Journal(path, HEAD) as last:
+    with Journal(path, HEAD, TrialRecord) as last:
         assert last.records == dict(enumerate(records[:3]))
 
 
 def test_a_journal_of_another_campaign_is_refused(tmp_path: Path) -> None:
-    with Journal(tmp_path / "trials.jsonl", HEAD):
+    with Journal(tmp_path / "trials.jsonl", HEAD, TrialRecord):
         pass
     with pytest.raises(InputError, match="another campaign"):
-        Journal(tmp_path / "trials.jsonl", {"seed": SEED + 1})
+        Journal(tmp_path / "trials.jsonl", {"seed": SEED + 1}, TrialRecord)
 
 
 def test_the_order_of_the_trials_does_not_matter(records: list[TrialRecord]) -> None:
@@ -108,3 +110,30 @@ def test_every_attack_is_a_task_that_other_processes_can_carry_out() -> None:
 
 def call(attacked: attacks.Attacked) -> attacks.Row:
     return attacked()
+
+
+def test_the_campaign_of_ports_goes_on(tmp_path: Path) -> None:
+    app = Typer()
+    app.command()(main)
+    arguments = ["--ports", "--trial-packets", "300", "--seed", str(SEED), "--out", str(tmp_path)]
+    prints = []
+    for packets, jobs in (("1", "1"), ("600", "2"), ("600", "1")):
+        done = CliRunner().invoke(app, [*arguments, "--packets", packets, "--jobs", jobs])
+        assert done.exit_code == 0, done.output
+        result = json.loads((tmp_path / "port-evidence.json").read_text())
+        assert result["total"]["packets"] >= int(packets)
+        prints.append(result["fingerprint"])
+    assert prints[0] != prints[1] == prints[2]
+    assert sum(group["packets"] for group in result["groups"]) == result["total"]["packets"]
+    trials = (tmp_path / "port-trials.jsonl").read_text().splitlines()[1:]
+    assert len(trials) == len(set(trials)), "no trial twice"
+
+
+def test_the_page_is_that_of_the_measurements() -> None:
+    measurements = ROOT / "docs" / "measurements"
+    of_boards, of_ports = (
+        json.loads((measurements / name).read_text(encoding="utf-8"))
+        for name in ("evidence.json", "port-evidence.json")
+    )
+    text = page(of_boards, of_ports)
+    assert text.split() == (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split()

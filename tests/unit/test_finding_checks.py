@@ -107,6 +107,17 @@ def test_a_claim_about_several_findings_is_not_ticked_without_all_of_them() -> N
     assert isinstance(smallest, NotTestable)
 
 
+def test_what_does_not_rise_is_said_with_numbers_and_places_not_with_names() -> None:
+    check = {"kind": "rising", "findings": ["a_us", "c_us", "b_us"], "places": ["1/s", "4/s", "16/s"]}
+    said, holds = verdict(check)
+    assert not holds
+    assert " at 4/s before " in said
+    assert said.endswith(" us at 16/s")
+    assert "c_us" not in said
+    with pytest.raises(ValidationError, match="a place for each"):
+        CHECK.validate_python({"kind": "rising", "findings": ["a_us", "b_us"], "places": ["1/s"]})
+
+
 def test_a_qualitative_fact_needs_a_value_in_the_check() -> None:
     assert verdict({"kind": "at_most", "finding": "a_us", "value": 100}, value="slow")[1] is True
     assert CHECK.validate_python({"kind": "at_most", "finding": "a_us"}).needs_number

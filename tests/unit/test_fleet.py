@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 import pytest
@@ -37,6 +37,14 @@ class Scripted:
         self.packet_ins = self.sessions = 0
 
     async def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):  # boards leave while it speaks to them
+            try:
+                await self._answer(reader, writer)
+            finally:
+                writer.close()
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(HELLO)
         pending = b""
         has_greeted = False
@@ -49,7 +57,6 @@ class Scripted:
                     writer.write(FEATURES_REQUEST)
                 elif message[1] == 10:
                     self._packet_in(message, writer)
-        writer.close()
 
     def _packet_in(self, message: bytes, writer: asyncio.StreamWriter) -> None:
         frame = message[18:]

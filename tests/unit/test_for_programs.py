@@ -188,7 +188,7 @@ def senders(patch: Patch, _: Path) -> None:
 def judged(patch: Patch, flows: Path) -> None:
     verdict = SimpleNamespace(mark=next(iter(Mark)), reasons=["fast", "even, too"])
     patch.setattr(predictability, "carried_out", lambda *_, **__: {})
-    patch.setattr(predictability, "verdicts", lambda *_: {"PT": verdict})
+    patch.setattr(predictability, "verdicts", lambda *_, **__: {"PT": verdict})
     patch.setattr(predictability, "document", lambda *_: {})
     patch.setattr(predictability, "page", lambda *_, **__: "")
     (row,) = rows_of("bench", "predictability", "--quick", "--out", flows.parent)

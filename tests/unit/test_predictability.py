@@ -17,7 +17,7 @@ from evaluation.predictability import buffers, priority_queueing, processing_tim
 from evaluation.predictability.campaign import Part, Size, carried_out, measure, parts, verdicts
 from evaluation.predictability.marks import Mark, thresholds
 from evaluation.predictability.processing_time import Times
-from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly, subject_of
+from evaluation.predictability.subject import Pace, Sent, Stream, Subject, carry, evenly, subject_of
 from evaluation.predictability.table_iii import VALUES, Scenario, flow_mods, frame, varied
 from evaluation.runner import LOST
 from loko.document import InputError
@@ -238,9 +238,8 @@ def test_epsilon_is_what_exceeds_equation_2(tmp_path: Path) -> None:
 
 def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
     subject = subject_of(mutated(tmp_path, queues=1, limit_frames=50))
-    verdict = priority_queueing.judge(
-        subject, priority_queueing.measure(subject, bursts=100, seed=1), thresholds()
-    )
+    delays = priority_queueing.measure(subject, bursts=100, seed=1)
+    verdict = priority_queueing.judge(priority_queueing.summary(subject, delays), thresholds())
     assert verdict.mark is Mark.UNFIT
 
 
@@ -304,9 +303,9 @@ def test_a_shared_memory_holds_as_much_as_the_paper_found(case: tuple[int, int],
     assert found.most_frames - found.least_frames <= 2
 
 
-def test_a_buffer_that_never_overflows_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "_LONGEST_SLOTS", buffers._SHORTEST_SLOTS)
-    found = buffers.measure(subject_of("ideal-1g"), 6, 8, seed=1)
+def test_a_buffer_that_never_overflows_is_not_judged() -> None:
+    subject = replace(subject_of("ideal-1g"), pace=Pace(longest_slots=Pace().shortest_slots))
+    found = buffers.measure(subject, 6, 8, seed=1)
     assert buffers.judge({(6, 8): found}, thresholds()).mark is Mark.NOT_JUDGED
 
 

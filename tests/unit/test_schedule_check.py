@@ -322,6 +322,24 @@ def test_flows_that_come_one_by_one_are_checked_beside_the_others(values) -> Non
     assert check.refutations(second) == []
 
 
+def test_flows_that_come_one_by_one_are_replayed_with_all_of_their_slot(values) -> None:
+    """Arithmetic cannot know that a frame takes longer than it is told to; a replay sees it."""
+    document = ScheduleDocument.model_validate({**values, "entries": {}})
+    check = StandingCheck(LAB, document)
+    first, second, third = (copy.deepcopy(flow(values, name)) for name in ("f0", "f2", "f3"))
+    first["guarantee_us"] = 300.0
+    for one, slot in ((first, 0), (second, 0), (third, 1)):
+        one["slot"], one["send"]["offset_us"] = slot, slot * values["slot_us"]
+        assert check.refutations(one) == []
+    (told,) = check.refutations_by_replay("f0")
+    assert "f0: " in told
+    assert "took longer than its 300 us" in told
+    assert check.refutations_by_replay("f2") == [told], "the others of its slot are replayed beside it"
+    assert check.refutations_by_replay("f3") == [], "of another slot"
+    check.remove("f0")
+    assert check.refutations_by_replay("f2") == []
+
+
 def imports(package) -> set[str]:
     imports = set()
     for path in Path(package.__file__).parent.rglob("*.py"):

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from evaluation.kinds.experiments import experiments
+from evaluation.runner import RunError
+from evaluation.schedule_check.graphs import GraphSchedule, graph_refutations
 from loko.document import InputError
 
 pytest.importorskip("networkx")
 
+from evaluation.kinds.run_times import timing
+from evaluation.kinds.schedules import scenario as scenarios
 from evaluation.kinds.schedules.document import Topology
 from evaluation.kinds.schedules.production import scenarios_of
 from evaluation.kinds.schedules.scenario import Scenario, carry_out, network
+from loko.schedule.packing import Paths, pack
+from loko.schedule.problem import Problem, SchedulingScheme, Solution
+from loko.solvers import Solver, solver_named
 
 FIGURE = experiments()["tssdn/fig4c"]
 
@@ -67,3 +78,89 @@ def test_networks_are_of_their_models(model, parameter, cables) -> None:
 def test_a_network_that_cannot_be_is_told(model, parameter, told) -> None:
     with pytest.raises(InputError, match=told):
         network(Topology(model=model, parameter=float(parameter), seed=1), hosts=24, switches=6)
+
+
+def two_in_one_slot(solution: Solution) -> Solution:
+    """As a scheduler that forgets who has a slot."""
+    allotted = {name: one._replace(slot=0) for name, one in solution.allotments.items()}
+    return replace(solution, allotments=allotted)
+
+
+@pytest.mark.parametrize("way", ["carry_out", "ours", "straight"])
+def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figure 4c; and 4d to 4f, with this project's method and with the paper's program."""
+    if way == "carry_out":
+
+        def wrong_at_last(problem: Problem, paths: Paths | None, *args: Any, **more: Any) -> Solution:
+            found = pack(problem, paths, *args, **more)
+            return two_in_one_slot(found) if paths is None else found
+
+        monkeypatch.setattr(scenarios, "pack", wrong_at_last)
+        with pytest.raises(RunError, match="the checker refutes a schedule of 40 flows by s-ur: slot 0: "):
+            carry_out(scenario())
+        return
+    graph = network(FIGURE.topologies[0], hosts=24, switches=6)
+    problem = Problem(graph, timing.demands(graph, 10, seed=1), 3)
+    find, solve = getattr(timing, way), solver_named(Solver.HIGHS)
+    right = timing.timed(find, problem, SchedulingScheme.PATH_SETS, solve, limit_s=20, seed=1)
+    assert right.scheduled > 5
+    with pytest.raises(RunError, match="the checker refutes a schedule of 10 flows by s-pr: slot 0: "):
+        timing.timed(
+            lambda *args: two_in_one_slot(find(*args)),
+            problem,
+            SchedulingScheme.PATH_SETS,
+            solve,
+            limit_s=20,
+            seed=1,
+        )
+
+
+def a_schedule(**changes: object) -> GraphSchedule:
+    """A triangle of switches, with a host each; the second host of a also sends."""
+    cables = [("a", "A"), ("a2", "A"), ("b", "B"), ("c", "C"), ("A", "B"), ("B", "C"), ("C", "A")]
+    right = GraphSchedule(
+        hosts=["a", "a2", "b", "c"],
+        links=[*cables, *((head, tail) for tail, head in cables)],
+        flows={"f": ("a", "b"), "g": ("a2", "b"), "h": ("b", "c")},
+        allowed={"f": [("a", "A", "B", "b")], "g": [("a2", "A", "B", "b")], "h": [("b", "B", "C", "c")]},
+        is_shortest=True,
+        slots=2,
+        bound=3,
+        allotted={
+            "f": (0, ("a", "A", "B", "b")),
+            "g": (1, ("a2", "A", "B", "b")),
+            "h": (0, ("b", "B", "C", "c")),
+        },
+    )
+    return replace(right, **changes)  # type: ignore[arg-type]
+
+
+def with_path(*nodes: str, **changes: object) -> GraphSchedule:
+    return a_schedule(allotted={"f": (0, nodes)}, **changes)
+
+
+WRONG: dict[str, Callable[[], GraphSchedule]] = {
+    "above the bound 2": lambda: a_schedule(bound=2),
+    "slot 1 is not in 0 to 0": lambda: a_schedule(slots=1),
+    "g: nobody asked for it": lambda: a_schedule(flows={"f": ("a", "b"), "h": ("b", "c")}),
+    "2 flows are on the link from A to B": lambda: a_schedule(
+        allotted=a_schedule().allotted | {"g": (0, ("a2", "A", "B", "b"))}
+    ),
+    "waits at A for that of another flow": lambda: a_schedule(
+        allotted=a_schedule().allotted | {"g": (0, ("a2", "A", "B", "b"))}
+    ),
+    "does not lead from a to b": lambda: with_path("a", "A", "C", "c"),
+    "has a loop": lambda: with_path("a", "A", "C", "A", "B", "b"),
+    "no cable leads from A to b": lambda: with_path("a", "A", "b"),
+    "the frame of f is lost at A": lambda: with_path("a", "A", "b"),
+    "passes through the host c": lambda: with_path("a", "A", "C", "c", "C", "B", "b"),
+    "takes 4 links, the shortest path 3": lambda: with_path("a", "A", "C", "B", "b"),
+    "is not the one that was drawn": lambda: with_path("a", "A", "C", "B", "b", is_shortest=False),
+}
+
+
+@pytest.mark.parametrize("told", WRONG)
+def test_the_checker_of_graphs_refutes_what_is_wrong(told: str) -> None:
+    assert graph_refutations(a_schedule()) == []
+    assert graph_refutations(with_path("a", "A", "C", "B", "b", is_shortest=False, allowed=None)) == []
+    assert any(told in line for line in graph_refutations(WRONG[told]()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,17 @@ import pytest
 from scheduling import served_schedule
 from served_boards import LAB, OPTIONS, ServedBoards, ServedSlots, flow, renamed, timed
 
+from evaluation.schedule_check.document import ScheduleDocument
+from evaluation.schedule_check.standing import StandingCheck
 from loko.document import InputError
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
+from loko.schedule.lab_schedule import ScheduledFlow
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.standing import Full, LabStanding
+from loko.schedule.timed_flow import TimedFlow
 from loko.serve.outcome import Denied, Erase, Gone, Granted, Turn
-from loko.serve.slots import ServedSchedule, SlotGranting, load_served
+from loko.serve.slots import ServedSchedule, SlotGranting, Slotted, load_served
 from loko.serve.store import Store
 
 F1, F2 = flow(1), flow(2, "H4", "H2")
@@ -177,6 +182,9 @@ def test_a_slot_that_the_checker_refutes_is_not_given(schedule: ServedSchedule) 
         def refutations(self, flow: Mapping[str, Any]) -> list[str]:
             return [f"{flow['id']}: is wrong"]
 
+        def refutations_by_replay(self, flow_id: str) -> list[str]:
+            raise AssertionError(flow_id)
+
         def remove(self, flow_id: str) -> None:
             raise AssertionError(flow_id)
 
@@ -184,3 +192,45 @@ def test_a_slot_that_the_checker_refutes_is_not_given(schedule: ServedSchedule) 
     for _ in range(2):
         with pytest.raises(InputError, match="the checker refutes slot 0: f3: is wrong; please report it"):
             slots.decision(timed(flow(3, "H1", "H4")))()
+
+
+def test_a_slot_that_a_replay_refutes_is_not_given(
+    schedule: ServedSchedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler that promises too much; no arithmetic finds it."""
+    cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
+    document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
+    slots = SlotGranting(LAB, schedule, checker=StandingCheck(LAB, document))
+    for stored in slots.first(0):
+        slots.take_up(stored)
+    right = LabStanding.add
+
+    def hasty(standing: LabStanding, wanted: TimedFlow) -> ScheduledFlow | Full:
+        found = right(standing, wanted)
+        assert isinstance(found, ScheduledFlow)
+        return replace(found, bound_ns=found.bound_ns / 10)
+
+    one_more = slots.decision(timed(flow(3, "H1", "H4")))
+    with monkeypatch.context() as mutated:
+        mutated.setattr(LabStanding, "add", hasty)
+        with pytest.raises(InputError, match=r"the checker refutes slot \d+: f3: \d+ frames took longer"):
+            one_more()
+    assert isinstance(one_more(), Slotted), "nothing of it was left"
+
+
+def test_a_slot_that_cannot_be_replayed_is_not_given(
+    schedule: ServedSchedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
+    document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
+    slots = SlotGranting(LAB, schedule, checker=StandingCheck(LAB, document))
+    one_more = slots.decision(timed(flow(3, "H1", "H4")))
+
+    def no_such_board(*_args: object, **_more: object) -> None:
+        raise ValueError("no such board")
+
+    with monkeypatch.context() as mutated:
+        mutated.setattr("evaluation.schedule_check.replay.lab_network", no_such_board)
+        with pytest.raises(InputError, match="the emulator does not accept the schedule: no such board"):
+            one_more()
+    assert isinstance(one_more(), Slotted), "nothing of it was left"

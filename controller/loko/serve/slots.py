@@ -115,7 +115,16 @@ class Checker(Protocol):
     """What is asked about each slot before it is given; it shares no code with what found the slot."""
 
     def refutations(self, flow: Mapping[str, Any]) -> list[str]:
-        """What is wrong with a flow as `loko schedule --json` prints one. If nothing is, it is there now."""
+        """What is wrong, by arithmetic, with a flow as `loko schedule --json` prints one.
+
+        If nothing is, it is there now.
+        """
+
+    def refutations_by_replay(self, flow_id: str) -> list[str]:
+        """What is wrong with a flow that is there, by a replay beside all that may meet it.
+
+        Raises `InputError` for what cannot be replayed.
+        """
 
     def remove(self, flow_id: str) -> None:
         """A flow is gone."""
@@ -169,7 +178,7 @@ class SlotGranting:
         return stored
 
     def decision(self, flow: TimedFlow) -> Decide:
-        """What decides on a flow: it gets the first free slot, or none."""
+        """What decides on a flow: it gets the first free slot that the checker cannot refute, or none."""
         return lambda: self._decide(flow)
 
     def on_the_wire(self, flow: TimedFlow) -> Flow:
@@ -181,14 +190,22 @@ class SlotGranting:
         answer = self.standing.add(flow)
         if isinstance(answer, Full):
             return self._refusal(flow, answer)
-        return self._note(answer)
+        granted = self._note(answer)
+        try:
+            told = [] if self._checker is None else self._checker.refutations_by_replay(flow.id)
+            if told:
+                raise _refuted(answer, told)
+        except InputError:
+            self.cancel(flow.id)
+            raise
+        return granted
 
     def _note(self, scheduled: ScheduledFlow) -> Slotted:
         name = scheduled.timed.id
         told = [] if self._checker is None else self._checker.refutations(flow_values(scheduled))
         if told:
             self.standing.remove(name)
-            raise InputError(f"the checker refutes slot {scheduled.slot}: {told[0]}; please report it")
+            raise _refuted(scheduled, told)
         granted = self._granted[name] = Slotted(scheduled)
         return granted
 
@@ -222,7 +239,7 @@ class SlotGranting:
         return self.standing.scheme.value
 
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
-        """By its slot and path."""
+        """By its slot and path. It was replayed when it got them, so only the arithmetic is repeated."""
         if stored.turn is None:
             raise InputError("it was admitted, and has no slot")
         timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.turn.period_ns, None)
@@ -296,3 +313,7 @@ class SlotGranting:
             ),
             delay_ns=standing.delay_ns(switch),
         )
+
+
+def _refuted(scheduled: ScheduledFlow, told: Sequence[str]) -> InputError:
+    return InputError(f"the checker refutes slot {scheduled.slot}: {told[0]}; please report it")

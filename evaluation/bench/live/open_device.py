@@ -40,7 +40,7 @@ def open_bench(inventory: Inventory) -> Iterator[Bench]:
         if isinstance(inventory, Hardware):
             yield stack.enter_context(hardware_switch(inventory))
             return
-        folder = stack.enter_context(_files())
+        folder = stack.enter_context(bench_files())
         if isinstance(inventory, Emulator):
             yield stack.enter_context(emulated_board(inventory, folder))
         else:
@@ -48,7 +48,7 @@ def open_bench(inventory: Inventory) -> Iterator[Bench]:
 
 
 @contextmanager
-def _files() -> Iterator[Path]:
+def bench_files() -> Iterator[Path]:
     """Provide an empty folder for configuration, logs and sockets. Only one bench runs at a time."""
     folder = state_folder() / "bench"
     shutil.rmtree(folder, ignore_errors=True)

@@ -43,7 +43,10 @@ def software_switch(inventory: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
         stack.callback(switch.close)
         switch.add_switch(SWITCH, datapath_id=DATAPATH_ID, ports=SWITCH_PORTS, controller=_CONTROLLER.listen)
         if inventory.real_time:
-            _raise_priority(switch.pid)
+            try:
+                raise_priority(switch.pid)
+            except RunError as error:
+                raise RunError(f"real_time: {error}; leave it out") from None
         around = Surroundings(
             ports=BENCH_PORTS,
             controller=_CONTROLLER,
@@ -55,10 +58,10 @@ def software_switch(inventory: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
         yield assemble(stack, inventory, around)
 
 
-def _raise_priority(pid: int) -> None:
+def raise_priority(pid: int) -> None:
     """Give every thread of a process real-time priority. Raises `RunError`."""
     try:
         for thread in psutil.Process(pid).threads():
             os.sched_setscheduler(thread.id, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     except (OSError, psutil.Error) as error:
-        raise RunError(f"real_time: the kernel refuses real-time priority ({error}); leave it out") from None
+        raise RunError(f"the kernel refuses real-time priority ({error})") from None

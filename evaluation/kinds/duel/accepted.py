@@ -8,6 +8,9 @@ from typing import Final
 
 from evaluation.adversary.schemes import admission_named
 from evaluation.kinds.duel.document import Arena, ByAdmission, BySlots, Contender, DuelFigure
+from evaluation.runner import RunError
+from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
+from evaluation.schedule_check.verdict import check
 from evaluation.traffic import flow_of
 from loko.control_traffic import HEARTBEAT
 from loko.flow import Flow
@@ -18,6 +21,7 @@ from loko.schedule.lab_schedule import LabSchedule, NoSlotError, ScheduledFlow, 
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
+from loko.schedule.values import values_of
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
@@ -81,17 +85,21 @@ def single_frames(
 
 
 def accepted(
-    figure: DuelFigure, contender: Contender, lab: Lab, wanted: Sequence[Flow]
+    figure: DuelFigure, contender: Contender, lab: Lab, wanted: Sequence[Flow], *, is_checked: bool = True
 ) -> tuple[Promised, ...]:
     """Return the flows that the system accepts. Raises `InputError` for a lab that it cannot describe.
 
+    Raises `RunError` if the checker refutes their slots, unless they are not to be checked.
     Systems that reserve time for control traffic do so for the boards' own work and for a heartbeat.
     """
     if isinstance(contender, BySlots):
         try:
-            return tuple(map(_promised, schedule_of(figure, contender, lab, wanted).scheduled))
+            found = schedule_of(figure, contender, lab, wanted)
         except NoSlotError:
             return ()
+        if is_checked:
+            _refuse_refuted(contender, lab, wanted, found)
+        return tuple(map(_promised, found.scheduled))
     return _admitted(figure, contender, lab, wanted)
 
 
@@ -121,6 +129,14 @@ def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequen
         is_thorough=False,
     )
     return schedule(lab, timed, wishes, solver_named(Solver.HIGHS), _NEVER)
+
+
+def _refuse_refuted(contender: BySlots, lab: Lab, wanted: Sequence[Flow], found: LabSchedule) -> None:
+    """Raise `RunError` if the checker refutes a schedule, by arithmetic or by a replay of all its flows."""
+    asked = [WantedFlow.model_validate({**flow._asdict(), "period_us": None}) for flow in wanted]
+    told = check(lab, asked, ScheduleDocument.model_validate(values_of(found, 0.0))).refutations
+    if told:
+        raise RunError(f"the checker refutes the slots of {contender.label} on {lab.name}: {told[0]}")
 
 
 def timed_flows(wanted: Sequence[Flow]) -> list[TimedFlow]:

@@ -36,6 +36,7 @@ def chart(
             _others(figure, arena, "rogue", effort.rogue_times, findings),
             _others(figure, arena, "best_effort", effort.best_effort_kbps, findings),
             _best_effort(figure, arena, effort.best_effort_kbps, findings),
+            *_times(figure, arena, sorted({*effort.rates_kbps, figure.rate_kbps}), findings),
         ]
         for arena in figure.arenas
     ]
@@ -120,3 +121,20 @@ def _best_effort(
             Curve(label="nobody else", x=list(sizes), y=[*alone], dashed=True),
         ],
     )
+
+
+def _times(
+    figure: DuelFigure, arena: Arena, rates_kbps: Sequence[float], findings: Mapping[str, float]
+) -> list[Panel]:
+    """Return the panel of times to answer, if they were measured."""
+    name = "answer_at_{:g}_kbps_ms"
+    if f"{arena.key}_{figure.contenders[0].key}_{name.format(figure.rate_kbps)}" not in findings:
+        return []
+    return [
+        LinePanel(
+            title=f"{arena.label}: time to answer, on this machine",
+            x=ChartAxis(label="rate of each flow [kbit/s]", log=True),
+            y=ChartAxis(label=f"all {arena.requests} requests [ms]", log=True),
+            curves=_curves(figure, arena, rates_kbps, findings, name),
+        )
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -14,10 +15,11 @@ from evaluation.kinds.duel.accepted import Promised, accepted, requests
 from evaluation.kinds.duel.document import Arena, Contender, DuelFigure, Effort
 from evaluation.kinds.duel.picture import chart
 from evaluation.kinds.duel.replay import ALONE, Carried, FlowRow, Replay, Scenario, carry_out
+from evaluation.kinds.duel.times import answering_s, one_more_s
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
-from evaluation.result import AxisLabel, GuaranteeResult, TableResult
+from evaluation.result import AxisLabel, GuaranteeResult, NoteResult, TableResult
 from loko.document import InputError
 from loko.lab import load_lab
 
@@ -130,7 +132,7 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             for task, replay in zip(tasks, carried, strict=True)
         },
     )
-    findings = dict(_findings(duel))
+    findings = dict(_findings(duel)) | (_times(figure, effort, progress) if options.real_time else {})
     outcome = Outcome(
         chart=chart(
             figure,
@@ -154,9 +156,36 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             "drift_seconds": effort.drift_seconds,
         },
         seconds=effort.seconds,
+        notes=[NoteResult(where="this machine", text=_OF_THIS_MACHINE)] if options.real_time else [],
     )
     rows = [row for replay in carried for row in replay.rows]
     return outcome, pa.table(dict(zip(FlowRow._fields, zip(*rows, strict=True), strict=True)))
+
+
+_RUNS: Final = 3
+_OF_THIS_MACHINE: Final = (
+    f"Times to answer and to decide on one more flow are of this machine, medians of {_RUNS}, and differ from"
+    " run to run; everything else is of virtual time. Slots are found for all requests together. For systems"
+    " with buckets, one more flow takes the average of a request."
+)
+
+
+def _times(figure: DuelFigure, effort: Effort, progress: Progress) -> dict[str, float]:
+    """Measure how long each system takes to answer, on this machine, one after the other."""
+    progress.begin(len(figure.arenas) * len(figure.contenders), 0, "systems")
+    found: dict[str, float] = {}
+    for arena in figure.arenas:
+        for contender in figure.contenders:
+            of = f"{arena.key}_{contender.key}"
+            answering_s(figure, arena, contender, figure.rate_kbps)  # what is loaded once takes no part
+            for rate in sorted({*effort.rates_kbps, figure.rate_kbps}):
+                taken_s = [answering_s(figure, arena, contender, rate) for _ in range(_RUNS)]
+                found[f"{of}_answer_at_{rate:g}_kbps_ms"] = 1e3 * median(taken_s)
+            found[f"{of}_one_more_ms"] = 1e3 * median(
+                [one_more_s(figure, arena, contender) for _ in range(_RUNS)]
+            )
+            progress.advance(f"{figure.figure}: times of {contender.label}")
+    return found
 
 
 def late_or_lost_percent(rows: Sequence[FlowRow]) -> float:
@@ -255,6 +284,12 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
         f"best_effort_{kbps[0] / 1e3:g}_Mbit/s_mean_ms": f"best_effort_{kbps[0]:g}_mean_ms",
         f"best_effort_{kbps[-1] / 1e3:g}_Mbit/s_lost_%": f"best_effort_{kbps[-1]:g}_lost_percent",
     }
+    times_here = {
+        "answer_all_here_ms": f"answer_at_{duel.figure.rate_kbps:g}_kbps_ms",
+        "one_more_here_ms": "one_more_ms",
+    }
+    if any(name.endswith("_one_more_ms") for name in findings):
+        columns |= times_here
     rows: list[list[str | float]] = []
     for arena in duel.figure.arenas:
         systems = {contender.key: contender.label for contender in duel.figure.contenders} | {
@@ -274,8 +309,10 @@ _S_PER_ANSWER: Final = 2.0
 def _estimate_s(figure: DuelFigure) -> dict[str, float]:
     replays = len(scenarios_of(figure, figure.scale)) * _S_PER_REPLAY
     answers = len(figure.scale.rates_kbps) * _S_PER_ANSWER
-    return {"virtual": len(figure.arenas) * len(figure.contenders) * (replays + answers)}
+    virtual_s = len(figure.arenas) * len(figure.contenders) * (replays + answers)
+    times_s = len(figure.arenas) * len(figure.contenders) * len(figure.scale.rates_kbps) * _S_PER_ANSWER
+    return {"virtual": virtual_s, "live": virtual_s + times_s}
 
 
 KIND: Final = Kind(document=DuelFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS)
-"""Duels; in virtual time only."""
+"""Duels in virtual time; in mode live with the times that the systems take on this machine."""

@@ -71,6 +71,12 @@ class Throughputs(Strict):
     quick_packets: Packets
 
 
+class Specifications(Strict):
+    """What is known of the switches beforehand, and the ports of the devices that stand for them."""
+
+    shows: Literal["specifications"]
+
+
 class Verdicts(Strict):
     """The marks of table I, computed from the whole campaign."""
 
@@ -154,6 +160,7 @@ Shown = Annotated[
     | PriorityQueueing
     | Lace
     | Throughputs
+    | Specifications
     | Verdicts
     | Divergence
     | Aging

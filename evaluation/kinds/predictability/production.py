@@ -20,6 +20,7 @@ from evaluation.kinds.predictability.document import (
     PriorityQueueing,
     ProcessingTimes,
     SoftwareTimes,
+    Specifications,
     TableSizes,
     TagStacks,
     Throughputs,
@@ -34,6 +35,7 @@ from evaluation.kinds.predictability.management import (
     compute_sizes,
 )
 from evaluation.kinds.predictability.queueing import compute_queueing
+from evaluation.kinds.predictability.specifications import compute_specifications
 from evaluation.kinds.predictability.times import compute_software, compute_stacks, compute_times
 from evaluation.kinds.predictability.verdict import compute_verdicts
 from evaluation.options import Options, Progress
@@ -62,6 +64,7 @@ _COMPUTES: Final[dict[type, Callable[..., tuple[Outcome, pa.Table]]]] = {
     PriorityQueueing: compute_queueing,
     Lace: compute_lace,
     Throughputs: compute_table,
+    Specifications: compute_specifications,
     Verdicts: compute_verdicts,
     Divergence: compute_divergence,
     Aging: compute_aging,
@@ -80,6 +83,7 @@ _S_A_DEVICE: Final = {
     "priority-queueing": 3.0,
     "throughput": 30.0,
     "throughput-table": 6.0,
+    "specifications": 0.1,
     "verdicts": 40.0,
     "divergence": 10.0,
     "aging": 3.0,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from evaluation.kinds.schedules.checked import refuse_refuted
 from loko.schedule.graph import Graph
 from loko.schedule.packing import Paths, pack, straight_only
 from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution, candidates, drawn
@@ -55,15 +56,20 @@ def demands(graph: Graph, count: int, *, seed: int) -> tuple[Demand, ...]:
 def timed(
     find: Find, problem: Problem, scheme: SchedulingScheme, solve: Solve, *, limit_s: float, seed: int
 ) -> Timing:
-    """Compute a schedule once. Raises `InputError` as `pack`."""
+    """Compute a schedule once, then check it, which is not timed.
+
+    Raises `InputError` as `pack`, `RunError` if the checker refutes the schedule.
+    """
     solver = _Watched(solve)
     processor_ns, begin_ns = time.process_time_ns(), time.monotonic_ns()
     clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * limit_s))
-    solution = find(problem, allowed_paths(problem, scheme, seed=seed), solver, clock)
-    end_ns = time.monotonic_ns()
+    paths = allowed_paths(problem, scheme, seed=seed)
+    solution = find(problem, paths, solver, clock)
+    end_ns, processor_end_ns = time.monotonic_ns(), time.process_time_ns()
+    refuse_refuted(problem, scheme, solution, paths)
     return Timing(
         seconds=(end_ns - begin_ns) / 1e9,
-        processor_s=(time.process_time_ns() - processor_ns) / 1e9,
+        processor_s=(processor_end_ns - processor_ns) / 1e9,
         solving_s=solver.taken_ns / 1e9,
         scheduled=len(solution.allotments),
         bound=solution.bound,

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
+from evaluation.kinds.schedules.checked import refuse_refuted
 from evaluation.kinds.schedules.document import Topology
 from loko.document import InputError
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.packing import pack
-from loko.schedule.problem import Demand, Problem, candidates, drawn
+from loko.schedule.problem import Demand, Problem, SchedulingScheme, candidates, drawn
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
@@ -51,6 +52,7 @@ def carry_out(scenario: Scenario) -> ScenarioRow:
     """Schedule with all three schemes.
 
     S/PR starts from S/FR's solution, and S/UR from S/PR's: each scheme allows all that the previous one does.
+    Raises `RunError` if the checker refutes one of them.
     """
     graph = network(scenario.topology, hosts=scenario.hosts, switches=scenario.switches)
     chance = random.Random(f"{scenario.seed} {scenario.topology.seed} {scenario.flows} {scenario.slots}")
@@ -62,6 +64,12 @@ def carry_out(scenario: Scenario) -> ScenarioRow:
     s_fr = pack(problem, fixed, solve, _NEVER, is_thorough=False)
     s_pr = pack(problem, shortest, solve, _NEVER, start=s_fr.allotments, is_thorough=False)
     s_ur = pack(problem, None, solve, _NEVER, start=s_pr.allotments, is_thorough=False)
+    for scheme, solution, paths in (
+        (SchedulingScheme.FIXED, s_fr, fixed),
+        (SchedulingScheme.PATH_SETS, s_pr, shortest),
+        (SchedulingScheme.UNCONSTRAINED, s_ur, None),
+    ):
+        refuse_refuted(problem, scheme, solution, paths)
     counts = (
         number for solution in (s_ur, s_pr, s_fr) for number in (len(solution.allotments), solution.bound)
     )

@@ -29,7 +29,7 @@ from loko.slices.lengths import Scheduler, counted, on_wire
 _MS: Final = 1e6
 _NS_PER_S: Final = 1e9
 _MBPS: Final = 1e6
-_WARM_UP: Final = 0.25
+WARM_UP: Final = 0.25
 """Share of a transfer that is left out."""
 
 
@@ -74,7 +74,7 @@ class Measured:
 
 def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Measured:
     """Return what a transfer did after its warm-up. Raises `RunError` if nothing arrived then."""
-    from_ns, sent = _WARM_UP * duration_ns, transferred.segments
+    from_ns, sent = WARM_UP * duration_ns, transferred.segments
     late = sent.sent_ns >= from_ns
     arrived = late & (sent.received_ns != LOST)
     if not arrived.any():
@@ -92,6 +92,8 @@ def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Me
     )
 
 
+_FAR_APART: Final = 100
+"""Latencies of a larger ratio would lie on a linear axis itself."""
 _HEADERS_BYTES: Final = 14 + 20 + 32 + 4
 """Ethernet, IPv4, TCP with time stamps, FCS."""
 
@@ -225,8 +227,12 @@ def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
         predicted = [model[port.name, rate] for rate in figure.queue_rates_mbps]
         if figure.shows == "latency" and any(each is not None for each in predicted):
             curves.append(Curve(label=f"{port.label}, equation 1", x=rates, y=predicted, dashed=True))
+    values = [each for curve in curves for each in curve.y if each]
+    apart = figure.shows == "latency" and max(values) > _FAR_APART * min(values)
     return LinePanel(
-        x=ChartAxis(label="queue rate [Mbit/s]", low=0), y=ChartAxis(label=label, low=0), curves=curves
+        x=ChartAxis(label="queue rate [Mbit/s]", low=0),
+        y=ChartAxis(label=label, log=True) if apart else ChartAxis(label=label, low=0),
+        curves=curves,
     )
 
 

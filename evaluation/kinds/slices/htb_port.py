@@ -10,8 +10,10 @@ import os
 import re
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.openvswitch import OpenVSwitch
-from evaluation.live.programs import run
+from evaluation.live.programs import require, run
 from evaluation.runner import LOST, RunError
 from loko.slices.document import HtbPort, HtbQueue
 
@@ -81,19 +83,33 @@ class Reply:
 
 def carry(request: Request, folder: Path) -> Reply:
     """Build the port in this network namespace and send. Raises `RunError`."""
+    with sliced_switch(request.port, folder, addressed=False) as switch:
+        return _send(request, switch.pid)
+
+
+@contextmanager
+def sliced_switch(port: HtbPort, folder: Path, *, addressed: bool) -> Iterator[OpenVSwitch]:
+    """Build links, switch and sliced port in this network namespace. Raises `RunError`.
+
+    `addressed`: source and destination have addresses, so that the switch also carries what comes back.
+    """
     _links()
     switch = OpenVSwitch(folder / "openvswitch")
     try:
         switch.add_switch(_SWITCH, datapath_id=1, ports={1: _INGRESS, 2: _EGRESS}, controller=None)
-        flow = "in_port=1,actions=output:2"
-        run(
-            ["ovs-ofctl", "-O", "OpenFlow10", "add-flow", switch.management(_SWITCH), flow],
-            what="the switch's table",
-        )
-        slice_port(request.port)
-        return _send(request, switch.pid)
+        flows = ["in_port=1,actions=output:2", *(["in_port=2,actions=output:1"] if addressed else [])]
+        for flow in flows:
+            run(
+                ["ovs-ofctl", "-O", "OpenFlow10", "add-flow", switch.management(_SWITCH), flow],
+                what="the switch's table",
+            )
+        slice_port(port)
+        yield switch
     finally:
         switch.close()
+        for interface in (_INGRESS, _EGRESS):
+            # The other end may already have gone with its namespace, and this one with it.
+            subprocess.run([require("ip"), "link", "del", interface], capture_output=True, check=False)
 
 
 def _links() -> None:
@@ -109,21 +125,47 @@ def _links() -> None:
 
 
 def slice_port(port: HtbPort) -> None:
-    """Set up the port's classes with tc and verify them. Raises `RunError`."""
+    """Set up the port's classes with tc and verify them; leave no half of them. Raises `RunError`."""
+    try:
+        _slice(port)
+    except RunError:
+        subprocess.run(
+            [require("tc"), "qdisc", "del", "dev", _EGRESS, "root"], capture_output=True, check=False
+        )
+        raise
+
+
+def _slice(port: HtbPort) -> None:
     queue = port.queues[0]
     what = "htb on the port"
     device = ["dev", _EGRESS]
-    run(["tc", "qdisc", "replace", *device, "root", "handle", "1:", "htb", "default", "10"], what=what)
+    _discipline("htb", [*device, "root", "handle", "1:", "htb", "default", "10"], what)
     root = _rates(port.root_bps, port.root_bps, port.root_burst_bytes, port.root_burst_bytes)
     run(["tc", "class", "add", *device, "parent", "1:", "classid", "1:1", "htb", *root], what=what)
     leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
     leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
     run(["tc", "class", "add", *device, "parent", "1:1", "classid", _CLASS, "htb", *leaf], what=what)
     limit = ["pfifo", "limit", str(queue.limit_frames)]
-    run(["tc", "qdisc", "add", *device, "parent", _CLASS, "handle", "10:", *limit], what=what)
+    _discipline("pfifo", [*device, "parent", _CLASS, "handle", "10:", *limit], what)
     shown = run(["tc", "class", "show", *device], what=what)
     if (differs := difference(queue, shown)) is not None:
         raise RunError(f"{what}: {differs}: this kernel or tc did not obey")
+
+
+_UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")
+"""What tc says of a discipline that kernel or tc does not have."""
+
+
+def _discipline(kind: str, arguments: list[str], what: str) -> None:
+    try:
+        run(["tc", "qdisc", "replace", *arguments], what=what)
+    except RunError as error:
+        if any(words in str(error) for words in _UNKNOWN):
+            raise RunError(
+                f"{what}: this kernel has no queueing discipline '{kind}' (module sch_{kind}): load it,"
+                " or use --mode virtual"
+            ) from None
+        raise
 
 
 def _rates(rate_bps: int, ceil_bps: int, burst_bytes: int, cburst_bytes: int) -> list[str]:
@@ -190,7 +232,7 @@ class _Tap:
         return np.array([self.stamps.get(number, LOST) for number in range(count)], dtype=np.int64)
 
 
-def _cpu_ns(pid: int) -> int:
+def cpu_ns(pid: int) -> int:
     """Return the CPU time of a process with its threads in ns; /proc has it in ticks of 10 ms only."""
     return time.clock_gettime_ns(~pid << 3 | _CPUCLOCK_SCHED)
 
@@ -204,7 +246,7 @@ def _send(request: Request, switch_pid: int) -> Reply:
     # Sending spins for a few per cent of the time; preemption meanwhile would tear bursts apart.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     time.sleep(_LEAD_S)
-    before_ns = _cpu_ns(switch_pid)
+    before_ns = cpu_ns(switch_pid)
     begin_ns = time.monotonic_ns()
     free_ns = 0.0
     for number, instant_ns in enumerate((begin_ns + request.instants_ns).tolist()):
@@ -222,7 +264,7 @@ def _send(request: Request, switch_pid: int) -> Reply:
     for tap in taps:
         tap.drain()
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    after_ns = _cpu_ns(switch_pid)
+    after_ns = cpu_ns(switch_pid)
     count = len(request.instants_ns)
     return Reply(
         sent_ns=taps[0].array(count),

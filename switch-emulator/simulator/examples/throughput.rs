@@ -1,11 +1,11 @@
 //! How many packets a CPU second carries through both switches of the paper's network, or a ring of boards, as JSON.
 //!
-//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [1.0|1.3 [BOARDS]]]`
+//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [1.0|1.3|generic [BOARDS]]]`
 
 #[path = "../tests/two_switches/mod.rs"]
 mod two_switches;
 
-use two_switches::{add_sources, fifth_rate, network, paper_config, ring, Load};
+use two_switches::{add_sources, fifth_rate, generic_network, network, paper_config, ring, Load};
 use zodiac_firmware::Config;
 use zodiac_simulator::Network;
 
@@ -25,14 +25,15 @@ fn main() {
             std::process::exit(2);
         }
     };
-    let config = match std::env::args().nth(2).as_deref() {
-        None | Some("1.0") => paper_config(),
+    let device = std::env::args().nth(2);
+    let config = match device.as_deref() {
+        None | Some("1.0" | "generic") => paper_config(),
         Some("1.3") => Config {
             openflow_version: 4,
             ..paper_config()
         },
         Some(_) => {
-            eprintln!("throughput: the version of OpenFlow is 1.0 or 1.3");
+            eprintln!("throughput: give 1.0 or 1.3 for boards, or generic");
             std::process::exit(2);
         }
     };
@@ -61,7 +62,10 @@ fn main() {
     let results: Vec<String> = loads
         .map(|(name, load)| {
             measure(name, seconds, || {
-                let mut network = network(1, &config);
+                let mut network = match device.as_deref() {
+                    Some("generic") => generic_network(1),
+                    _ => network(1, &config),
+                };
                 add_sources(&mut network, load, true);
                 network
             })

@@ -66,6 +66,10 @@ pub(crate) trait Discipline: fmt::Debug + Send {
     fn dequeue(&mut self, now_ns: u64) -> Option<Waiting>;
     /// After [`Discipline::dequeue`] gave nothing: when to ask again, unless a frame comes before.
     fn wake_ns(&self) -> Option<u64>;
+    /// Whether it gives nothing before another frame comes; no harm in false.
+    fn is_idle(&self) -> bool {
+        false
+    }
     /// What it has thrown away.
     fn dropped(&self) -> Dropped;
     /// What waits in a queue, and in all; disciplines that share no memory need not tell.

@@ -30,6 +30,7 @@ use crate::link::{size_on_wire, Timing};
 use crate::queue::{discipline, Discipline, StrictPriority, Waiting};
 use crate::random::Stream;
 
+mod asks;
 mod buffer_pool;
 mod lookup;
 mod pipeline;
@@ -37,6 +38,7 @@ mod profile;
 mod server;
 mod software;
 
+use asks::Asks;
 use buffer_pool::BufferPool;
 use lookup::Lookup;
 use pipeline::{Entering, Pipeline};
@@ -59,8 +61,6 @@ struct Port {
     discipline: Box<dyn Discipline>,
     /// When the wire can begin another frame.
     free_ns: u64,
-    /// When to ask the discipline again; nothing if only a frame changes anything.
-    ask_ns: Option<u64>,
 }
 
 /// A frame on its way to its port's discipline.
@@ -85,6 +85,7 @@ pub(crate) struct GenericSwitch {
     /// In order of `ready_ns`, then of arrival.
     forwarded: VecDeque<Forwarded>,
     ports: Vec<Port>,
+    asks: Asks,
     counters: Counters,
     outputs: VecDeque<Output>,
 }
@@ -127,7 +128,6 @@ impl GenericSwitch {
             Ok(Port {
                 discipline,
                 free_ns: 0,
-                ask_ns: None,
             })
         });
         Ok(Self {
@@ -157,6 +157,7 @@ impl GenericSwitch {
             wire: Timing::of_rate(link_rate_bps),
             forwarded: VecDeque::new(),
             ports: ports.collect::<Result<_, String>>()?,
+            asks: Asks::default(),
             counters: Counters::default(),
             outputs: VecDeque::from([Output {
                 at: Instant::ZERO,
@@ -167,10 +168,10 @@ impl GenericSwitch {
 
     /// When the next thing happens.
     fn next_ns(&self) -> Option<u64> {
-        let asked = self.ports.iter().filter_map(|port| port.ask_ns);
-        asked
-            .chain(self.forwarded.front().map(|frame| frame.ready_ns))
-            .chain(self.agent.next_ns())
+        let came = self.forwarded.front().map(|frame| frame.ready_ns);
+        [self.asks.next_ns(), came, self.agent.next_ns()]
+            .into_iter()
+            .flatten()
             .min()
     }
 
@@ -198,26 +199,27 @@ impl GenericSwitch {
         if let Some(pool) = &mut self.pool {
             pool.changed(before, port.discipline.held(frame.queue));
         }
-        port.ask_ns = Some(now_ns);
+        self.asks.set(frame.port, Some(now_ns));
     }
 
     /// Lets a port send at `now_ns` if its wire is free.
     fn serve(&mut self, number: u8, now_ns: u64) {
         let port = &mut self.ports[usize::from(number) - 1];
         if port.free_ns > now_ns {
-            port.ask_ns = Some(port.free_ns);
+            self.asks.set(number, Some(port.free_ns));
             return;
         }
         let before = port.discipline.held(0);
         let Some(frame) = port.discipline.dequeue(now_ns) else {
-            port.ask_ns = port.discipline.wake_ns();
+            self.asks.set(number, port.discipline.wake_ns());
             return;
         };
         if let Some(pool) = &mut self.pool {
             pool.changed(before, port.discipline.held(0));
         }
         port.free_ns = now_ns + self.wire.slot_ns(size_on_wire(frame.data.len()));
-        port.ask_ns = Some(port.free_ns);
+        let more = !port.discipline.is_idle();
+        self.asks.set(number, more.then_some(port.free_ns));
         self.counters.forwarded += 1;
         self.outputs.push_back(Output {
             at: Instant::from_nanos(now_ns),
@@ -289,12 +291,17 @@ impl Switch for GenericSwitch {
             self.counters.dropped_buffer += 1;
             return;
         };
-        for port in ports.iter() {
+        let mut ports = ports.iter().peekable();
+        while let Some(port) = ports.next() {
+            let data = match ports.peek() {
+                Some(_) => data.clone(),
+                None => std::mem::take(&mut data),
+            };
             self.forward(Forwarded {
                 ready_ns,
                 port,
                 queue,
-                data: data.clone(),
+                data,
             });
         }
         self.advance(now);
@@ -314,10 +321,10 @@ impl Switch for GenericSwitch {
                 };
                 self.enqueue(at_ns, frame);
             }
-            for number in 1..=self.ports.len() as u8 {
-                if self.ports[usize::from(number) - 1].ask_ns == Some(at_ns) {
-                    self.serve(number, at_ns);
-                }
+            let mut after = 0;
+            while let Some(number) = self.asks.port_at(at_ns, after) {
+                self.serve(number, at_ns);
+                after = number;
             }
         }
     }

@@ -33,6 +33,10 @@ impl Discipline for Fifo {
         None
     }
 
+    fn is_idle(&self) -> bool {
+        self.queue.frames.is_empty()
+    }
+
     fn dropped(&self) -> Dropped {
         self.dropped
     }

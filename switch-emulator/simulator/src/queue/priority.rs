@@ -13,6 +13,8 @@ use super::{Discipline, Dropped, Held, Waiting};
 #[derive(Debug)]
 pub(crate) struct StrictPriority {
     queues: Vec<Queue>,
+    /// In all queues.
+    waiting_frames: usize,
     limit_frames: usize,
     check_ns: u64,
     /// When the first check is.
@@ -36,6 +38,7 @@ impl StrictPriority {
     pub(crate) fn new(queues: u32, limit_frames: u64, check_ns: u64, phase_ns: u64) -> Self {
         Self {
             queues: (0..queues).map(|_| Queue::default()).collect(),
+            waiting_frames: 0,
             limit_frames: usize::try_from(limit_frames).unwrap_or(usize::MAX),
             check_ns,
             phase_ns,
@@ -54,8 +57,9 @@ impl StrictPriority {
         };
         if checks > self.checks || self.chosen.is_none() {
             self.checks = checks;
-            let highest = self.queues.iter().rposition(|one| !one.frames.is_empty());
-            self.chosen = highest.or(self.chosen);
+            if !self.is_idle() {
+                self.chosen = self.queues.iter().rposition(|one| !one.frames.is_empty());
+            }
         }
     }
 
@@ -80,23 +84,29 @@ impl Discipline for StrictPriority {
         }
         queue.bytes += frame.frame_bytes();
         queue.frames.push_back(frame);
+        self.waiting_frames += 1;
     }
 
     fn dequeue(&mut self, now_ns: u64) -> Option<Waiting> {
         self.check(now_ns);
         let queue = &mut self.queues[self.chosen?];
         let Some(frame) = queue.frames.pop_front() else {
-            let waits = self.queues.iter().any(|one| !one.frames.is_empty());
+            let waits = !self.is_idle();
             self.wake_ns = waits.then(|| self.phase_ns + self.checks * self.check_ns);
             return None;
         };
         queue.bytes -= frame.frame_bytes();
+        self.waiting_frames -= 1;
         self.wake_ns = None;
         Some(frame)
     }
 
     fn wake_ns(&self) -> Option<u64> {
         self.wake_ns
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting_frames == 0
     }
 
     fn dropped(&self) -> Dropped {

@@ -2,7 +2,7 @@
 //! mirror host; 17 five-tuple entries on each switch, the last four used, priorities increasing.
 
 use zodiac_firmware::{Config, Profile, ZODIAC_FX};
-use zodiac_simulator::{BurstsConfig, Network, Offered, SourceConfig};
+use zodiac_simulator::{BurstsConfig, DeviceProfile, Network, Offered, SourceConfig, SwitchConfig};
 
 /// Length of all frames, with frame check sequence.
 pub(crate) const FRAME_BYTES: u16 = 306;
@@ -16,6 +16,7 @@ pub(crate) const FLOWS: [(u32, &str, &str); 4] = [
 const SEQUENCE_OFFSET: usize = 50;
 const DUMMIES: u16 = 13;
 const UDP_PORT: u16 = 5000;
+const SWITCHES: [&str; 2] = ["s1", "s2"];
 
 /// How a source sends: token bucket and offered load.
 #[derive(Clone, Copy)]
@@ -41,11 +42,34 @@ pub(crate) fn fifth_rate(rate_factor: f64) -> [Load; 2] {
 pub(crate) fn network(seed: u64, config: &Config) -> Network {
     let profile = Profile::from_toml(ZODIAC_FX).expect("the profile in the repository");
     let mut network = Network::new(seed);
-    for switch in ["s1", "s2"] {
+    for switch in SWITCHES {
         network
             .add_board(switch, &profile, config.clone())
             .expect("a new board");
     }
+    wire(&mut network, 1e8, config);
+    network
+}
+
+/// The same network with two ideal switches of the generic device and links of 1 Gbit/s.
+#[allow(dead_code)] // the example's alone
+pub(crate) fn generic_network(seed: u64) -> Network {
+    const IDEAL_1G: &str = include_str!("../../../profiles/ideal-1g.toml");
+    let Ok(DeviceProfile::Switch(profile)) = DeviceProfile::from_toml(IDEAL_1G) else {
+        panic!("the ideal switch of the repository is a generic one");
+    };
+    let mut network = Network::new(seed);
+    for switch in SWITCHES {
+        network
+            .add_switch(switch, &profile, &SwitchConfig::default())
+            .expect("a new switch");
+    }
+    wire(&mut network, 1e9, &Config::default());
+    network
+}
+
+/// Adds hosts, cables and entries.
+fn wire(network: &mut Network, link_rate_bps: f64, config: &Config) {
     for host in ["H1", "H2", "H3", "H4"] {
         network.add_host(host).expect("a new host");
     }
@@ -58,7 +82,7 @@ pub(crate) fn network(seed: u64, config: &Config) -> Network {
     ];
     for (a, a_port, b, b_port) in cables {
         network
-            .connect((a, a_port), (b, b_port), 1e8, 0)
+            .connect((a, a_port), (b, b_port), link_rate_bps, 0)
             .expect("free ports");
     }
     for (switch, local) in [("s1", ["H1", "H2"]), ("s2", ["H3", "H4"])] {
@@ -81,9 +105,8 @@ pub(crate) fn network(seed: u64, config: &Config) -> Network {
         }
         network
             .control(switch, &segments)
-            .expect("a board before its run");
+            .expect("a switch before its run");
     }
-    network
 }
 
 /// A ring of `boards` boards, each with a host that sends to its neighbours' hosts: each packet passes two boards, and

@@ -1,0 +1,247 @@
+"""Bounds of networks of ports, ours and those of xTFA and panco, in one run (docs/port-queues.md).
+
+The peers are programs that the user fetches: Saihu, a common interface of both, with `LOKO_SAIHU` naming its
+clone and `LOKO_SAIHU_PYTHON` a Python that has what it needs. Without them only ours are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import networkx as nx
+
+from benchmarks.measure import ROOT, BenchmarkError, Row
+from loko.calculus.token_buckets import RateLatency, TokenBucket
+from loko.calculus.total_flow import Server, Step, TotalFlow, UnsettledError
+
+_PEER: Final = ROOT / "benchmarks" / "saihu-peer" / "bounds.py"
+_LINE_MBPS: Final = 1000
+_FRAME_BYTES: Final = 1542
+_LATENCY_US: Final = 12.336
+"""One frame of other traffic on the cable."""
+_PATIENCE_S: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaping:
+    """What is taken for granted of the cables between the servers."""
+
+    name: str
+    line_rate_bps: float
+    frame_bytes: float
+    """What a cable may bring at once."""
+    methods: tuple[str, ...]
+    """Of the peers, as `tool/method`."""
+
+
+SHAPINGS: Final = (
+    Shaping(name="no shaping", line_rate_bps=math.inf, frame_bytes=0, methods=("xtfa/TFA", "panco/TFA")),
+    Shaping(name="fluid cables", line_rate_bps=1e9, frame_bytes=0, methods=("xtfa/TFA", "panco/TFA")),
+    Shaping(
+        name="whole frames",
+        line_rate_bps=1e9,
+        frame_bytes=_FRAME_BYTES,
+        methods=("panco/TFA", "panco/SFA", "panco/PLP"),
+    ),
+)
+"""xTFA models whole frames by a packetizer of its own, which is another question: it is not asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortNetwork:
+    """Servers of one rate and latency, and the flows' paths through them."""
+
+    name: str
+    paths: Mapping[str, tuple[str, ...]]
+    buckets: Mapping[str, TokenBucket]
+
+    @property
+    def servers(self) -> list[str]:
+        """Every server that a flow passes, in a stable order."""
+        return sorted({server for path in self.paths.values() for server in path})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What one method says about one network."""
+
+    network: str
+    shaping: str
+    method: str
+    seconds: float | None
+    worst_us: float | None
+    """The largest bound of a flow; None if there is none."""
+    of_ours: tuple[float, float, float] | None = None
+    """Bounds divided by ours, over the flows: median, smallest, largest."""
+    error: str = ""
+
+
+def networks() -> Iterator[PortNetwork]:
+    """Rings, a line whose flows overlap, and a random network with cycles; the same in every run."""
+    for size, hops, rate_mbps in ((6, 3, 100), (12, 6, 25)):
+        paths = {f"f{i}": tuple(f"s{(i + hop) % size}" for hop in range(hops)) for i in range(size)}
+        yield _even(f"ring of {size}, {hops} hops", paths, rate_mbps=rate_mbps)
+    paths = {f"f{i}": tuple(f"s{i + hop}" for hop in range(4)) for i in range(12)}
+    yield _even("line of 15, 4 hops", paths, rate_mbps=150)
+    chance = random.Random(1)
+    graph = nx.random_regular_graph(4, 12, seed=1)
+    paths, buckets = {}, {}
+    for number in range(60):
+        source, sink = chance.sample(range(12), 2)
+        way = chance.choice(sorted(nx.all_shortest_paths(graph, source, sink)))
+        paths[f"f{number}"] = tuple(f"s{tail}-{head}" for tail, head in pairwise(way))
+        buckets[f"f{number}"] = TokenBucket(
+            rate_bps=chance.randint(1, 40) * 1e6, burst_bytes=_FRAME_BYTES * chance.randint(1, 4)
+        )
+    yield PortNetwork(name="random, 12 switches, 60 flows", paths=paths, buckets=buckets)
+
+
+def measure(*, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    """Return all bounds, and rows for the table."""
+    peer = _peer()
+    if peer is None:
+        tell("port-bounds: only ours: LOKO_SAIHU names no clone of Saihu (docs/port-queues.md)")
+    found: list[Bounds] = []
+    for network in networks():
+        for shaping in SHAPINGS:
+            tell(f"port-bounds: {network.name}, {shaping.name}")
+            mine, delays_us = ours(network, shaping)
+            found.append(mine)
+            if peer is not None:
+                found += _theirs(peer, network, shaping, delays_us)
+    return {"bounds": [asdict(bounds) for bounds in found]}, [_row(bounds) for bounds in found]
+
+
+def ours(network: PortNetwork, shaping: Shaping) -> tuple[Bounds, dict[str, float]]:
+    """Return our bounds, and those of each flow in microseconds (none if there is no bound)."""
+    began = time.perf_counter()
+    server = Server(
+        service=RateLatency(rate_bps=_LINE_MBPS * 1e6, latency_ns=_LATENCY_US * 1e3),
+        line_rate_bps=shaping.line_rate_bps,
+    )
+    flows = TotalFlow(dict.fromkeys(network.servers, server), frame_bytes=shaping.frame_bytes)
+    for flow, path in network.paths.items():
+        flows.add([Step(name) for name in path], network.buckets[flow])
+    try:
+        bounds_ns = flows.settle(network.servers)
+    except UnsettledError as error:
+        seconds = time.perf_counter() - began
+        none = _bounds(network, shaping, "ours", seconds, {})
+        return replace(none, error=str(error)), {}
+    seconds = time.perf_counter() - began
+    delays_us = {flow: sum(bounds_ns[name] for name in path) / 1e3 for flow, path in network.paths.items()}
+    return _bounds(network, shaping, "ours", seconds, delays_us), delays_us
+
+
+def _theirs(
+    peer: tuple[Path, Path], network: PortNetwork, shaping: Shaping, ours_us: Mapping[str, float]
+) -> Iterator[Bounds]:
+    python, packages = peer
+    with tempfile.TemporaryDirectory() as scratch:
+        document = Path(scratch, "network.json")
+        document.write_text(json.dumps(_document(network, shaping)), encoding="utf-8")
+        mode = "OFF" if math.isinf(shaping.line_rate_bps) else "ON"
+        words = [str(python), str(_PEER), str(packages), str(document), mode, *shaping.methods]
+        try:
+            ran = subprocess.run(
+                words, cwd=scratch, capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+            )
+        except subprocess.TimeoutExpired:
+            raise BenchmarkError(f"Saihu took more than {_PATIENCE_S} s for {network.name}") from None
+        except (OSError, subprocess.CalledProcessError) as error:
+            said = str(getattr(error, "stderr", "") or error).strip().splitlines()[-1]
+            raise BenchmarkError(f"Saihu does not run: {said} (docs/port-queues.md says how)") from None
+    for method, result in json.loads(ran.stdout).items():
+        if "error" in result:
+            yield replace(_bounds(network, shaping, method, None, {}), error=result["error"])
+            continue
+        delays_us = {flow: delay_s * 1e6 for flow, delay_s in result["delays_s"].items()}
+        bounds = _bounds(network, shaping, method, result["seconds"], delays_us)
+        if ours_us and len(delays_us) == len(ours_us):
+            ratios = sorted(delays_us[flow] / ours_us[flow] for flow in ours_us)
+            bounds = replace(bounds, of_ours=(median(ratios), ratios[0], ratios[-1]))
+        yield bounds
+
+
+def _peer() -> tuple[Path, Path] | None:
+    clone = os.environ.get("LOKO_SAIHU")
+    if not clone:
+        return None
+    packages = Path(clone, "src")
+    if not (packages / "saihu").is_dir():
+        raise BenchmarkError(f"LOKO_SAIHU: {clone} is no clone of Saihu: it has no src/saihu")
+    return Path(os.environ.get("LOKO_SAIHU_PYTHON", sys.executable)), packages
+
+
+def _even(name: str, paths: Mapping[str, tuple[str, ...]], *, rate_mbps: float) -> PortNetwork:
+    bucket = TokenBucket(rate_bps=rate_mbps * 1e6, burst_bytes=2 * _FRAME_BYTES)
+    return PortNetwork(name=name, paths=paths, buckets=dict.fromkeys(paths, bucket))
+
+
+def _document(network: PortNetwork, shaping: Shaping) -> dict[str, Any]:
+    # Saihu's output-port format; a packetizer is what makes panco's cables bring whole frames.
+    return {
+        "network": {
+            "name": network.name,
+            "packetizer": shaping.frame_bytes > 0,
+            "multiplexing": "FIFO",
+            "analysis_option": ["IS"],
+            "time_unit": "us",
+            "data_unit": "B",
+            "rate_unit": "Mbps",
+            "min_packet_length": 84,
+        },
+        "flows": [
+            {
+                "name": flow,
+                "path": list(path),
+                "arrival_curve": {
+                    "bursts": [network.buckets[flow].burst_bytes],
+                    "rates": [network.buckets[flow].rate_bps / 1e6],
+                },
+                "max_packet_length": _FRAME_BYTES,
+            }
+            for flow, path in network.paths.items()
+        ],
+        "servers": [
+            {
+                "name": name,
+                "service_curve": {"latencies": [_LATENCY_US], "rates": [_LINE_MBPS]},
+                "capacity": _LINE_MBPS,
+            }
+            for name in network.servers
+        ],
+    }
+
+
+def _bounds(
+    network: PortNetwork, shaping: Shaping, method: str, seconds: float | None, delays_us: Mapping[str, float]
+) -> Bounds:
+    worst_us = max(delays_us.values(), default=None)
+    return Bounds(
+        network=network.name, shaping=shaping.name, method=method, seconds=seconds, worst_us=worst_us
+    )
+
+
+def _row(bounds: Bounds) -> Row:
+    what = f"Worst bound of {bounds.network}, {bounds.shaping}: {bounds.method}"
+    if bounds.worst_us is None or bounds.seconds is None:
+        return what, "none", bounds.error
+    remark = f"{1e3 * bounds.seconds:.1f} ms"
+    if bounds.of_ours is not None:
+        middle, low, high = bounds.of_ours
+        remark = f"{middle:.4f} of ours ({low:.4f} .. {high:.4f}); {remark}"
+    return what, f"{bounds.worst_us:.2f} us", remark

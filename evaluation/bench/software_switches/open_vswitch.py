@@ -1,0 +1,170 @@
+"""Open vSwitch with its datapath in user space, as a subject of the campaign."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from evaluation.bench.live.bench import CONNECT_S, DATAPATH_ID
+from evaluation.bench.live.software_switch import raise_priority
+from evaluation.bench.software_switches.ports import Instruments, Ports, near
+from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
+from evaluation.instruments.dialect import DIALECTS
+from evaluation.instruments.virtual_session import ERROR
+from evaluation.live.cores import CorePlan
+from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.predictability.subject import SWITCH, Opened, Sent, Stream, Subject
+from evaluation.runner import RunError
+from loko.scenario import OpenFlow
+
+_ADDRESS: Final = "127.0.0.1"
+_PORT: Final = 6633
+_HELLO, _FEATURES_REQUEST, _STATS_REQUEST, _STATS_REPLY = 0, 5, 16, 17
+_FLAGS_AT, _MORE = 10, 1
+"""Where a part of a statistics reply says whether another follows."""
+_ANSWER_NS: Final = 10_000_000_000
+"""A reply that takes longer will never come. The time allows for a stalled host."""
+_NS: Final = 1_000_000_000
+
+
+class OpenVSwitchUnderTest:
+    """The running switch, between its ports and a controller's end of its session."""
+
+    def __init__(
+        self, subject: Subject, switch: OpenVSwitch, endpoint: ControllerEndpoint, ports: Ports
+    ) -> None:
+        self._device = subject.device
+        self._switch = switch
+        self._endpoint = endpoint
+        self._ports = ports
+
+    def fresh(self, cables: Mapping[int, int]) -> Opened:
+        """See `LiveSwitch.fresh`."""
+        try:
+            self._endpoint.load([DIALECTS[OpenFlow.V1_0].delete_all])
+            self._endpoint.messages()
+        except RunError as error:
+            raise self._stopped(error) from None
+        self._ports.cabled(cables)
+        return self
+
+    def longest_pause_ns(self) -> int:
+        """See `LiveSwitch.longest_pause_ns`."""
+        return self._ports.longest_pause_ns()
+
+    def now_ns(self) -> int:
+        """See `Opened.now_ns`."""
+        return time.monotonic_ns()
+
+    def control(
+        self,
+        board: str,
+        segments: Sequence[bytes],
+        *,
+        spacing_ns: int = 10_000_000,
+        await_reply: bool = False,
+    ) -> list[bytes]:
+        """See `Opened.control`."""
+        del board
+        try:
+            return [message for of in segments for message in self._exchanged(of, spacing_ns, await_reply)]
+        except RunError as error:
+            raise self._stopped(error) from None
+
+    def _exchanged(self, segment: bytes, spacing_ns: int, await_reply: bool) -> list[bytes]:
+        """Send a segment, and return what comes until its reply and for the spacing after it."""
+        kind = segment[1] if segment else None
+        if kind in (_HELLO, _FEATURES_REQUEST):
+            return []  # the session is open already
+        if segment:
+            self._endpoint.write(segment)
+        messages: list[bytes] = []
+        if await_reply or kind == _STATS_REQUEST:
+            until_ns = time.monotonic_ns() + _ANSWER_NS
+            while not any(map(_is_reply, messages)) and (left_ns := until_ns - time.monotonic_ns()) > 0:
+                messages += self._endpoint.messages(left_ns / _NS)
+        until_ns = time.monotonic_ns() + spacing_ns
+        while (left_ns := until_ns - time.monotonic_ns()) > 0:
+            messages += self._endpoint.messages(left_ns / _NS)
+        return [message for message in messages if message[1] not in ASYNCHRONOUS]
+
+    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
+        """See `Opened.send`."""
+        try:
+            sent = self._ports.send(streams, drain_ns=drain_ns)
+            self._switch.check()
+        except RunError as error:
+            raise self._stopped(error) from None
+        return sent
+
+    def _stopped(self, error: RunError) -> RunError:
+        """Return one line on a switch that does not answer. If a program has ended, that is the reason."""
+        reason: Exception = error
+        try:
+            self._switch.check()
+        except RunError as ended:
+            reason = ended
+        return RunError(
+            f"{self._device}: stopped answering half-way ({reason});"
+            " finished parts are kept: the same command goes on with the others"
+        )
+
+
+@contextmanager
+def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
+    """Run the switch in this thread's network, with its files in `folder`. Raises `RunError`."""
+    cores = CorePlan.here()
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(ControllerEndpoint(_ADDRESS, _PORT))
+        switch = OpenVSwitch(folder, cpus=[cores.emulator])
+        stack.callback(switch.close)
+        waits = _Scheduling(switch.pid)
+        stack.callback(waits.close)
+        numbers = range(1, subject.ports + 1)
+        switch.add_switch(
+            SWITCH,
+            datapath_id=DATAPATH_ID,
+            ports={port: near(port) for port in numbers},
+            controller=f"{_ADDRESS}:{_PORT}",
+        )
+        switch.leave_queues([near(port) for port in numbers])
+        ports = Ports(
+            subject,
+            Instruments(core=min(cores.others), switch_core=cores.emulator, waited_ns=waits.waited_ns),
+        )
+        stack.callback(ports.close)
+        if endpoint.accept(CONNECT_S) is None:
+            raise RunError(f"{subject.device}: does not connect to its controller within {CONNECT_S:g} s")
+        # Else any program of the machine holds it up. The sender's priority is higher.
+        raise_priority(switch.pid)
+        yield OpenVSwitchUnderTest(subject, switch, endpoint, ports)
+
+
+class _Scheduling:
+    """How long the thread that forwards has waited for a core: the first one of the process."""
+
+    def __init__(self, pid: int) -> None:
+        self._file = os.open(f"/proc/{pid}/task/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        self._last_ns = 0
+
+    def waited_ns(self) -> int:
+        """Return the sum since the thread began; what it was at last, if the thread has ended."""
+        with contextlib.suppress(OSError, IndexError):
+            self._last_ns = int(os.pread(self._file, 64, 0).split()[1])
+        return self._last_ns
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def _is_reply(message: bytes) -> bool:
+    """Whether a message answers a request, and is the last of its parts."""
+    if message[1] == _STATS_REPLY:
+        return not message[_FLAGS_AT + 1] & _MORE
+    return message[1] not in ASYNCHRONOUS and message[1] != ERROR

@@ -1,0 +1,87 @@
+"""From the name of a software switch to a subject of the campaign, in a network of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from evaluation.bench.live.open_device import bench_files
+from evaluation.bench.live.own_network import own_network
+from evaluation.bench.live.pacing import unlimited_realtime
+from evaluation.bench.software_switches.linux_bridge import linux_bridge
+from evaluation.bench.software_switches.open_vswitch import open_vswitch
+from evaluation.bench.software_switches.ports import QUEUES, pairs
+from evaluation.live.exclusion import claim
+from evaluation.live.state import require_root
+from evaluation.predictability.campaign import Size
+from evaluation.predictability.subject import LiveSwitch, Pace, Subject
+
+LINE_RATE_BPS: Final = 10_000_000
+"""Rate of the lines. Two sources of the shortest frames are then as much as a Python program sends."""
+PORTS: Final = 8
+"""As many as BM needs."""
+PACE: Final = Pace(
+    entry_gap_ns=0,
+    settles_ns=200_000_000,
+    fill_s=10,
+    probe_gap_ns=200_000,
+    software_mbps=5,
+    pauses=10,
+    shortest_slots=600,
+    longest_slots=9_600,
+    drain_slots=1_000,
+    rate_resolution=0.02,
+)
+SIZE: Final = Size(
+    packets=2_000,
+    bursts=200,
+    lace_packets=5_000,
+    most_entries=2_000,
+    aging_runs=3,
+    alternating_runs=6,
+    table_sizes=False,
+)
+QUICK_SIZE: Final = replace(
+    SIZE,
+    packets=200,
+    bursts=40,
+    lace_packets=200,
+    congested_ports=1,
+    congested_queues=2,
+    most_entries=200,
+    aging_runs=2,
+    alternating_runs=2,
+)
+_SWITCHES: Final[dict[str, Callable[[Subject, Path], AbstractContextManager[LiveSwitch]]]] = {
+    "open-vswitch": open_vswitch,
+    "linux-bridge": linux_bridge,
+}
+NAMES: Final = tuple(_SWITCHES)
+TITLES: Final = {
+    "open-vswitch": "Open vSwitch, datapath in user space",
+    "linux-bridge": "Linux bridge with filters of tc",
+}
+
+
+def outline(name: str) -> Subject:
+    """Return a switch as the campaign sees it before it runs."""
+    return Subject(
+        device=name, ports=PORTS, queues=QUEUES, link_rate_bps=LINE_RATE_BPS, is_software=True, pace=PACE
+    )
+
+
+@contextmanager
+def opened_switch(name: str) -> Iterator[Subject]:
+    """Run a software switch in a network of its own, ready to be measured. Raises `RunError`."""
+    require_root()
+    subject = outline(name)
+    with ExitStack() as stack:
+        stack.enter_context(claim())
+        stack.enter_context(unlimited_realtime())
+        folder = stack.enter_context(bench_files())
+        stack.enter_context(own_network(pairs(PORTS)))
+        switch = stack.enter_context(_SWITCHES[name](subject, folder))
+        yield replace(subject, live=switch)

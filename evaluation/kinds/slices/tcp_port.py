@@ -1,0 +1,238 @@
+"""A transfer of iperf3 in real time, over the kernel's TCP, through a sliced port (`htb_port`).
+
+Source and destination have a network namespace each, so that their segments take the wire. The source's link
+has the port's rate; no offload is on, so that each segment is a frame, as in virtual time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.kinds.slices.htb_port import DESTINATION, SOURCE, cpu_ns, sliced_switch
+from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.network_namespace import namespace_of
+from evaluation.live.patience import patient
+from evaluation.live.programs import require, run
+from evaluation.runner import RunError
+from loko.slices.document import HtbPort
+
+_ADDRESSES: Final = {SOURCE: "10.0.0.1", DESTINATION: "10.0.0.2"}
+_PORT: Final = 5201
+_INTERVAL_S: Final = 0.1
+_START_S: Final = 10.0
+_REST_S: Final = 1.0
+"""How long the idle switch is watched."""
+_BUCKET_BYTES: Final = 20_000
+"""Of the source's link, whose timer is late by some 60 us: it must hold more than what leaves meanwhile."""
+_BACKLOG_BYTES: Final = 32 * 1024 * 1024
+_BUFFERS: Final = "4096 1048576 67108864"
+"""Send and receive buffers grow with the window, and never limit it."""
+_TICKS_PER_S: Final = 100
+"""Unit of /proc/stat on every architecture that Linux still supports (proc(5))."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A transfer through the first queue of a port."""
+
+    port: HtbPort
+    congestion_control: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """CPU time over real time: shares of one core."""
+
+    switch: float
+    """The process of the switch, system calls included."""
+    softirq: float
+    """Interrupt work of the whole machine, whoever caused it."""
+    machine: float
+    """All work of the whole machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What iperf3 says of each interval, times in s since the transfer began."""
+
+    end_s: NDArray[np.float64]
+    received_bytes: NDArray[np.int64]
+    """Payload that the destination's program read in the interval."""
+    received_end_s: NDArray[np.float64]
+    retransmissions: NDArray[np.int64]
+    window_bytes: NDArray[np.int64]
+    segment_bytes: int
+    idle: Cpu
+    busy: Cpu
+    refused_by_queue: int
+    """How often the queue was full. Not a number of packets: Open vSwitch may offer one again, and drops the
+    rest of its batch unasked. 0 beside losses: packets were lost before the queue."""
+
+
+def carry(requests: Sequence[Request], folder: Path) -> list[Reply]:
+    """Build the port for each transfer in this network namespace, and carry it. Raises `RunError`."""
+    require("iperf3")
+    return [_carry(request, folder / f"transfer{number}") for number, request in enumerate(requests)]
+
+
+def _carry(request: Request, folder: Path) -> Reply:
+    folder.mkdir(mode=0o700)
+    with sliced_switch(request.port, folder, addressed=True) as switch, ExitStack() as hosts:
+        prefixes = {host: hosts.enter_context(_host(host, request)) for host in _ADDRESSES}
+        before = _cpu_times(switch.pid)
+        time.sleep(_REST_S)
+        idle = _shares(before, _cpu_times(switch.pid))
+        log = folder / "server.json"
+        with log.open("wb") as output:
+            server = subprocess.Popen(
+                [
+                    *prefixes[DESTINATION],
+                    *(require("iperf3"), "-s", "-1", "-J", "-p", str(_PORT), "-i", str(_INTERVAL_S)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        hosts.callback(_end, server)
+        _wait_for(server, prefixes[DESTINATION])
+        before = _cpu_times(switch.pid)
+        told = run(
+            [
+                *("iperf3", "-c", _ADDRESSES[DESTINATION], "-p", str(_PORT), "-J", "-i", str(_INTERVAL_S)),
+                *("-t", f"{request.seconds:g}", "-C", request.congestion_control),
+            ],
+            what="iperf3",
+            prefix=prefixes[SOURCE],
+        )
+        busy = _shares(before, _cpu_times(switch.pid))
+        try:
+            server.wait(patient(_START_S))
+        except subprocess.TimeoutExpired:
+            raise RunError("iperf3's server does not end after its only transfer") from None
+        refused = _refused()
+        return reply_of(
+            _parsed(told), _parsed(log.read_text(encoding="utf-8")), idle=idle, busy=busy, refused=refused
+        )
+
+
+def reply_of(
+    sender: Mapping[str, Any], receiver: Mapping[str, Any], *, idle: Cpu, busy: Cpu, refused: int
+) -> Reply:
+    """Return what both ends' reports say. Raises `RunError` with iperf3's own message if there is one."""
+    for report in (sender, receiver):
+        if "error" in report:
+            raise RunError(f"iperf3: {report['error']}")
+    try:
+        sent = [one["streams"][0] for one in sender["intervals"]]
+        received = [one["streams"][0] for one in receiver["intervals"] if one["streams"]]
+        return Reply(
+            end_s=np.array([one["end"] for one in sent], dtype=np.float64),
+            retransmissions=np.array([one["retransmits"] for one in sent], dtype=np.int64),
+            window_bytes=np.array([one["snd_cwnd"] for one in sent], dtype=np.int64),
+            received_end_s=np.array([one["end"] for one in received], dtype=np.float64),
+            received_bytes=np.array([one["bytes"] for one in received], dtype=np.int64),
+            segment_bytes=int(sender["start"]["tcp_mss_default"]),
+            idle=idle,
+            busy=busy,
+            refused_by_queue=refused,
+        )
+    except (KeyError, IndexError, TypeError):
+        raise RunError("iperf3's report has no retransmits and snd_cwnd: use iperf3 3.9 or newer") from None
+
+
+@contextmanager
+def _host(name: str, request: Request) -> Iterator[list[str]]:
+    """Give an interface a namespace, an address and the link's rate; yield how to enter it."""
+    die = [require("setpriv"), "--pdeathsig", "KILL", "--"]
+    holder = subprocess.Popen([*die, require("unshare"), "--net", "sleep", "infinity"])
+    try:
+        here, there = namespace_of(1).stat().st_ino, namespace_of(holder.pid)
+        deadline = time.monotonic() + patient(_START_S)
+        while there.stat().st_ino == here:
+            if time.monotonic() > deadline:
+                raise RunError(f"{name} gets no network namespace")
+            time.sleep(0.001)
+        run(["ip", "link", "set", name, "netns", str(holder.pid)], what=name)
+        prefix = [require("nsenter"), f"--net={there}", "--"]
+        switch_off_offloads(name, what=name, prefix=prefix)
+        settings = [f"net.ipv4.tcp_{kind}mem={_BUFFERS}" for kind in "rw"]
+        settings += ["net.ipv4.tcp_no_metrics_save=1"]
+        run(["sysctl", "-q", "-w", *settings], what=f"{name}'s buffers", prefix=prefix)
+        run(["ip", "link", "set", name, "gso_max_segs", "1", "up"], what=name, prefix=prefix)
+        run(["ip", "address", "add", f"{_ADDRESSES[name]}/24", "dev", name], what=name, prefix=prefix)
+        link = ["rate", f"{request.port.link_rate_bps}bit", "burst", str(_BUCKET_BYTES)]
+        link += ["limit", str(_BACKLOG_BYTES)]
+        run(["tc", "qdisc", "add", "dev", name, "root", "tbf", *link], what=f"{name}'s link", prefix=prefix)
+        yield prefix
+    finally:
+        _end(holder)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _wait_for(server: subprocess.Popen[bytes], prefix: list[str]) -> None:
+    deadline = time.monotonic() + patient(_START_S)
+    while f":{_PORT} " not in run(["ss", "-ltnH"], what="iperf3's server", prefix=prefix):
+        if server.poll() is not None:
+            raise RunError(f"iperf3's server ended (exit status {server.returncode})")
+        if time.monotonic() > deadline:
+            raise RunError("iperf3's server does not listen")
+        time.sleep(0.01)
+
+
+def _refused() -> int:
+    """Return how often the first queue was full."""
+    return sum(
+        int(one.get("drops", 0))
+        for one in json.loads(run(["tc", "-j", "-s", "qdisc", "show"], what="the queue's counters"))
+        if one.get("kind") == "pfifo"
+    )
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    try:
+        report = json.loads(text)
+    except json.JSONDecodeError:
+        report = None
+    if not isinstance(report, dict):
+        raise RunError("iperf3 printed no report")
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _CpuTimes:
+    at_ns: int
+    switch_ns: int
+    softirq_ticks: int
+    busy_ticks: int
+
+
+def _cpu_times(pid: int) -> _CpuTimes:
+    ticks = list(map(int, Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]))
+    user, nice, system, _idle, _iowait, irq, softirq, _steal = ticks
+    busy = user + nice + system + irq + softirq
+    return _CpuTimes(time.monotonic_ns(), cpu_ns(pid), irq + softirq, busy)
+
+
+def _shares(before: _CpuTimes, after: _CpuTimes) -> Cpu:
+    seconds = (after.at_ns - before.at_ns) / 1e9
+    ticks = _TICKS_PER_S * seconds
+    return Cpu(
+        switch=(after.switch_ns - before.switch_ns) / 1e9 / seconds,
+        softirq=(after.softirq_ticks - before.softirq_ticks) / ticks,
+        machine=(after.busy_ticks - before.busy_ticks) / ticks,
+    )

@@ -1,0 +1,128 @@
+"""Software switches, live, as subjects of the predictability campaign. No delay is judged: any may stall."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from live_harness import Machine, descendants, left, needs_root, wait_until
+
+from evaluation.bench.software_switches.opened import NAMES, opened_switch
+from evaluation.bench.software_switches.ports import QUEUE_FRAMES
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
+from evaluation.instruments.virtual_session import RefusedError
+from evaluation.live.openvswitch import SCHEMA
+from evaluation.live.state import state_folder
+from evaluation.predictability import buffers, flow_management, processing_time, throughput
+from evaluation.predictability.numbered_entries import Combination
+from evaluation.predictability.subject import Stream, carry, evenly
+from evaluation.predictability.table_iii import Scenario, flow_mods, frame
+from evaluation.runner import LOST
+
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+
+needs_ovs = pytest.mark.skipif(not SCHEMA.is_file(), reason="needs Open vSwitch: openvswitch-switch")
+every_switch = pytest.mark.parametrize(
+    "name", [pytest.param("open-vswitch", marks=needs_ovs), "linux-bridge"]
+)
+assert set(NAMES) == {"open-vswitch", "linux-bridge"}
+
+
+@pytest.fixture(autouse=True)
+def machine():
+    """Nothing is left of what a test has made."""
+    before = Machine.now()
+    yield
+    wait_until(lambda: Machine.now() == before, "the machine is as before")
+
+
+def sent(count: int, gap_ns: int = 1_000_000) -> Stream:
+    return Stream(enters=IN_PORT, leaves=OUT_PORT, frame=frame(306), instants_ns=evenly(count, gap_ns))
+
+
+@every_switch
+def test_only_entries_forward_and_frames_are_stamped_at_both_ports(name: str) -> None:
+    with opened_switch(name) as subject:
+        [without] = carry(subject, [], [sent(20)], seed=1)
+        [by_entry] = carry(subject, flow_mods(Scenario(entries=5)), [sent(100)], seed=1)
+        again = carry(subject, [], [sent(20)], seed=1)[0]
+    assert (without.received_ns == LOST).all()
+    assert (again.received_ns == LOST).all(), "a fresh switch has no entries"
+    came = by_entry.received_ns != LOST
+    assert came.sum() > 50
+    assert (by_entry.processing_ns(subject, 306) > 0).all()
+
+
+@every_switch
+def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: str) -> None:
+    """So a surplus fills the queue: the room of it, plus the frame on the line, is inferred from delays."""
+    with opened_switch(name) as subject:
+        capacity = buffers.measure(subject, 1, 1, seed=1)
+    assert capacity is not None
+    assert QUEUE_FRAMES - 4 <= capacity.frames <= QUEUE_FRAMES + 4
+
+
+@every_switch
+def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
+    with opened_switch(name) as subject:
+        switch = flow_management.Controlled(subject, 1)
+        assert switch.add_paced(Combination(), pause_ns=0, at_most=30)[:2] == (30, False)
+        assert switch.listed() == set(range(30))
+        took_ns = switch.forwarded(Combination(), range(40))
+        switch.clear()
+        assert switch.listed() == set()
+    assert {number for number, ns in took_ns.items() if ns is not None} == set(range(30))
+
+
+@every_switch
+def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
+    with opened_switch(name) as subject:
+        found = throughput.measure(subject, 1516, 1.0, packets=20, seed=1)
+    assert found.sent == 40
+    assert found.lost <= 20, "most come through, whatever else this machine does"
+
+
+def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
+    with opened_switch("linux-bridge") as subject:
+        with pytest.raises(RefusedError, match="refused an entry"):
+            carry(subject, flow_mods(Scenario(action="set-nw-src")), [sent(1)], seed=1)
+        assert processing_time.measure(subject, Scenario(action="strip-vlan"), packets=1, seed=1) is None
+
+
+@needs_ovs
+def test_a_switch_that_stops_answering_half_way_is_one_line(tmp_path: Path) -> None:
+    """Open vSwitch is killed in the middle of a campaign: what is measured is kept, and continued."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench", "predictability"]
+    command += ["--device", "open-vswitch", "--quick", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: len(kept(out)) >= 3, "three parts are there")
+        children = descendants(process.pid)
+        [forwards] = [child for child in children if child.name() == "ovs-vswitchd"]
+        forwards.kill()
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 2
+    assert said.count("\n") == 1
+    assert "open-vswitch: stopped answering half-way" in said
+    assert "finished parts are kept" in said
+    assert len(kept(out)) >= 3
+    assert not left(children)
+
+
+def test_a_killed_campaign_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench", "predictability"]
+    command += ["--device", "linux-bridge", "--quick", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: len(kept(out)) >= 2, "two parts are there")
+        children = descendants(process.pid)
+        process.kill()
+    wait_until(lambda: not left(children), "its programs have ended")
+    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench does
+
+
+def kept(out: Path) -> list[Path]:
+    return list((out / "parts").glob("*.json"))

@@ -1,0 +1,106 @@
+"""Transfers of iperf3: what is read from its reports, and what a sliced port refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from evaluation.kinds.experiments import experiments
+from evaluation.kinds.live_transfers.document import LiveTransfers
+from evaluation.kinds.live_transfers.production import live_of
+from evaluation.kinds.slices import htb_port
+from evaluation.kinds.slices.tcp_port import Cpu, reply_of
+from evaluation.runner import RunError
+from loko.slices.document import HtbPort, load_slices
+
+CPU = Cpu(switch=0.1, softirq=0.1, machine=1.0)
+
+
+def interval(end_s: float, **values: int) -> dict[str, Any]:
+    return {"streams": [{"end": end_s, **values}]}
+
+
+def reports() -> tuple[dict[str, Any], dict[str, Any]]:
+    sender = {
+        "start": {"tcp_mss_default": 1000},
+        "intervals": [interval(n, retransmits=n, snd_cwnd=1000 * n) for n in (1, 2, 3, 4)],
+    }
+    receiver = {"intervals": [interval(n, bytes=125_000 * n) for n in (1, 2, 3, 4, 5)]}
+    return sender, receiver
+
+
+def test_the_first_quarter_and_what_comes_after_the_end_are_left_out() -> None:
+    live = live_of(reply_of(*reports(), idle=CPU, busy=CPU, refused=0), 4)
+    assert live.payload_bps == pytest.approx(1e6 * (2 + 3 + 4) / 3)
+    assert live.retransmissions_pps == pytest.approx((2 + 3 + 4) / 3)
+    assert live.window_packets == pytest.approx(3)
+    with pytest.raises(RunError, match="make seconds longer"):
+        live_of(reply_of(*reports(), idle=CPU, busy=CPU, refused=0), 40)
+
+
+def test_what_iperf3_complains_of_is_one_line() -> None:
+    sender, receiver = reports()
+    with pytest.raises(RunError, match=r"^iperf3: unable to connect$"):
+        reply_of({"error": "unable to connect"}, receiver, idle=CPU, busy=CPU, refused=0)
+    del sender["intervals"][0]["streams"][0]["snd_cwnd"]
+    with pytest.raises(RunError, match=r"use iperf3 3\.9 or newer"):
+        reply_of(sender, receiver, idle=CPU, busy=CPU, refused=0)
+
+
+def test_rates_and_controls_are_named_once() -> None:
+    found = experiments()["slicing/iperf3"]
+    plain = found.model_dump(by_alias=True)
+    with pytest.raises(ValidationError, match="do not rise"):
+        LiveTransfers.model_validate({**plain, "queue_rates_mbps": [20, 10]})
+    with pytest.raises(ValidationError, match="named twice"):
+        LiveTransfers.model_validate({**plain, "congestion_controls": ["reno", "reno"]})
+
+
+@pytest.mark.parametrize("kind", ["htb", "pfifo"])
+def test_a_missing_discipline_is_one_line_and_nothing_stays(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted = []
+
+    def run(arguments: list[str], *, what: str) -> str:
+        if arguments[:3] == ["tc", "qdisc", "replace"] and kind in arguments:
+            raise RunError(f"{what}: 'tc' failed: Error: Specified qdisc kind is unknown.")
+        return ""
+
+    def remove(command: list[str], **_options: object) -> None:
+        deleted.append(command[1:])
+
+    monkeypatch.setattr(htb_port, "run", run)
+    monkeypatch.setattr("subprocess.run", remove)
+    monkeypatch.setattr(htb_port, "require", lambda program: program)
+    port = load_slices("iperf3")
+    assert isinstance(port, HtbPort)
+    with pytest.raises(RunError) as refused:
+        htb_port.slice_port(port)
+    assert f"no queueing discipline '{kind}' (module sch_{kind})" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert deleted == [["qdisc", "del", "dev", "s1-port2", "root"]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"root_rate_bps": 50_000_000}, "may send 100000000 bit/s, its port only 50000000"),
+        ({"root_rate_bps": 2_000_000_000}, "is above the link's"),
+    ],
+)
+def test_a_queue_above_its_parent_is_refused_before_anything_is_built(
+    changed: dict[str, int], says: str
+) -> None:
+    plain = load_slices("iperf3").model_dump()
+    with pytest.raises(ValidationError, match=says):
+        HtbPort.model_validate({**plain, **changed})
+
+
+def test_rates_that_do_not_add_up_are_refused() -> None:
+    plain = load_slices("two").model_dump()
+    plain["root_rate_bps"] = 510_000_000
+    with pytest.raises(ValidationError, match="assured 520000000 bit/s together, their port has 510000000"):
+        HtbPort.model_validate(plain)

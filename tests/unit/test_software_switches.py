@@ -1,0 +1,150 @@
+"""Software switches as subjects of the predictability campaign: what needs no network."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.bench.software_switches import ports
+from evaluation.bench.software_switches.opened import NAMES, PACE, QUICK_SIZE, SIZE, opened_switch, outline
+from evaluation.bench.software_switches.tc_table import Match, by_flower, by_u32
+from evaluation.instruments.packet_tap import Seen
+from evaluation.live import state
+from evaluation.predictability import campaign, host, priority_queueing
+from evaluation.predictability.marks import Mark, Verdict, thresholds
+from evaluation.predictability.numbered_entries import MATCHES
+from evaluation.predictability.priority_queueing import Excesses
+from evaluation.predictability.subject import LOST, Sent, Stream
+from evaluation.predictability.table_iii import frame, like_entry
+from evaluation.runner import RunError, Stall
+from loko.controller.messages import flow_mod
+
+
+def words(match: str, *, flower: bool = False) -> str | None:
+    found = (by_flower if flower else by_u32)(Match.of_message(like_entry(match, "output", 100)))
+    return None if found is None else " ".join(found)
+
+
+def test_entries_are_matches_of_u32() -> None:
+    assert words("five-tuple") == (
+        "protocol ip u32 match ip protocol 17 0xff match ip sport 5000 0xffff match ip dport 6000 0xffff"
+        " match ip src 10.0.0.1/32 match ip dst 10.0.1.2/32"
+    )
+    assert words("masked-nw-dst") == "protocol ip u32 match ip dst 10.0.1.2/24"
+    assert words("dl-dst") == "protocol all u32 match ether dst 02:00:00:00:00:02"
+    assert words("port") == "protocol all u32 match u32 0 0"
+    assert words("dl-vlan") is words("dl-vlan-pcp") is None, "the kernel has taken the tag off"
+
+
+def test_entries_are_matches_of_flower_where_the_kernel_has_it() -> None:
+    assert words("five-tuple", flower=True) == (
+        "protocol ip flower ip_proto udp src_port 5000 dst_port 6000 src_ip 10.0.0.1/32 dst_ip 10.0.1.2/32"
+    )
+    assert words("dl-vlan-pcp", flower=True) == "protocol 802.1Q flower vlan_id 5 vlan_prio 0"
+    assert all(words(match, flower=True) for match in MATCHES)
+    odd = Match.of_message(flow_mod(parser.OFPMatch(dl_type=0x800, nw_proto=89), [], priority=1, xid=1))
+    assert by_flower(odd) is None
+
+
+def test_a_live_campaign_has_the_parts_of_a_board_and_one_for_the_machine() -> None:
+    for name in NAMES:
+        names = [part.name for part in campaign.parts(name, SIZE, 1, subject=outline(name))]
+        assert names[0] == "host"
+        assert len(names) == len(set(names)) == 69
+        assert not any(name.startswith("PT-rate") for name in names), "more than a CPU can do is TP's"
+        assert "FM-runs-120-s-apart" not in names
+    assert len(campaign.parts(NAMES[0], QUICK_SIZE, 1, subject=outline(NAMES[0]))) == 55
+
+
+def verdict(mark: Mark) -> Verdict:
+    return Verdict(mark=mark, reasons=("so it is",), numbers={"spread_us": 3.0})
+
+
+def test_what_the_machine_decides_is_not_judged() -> None:
+    strict = {"PT": verdict(Mark.UNFIT), "PQ": verdict(Mark.UNFIT), "BM": verdict(Mark.FIT)}
+    tolerant = strict | {"PQ": verdict(Mark.FIT)}
+    judged = host.left_open(strict, tolerant, unseen_us=50, disturbed_percent=1)
+    assert judged["PT"] == strict["PT"]
+    assert judged["BM"] == strict["BM"]
+    assert judged["PQ"].mark is Mark.NOT_JUDGED
+    assert judged["PQ"].reasons[0] == "this machine decides between unfit and fit, with pauses of up to 50 us"
+    assert judged["PQ"].numbers == {"spread_us": 3.0}, "what was measured is told"
+    busy = host.left_open(strict, strict, unseen_us=50, disturbed_percent=60)
+    assert busy["PT"].mark is Mark.NOT_JUDGED
+    assert busy["BM"].mark is Mark.FIT
+
+
+def test_unseen_pauses_raise_the_thresholds_of_times_and_no_others() -> None:
+    raised = host.raised(thresholds(), unseen_us=50, median_us=25, repeats_us=3)
+    assert raised.spread_us.value == thresholds().spread_us.value + 50
+    assert raised.cpu_spread_percent.value == thresholds().cpu_spread_percent.value + 200
+    assert raised.influence_us.value == thresholds().influence_us.value + 3
+    assert raised.only_listed_entries == thresholds().only_listed_entries
+    late = Excesses(refused=False, forwards=True, lost=0, by_length_us={"1000": 40, "500": 10, "100": 5})
+    assert priority_queueing.judge(late, thresholds()).mark is Mark.UNFIT
+    assert priority_queueing.judge(late, raised).mark is Mark.FIT
+    twice = {"PT-entries-100": {"median_us": 50.0}, "PT-match-five-tuple": {"median_us": 53.5}}
+    assert host.repeats_us(twice | {"PT-entries-500": {"median_us": 90.0}}) == 3.5
+    nothing = {"PT-x": {"sent": 10, "disturbed": 4, "median_us": math.nan}}
+    assert host.shortest_median_us(nothing) == math.inf
+    assert host.disturbed_percent(nothing) == 40
+
+
+def test_frames_that_met_a_stall_count_neither_as_lost_nor_as_late() -> None:
+    subject = replace(outline("linux-bridge"), pace=PACE)
+    wire_ns = subject.wire_ns(306)
+    sent = Sent(
+        np.array([0, 0, 0, 0]),
+        np.array([wire_ns + 5, LOST, wire_ns + 9_000, LOST]),
+        np.array([False, False, True, True]),
+    )
+    assert sent.lost == 1
+    assert sent.processing_ns(subject, 306).tolist() == [5]
+
+
+def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
+    there, back = (
+        Stream(enters=a, leaves=b, frame=frame(306), instants_ns=np.array(at))
+        for a, b, at in ((1, 8, [0, 100]), (8, 1, [50]))
+    )
+    frames = ports._Frames.of([there, back])
+    assert list(frames.in_order()) == [(0, 0), (50, 2), (50, 1)]
+    for port, at_ns, outgoing, number in (
+        (1, 1_000, False, 0),
+        (8, 9_000, True, 0),
+        (1, 5_000, True, 0),  # passes again elsewhere
+        (8, 2_000, False, 2),
+        (1, 3_000, True, 2),
+        (1, 4_000, False, 1),
+    ):
+        assert frames.note(port, Seen(at_ns, outgoing, frames.numbered(number)))
+    assert not frames.note(1, Seen(1, False, bytes(60)))
+    assert not frames.all_left
+    subject = outline("linux-bridge")
+    first, second = frames.sent(subject, [Stall(start_ns=2_500, duration_ns=100)])
+    assert first.processing_ns(subject, 306).size == 0, "a stall met the only one that came"
+    assert first.received_ns.tolist() == [9_000, LOST]
+    assert second.kept.tolist() == [False]
+
+
+def test_a_wait_for_the_core_is_noted_from_its_beginning() -> None:
+    waited_ns = iter([0, 10_000, 5_000_000, 5_000_000])
+    waits = ports._Waits(lambda: next(waited_ns))
+    sent: list[bytes] = []
+    waits.before(sent.append)(b"1")
+    assert not waits.stalls
+    waits.look()
+    waits.look()
+    [stall] = waits.stalls
+    assert stall.duration_ns >= 4_990_000, "the kernel counts a wait when it ends"
+    assert sent == [b"1"]
+
+
+def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state.os, "geteuid", lambda: 1000)
+    with pytest.raises(RunError, match="needs root: run it with sudo"), opened_switch("open-vswitch"):
+        pass
