@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -23,11 +22,10 @@ from evaluation.kinds import kind_named, refuse_unless_honoured
 from evaluation.kinds.experiments import experiments, experiments_named, select
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.progress import ProgressBar
-from evaluation.result import FigureResult, GuaranteeResult
+from evaluation.result import ClaimResult, FigureResult, GuaranteeResult
 from evaluation.senders import SenderChoice
 from evaluation.verdicts import KINDS, counts, counts_of_all
-from loko.commands.choices import refuse_together
-from loko.commands.csv_lines import csv_lines
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.controller.relay import interpreter
 from loko.document import InputError
 from loko.lab import Backend
@@ -110,7 +108,6 @@ ExecutorOption = Annotated[
 SchedulerOption = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def evaluate(
@@ -138,6 +135,7 @@ def evaluate(
     scheduler: SchedulerOption = None,
     strict: StrictOption = False,
     as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each claim.")] = False,
 ) -> None:
     """Replay figures of the papers and compare them with what the papers say.
 
@@ -147,6 +145,7 @@ def evaluate(
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     chosen = with_boards_at_hand(
         select(figures or [], experiments_named(figures or []), mode.value),
         mode.value,
@@ -193,7 +192,15 @@ def evaluate(
     )
     with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
-    _print_results(results, options.out, as_json)
+    if as_csv:
+        claims = (
+            {"figure": result.figure, "paper": result.paper} | claim.model_dump(mode="json")
+            for result in results
+            for claim in result.claims
+        )
+        print_csv(["figure", "paper", *ClaimResult.model_fields], claims)
+    else:
+        _print_results(results, options.out, as_json)
     if any(result.breaks_ours or (strict and result.broken_claims) for result in results):
         raise typer.Exit(1)
 
@@ -251,10 +258,10 @@ def figures(
 
     Example: loko figures --json
     """
-    refuse_together({"--json": as_json, "--csv": as_csv})
+    refuse_both(as_json=as_json, as_csv=as_csv)
     known = [(figure, kind_named(figure.kind).estimate_s(figure)) for figure in experiments().values()]
     if as_json:
-        _print_json(
+        print_json(
             [
                 {
                     "name": figure.name,
@@ -275,7 +282,7 @@ def figures(
             | {f"estimate_{mode}_s": round(value, 1) for mode, value in times.items()}
             for figure, times in known
         )
-        typer.echo(csv_lines(columns, rows), nl=False)
+        print_csv(columns, rows)
         return
     table = Table("figure", "title", *modes, box=None)
     for figure, times in known:
@@ -294,10 +301,6 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder
     typer.echo(f"written: {write_report(directory)}")
 
 
-def _print_json(values: Any) -> None:
-    typer.echo(json.dumps(values, indent=1, ensure_ascii=False))
-
-
 def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
     violations = sum(result.violations for result in results)
     if as_json:
@@ -312,7 +315,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
             for result in results
         ]
         counted = {kind: asdict(count) for kind, count in counts_of_all(results).items()}
-        _print_json({"out": str(directory), "violations": violations, "counts": counted, "figures": figures})
+        print_json({"out": str(directory), "violations": violations, "counts": counted, "figures": figures})
         return
     for result in results:
         _print_result(result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from loko.commands.choices import refuse_together, wrong_input_ends
-from loko.commands.csv_lines import csv_lines
+from loko.commands.choices import wrong_input_ends
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.document import InputError
 from loko.scenario import OpenFlow
 from loko.schedule.problem import SchedulingScheme
@@ -110,7 +109,7 @@ def schedule(
             " no more are deleted."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
 ) -> None:
     """Give each flow a time slot in which no other flow uses its links (TSSDN). Status 1 if one gets none.
@@ -133,7 +132,7 @@ def schedule(
     from loko.solvers.program import Clock  # noqa: PLC0415
 
     with wrong_input_ends():
-        refuse_together({"--json": as_json, "--csv": as_csv})
+        refuse_both(as_json=as_json, as_csv=as_csv)
         begin_ns = time.monotonic_ns()
         clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
         network, documents, solve = load_lab(lab), load_documents(flows), solver_named(solver)
@@ -184,9 +183,9 @@ def schedule(
         if sources is not None:
             write_sources(result, sources)
     if as_json:
-        typer.echo(json.dumps(values | {"checked": verdict.values()}, indent=2))
+        print_json(values | {"checked": verdict.values()})
     elif as_csv:
-        typer.echo(csv_lines(_COLUMNS, _rows(result, values["scheduled"])), nl=False)
+        print_csv(_COLUMNS, _rows(result, values["scheduled"]))
     else:
         _print(result, extended, verdict)
     if result.unscheduled or result.slower_than_asked:

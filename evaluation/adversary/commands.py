@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Annotated
 
 import numpy as np
@@ -11,11 +10,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, bursts, judged, released, runner_of
+from evaluation.adversary.carriage import (
+    DRAIN_NS,
+    CarriageResult,
+    FlowResult,
+    bursts,
+    judged,
+    released,
+    runner_of,
+)
 from evaluation.adversary.case import Case
 from evaluation.adversary.release import LEAD_NS, critical, instants
 from evaluation.runner import RunError
 from loko.commands.choices import AllocationOption, wrong_input_ends
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.front import plan
@@ -51,7 +59,8 @@ def replay(
     allocation: AllocationOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow of a run.")] = False,
 ) -> None:
     """Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.
 
@@ -61,6 +70,7 @@ def replay(
     Example: loko replay two-switch flows.yml --seconds 2
     """
     with wrong_input_ends():
+        refuse_both(as_json=as_json, as_csv=as_csv)
         the_lab = load_lab(lab)
         planned = plan(the_lab, flows, scheme=scheme, allocation=allocation)
         if not planned.accepted:
@@ -70,9 +80,11 @@ def replay(
         except RunError as error:
             raise InputError(str(error)) from None
     if as_json:
-        typer.echo(
-            json.dumps({"lab": the_lab.name, "runs": [asdict(result) for result in results]}, indent=2)
-        )
+        print_json({"lab": the_lab.name, "runs": [asdict(result) for result in results]})
+    elif as_csv:
+        columns = ["run", *(field.name for field in fields(FlowResult))]
+        rows = ({"run": run} | asdict(flow) for run, result in enumerate(results, 1) for flow in result.flows)
+        print_csv(columns, rows)
     else:
         _print(planned, results)
     if any(result.broken or result.events for result in results):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
@@ -32,6 +31,7 @@ from evaluation.files import write_atomically
 from evaluation.fleet.command import bench_controller
 from evaluation.provenance import commit
 from evaluation.runner import RunError
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.device import load_profile
 from loko.document import InputError
 from loko.scenario import OpenFlow
@@ -72,7 +72,6 @@ OpenFlowOption = Annotated[
         "--openflow", help="Version of the sessions. 1.0 tells most numbers, also of a board in 1.3."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _in_version(procedure: Procedure, openflow: OpenFlow) -> Procedure:
@@ -104,7 +103,9 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
         executor: ExecutorOption = Executor.PROCESSES,
         scheduler: SchedulerOption = None,
         as_json: JsonOption = False,
+        as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each row.")] = False,
     ) -> None:
+        refuse_both(as_json=as_json, as_csv=as_csv)
         asked = _in_version(procedure, openflow)
         chosen = ChosenCampaign.of(
             (asked, *asked.beside),
@@ -122,7 +123,10 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
         rows = _rows(asked, chosen.parts(), kept, chosen.left_out())
         if not rows:
             raise RunError(f"{device}: this switch, or its bench, has nothing that {asked.name} measures")
-        _print(asked, rows, as_json)
+        if as_csv:
+            print_csv(_COLUMNS, rows)
+        else:
+            _print(asked, rows, as_json)
 
 
 for _one in PROCEDURES:
@@ -143,6 +147,7 @@ def measure_all(
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each number.")] = False,
 ) -> None:
     """Run the whole campaign and write profile.toml, each number with its source and range.
 
@@ -154,6 +159,7 @@ def measure_all(
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     whole = ChosenCampaign.of(
         PROCEDURES if openflow is OpenFlow.V1_0 else EVERY_PROCEDURE,
         device,
@@ -168,7 +174,7 @@ def measure_all(
         return
     kept = whole.measure()
     if isinstance(whole.chosen.inventory, SoftwareSwitch):
-        report(preconditions(kept, whole.chosen.inventory.wire()), as_json=as_json)
+        report(preconditions(kept, whole.chosen.inventory.wire()), as_json=as_json, as_csv=as_csv)
         return
     form_name = form or whole.chosen.form
     values = form_of(form_name)
@@ -183,7 +189,12 @@ def measure_all(
     path = whole.folder / "profile.toml"
     write_atomically(path, profile.text.encode())
     if as_json:
-        typer.echo(json.dumps(summary(profile, fitted, path), indent=1))
+        print_json(summary(profile, fitted, path))
+        return
+    if as_csv:
+        measured = summary(profile, fitted, path)["measured"]
+        rows = ({"number": name} | number for name, number in measured.items())
+        print_csv(["number", "value", "standard_error", "samples"], rows)
         return
     _say(lines(profile, fitted, path))
 
@@ -194,6 +205,8 @@ def _workers(executor: Executor, scheduler: str | None) -> Workers:
 
 
 Row = dict[str, Any]
+_COLUMNS: Final = ("what", "frame_bytes", "samples", "min", "p5", "p50", "p95", "max", "left_out")
+"""Of a `Row`; times in ns, rates in bit/s, frames in frames."""
 
 
 def _say(lines: Iterable[str]) -> None:
@@ -229,7 +242,7 @@ def _row(name: str, size: int, times: Any) -> Row:
 
 def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"procedure": procedure.name, "rows": rows}, indent=1))
+        print_json({"procedure": procedure.name, "rows": rows})
         return
     numbers = ("min", "p5", "p50", "p95", "max")
     table = Printed(f"what, in {procedure.unit}", "bytes", *numbers, "left out", box=None)

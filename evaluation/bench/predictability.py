@@ -20,6 +20,7 @@ from evaluation.predictability.campaign import QUICK, Size, carried_out, documen
 from evaluation.predictability.marks import WORDS, thresholds
 from evaluation.predictability.subject import Subject
 from evaluation.progress import ProgressBar
+from loko.commands.for_programs import print_csv, refuse_both
 from loko.device import load_device
 from loko.document import InputError
 
@@ -51,6 +52,7 @@ def judge_predictability(
     jobs: Annotated[int, typer.Option(min=1, help="How many parts are measured at a time.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print verdict.json.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each dimension.")] = False,
 ) -> None:
     """Judge whether a switch is fit for guarantees: a row of table I of the predictability study.
 
@@ -62,6 +64,7 @@ def judge_predictability(
 
     Example: loko bench predictability --device dell-s3048-on --quick
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     folder = out or _RESULTS / Path(device).stem
     is_live = device in software_switches.NAMES
     if is_live:
@@ -90,6 +93,13 @@ def judge_predictability(
     write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
+        return
+    if as_csv:
+        rows = (
+            {"dimension": name, "mark": verdict.mark.value, "reasons": "; ".join(verdict.reasons)}
+            for name, verdict in judged.items()
+        )
+        print_csv(["dimension", "mark", "reasons"], rows)
         return
     if subject is not None:
         typer.echo(f"measured {_mode(subject, size)}")

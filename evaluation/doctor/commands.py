@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Annotated, Final
 
 import typer
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from evaluation.doctor.judgement import Diagnosis, Level, judge, trusted
 from evaluation.doctor.probes import gather
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 
 _SECONDS: Final = 10
 _QUICK_SECONDS: Final = 1
@@ -30,7 +30,8 @@ def doctor(
     quick: Annotated[
         bool, typer.Option("--quick", help="Measure CPU noise for 1 s instead of 10 s.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each finding.")] = False,
 ) -> None:
     """Find out whether live results from this machine can be trusted, and what would make them better.
 
@@ -38,6 +39,7 @@ def doctor(
 
     Example: sudo loko doctor
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     waiting = Console(stderr=True)
     with waiting.status("") as status:
         facts = gather(_QUICK_SECONDS if quick else _SECONDS, status.update)
@@ -48,7 +50,9 @@ def doctor(
             "findings": list(map(asdict, diagnoses)),
             "facts": asdict(facts),
         }
-        typer.echo(json.dumps(told, indent=2))
+        print_json(told)
+    elif as_csv:
+        print_csv([field.name for field in fields(Diagnosis)], map(asdict, diagnoses))
     else:
         _print(diagnoses, quick=quick)
     if not trusted(diagnoses):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from dataclasses import fields
 from typing import Annotated
@@ -12,8 +11,7 @@ import typer
 
 from evaluation.fleet.exercise import MOST_ASKED, Exercise, measure
 from evaluation.fleet.results import Result, Times
-from loko.commands.choices import refuse_together
-from loko.commands.csv_lines import csv_lines
+from loko.commands.for_programs import print_csv, print_json, refuse_both
 from loko.document import InputError
 
 _TIMES = ("setup", "processing", "provisioning", "loaded", "recovery")
@@ -43,7 +41,7 @@ def bench_controller(
 
     Example: loko bench controller --connect tcp:127.0.0.1:6633 --boards 32
     """
-    refuse_together({"--json": as_json, "--csv": as_csv})
+    refuse_both(as_json=as_json, as_csv=as_csv)
     if one_by_one + at_once > MOST_ASKED:
         raise InputError(
             f"--one-by-one {one_by_one} and --at-once {at_once}: together more than the {MOST_ASKED} entries"
@@ -65,10 +63,10 @@ def bench_controller(
     except KeyboardInterrupt:
         typer.echo(f"interrupted after {result.rounds} of {rounds} rounds", err=True)
     if as_json:
-        typer.echo(json.dumps(result.as_values(), indent=1))
+        print_json(result.as_values())
     elif as_csv:
         row = flat(result)
-        typer.echo(csv_lines(list(row), [row]), nl=False)
+        print_csv(list(row), [row])
     else:
         typer.echo("\n".join(table(result)))
     if not result.is_complete:

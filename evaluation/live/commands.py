@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import subprocess
 import time
@@ -30,6 +29,7 @@ from evaluation.live.watch import view
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.commands.choices import OpenFlowOption
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.new_lab import new_lab
 from loko.controller.manners import refuse_version
 from loko.document import InputError
@@ -66,7 +66,6 @@ BuilderOption = Annotated[Builder, typer.Option(help="What builds the network.")
 CablingOption = Annotated[
     Path | None, typer.Option(help="Which switches are real boards, and how they are cabled.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @lab_app.command("up")
@@ -160,16 +159,26 @@ def lab_status(
     *,
     builder: BuilderOption = Builder.MININET,  # noqa: ARG001 (labs of either are shown alike)
     as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each counter.")] = False,
 ) -> None:
     """Show the labs that are up: their processes, connected switches, counters.
 
     Example: sudo loko lab status two-switch --json
     """
     with _errors_end():
+        refuse_both(as_json=as_json, as_csv=as_csv)
         labs = [BackgroundLab.find(_name(lab))] if lab else list(BackgroundLab.all())
         shown = [_View.of(running) for running in labs if running]
     if as_json:
-        typer.echo(json.dumps([asdict(view) for view in shown], indent=2))
+        print_json([asdict(view) for view in shown])
+    elif as_csv:
+        rows = (
+            {"lab": view.status.lab, "switch": switch, "counter": name, "value": value}
+            for view in shown
+            for switch, counters in view.status.counters.items()
+            for name, value in counters.items()
+        )
+        print_csv(["lab", "switch", "counter", "value"], rows)
     elif not shown:
         typer.echo(f"lab {_name(lab)} is not up" if lab else f"no lab is up (looked in {LABS})")
     else:

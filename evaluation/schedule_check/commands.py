@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 from evaluation.schedule_check.document import load_schedule, load_wanted
 from evaluation.schedule_check.gates import gate_refutations, load_gates
 from evaluation.schedule_check.verdict import check
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.lab import load_lab
 
 
@@ -23,7 +23,8 @@ def check_schedule(
         int, typer.Option(min=0, max=100_000, help="Base periods of the replay; 0: arithmetic only.")
     ] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed for how far hosts are off their slots.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each refutation.")] = False,
 ) -> None:
     """Try to refute a schedule, by arithmetic and by a replay in the simulator. Status 1 if that succeeds.
 
@@ -31,11 +32,16 @@ def check_schedule(
 
     Example: loko check-schedule two-switch flows.yml schedule.json
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     network, wanted, document = load_lab(lab), load_wanted(flows), load_schedule(schedule)
     verdict = check(network, wanted, document, cycles=cycles, seed=seed)
     told = verdict.refutations
     if as_json:
-        typer.echo(json.dumps(verdict.values(), indent=2))
+        print_json(verdict.values())
+    elif as_csv:
+        rows = [{"by": "arithmetic", "refutation": line} for line in verdict.by_arithmetic]
+        rows += [{"by": "replay", "refutation": line} for line in verdict.replay.refutations]
+        print_csv(["by", "refutation"], rows)
     else:
         for line in told:
             typer.echo(f"refuted: {line}")
@@ -51,16 +57,20 @@ def check_gates(
     topology: Annotated[Path, typer.Argument(help="The network, as tsnkit's topology file.")],
     folder: Annotated[Path, typer.Argument(help="Folder of *GCL.csv, *OFFSET.csv, *ROUTE.csv, *QUEUE.csv.")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each refutation.")] = False,
 ) -> None:
     """Try to refute a gate schedule (802.1Qbv) from tsnkit or others. Status 1 if that succeeds.
 
     Example: loko check-gates task.csv topo.csv output
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     gates = load_gates(task, topology, folder)
     refutations = gate_refutations(gates)
     if as_json:
-        typer.echo(json.dumps({"refuted": bool(refutations), "refutations": refutations}, indent=2))
+        print_json({"refuted": bool(refutations), "refutations": refutations})
+    elif as_csv:
+        print_csv(["refutation"], ({"refutation": line} for line in refutations))
     else:
         for line in refutations:
             typer.echo(f"refuted: {line}")

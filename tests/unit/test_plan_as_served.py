@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.cli import app
+from evaluation.cli import app, main
 from evaluation.serving import _AdmissionOptions, _by_admission
 from loko.admission import Admitted
 from loko.document import LABS
@@ -55,3 +55,14 @@ def test_what_the_service_would_refuse_is_refused_in_a_line():
         (["--scheme", "silo"], "does not know this control traffic"),
     ):
         assert says in planned("--changes-per-s", "20", *words, status=2)
+
+
+@pytest.mark.parametrize("words", [[], ["--scheme", "loko"]])
+def test_the_service_refuses_a_target_that_its_scheme_does_not_keep(words, capfd, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["loko", "serve", "two-switch", "--emulate", "--target-ms", "1", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    told = capfd.readouterr()
+    assert told.err.startswith("error: --target-ms: is for --scheme packets or ports")
+    assert (told.out, told.err.count("\n")) == ("", 1)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from loko.commands.choices import ControlOption, refuse_together, wrong_input_ends
-from loko.commands.csv_lines import csv_lines
+from loko.commands.choices import ControlOption, wrong_input_ends
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.slices import print_slices
 from loko.control_traffic import parse_control
 from loko.description import describe_model
@@ -53,7 +52,7 @@ def model(
     buffer_rounding: Annotated[
         Rounding, typer.Option(help="Rounding of the buffer formula.")
     ] = Rounding.FLOOR,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV, a line for each scheme's allocation.")
     ] = False,
@@ -73,12 +72,12 @@ def model(
     Example: loko model slice htb
     """
     with wrong_input_ends():
-        refuse_together({"--json": as_json, "--csv": as_csv})
+        refuse_both(as_json=as_json, as_csv=as_csv)
         if profile == _SLICE:
-            if as_csv:
-                raise InputError("model slice: takes no --csv; use --json")
             told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
-            print_slices(file, as_json=as_json, others=any(option is not None for option in told))
+            print_slices(
+                file, as_json=as_json, as_csv=as_csv, others=any(option is not None for option in told)
+            )
             return
         if file is not None:
             raise InputError(f"model: '{file}' is one word too many; only 'slice' takes a file")
@@ -96,10 +95,10 @@ def model(
             bounded(load_device(profile)), scenario, buffer_rounding, traffic
         )
     if as_json:
-        typer.echo(json.dumps(values, indent=2))
+        print_json(values)
     elif as_csv:
         rows = ({**values, **one, "scheme": name} for name, one in values["allocations"].items())
-        typer.echo(csv_lines(_COLUMNS, rows), nl=False)
+        print_csv(_COLUMNS, rows)
     else:
         _print_model(values)
 

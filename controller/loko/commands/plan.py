@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from loko.commands.choices import (
     refuse_together,
     wrong_input_ends,
 )
+from loko.commands.for_programs import JsonOption, print_json
 from loko.commands.forwarding import (
     forwarding_values,
     print_forwarding,
@@ -147,7 +147,7 @@ def plan(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status says whether all fit.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
 ) -> None:
     """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
@@ -207,7 +207,7 @@ def plan(
     if as_json:
         values = [answer.as_values() for answer in answers]
         told = values[0] if len(values) == 1 else {"lab": asked.lab.name, "plans": values}
-        typer.echo(json.dumps(told, indent=2))
+        print_json(told)
     elif csv:
         typer.echo(as_csv(plans), nl=False)
     elif not quiet:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission import Admitted, Refusal
-from loko.commands.csv_lines import csv_lines
+from loko.commands.for_programs import csv_lines
 from loko.planning import Plan
 from loko.what_if import Changes
 

@@ -94,17 +94,7 @@ class Analysis:
                 key: getattr(self, key)
                 for key in ("entered", "left", "lost", "under_way", "unknown", "not_ip")
             },
-            "sizes": [
-                {
-                    "frame_bytes": times.frame_bytes,
-                    "samples": times.samples,
-                    "min_ns": times.min_ns,
-                    **{f"p{percent}_ns": value for percent, value in times.quantiles_ns.items()},
-                    "max_ns": times.max_ns,
-                    "mean_ns": times.mean_ns,
-                }
-                for times in self.times
-            ],
+            "sizes": self.sizes(),
             "first_loss": None
             if first is None
             else {
@@ -114,6 +104,20 @@ class Analysis:
             },
         }
 
+    def sizes(self) -> list[dict[str, float]]:
+        """Return a mapping for each size of frames, with the keys `COLUMNS`."""
+        return [
+            {
+                "frame_bytes": times.frame_bytes,
+                "samples": times.samples,
+                "min_ns": times.min_ns,
+                **{f"p{percent}_ns": value for percent, value in times.quantiles_ns.items()},
+                "max_ns": times.max_ns,
+                "mean_ns": times.mean_ns,
+            }
+            for times in self.times
+        ]
+
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows of a table with the columns `HEADINGS`."""
         for times in self.times:
@@ -121,6 +125,11 @@ class Analysis:
             yield str(times.frame_bytes), str(times.samples), *(f"{value / _US:.2f}" for value in values)
 
 
+COLUMNS: Final = (
+    *("frame_bytes", "samples", "min_ns"),
+    *(f"p{percent}_ns" for percent in _QUANTILES),
+    *("max_ns", "mean_ns"),
+)
 HEADINGS: Final = ("bytes", "frames", "min us", *(f"p{percent}" for percent in _QUANTILES), "max", "mean")
 
 

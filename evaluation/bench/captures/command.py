@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.bench.captures.analysis import HEADINGS, Analysis, Stamp, analyse, taps_of
+from evaluation.bench.captures.analysis import COLUMNS, HEADINGS, Analysis, Stamp, analyse, taps_of
 from evaluation.bench.captures.frame_records import frame_records
 from evaluation.bench.equations import Wire
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(help="One capture with both taps, or two: the entrance's first.")
@@ -31,7 +31,6 @@ RateOption = Annotated[int, typer.Option(min=1_000_000, help="Rate of the links 
 RecordsOption = Annotated[
     Path | None, typer.Option(help="Also write every frame's record to this file, in Parquet.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def analyse_captures(
@@ -44,6 +43,7 @@ def analyse_captures(
     link_rate_bps: RateOption = 100_000_000,
     records: RecordsOption = None,
     as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each size of frame.")] = False,
 ) -> None:
     """Processing times, losses and backlog at the first loss, from captures on both sides of a switch.
 
@@ -52,13 +52,16 @@ def analyse_captures(
 
     Example: loko bench analyse in.pcap out.pcap --records frames.parquet
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     entrance, way_out = taps_of(files, in_interface=in_interface, out_interface=out_interface)
     with frame_records(records) as tell:
         analysis = analyse(
             entrance, way_out, Wire(rate_bps=link_rate_bps), stamps=stamps, at_sender=at_sender, tell=tell
         )
     if as_json:
-        typer.echo(json.dumps(analysis.as_json(), indent=1))
+        print_json(analysis.as_json())
+    elif as_csv:
+        print_csv(COLUMNS, analysis.sizes())
     else:
         _print(analysis)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -23,11 +22,11 @@ from evaluation.bench.progress import measuring
 from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 
 DeviceOption = Annotated[str, typer.Option(help="An inventory: its name in labs/bench, or its path.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Frames of each case.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _SAMPLES: str = "preconditions.sqlite"
 _SIGNS = {True: "[green]holds", False: "[red]fails", None: "[yellow]unknown"}
@@ -49,6 +48,7 @@ def judge(
     out: OutOption = None,
     samples: SamplesOption = SAMPLES,
     as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each precondition.")] = False,
 ) -> None:
     """Measure a part of Table 1, throughput and buffer, and say which of Loko's preconditions hold.
 
@@ -56,12 +56,13 @@ def judge(
 
     Example: sudo loko bench preconditions --device labs/bench/openvswitch.yml
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     inventory = load_inventory(device)
     folder = output_directory(out if out is not None else Path("results") / "bench" / inventory.name)
     path, wire = measured_store(inventory, folder, samples=samples)
     with SampleStore(path, None) as store:
         conditions = preconditions(store.samples(part.key for part in reduced_parts()), wire)
-    report(conditions, as_json=as_json)
+    report(conditions, as_json=as_json, as_csv=as_csv)
     if any(condition.holds is False for condition in conditions):
         raise typer.Exit(1)
 
@@ -70,6 +71,7 @@ def senders(
     *,
     seconds: Annotated[float, typer.Option(min=5, max=600, help="Length of each measurement.")] = 5.0,
     as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each sender.")] = False,
 ) -> None:
     """Measure what mgen and tc's tbf do on this machine at the rates of figures 3a, 3b and 3c. Needs root.
 
@@ -78,13 +80,19 @@ def senders(
 
     Example: sudo loko bench senders --seconds 10
     """
+    refuse_both(as_json=as_json, as_csv=as_csv)
     senders = []
     for case in CASES:
         senders.append(measure(case, seconds))
+    rows = [{**asdict(sender), "latency_us": sender.latency_us} for sender in senders]
     if as_json:
-        typer.echo(
-            json.dumps([{**asdict(sender), "latency_us": sender.latency_us} for sender in senders], indent=1)
-        )
+        print_json(rows)
+        return
+    if as_csv:
+        gaps = ("gap_p1_us", "gap_p50_us", "gap_p99_us")
+        columns = [name for name in rows[0] if name != "gap_us"]
+        told = ({**row, **dict(zip(gaps, row["gap_us"] or (), strict=False))} for row in rows)
+        print_csv([*columns, *gaps], told)
         return
     table = Table(
         "sender", "told [1/s]", "reached", "left", "us a frame", "tokens", "more", "of a burst", box=None
@@ -118,10 +126,13 @@ def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple
         return path, bench.device.wire
 
 
-def report(conditions: list[Precondition], *, as_json: bool) -> None:
+def report(conditions: list[Precondition], *, as_json: bool, as_csv: bool) -> None:
     """Print which preconditions hold and which do not."""
     if as_json:
-        typer.echo(json.dumps([asdict(condition) for condition in conditions], indent=1))
+        print_json([asdict(condition) for condition in conditions])
+        return
+    if as_csv:
+        print_csv([field.name for field in fields(Precondition)], map(asdict, conditions))
         return
     table = Table("", "Loko presumes", "measured", box=None, padding=(0, 1, 1, 0))
     for condition in conditions:
