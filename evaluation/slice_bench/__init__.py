@@ -1,1 +1,1 @@
-"""Measures what the slices of a switch's port really do, from outside, and compares that with what was configured."""
+"""Measures from outside what the slices of a port really do, and compares that with what was configured."""

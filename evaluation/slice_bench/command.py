@@ -32,19 +32,19 @@ def bench_slice(
     out: Annotated[
         Path | None, typer.Option(help="Folder of samples. Default: results/bench/slice-DEVICE.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure what the slices of a port really do, from outside, and say where they differ from what was configured.
+    """Measure from outside what the slices of a port do, and say where that is not what was configured.
 
     Rate and what it counts, accuracy by length of frame, bucket, dequeue group, latency, borrowing, isolation
     under attack, TCP. What was measured before is not measured again. Status 1 if something differs.
 
     Example: loko bench slice --device policer-of-one-packet
     """
-    found = measured_rows(
-        device, out or Path("results") / "bench" / f"slice-{Path(device).stem}", seed=seed
-    )
+    found = measured_rows(device, out or Path("results") / "bench" / f"slice-{Path(device).stem}", seed=seed)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in found], indent=1))
     else:
@@ -57,7 +57,7 @@ def measured_rows(device: str, folder: Path, *, seed: int) -> list[Row]:
     """Measure what is missing, and return the table. Raises `InputError` or `RunError`."""
     switch = load_sliced_switch(device)
     opened, port = open_device(switch), switch.port()
-    todo = parts(port, opened)
+    todo = parts(port, switch.counted_as(), opened)
     output_directory(folder)
     parameters = {
         "switch": switch.model_dump(mode="json"),

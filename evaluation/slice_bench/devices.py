@@ -42,11 +42,11 @@ class Device(Protocol):
         """Return what the samples depend on, apart from what was configured."""
         ...
 
-    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], seed: int, /) -> dict[int, Sent]:
         """Send all releases in one run; return the packets of each. Raises `RunError`."""
         ...
 
-    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int) -> int | None:
+    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int, /) -> int | None:
         """Return the bytes that one transfer through a queue delivers; None if the bench cannot send TCP."""
         ...
 
@@ -62,13 +62,16 @@ class Virtual:
 
     def parameters(self) -> dict[str, Any]:
         """See `Device`."""
-        return {"port": self._port.model_dump(mode="json"), "profile": load_device(self._profile).model_dump(mode="json")}
+        return {
+            "port": self._port.model_dump(mode="json"),
+            "profile": load_device(self._profile).model_dump(mode="json"),
+        }
 
     def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, Sent]:
         """See `Device`."""
         return carry(Sending(self._port, self._profile, releases, seed))
 
-    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int) -> int | None:
+    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int, /) -> int | None:
         """See `Device`. The queue becomes the port's first, which is the one that a transfer uses."""
         queues = list(self._port.queues)
         first = [queues[queue], *queues[:queue], *queues[queue + 1 :]]
@@ -94,7 +97,7 @@ class Metered:
         """See `Device`."""
         return {"meter": self._meter.model_dump(mode="json")}
 
-    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
         """See `Device`."""
         return {number: self._carry(release) for number, release in releases.items()}
 
@@ -118,9 +121,8 @@ class Metered:
             received_ns.append(round(leaves_ns) if passes else LOST)
         return Sent(np.array(sent_ns, dtype=np.int64), np.array(received_ns, dtype=np.int64))
 
-    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int) -> int | None:
+    def tcp(self, *_: int) -> None:
         """A meter answers nothing, so that there is no TCP."""
-        return None
 
 
 class Live:
@@ -136,13 +138,12 @@ class Live:
         """See `Device`."""
         return {"kernel": os.uname().release}
 
-    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
         """See `Device`."""
         return {number: carry_live(self._port, release)[0] for number, release in releases.items()}
 
-    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int) -> int | None:
+    def tcp(self, *_: int) -> None:
         """Not sent here."""
-        return None
 
 
 def open_device(switch: SlicedSwitch) -> Device:
@@ -156,7 +157,7 @@ def open_device(switch: SlicedSwitch) -> Device:
     if not isinstance(port, HtbPort):
         raise InputError(
             f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of HTB,"
-            " or a switch of kind virtual"
+            " or the kind 'virtual'"
         )
     return Live(port)
 

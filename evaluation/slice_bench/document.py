@@ -47,7 +47,7 @@ class VirtualSwitch(Strict):
     kind: Literal["virtual"]
     profile: str = "open-vswitch-1g"
     does: str | None = None
-    """The port that it really has, as a name in `labs/slicing/slices` or a path. Default: what is configured."""
+    """The port that it really has: a name in `labs/slicing/slices` or a path. Default: the configured one."""
 
 
 class Meter(Strict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,11 +24,13 @@ from loko.slices.lengths import MAX_FRAME_BYTES, Protocol, Scheduler, counted, o
 _NS_PER_S: Final = 1e9
 _US: Final = 1e3
 _RATE_WITHIN: Final = 0.02
-"""Relative error below which a rate counts as the configured one: whole groups at the ends of a measurement."""
+"""Relative error up to which a rate is the configured one: measurements end within groups."""
 _COUNTS_WITHIN: Final = 3.0
 """Bytes a frame within which what is counted is told apart."""
 _ALL_OFFERED: Final = 0.98
 _TCP_SHARE: Final = 0.5
+_GROWS: Final = 0.1
+"""Growth of the delay over the length of a flow above which the flow gets less than it sends."""
 _COMPLAINED_PAYLOAD: Final = 16
 
 
@@ -38,6 +41,8 @@ class Verdict(StrEnum):
     DIFFERS = "differs"
     FOLLOWS = "follows"
     """It is what was configured, but not what a user may expect of it; the reason says why."""
+    NOT_PROMISED = "not promised"
+    """Measured, but the configuration promises nothing of it; the reason says why."""
     NOT_MEASURED = "not measured"
 
 
@@ -59,11 +64,14 @@ def rows(port: Port, counts: Counts, samples: Samples) -> list[Row]:
 
 
 class _Judge:
-    def __init__(
-        self, port: Port, queue: HtbQueue | TrtcmQueue, counts: Counts, samples: Samples
-    ) -> None:
+    def __init__(self, port: Port, queue: HtbQueue | TrtcmQueue, counts: Counts, samples: Samples) -> None:
         self._port, self._queue, self._counts, self._samples = port, queue, counts, samples
-        self._takes = counted(Scheduler(port.scheduler), MAX_FRAME_BYTES)
+        self._really: tuple[float, Counts | None] = (most_of(queue), counts)
+        """Rate and what it counts, as measured; None if nothing limits it or that cannot be told."""
+
+    def _takes(self, frame_bytes: int) -> int:
+        """Bytes that a frame costs, as measured if that could be told."""
+        return frame_bytes + (self._really[1] or self._counts).more_bytes
 
     def rows(self) -> list[Row]:
         found = [*self._rate(), self._burst(), self._group(), self._latency()]
@@ -72,9 +80,7 @@ class _Judge:
                 found += [self._crowded(other.name), self._attacked(other.name)]
         return [*found, *self._tcp()]
 
-    def _row(
-        self, what: str, configured: str, measured: str, verdict: Verdict, because: str = ""
-    ) -> Row:
+    def _row(self, what: str, configured: str, measured: str, verdict: Verdict, because: str = "") -> Row:
         return Row(
             slice=self._queue.name,
             what=what,
@@ -128,9 +134,14 @@ class _Judge:
                 self._row("accuracy by length", "+0.0 %", accuracy, Verdict.AS_CONFIGURED),
             ]
         rate_bps, counts, measured, why = self._fitted(free, usable)
+        self._really = (rate_bps if free else math.inf, counts)
         same = abs(rate_bps / most_of(self._queue) - 1) <= _RATE_WITHIN
         first = self._row(
-            most, configured, measured, Verdict.AS_CONFIGURED if same else Verdict.DIFFERS, "" if same else why
+            most,
+            configured,
+            measured,
+            Verdict.AS_CONFIGURED if same else Verdict.DIFFERS,
+            "" if same else why,
         )
         also = []
         if counts is not None and counts is not self._counts:
@@ -159,7 +170,11 @@ class _Judge:
     def _most_pps(self, frame_bytes: int) -> float:
         """Frames a second that the link carries and the machine's polls take."""
         link, dequeue = self._link_pps(frame_bytes), self._port.dequeue
-        return min(link, dequeue.group_frames * 1e6 / dequeue.poll_us) if isinstance(dequeue, TrtcmDequeue) else link
+        return (
+            min(link, dequeue.group_frames * 1e6 / dequeue.poll_us)
+            if isinstance(dequeue, TrtcmDequeue)
+            else link
+        )
 
     def _fitted(
         self, free: Mapping[int, float], usable: Mapping[int, tuple[float, float]]
@@ -168,7 +183,12 @@ class _Judge:
         if not free:
             frame = max(usable)
             rate_bps = usable[frame][0] * 8 * (frame + self._counts.more_bytes)
-            return rate_bps, None, f"more than {_mbps(rate_bps)}", "all that was sent passed: nothing limits it"
+            return (
+                rate_bps,
+                None,
+                f"more than {_mbps(rate_bps)}",
+                "all that was sent passed: nothing limits it",
+            )
         if len(free) < 2 or min(free.values()) <= 0:
             frame = max(free)
             rate_bps = free[frame] * 8 * (frame + self._counts.more_bytes)
@@ -196,10 +216,16 @@ class _Judge:
             return self._row(
                 "burst", configured, "0 bytes", Verdict.DIFFERS, f"no frame of {frame} bytes passed at all"
             )
-        takes = frame + self._counts.more_bytes
-        rate = most_of(self._queue) / 8 / _NS_PER_S
+        takes = self._takes(frame)
+        rate = self._really[0] / 8 / _NS_PER_S
         if rate * on_wire(frame) * 8 * _NS_PER_S / self._port.link_rate_bps > 0.9 * takes:
-            return self._row("burst", configured, "-", Verdict.NOT_MEASURED, "it refills as fast as the link")
+            return self._row(
+                "burst",
+                configured,
+                "-",
+                Verdict.NOT_MEASURED,
+                "its rate is that of the link, or nothing limits it",
+            )
         # A class may owe a frame; a policer must hold it. Tokens come from the first frame's arrival on.
         owed = 1 if part.is_htb(self._port) else 0
         until_ns = came if owed else np.minimum(came, _last_in_ns(self._port, frame, len(instants_ns)))
@@ -214,7 +240,7 @@ class _Judge:
             measured = f"more than {least:.0f} bytes"
         size = "smaller" if least < whole else "larger"
         hint = f"the bucket is {size}"
-        if least < whole and least + takes < 2 * self._takes:
+        if least < whole and least < 2 * self._takes(MAX_FRAME_BYTES):
             hint += "; it holds one full packet or none, so that packets that come together are dropped or held up"
         return self._row("burst", configured, measured, Verdict.DIFFERS, hint)
 
@@ -230,10 +256,16 @@ class _Judge:
         came = np.sort(frames[frames != LOST])
         slot_ns = on_wire(MAX_FRAME_BYTES) * 8 * _NS_PER_S / port.link_rate_bps
         if isinstance(queue, HtbQueue):
-            earns_ns = self._takes * 8 * _NS_PER_S / queue.ceiling_bps
+            earns_ns = self._takes(MAX_FRAME_BYTES) * 8 * _NS_PER_S / queue.ceiling_bps
             gap_ns = max(2 * slot_ns, earns_ns / 2)
             if earns_ns < 2 * slot_ns:
-                return self._row("group", f"{configured[0]}", "-", Verdict.NOT_MEASURED, "the slice is too close to the link's rate to tell")
+                return self._row(
+                    "group",
+                    f"{configured[0]}",
+                    "-",
+                    Verdict.NOT_MEASURED,
+                    "the slice is too close to the link's rate to tell",
+                )
         else:
             gap_ns = 2 * slot_ns
         lengths = group_lengths(came, gap_ns) if len(came) else []
@@ -258,7 +290,7 @@ class _Judge:
         group = self._port.dequeue.group_frames
         if not isinstance(self._port, HtbPort):
             return group, group
-        more = int(most_of(self._queue) / 8 / _NS_PER_S * self._late_ns() / self._takes)
+        more = int(most_of(self._queue) / 8 / _NS_PER_S * self._late_ns() / self._takes(MAX_FRAME_BYTES))
         return group, group + more + (1 if self._late_ns() else 0)
 
     # -- latency, borrowing, isolation
@@ -279,25 +311,42 @@ class _Judge:
             return self._row(what, configured, "all lost", Verdict.DIFFERS, f"nothing of {sent} arrived")
         measured = f"{np.median(came):.0f} us p50, {came.max():.0f} us max, {lost} lost"
         if not isinstance(bound, Bound):
-            if lost and self._promised():
-                share = f"{100 * lost / len(numbers):.0f} %"
-                return self._row(what, configured, measured, Verdict.DIFFERS, f"{share} of {sent} were lost")
-            return self._row(what, configured, measured, Verdict.FOLLOWS, f"no bound: {bound.because}")
+            if self._promised() and (why := self._starved(numbers, sent)) is not None:
+                return self._row(what, configured, measured, Verdict.DIFFERS, why)
+            return self._row(what, configured, measured, Verdict.NOT_PROMISED, bound.because)
         if lost:
             share = f"{100 * lost / len(numbers):.0f} %"
             return self._row(
-                what, configured, measured, Verdict.DIFFERS, f"{share} of {sent} were lost, although it conforms"
+                what,
+                configured,
+                measured,
+                Verdict.DIFFERS,
+                f"{share} of {sent} were lost, although it conforms",
             )
         if came.max() > bound.delay_us:
             return self._row(what, configured, measured, Verdict.DIFFERS, f"{sent}, waits longer than it may")
         return self._row(what, configured, measured, Verdict.AS_CONFIGURED)
+
+    def _starved(self, numbers: Numbers, sent: str) -> str | None:
+        """Whether the flow got less than it sent: losses, or delays that grow and grow."""
+        lost = int((numbers == LOST).sum())
+        if lost:
+            return f"{100 * lost / len(numbers):.0f} % of {sent} were lost, although it sends less than is assured"
+        flow = part.flow_of_slice(self._queue)
+        lasts_ns = len(numbers) * flow.frame_bytes * 8 * _NS_PER_S / flow.rate_bps
+        if numbers[-1] - numbers[0] > _GROWS * lasts_ns:
+            return f"{sent}, waits ever longer, although it sends less than is assured"
+        return None
 
     def _promised(self) -> bool:
         """Whether a conforming flow may lose nothing, even though nothing bounds its delay."""
         flow = part.flow_of_slice(self._queue)
         if not isinstance(self._queue, HtbQueue):
             return False
-        return flow.rate_bps <= rate_of(self._queue) and flow.burst_bytes / flow.frame_bytes < self._queue.limit_frames
+        return (
+            flow.rate_bps <= rate_of(self._queue)
+            and flow.burst_bytes / flow.frame_bytes < self._queue.limit_frames
+        )
 
     def _crowded(self, other: str) -> Row:
         what, configured = f"rate beside {other}", f"at least {_mbps(rate_of(self._queue))}"
@@ -311,7 +360,11 @@ class _Judge:
             why = f"{other} takes what this slice was assured"
             if isinstance(self._port, TrtcmPort):
                 return self._row(
-                    what, configured, _mbps(bps), Verdict.FOLLOWS, "all queues wait for the same polls and link"
+                    what,
+                    configured,
+                    _mbps(bps),
+                    Verdict.FOLLOWS,
+                    "all queues wait for the same polls and link",
                 )
             return self._row(what, configured, _mbps(bps), Verdict.DIFFERS, why)
         if bps > most_bps * (1 + _RATE_WITHIN):
@@ -343,10 +396,10 @@ class _Judge:
             return [self._row("TCP payload", configured, measured, Verdict.DIFFERS, "above its rate")]
         if bps >= _TCP_SHARE * most:
             return [self._row("TCP payload", configured, measured, Verdict.AS_CONFIGURED)]
-        holds = burst_of(self._queue) // self._takes
+        holds = burst_of(self._queue) // self._takes(MAX_FRAME_BYTES)
         because = (
-            f"its bucket holds {holds} full packets; the rest of a window that comes together is dropped, and"
-            " TCP waits for its timer"
+            f"full packets in its bucket: {holds}; of a window that comes together the rest is dropped, and TCP"
+            " waits for its timer"
             if isinstance(self._queue, TrtcmQueue)
             else "its rate, its bucket or what others leave does not suffice for TCP"
         )

@@ -13,8 +13,9 @@ from evaluation.bench.part import Key
 from evaluation.kinds.slices.port import Release, Sent
 from evaluation.runner import LOST
 from evaluation.slice_bench.devices import Device, attacker, first_sender
+from evaluation.slice_bench.document import Counts
 from loko.slices.document import Flow, HtbPort, HtbQueue, Port, TrtcmQueue
-from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, Scheduler, counted, on_wire
+from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, on_wire
 
 FRAMES_BYTES: Final = (64, 256, 768, MAX_FRAME_BYTES)
 """Lengths of frames, with FCS, for which the rate is measured."""
@@ -77,10 +78,9 @@ def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> Flow:
     return Flow(rate_bps=rate, burst_bytes=MAX_FRAME_BYTES, frame_bytes=MAX_FRAME_BYTES)
 
 
-def burst_frame_bytes(port: Port, queue: HtbQueue | TrtcmQueue) -> int:
+def _burst_frame_bytes(queue: HtbQueue | TrtcmQueue, counts: Counts) -> int:
     """The length of the frames that measure the bucket: short beside it, but not too many."""
-    headers = MAX_FRAME_BYTES - counted(Scheduler(port.scheduler), MAX_FRAME_BYTES)
-    wanted = burst_of(queue) // _BURST_FRAMES + headers
+    wanted = burst_of(queue) // _BURST_FRAMES - counts.more_bytes
     return min(max(wanted, MIN_FRAME_BYTES), MAX_FRAME_BYTES)
 
 
@@ -90,6 +90,11 @@ class Slice:
 
     port: Port
     number: int
+    counts: Counts
+    """What the configured rates are meant to count."""
+
+    def _takes(self, frame_bytes: int) -> int:
+        return frame_bytes + self.counts.more_bytes
 
     @property
     def queue(self) -> HtbQueue | TrtcmQueue:
@@ -106,7 +111,7 @@ class Slice:
 
     def _saturating(self, frame_bytes: int, most_bps: float) -> NDArray[np.int64]:
         """Instants at more than this rate, until the bucket is empty and then as long again."""
-        takes = counted(Scheduler(self.port.scheduler), frame_bytes)
+        takes = self._takes(frame_bytes)
         gap_ns = max(takes * 8 * _NS_PER_S / most_bps / _MORE_THAN_RATE, self._slot_ns(frame_bytes))
         offered_bps = takes * 8 * _NS_PER_S / gap_ns
         drain = burst_of(self.queue) / takes / max(1 - most_bps / offered_bps, 0.1)
@@ -139,14 +144,14 @@ class Slice:
 
     def burst(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
         """More than the bucket holds, at once: when each frame came, from the first one's sending on."""
-        frame = burst_frame_bytes(self.port, self.queue)
-        takes = counted(Scheduler(self.port.scheduler), frame)
+        frame = _burst_frame_bytes(self.queue, self.counts)
+        takes = self._takes(frame)
         count = min(2 * burst_of(self.queue) // takes + 20, _MOST_BURST)
         yield frame, self._at_once(device, frame, count, seed)
 
     def group(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
         """Full frames at once, enough for several groups: when each came."""
-        takes = counted(Scheduler(self.port.scheduler), MAX_FRAME_BYTES)
+        takes = self._takes(MAX_FRAME_BYTES)
         groups = _GROUPS * max(self.port.dequeue.group_frames, 8)
         holds = burst_of(self.queue) // takes
         count = min(holds, groups) if self.port.scheduler == "trtcm" else holds + groups
@@ -223,11 +228,11 @@ def _frames_in(instants_ns: NDArray[np.int64]) -> tuple[int, int]:
     return count, round(slope_ns * count)
 
 
-def parts(port: Port, device: Device) -> list[Part]:
+def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
     """All parts for all slices that this bench can measure on the device."""
     todo = []
     for number, queue in enumerate(port.queues):
-        one = Slice(port, number)
+        one = Slice(port, number, counts)
         if number and device.real_time:
             break  # the live switch is built with its first slice only
         todo += [

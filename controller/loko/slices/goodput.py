@@ -14,7 +14,8 @@ def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> f
     """Return the rate that frames of this length really get, as the scheduler counts; at most the link's.
 
     A policer lets its committed and its excess rate pass if their buckets can hold the packet at all, as far
-    as its polls take the packets. For a class, only the assured rate is predicted: what it may borrow depends on others.
+    as its polls take the packets. For a class, only the assured rate is predicted: what it may borrow depends
+    on others.
     """
     if isinstance(port, HtbPort) and isinstance(queue, HtbQueue):
         return _htb_bps(port, queue, frame_bytes)
