@@ -156,8 +156,8 @@ def open_device(switch: SlicedSwitch) -> Device:
     assert isinstance(how, LiveSwitch)
     if not isinstance(port, HtbPort):
         raise InputError(
-            f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of HTB,"
-            " or the kind 'virtual'"
+            f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of"
+            " HTB, or the kind 'virtual'"
         )
     return Live(port)
 

@@ -30,7 +30,7 @@ _COUNTS_WITHIN: Final = 3.0
 _ALL_OFFERED: Final = 0.98
 _TCP_SHARE: Final = 0.5
 _GROWS: Final = 0.1
-"""Growth of the delay over the length of a flow above which the flow gets less than it sends."""
+"""Growth of the delay, as a share of the time that a flow lasts, above which it gets less than it sends."""
 _COMPLAINED_PAYLOAD: Final = 16
 
 
@@ -194,7 +194,7 @@ class _Judge:
             rate_bps = free[frame] * 8 * (frame + self._counts.more_bytes)
             return rate_bps, None, _mbps(rate_bps), "the switch has another rate"
         lengths = np.array(sorted(free))
-        # Bits a frame costs at the unknown rate: 8 (l + more) / rate. Short frames decide `more`, long ones the rate.
+        # A frame of l bytes takes 8 (l + more) / rate seconds: a line over l.
         slope, intercept = np.polyfit(lengths, [1 / free[int(length)] for length in lengths], 1)
         rate_bps, more = 8 / slope, intercept / slope
         nearest = min(Counts, key=lambda counts: abs(counts.more_bytes - more))
@@ -228,8 +228,7 @@ class _Judge:
             )
         # A class may owe a frame; a policer must hold it. Tokens come from the first frame's arrival on.
         owed = 1 if part.is_htb(self._port) else 0
-        until_ns = came if owed else np.minimum(came, _last_in_ns(self._port, frame, len(instants_ns)))
-        level = (np.arange(1, len(came) + 1) - owed) * takes - rate * (until_ns - came[0])
+        level = (np.arange(1, len(came) + 1) - owed) * takes - rate * (came - came[0])
         least = float(level.max())
         whole = burst_of(self._queue)
         late = rate * self._late_ns()
@@ -241,7 +240,7 @@ class _Judge:
         size = "smaller" if least < whole else "larger"
         hint = f"the bucket is {size}"
         if least < whole and least < 2 * self._takes(MAX_FRAME_BYTES):
-            hint += "; it holds one full packet or none, so that packets that come together are dropped or held up"
+            hint += "; it holds one full packet at most, so that packets that come together do not pass"
         return self._row("burst", configured, measured, Verdict.DIFFERS, hint)
 
     def _late_ns(self) -> float:
@@ -311,31 +310,27 @@ class _Judge:
             return self._row(what, configured, "all lost", Verdict.DIFFERS, f"nothing of {sent} arrived")
         measured = f"{np.median(came):.0f} us p50, {came.max():.0f} us max, {lost} lost"
         if not isinstance(bound, Bound):
-            if self._promised() and (why := self._starved(numbers, sent)) is not None:
-                return self._row(what, configured, measured, Verdict.DIFFERS, why)
-            return self._row(what, configured, measured, Verdict.NOT_PROMISED, bound.because)
+            why = self._starved(numbers, sent) if self._promised() else None
+            verdict = Verdict.NOT_PROMISED if why is None else Verdict.DIFFERS
+            return self._row(what, configured, measured, verdict, bound.because if why is None else why)
         if lost:
-            share = f"{100 * lost / len(numbers):.0f} %"
-            return self._row(
-                what,
-                configured,
-                measured,
-                Verdict.DIFFERS,
-                f"{share} of {sent} were lost, although it conforms",
-            )
-        if came.max() > bound.delay_us:
-            return self._row(what, configured, measured, Verdict.DIFFERS, f"{sent}, waits longer than it may")
-        return self._row(what, configured, measured, Verdict.AS_CONFIGURED)
+            why = f"{100 * lost / len(numbers):.0f} % of {sent} were lost, although it conforms"
+        else:
+            why = f"{sent}, waits longer than it may" if came.max() > bound.delay_us else None
+        verdict = Verdict.AS_CONFIGURED if why is None else Verdict.DIFFERS
+        return self._row(what, configured, measured, verdict, why or "")
 
     def _starved(self, numbers: Numbers, sent: str) -> str | None:
         """Whether the flow got less than it sent: losses, or delays that grow and grow."""
         lost = int((numbers == LOST).sum())
         if lost:
-            return f"{100 * lost / len(numbers):.0f} % of {sent} were lost, although it sends less than is assured"
+            share = f"{100 * lost / len(numbers):.0f} %"
+            return f"{share} of {sent} were lost, although it sends less than is assured"
         flow = part.flow_of_slice(self._queue)
         lasts_ns = len(numbers) * flow.frame_bytes * 8 * _NS_PER_S / flow.rate_bps
-        if numbers[-1] - numbers[0] > _GROWS * lasts_ns:
-            return f"{sent}, waits ever longer, although it sends less than is assured"
+        patience_ns = flow.burst_bytes * 8 * _NS_PER_S / rate_of(self._queue) + _GROWS * lasts_ns
+        if numbers.max() - numbers[0] > patience_ns:
+            return f"{sent}, waits longer and longer, although it sends less than is assured"
         return None
 
     def _promised(self) -> bool:
@@ -398,8 +393,8 @@ class _Judge:
             return [self._row("TCP payload", configured, measured, Verdict.AS_CONFIGURED)]
         holds = burst_of(self._queue) // self._takes(MAX_FRAME_BYTES)
         because = (
-            f"full packets in its bucket: {holds}; of a window that comes together the rest is dropped, and TCP"
-            " waits for its timer"
+            f"full packets in its bucket: {holds}; of a window that comes together the rest is dropped, and"
+            " TCP waits for its timer"
             if isinstance(self._queue, TrtcmQueue)
             else "its rate, its bucket or what others leave does not suffice for TCP"
         )
@@ -415,16 +410,11 @@ def _pps(numbers: Numbers) -> tuple[float, float]:
     )
 
 
-def _last_in_ns(port: Port, frame_bytes: int, count: int) -> float:
-    """When the last frame of a burst has come in, from the first one's sending on, and the poll after it."""
-    return (count + 1) * on_wire(frame_bytes) * 8 * _NS_PER_S / port.link_rate_bps + 1e9
-
-
 def _slack_ns(port: Port, frame_bytes: int) -> float:
-    """Tokens that come before the first frame is seen to leave: its wire, and the machine's latency or poll."""
+    """How much later than its tokens a frame may leave: two frames' wire time, and a poll."""
     poll_us = port.dequeue.poll_us if isinstance(port, TrtcmPort) else 0.0
     return 2 * on_wire(frame_bytes) * 8 * _NS_PER_S / port.link_rate_bps + poll_us * _US
 
 
 def _mbps(bps: float) -> str:
-    return f"{bps / 1e6:.4g} Mbit/s"
+    return f"{bps / 1e6:.3g} Mbit/s" if bps < 1e7 else f"{bps / 1e6:.4g} Mbit/s"

@@ -102,7 +102,8 @@ def _message(text: str) -> Message:
     found = re.fullmatch(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)=([0-9]{1,9})(?::([a-zA-Z0-9_.-]+))?", text)
     if found is None or not 0 < int(found[2]) <= MOST_BYTES:
         raise InputError(
-            f"--message '{text}' is not NAME=BYTES, such as data=21000, or NAME=BYTES:NEEDED, with 1 to {MOST_BYTES} bytes"
+            f"--message '{text}' is not NAME=BYTES or NAME=BYTES:NEEDED, such as data=21000, with 1 to"
+            f" {MOST_BYTES} bytes"
         )
     return Message(name=found[1], size_bytes=int(found[2]), needs=found[3])
 
