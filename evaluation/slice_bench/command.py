@@ -80,9 +80,10 @@ def measured_rows(device: str, folder: Path, *, seed: int) -> list[Row]:
 
 
 def _print(found: list[Row]) -> None:
-    table = Table("slice", "what", "configured", "measured", "", "because", box=None)
+    table = Table("slice", "what", "configured", "measured", "verdict, and why", box=None)
     for row in found:
         colour = _COLOURS.get(row.verdict)
-        verdict = row.verdict.value if colour is None else f"[{colour}]{row.verdict.value}"
-        table.add_row(row.slice, row.what, row.configured, row.measured, verdict, row.because)
+        verdict = row.verdict.value if colour is None else f"[{colour}]{row.verdict.value}[/]"
+        because = f": {row.because}" if row.because else ""
+        table.add_row(row.slice, row.what, row.configured, row.measured, verdict + because)
     Console().print(table)
