@@ -91,7 +91,12 @@ class _Judge:
         )
 
     def _of(self, what: str, by: str = "") -> Mapping[int, Numbers]:
-        return self._samples.get(key(self._queue.name, what, by), {})
+        turns = [self._samples.get(key(self._queue.name, what, by, turn), {}) for turn in range(part.TURNS)]
+        lengths = {length for taken in turns for length in taken}
+        return {
+            length: part.least_disturbed(what, [taken[length] for taken in turns if length in taken])
+            for length in sorted(lengths)
+        }
 
     # -- rate, what it counts, accuracy by length of frame
 
@@ -227,13 +232,19 @@ class _Judge:
                 "its rate is that of the link, or nothing limits it",
             )
         # A class may owe a frame; a policer must hold it. Tokens come from the first frame's arrival on.
-        owed = 1 if part.is_htb(self._port) else 0
+        owed = 1 if isinstance(self._queue, HtbQueue) else 0
         level = (np.arange(1, len(came) + 1) - owed) * takes - rate * (came - came[0])
         least = float(level.max())
         whole = burst_of(self._queue)
+        # Of two buckets, each may have less left than a packet.
+        unused = takes if isinstance(self._queue, TrtcmQueue) and self._queue.ebs_bytes else 0
         late = rate * self._late_ns()
         measured = f"{max(least, 0):.0f} to {max(least, 0) + takes:.0f} bytes"
-        if least - takes - late <= whole <= least + 2 * takes + late + rate * _slack_ns(self._port, frame):
+        if (
+            least - takes - late
+            <= whole
+            <= least + 2 * takes + unused + late + rate * _slack_ns(self._port, frame)
+        ):
             return self._row("burst", configured, measured, Verdict.AS_CONFIGURED)
         if len(came) == len(instants_ns) and not owed and least > whole:
             measured = f"more than {least:.0f} bytes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from evaluation.kinds.slices.port import Release, Sent
 from evaluation.runner import LOST
 from evaluation.slice_bench.devices import Device, attacker, first_sender
 from evaluation.slice_bench.document import Counts
-from loko.slices.document import Flow, HtbPort, HtbQueue, Port, TrtcmQueue
+from loko.slices.document import Flow, HtbQueue, Port, TrtcmQueue
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, on_wire
 
 FRAMES_BYTES: Final = (64, 256, 768, MAX_FRAME_BYTES)
@@ -32,6 +32,8 @@ _MOST_BURST: Final = 900
 _GROUPS: Final = 6
 _SETTLE_NS: Final = 1_000_000
 _TCP_FRAMES: Final = 3_000
+TURNS: Final = 5
+"""How often a part is measured in real time."""
 
 Numbers = NDArray[np.int64]
 
@@ -42,17 +44,15 @@ class Part(NamedTuple):
     key: Key
     measure: Callable[[Device, int], Iterator[tuple[int, Numbers]]]
     """Yields numbers by length of frame."""
-    expected_s: float
-    """In real time."""
 
 
 RATE, BURST, GROUP = "rate", "burst", "group"
 LATENCY, CROWDED, ATTACKED, TCP = "latency", "crowded", "attacked", "tcp"
 
 
-def key(queue: str, what: str, by: str = "") -> Key:
+def key(queue: str, what: str, by: str = "", turn: int = 0) -> Key:
     """The key of a part, by the slice that is measured and the one that disturbs it."""
-    return Key("slice", (queue, what, by) if by else (queue, what))
+    return Key("slice", (queue, what, by) if by else (queue, what), turn)
 
 
 def rate_of(queue: HtbQueue | TrtcmQueue) -> int:
@@ -66,8 +66,12 @@ def most_of(queue: HtbQueue | TrtcmQueue) -> int:
 
 
 def burst_of(queue: HtbQueue | TrtcmQueue) -> int:
-    """The bytes of its bucket."""
-    return queue.burst_bytes if isinstance(queue, HtbQueue) else queue.cbs_bytes
+    """The bytes that may pass at once if it is alone: of its ceiling's bucket, or of both of a policer."""
+    if isinstance(queue, TrtcmQueue):
+        return queue.cbs_bytes + queue.ebs_bytes
+    if queue.ceiling_bps > queue.rate_bps:
+        return queue.ceiling_burst_bytes
+    return min(queue.burst_bytes, queue.ceiling_burst_bytes)
 
 
 def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> Flow:
@@ -235,23 +239,30 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
         one = Slice(port, number, counts)
         if number and device.real_time:
             break  # the live switch is built with its first slice only
-        todo += [
-            Part(key(queue.name, RATE), one.rate, 25.0),
-            Part(key(queue.name, BURST), one.burst, 6.0),
-            Part(key(queue.name, GROUP), one.group, 6.0),
-            Part(key(queue.name, LATENCY), one.latency, 6.0),
-        ]
+        for turn in range(TURNS if device.real_time else 1):
+            todo += [
+                Part(key(queue.name, RATE, turn=turn), one.rate),
+                Part(key(queue.name, BURST, turn=turn), one.burst),
+                Part(key(queue.name, GROUP, turn=turn), one.group),
+                Part(key(queue.name, LATENCY, turn=turn), one.latency),
+            ]
         if not device.real_time:
-            todo.append(Part(key(queue.name, TCP), one.tcp, 6.0))
+            todo.append(Part(key(queue.name, TCP), one.tcp))
         for other, its in enumerate(port.queues):
             if device.several and other != number:
                 todo += [
-                    Part(key(queue.name, CROWDED, its.name), one.crowded(other), 6.0),
-                    Part(key(queue.name, ATTACKED, its.name), one.attacked(other), 12.0),
+                    Part(key(queue.name, CROWDED, its.name), one.crowded(other)),
+                    Part(key(queue.name, ATTACKED, its.name), one.attacked(other)),
                 ]
     return todo
 
 
-def is_htb(port: Port) -> bool:
-    """Whether frames without tokens wait."""
-    return isinstance(port, HtbPort)
+def least_disturbed(what: str, turns: Sequence[Numbers]) -> Numbers:
+    """Return the turn in which the host disturbed least. A host only delays and loses.
+
+    So it is the one with the highest rate, or with the fewest losses and then the shortest times.
+    """
+    if what in {RATE, CROWDED}:
+        return max(turns, key=lambda numbers: numbers[0] / max(numbers[1], 1))
+    times = max if what == LATENCY else sum
+    return min(turns, key=lambda numbers: (int((numbers == LOST).sum()), times(numbers.tolist())))

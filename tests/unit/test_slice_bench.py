@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -90,7 +91,19 @@ def different(rows: list[Row]) -> set[str]:
     return {f"{row.slice}: {row.what}" for row in rows if row.verdict is Verdict.DIFFERS}
 
 
-@pytest.mark.parametrize("port", [HTB, BORROWING, TRTCM, FAST])
+@pytest.mark.parametrize(
+    "port",
+    [
+        *(HTB, BORROWING, TRTCM, FAST),
+        changed(HTB, cburst_bytes=25_000),
+        changed(BORROWING, cburst_bytes=70_000),
+        changed(BORROWING, cburst_bytes=10_000),
+        changed(HTB, dequeue={"group_frames": 1, "timer_us": 60}),
+        changed(TRTCM, eir_bps=30_000_000, ebs_bytes=20_000),
+        changed(TRTCM, cbs_bytes=2_048),
+        changed(TRTCM, dequeue={"group_frames": 1, "poll_us": 2}),
+    ],
+)
 def test_an_exact_slice_does_not_differ(tmp_path: Path, port: dict[str, Any]) -> None:
     rows = judged(tmp_path, port, None)
     assert different(rows) == set()
@@ -241,3 +254,12 @@ def test_every_device_of_the_lab_can_be_read_and_has_parts() -> None:
 def test_what_rates_count_differs_by_headers() -> None:
     assert [counts.more_bytes for counts in Counts] == [20, 0, -4, -18, -46]
     assert parts.FRAMES_BYTES[0] + Counts.UDP_PAYLOAD.more_bytes == 18
+
+
+def test_of_several_turns_the_one_counts_that_the_host_disturbed_least() -> None:
+    late, lossy, good = ([5, 90, 6], [1, -1, 2], [5, 7, 6])
+    turns = [np.array(turn) for turn in (late, lossy, good)]
+    assert parts.least_disturbed(parts.LATENCY, turns).tolist() == good
+    assert parts.least_disturbed(parts.BURST, turns).tolist() == good
+    slow, fast = np.array([100, 2_000, 150, 2_000]), np.array([100, 1_000, 150, 1_000])
+    assert parts.least_disturbed(parts.RATE, [slow, fast]).tolist() == fast.tolist()

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from evaluation.cli import app
 from evaluation.kinds.slices.port import SENDERS, Release, Sending, carry
 from loko.document import InputError
-from loko.slices.document import HtbPort, Port, load_slices
+from loko.slices.document import HtbDequeue, HtbPort, Port, load_slices
 from loko.slices.lengths import Protocol, payload
 from loko.slices.order import Message, Way, ways
 
@@ -66,6 +66,13 @@ def test_shorter_packets_may_be_better_since_groups_count_packets() -> None:
     assert best["data, command"] != 1518
 
 
+def test_without_groups_full_packets_are_best_and_the_data_still_go_first() -> None:
+    port = load_slices("htb")
+    assert isinstance(port, HtbPort)
+    best = found(port.model_copy(update={"dequeue": HtbDequeue(group_frames=1)}), DATA, NEEDING)[0]
+    assert (best.frame_bytes, best.order) == (1518, "data, command")
+
+
 def test_what_the_policer_drops_is_said() -> None:
     port = load_slices("policer")
     assert all(way.mean_us == float("inf") for way in found(port, DATA, COMMAND))
@@ -74,7 +81,7 @@ def test_what_the_policer_drops_is_said() -> None:
 
 @pytest.mark.parametrize("name", ["htb", "trtcm"])
 def test_the_best_way_is_the_best_when_measured(name: str) -> None:
-    """Each way is sent through the simulated switch; measured is when the last packet of each message comes."""
+    """Each way is sent through the simulated switch; measured is when each message's last packet comes."""
     port = load_slices(name)
     card = "open-vswitch-10g" if name == "trtcm" else "open-vswitch-1g"
     measured: dict[tuple[int, str], float] = {}
