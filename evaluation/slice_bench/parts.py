@@ -32,6 +32,8 @@ _MOST_BURST: Final = 900
 _GROUPS: Final = 6
 _SETTLE_NS: Final = 1_000_000
 _TCP_FRAMES: Final = 3_000
+_LEAST_NS: Final = 200_000_000
+"""How long a rate is measured in real time, so that what a host delayed and then caught up weighs little."""
 TURNS: Final = 5
 """How often a part is measured in real time."""
 
@@ -113,21 +115,22 @@ class Slice:
     def _slot_ns(self, frame_bytes: int) -> float:
         return on_wire(frame_bytes) * 8 * _NS_PER_S / self.port.link_rate_bps
 
-    def _saturating(self, frame_bytes: int, most_bps: float) -> NDArray[np.int64]:
+    def _saturating(self, frame_bytes: int, most_bps: float, least_ns: int = 0) -> NDArray[np.int64]:
         """Instants at more than this rate, until the bucket is empty and then as long again."""
         takes = self._takes(frame_bytes)
         gap_ns = max(takes * 8 * _NS_PER_S / most_bps / _MORE_THAN_RATE, self._slot_ns(frame_bytes))
         offered_bps = takes * 8 * _NS_PER_S / gap_ns
         drain = burst_of(self.queue) / takes / max(1 - most_bps / offered_bps, 0.1)
-        count = int(2 * max(drain, _STEADY * offered_bps / most_bps / 2)) + 1
+        count = int(2 * max(drain, _STEADY * offered_bps / most_bps / 2, least_ns / gap_ns / 2)) + 1
         return (_SETTLE_NS + np.arange(count) * gap_ns).astype(np.int64)
 
     def rate(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
         """More than the slice may have, alone: what passes in the second half, and what was offered then."""
         most_bps = min(most_of(self.queue), self.port.link_rate_bps)
+        least_ns = _LEAST_NS if device.real_time else 0
         for frame in FRAMES_BYTES:
-            sent = device.send({0: self._release(frame, self._saturating(frame, most_bps))}, seed)[0]
-            yield frame, steady(sent)
+            release = self._release(frame, self._saturating(frame, most_bps, least_ns))
+            yield frame, steady(device.send({0: release}, seed)[0])
 
     def crowded(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
         """More than the slice is assured, while another queue gets all that its sender's link carries."""
@@ -258,11 +261,12 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
 
 
 def least_disturbed(what: str, turns: Sequence[Numbers]) -> Numbers:
-    """Return the turn in which the host disturbed least. A host only delays and loses.
+    """Return the turn in which the host disturbed least.
 
-    So it is the one with the highest rate, or with the fewest losses and then the shortest times.
+    A host delays and loses, and lets frames catch up afterwards. So it is the one with the median rate, or
+    with the fewest losses and then the shortest times.
     """
     if what in {RATE, CROWDED}:
-        return max(turns, key=lambda numbers: numbers[0] / max(numbers[1], 1))
+        return sorted(turns, key=lambda numbers: numbers[0] / max(numbers[1], 1))[len(turns) // 2]
     times = max if what == LATENCY else sum
     return min(turns, key=lambda numbers: (int((numbers == LOST).sum()), times(numbers.tolist())))
