@@ -99,7 +99,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
         "loko.commands.schema", "schema", "Print the JSON Schema of a file that people write, for editors."
     ),
     "bench": Elsewhere(
-        "evaluation.bench.commands", "bench_app", "Measure a switch and derive its profile (step 1 of Loko)."
+        "evaluation.benching", "BENCH", "Measure a switch and derive its profile (step 1 of Loko)."
     ),
     "doctor": Elsewhere(
         "evaluation.doctor.commands",

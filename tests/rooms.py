@@ -19,7 +19,7 @@ PAGE: Final = ROOT / "docs/architecture.md"
 BLOCK: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.S)
 
 ROOMS: Final = {
-    "commands": {"cli", "commands", "scheduling", "serving", "smoke", "hardware"},
+    "commands": {"benching", "cli", "commands", "scheduling", "serving", "smoke", "hardware"},
     "publish": {"evaluate", "report", "report_sources"},
     "results": {
         *("analysis", "chart", "claims", "facts", "figure", "finding_checks", "flow_figure", "folder"),

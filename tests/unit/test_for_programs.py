@@ -21,6 +21,7 @@ import evaluation.evaluate as evaluated
 import evaluation.fleet.command as fleet
 import evaluation.live.commands as live
 import evaluation.schedule_check.commands as checks
+import evaluation.slice_bench.command as slice_bench
 from evaluation.bench.captures.analysis import Analysis, Times
 from evaluation.bench.live.shaped_senders import CASES, Seen
 from evaluation.bench.preconditions import Precondition
@@ -29,6 +30,7 @@ from evaluation.cli import COMMANDS, app, load
 from evaluation.doctor.judgement import Diagnosis, Level
 from evaluation.predictability.marks import Mark
 from evaluation.result import ClaimResult
+from evaluation.slice_bench.judgement import Row, Verdict
 
 FLOW = (
     "- {id: voice, source: H1, destination: H3, udp_source: 1, udp_destination: 2, rate_bps: 64000,"
@@ -204,6 +206,15 @@ def controller(patch: Patch, _: Path) -> None:
     assert (row["boards"], row["rounds"]) == ("2", "3")
 
 
+def sliced(patch: Patch, _: Path) -> None:
+    row = Row(
+        slice="q1", what="rate", configured="1", measured="2, or 3", verdict=Verdict.DIFFERS, because=""
+    )
+    patch.setattr(slice_bench, "measured_rows", lambda *_, **__: [row])
+    (told,) = rows_of("bench", "slice", "--device", "any", status=1)
+    assert (told["what"], told["measured"], told["verdict"]) == ("rate", "2, or 3", "differs")
+
+
 def procedure(name: str) -> Callable[[Patch, Path], None]:
     def tried(patch: Patch, _: Path) -> None:
         chosen = SimpleNamespace(measure=dict, parts=list, left_out=dict)
@@ -246,6 +257,7 @@ TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "bench predictability": judged,
     "bench controller": controller,
     "bench all": whole,
+    "bench slice": sliced,
     **{f"bench {one.name}": procedure(one.name) for one in PROCEDURES},
 }
 
@@ -259,3 +271,11 @@ def test_a_sliced_port_has_a_line_for_each_queue_and_size() -> None:
     rows = rows_of("model", "slice", "two")
     assert len({row["queue"] for row in rows}) == 2
     assert all(float(row["goodput_udp_bps"]) > 0 for row in rows)
+
+
+def test_an_order_of_messages_has_a_line_for_each_way() -> None:
+    rows = rows_of("model", "order", "htb", "--message", "data=22080", "--message", "command=7360:data")
+    means = [float(row["mean_us"]) for row in rows if row["mean_us"]]
+    assert means == sorted(means)
+    assert len(rows) > 12
+    assert all(float(row["data_us"]) > 0 for row in rows if row["data_us"])

@@ -90,8 +90,15 @@ def test_a_frame_without_payload_gives_none() -> None:
 def test_nothing_is_faster_than_the_link() -> None:
     port = htb(queue={"rate_bps": 1_000_000_000, "flow": None})
     assert counted_bps(port, port.queues[0], 64) == pytest.approx(1e9 * 60 / 84)
-    port = trtcm(queue={"cir_bps": 1_000_000_000, "flow": None})
+    polls = {"group_frames": 32, "poll_us": 10}
+    port = trtcm(queue={"cir_bps": 1_000_000_000, "flow": None}, dequeue=polls)
     assert counted_bps(port, port.queues[0], 64) == pytest.approx(1e9 * 46 / 84)
+
+
+def test_nothing_is_faster_than_the_polls() -> None:
+    """8 frames every 24 us."""
+    port = trtcm(queue={"cir_bps": 1_000_000_000, "flow": None})
+    assert counted_bps(port, port.queues[0], 64) == pytest.approx(8 * 46 * 8 / 24e-6)
 
 
 def test_a_bucket_that_holds_no_packet_passes_none() -> None:

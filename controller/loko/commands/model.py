@@ -10,7 +10,7 @@ from rich.table import Table
 
 from loko.commands.choices import ControlOption, wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
-from loko.commands.slices import print_slices
+from loko.commands.slices import print_order, print_slices
 from loko.control_traffic import parse_control
 from loko.description import describe_model
 from loko.device import bounded, load_device
@@ -22,6 +22,8 @@ _NS_PER_US = 1e3
 _NS_PER_MS = 1e6
 _SLICE = "slice"
 """Given instead of a profile: show a sliced port."""
+_ORDER = "order"
+"""Given instead of a profile: say in which order messages arrive first through a sliced port."""
 _COLUMNS = (
     *("profile", "rate_bps", "latency_ns", "capacity_bytes"),
     *("scheme", "feasible", "max_rate_bps", "max_burst_bytes", "delay_ns", "reason"),
@@ -31,10 +33,10 @@ _COLUMNS = (
 def model(
     profile: Annotated[
         str,
-        typer.Argument(help="Name or path of a device profile, such as zodiac-fx; or `slice`."),
+        typer.Argument(help="Name or path of a device profile, such as zodiac-fx; or `slice`, `order`."),
     ],
     file: Annotated[
-        str | None, typer.Argument(help="With `slice`: a sliced port, by name or path (docs/slicing.md).")
+        str | None, typer.Argument(help="With `slice` or `order`: a sliced port, by name or path.")
     ] = None,
     *,
     packet_size: Annotated[
@@ -52,6 +54,14 @@ def model(
     buffer_rounding: Annotated[
         Rounding, typer.Option(help="Rounding of the buffer formula.")
     ] = Rounding.FLOOR,
+    message: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=BYTES[:NEEDED]",
+            help="With `order`: a message, and which other it needs; repeat it.",
+        ),
+    ] = None,
+    queue: Annotated[str | None, typer.Option(help="With `order`: the queue. Default: the first.")] = None,
     as_json: JsonOption = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV, a line for each scheme's allocation.")
@@ -63,24 +73,31 @@ def model(
 
     With --control, the allocations leave room for what the controller may send at run time.
 
-    `loko model slice FILE` shows instead goodput and latency of the queues of a software switch's port.
+    `loko model slice FILE` shows instead goodput and latency of the queues of a software switch's port, and
+    `loko model order FILE` in which packets and in which order messages arrive first through one of them.
 
     Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --control flow-add=5
 
     Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --openflow 1.3
 
     Example: loko model slice htb
+
+    Example: loko model order htb --message data=22080 --message command=7360:data
     """
     with wrong_input_ends():
         refuse_both(as_json=as_json, as_csv=as_csv)
+        told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
+        others = any(option is not None for option in told)
+        if profile == _ORDER:
+            print_order(file, message or (), queue, as_json=as_json, as_csv=as_csv, others=others)
+            return
+        if message or queue is not None:
+            raise InputError("model: --message and --queue go with 'loko model order FILE'")
         if profile == _SLICE:
-            told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
-            print_slices(
-                file, as_json=as_json, as_csv=as_csv, others=any(option is not None for option in told)
-            )
+            print_slices(file, as_json=as_json, as_csv=as_csv, others=others)
             return
         if file is not None:
-            raise InputError(f"model: '{file}' is one word too many; only 'slice' takes a file")
+            raise InputError(f"model: '{file}' is one word too many; only 'slice' and 'order' take a file")
         scenario = Scenario(
             entries=_known(entries),
             match=_known(match),

@@ -1,9 +1,10 @@
-"""The command `loko model slice`: what will come out of the queues of a software switch's port."""
+"""The commands `loko model slice` and `order`: what will come out of the queues of a port, and when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import typer
 from rich.console import Console
@@ -13,6 +14,7 @@ from loko.commands.for_programs import print_csv, print_json
 from loko.document import InputError
 from loko.slices.description import describe_slices
 from loko.slices.document import load_slices
+from loko.slices.order import MOST_BYTES, Message, Way, ways
 
 _COLUMNS = (
     *("queue", "scheduler", "configured_bps", "frame_bytes", "goodput_udp_bps", "goodput_tcp_bps"),
@@ -63,7 +65,7 @@ def _print_slice(queue: dict[str, Any]) -> None:
         f" which count the {queue['counts']}",
         highlight=False,
     )
-    table = Table("frame with FCS [bytes]", "UDP payload [Mbit/s]", "TCP payload [Mbit/s]")
+    table = Table("frame with FCS, bytes", "UDP payload, Mbit/s", "TCP payload, Mbit/s")
     for frame, udp_bps in queue["goodput_bps"].items():
         table.add_row(frame, f"{udp_bps / 1e6:.3f}", f"{queue['goodput_tcp_bps'][frame] / 1e6:.3f}")
     console.print(table)
@@ -80,3 +82,76 @@ def _print_slice(queue: dict[str, Any]) -> None:
         typer.echo(f"bound: none: {queue['no_bound_because']}")
     else:
         typer.echo(f"bound: no frame of its flow is later than {latency['bound']:.1f} us, and none is lost")
+
+
+_SHOWN: Final = 12
+"""Rows of the table; --json and --csv have all."""
+
+
+def print_order(
+    file: str | None,
+    texts: Sequence[str],
+    queue_name: str | None,
+    *,
+    as_json: bool,
+    as_csv: bool,
+    others: bool,
+) -> None:
+    """Print in which packets and in which order messages arrive first. Raises `InputError`."""
+    if file is None:
+        raise InputError("model order: name the file that describes the port, such as 'loko model order htb'")
+    if others:
+        raise InputError("model order: takes no options but --message, --queue, --json and --csv")
+    if not texts:
+        raise InputError(
+            "model order: what is sent? Give a --message NAME=BYTES for each, such as data=21000"
+        )
+    port = load_slices(file)
+    names = [queue.name for queue in port.queues]
+    if queue_name is not None and queue_name not in names:
+        raise InputError(f"model order: '{file}' has no queue '{queue_name}'; it has {', '.join(names)}")
+    queue = port.queues[0 if queue_name is None else names.index(queue_name)]
+    found = ways(port, queue, [_message(text) for text in texts])
+    if as_json:
+        print_json([_described(way) for way in found])
+        return
+    if as_csv:
+        columns = ("frame_bytes", "order", "mean_us", *(f"{name}_us" for name in found[0].arrived_us))
+        print_csv(columns, map(_row_of, found))
+        return
+    table = Table(
+        "frame with FCS, bytes", "order", *(f"{name}, us" for name in found[0].arrived_us), "mean, us"
+    )
+    for way in found[:_SHOWN]:
+        cells = ("dropped" if time is None else f"{time:.1f}" for time in way.arrived_us.values())
+        mean = _described(way)["mean_us"]
+        table.add_row(str(way.frame_bytes), way.order, *cells, "-" if mean is None else f"{mean:.1f}")
+    Console().print(table)
+    if len(found) > _SHOWN:
+        typer.echo(f"the best {_SHOWN} of {len(found)} ways; --json and --csv print all")
+
+
+def _message(text: str) -> Message:
+    found = re.fullmatch(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)=([0-9]{1,9})(?::([a-zA-Z0-9_.-]+))?", text)
+    if found is None or not 0 < int(found[2]) <= MOST_BYTES:
+        raise InputError(
+            f"--message '{text}' is not NAME=BYTES or NAME=BYTES:NEEDED, such as data=21000, with 1 to"
+            f" {MOST_BYTES} bytes"
+        )
+    return Message(name=found[1], size_bytes=int(found[2]), needs=found[3])
+
+
+def _row_of(way: Way) -> dict[str, Any]:
+    """Return a way as a line of CSV; a message that is dropped has no time."""
+    described = _described(way)
+    return {**described, **{f"{name}_us": time for name, time in described.pop("arrived_us").items()}}
+
+
+def _described(way: Way) -> dict[str, Any]:
+    arrived = {name: None if time is None else round(time, 3) for name, time in way.arrived_us.items()}
+    return {
+        "frame_bytes": way.frame_bytes,
+        "order": way.order,
+        "arrived_us": arrived,
+        "mean_us": round(way.mean_us, 3) if None not in arrived.values() else None,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from loko.slices.document import HtbPort, HtbQueue, Port, TrtcmQueue
+from loko.slices.document import HtbPort, HtbQueue, Port, TrtcmPort, TrtcmQueue
 from loko.slices.lengths import Protocol, Scheduler, counted, on_wire, payload
 
 _NS_PER_S: Final = 1e9
@@ -13,8 +13,9 @@ _NS_PER_S: Final = 1e9
 def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> float:
     """Return the rate that frames of this length really get, as the scheduler counts; at most the link's.
 
-    A policer lets its committed and its excess rate pass if their buckets can hold the packet at all. For a
-    class, only the assured rate is predicted: what it may borrow depends on others.
+    A policer lets its committed and its excess rate pass if their buckets can hold the packet at all, as far
+    as its polls take the packets. For a class, only the assured rate is predicted: what it may borrow depends
+    on others.
     """
     if isinstance(port, HtbPort) and isinstance(queue, HtbQueue):
         return _htb_bps(port, queue, frame_bytes)
@@ -22,7 +23,9 @@ def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> f
     packet = counted(Scheduler.TRTCM, frame_bytes)
     committed = queue.cir_bps if packet <= queue.cbs_bytes else 0
     excess = queue.eir_bps if packet <= queue.ebs_bytes else 0
-    return min(committed + excess, port.link_rate_bps * packet / on_wire(frame_bytes))
+    assert isinstance(port, TrtcmPort)  # as above
+    polled_bps = port.dequeue.group_frames / port.dequeue.poll_us * 1e6 * packet * 8
+    return min(committed + excess, polled_bps, port.link_rate_bps * packet / on_wire(frame_bytes))
 
 
 def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:

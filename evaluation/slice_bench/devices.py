@@ -1,0 +1,172 @@
+"""Send through a sliced switch and receive: nothing else is known of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from evaluation.kinds.slices.port import (
+    SENDERS,
+    Release,
+    Sending,
+    Sent,
+    Transfer,
+    carry,
+    carry_live,
+    transfer,
+)
+from evaluation.runner import LOST
+from evaluation.slice_bench.document import LiveSwitch, Meter, SlicedSwitch, VirtualSwitch
+from evaluation.traffic import Tcp
+from loko.device import load_device
+from loko.document import InputError
+from loko.slices.document import HtbPort, Port, load_slices
+from loko.slices.lengths import Protocol as Transport
+from loko.slices.lengths import on_wire, payload
+
+_NS_PER_S: Final = 1e9
+_PREAMBLE: Final = 8
+
+
+class Device(Protocol):
+    """A switch under test."""
+
+    several: bool
+    """Whether two hosts can send at once, through different queues."""
+    real_time: bool
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the samples depend on, apart from what was configured."""
+        ...
+
+    def send(self, releases: Mapping[int, Release], seed: int, /) -> dict[int, Sent]:
+        """Send all releases in one run; return the packets of each. Raises `RunError`."""
+        ...
+
+    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int, /) -> int | None:
+        """Return the bytes that one transfer through a queue delivers; None if the bench cannot send TCP."""
+        ...
+
+
+class Virtual:
+    """A switch in virtual time."""
+
+    several = True
+    real_time = False
+
+    def __init__(self, port: Port, profile: str) -> None:
+        self._port, self._profile = port, profile
+
+    def parameters(self) -> dict[str, Any]:
+        """See `Device`."""
+        return {
+            "port": self._port.model_dump(mode="json"),
+            "profile": load_device(self._profile).model_dump(mode="json"),
+        }
+
+    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, Sent]:
+        """See `Device`."""
+        return carry(Sending(self._port, self._profile, releases, seed))
+
+    def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int, /) -> int | None:
+        """See `Device`. The queue becomes the port's first, which is the one that a transfer uses."""
+        queues = list(self._port.queues)
+        first = [queues[queue], *queues[:queue], *queues[queue + 1 :]]
+        port = self._port.model_copy(update={"queues": first})
+        task = Transfer(port, self._profile, frame_bytes, Tcp(congestion_control="cubic"), duration_ns, seed)
+        did = transfer(task)
+        # What is on its way when the transfer ends arrives afterwards, and does not count.
+        received_ns = did.segments.received_ns
+        in_time = int(((received_ns != LOST) & (received_ns <= duration_ns)).sum())
+        return min(did.delivered_bytes, in_time * payload(Transport.TCP, frame_bytes))
+
+
+class Metered:
+    """A meter in virtual time: its tokens, and the link that brings the frames."""
+
+    several = False
+    real_time = False
+
+    def __init__(self, meter: Meter, link_rate_bps: int) -> None:
+        self._meter, self._link_bps = meter, link_rate_bps
+
+    def parameters(self) -> dict[str, Any]:
+        """See `Device`."""
+        return {"meter": self._meter.model_dump(mode="json")}
+
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+        """See `Device`."""
+        return {number: self._carry(release) for number, release in releases.items()}
+
+    def _carry(self, release: Release) -> Sent:
+        meter, frame = self._meter, release.frame_bytes
+        slot_ns = on_wire(frame) * 8 * _NS_PER_S / self._link_bps
+        wire_ns = (frame + _PREAMBLE) * 8 * _NS_PER_S / self._link_bps
+        takes = frame + meter.counts.more_bytes
+        tokens, at_ns, free_ns = float(meter.burst_bytes), 0.0, 0.0
+        sent_ns, received_ns = [], []
+        for instant_ns in np.asarray(release.instants_ns).tolist():
+            starts_ns = max(float(instant_ns), free_ns)
+            free_ns = starts_ns + slot_ns
+            arrives_ns = starts_ns + wire_ns
+            refilled = tokens + (arrives_ns - at_ns) * meter.rate_bps / 8 / _NS_PER_S
+            tokens, at_ns = min(refilled, float(meter.burst_bytes)), arrives_ns
+            passes = tokens >= takes
+            tokens -= takes if passes else 0
+            sent_ns.append(round(starts_ns))
+            leaves_ns = arrives_ns + meter.latency_us * 1e3
+            received_ns.append(round(leaves_ns) if passes else LOST)
+        return Sent(np.array(sent_ns, dtype=np.int64), np.array(received_ns, dtype=np.int64))
+
+    def tcp(self, *_: int) -> None:
+        """A meter answers nothing, so that there is no TCP."""
+
+
+class Live:
+    """Open vSwitch with `tc htb` in a namespace that each run makes and removes."""
+
+    several = False
+    real_time = True
+
+    def __init__(self, port: HtbPort) -> None:
+        self._port = port
+
+    def parameters(self) -> dict[str, Any]:
+        """See `Device`."""
+        return {"kernel": os.uname().release}
+
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+        """See `Device`."""
+        return {number: carry_live(self._port, release)[0] for number, release in releases.items()}
+
+    def tcp(self, *_: int) -> None:
+        """Not sent here."""
+
+
+def open_device(switch: SlicedSwitch) -> Device:
+    """Return the switch. Raises `InputError` if its file cannot be carried out."""
+    port, how = switch.port(), switch.switch
+    if isinstance(how, VirtualSwitch):
+        return Virtual(port if how.does is None else load_slices(how.does), how.profile)
+    if isinstance(how, Meter):
+        return Metered(how, port.link_rate_bps)
+    assert isinstance(how, LiveSwitch)
+    if not isinstance(port, HtbPort):
+        raise InputError(
+            f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of"
+            " HTB, or the kind 'virtual'"
+        )
+    return Live(port)
+
+
+def first_sender() -> str:
+    """The host that sends what is measured."""
+    return SENDERS[0]
+
+
+def attacker() -> str:
+    """The host that disturbs."""
+    return SENDERS[1]

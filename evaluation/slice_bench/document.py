@@ -1,0 +1,92 @@
+"""The document of a sliced switch under test: what was configured, and how to reach the switch."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from loko.document import LABS, Strict, find, read
+from loko.slices.document import Bytes, Port, Rate, load_slices
+from loko.slices.lengths import Protocol, Scheduler, counted, on_wire, payload
+
+FOLDER: Final = LABS / "slicing" / "devices"
+_A_LENGTH: Final = 1024
+"""Any length above the headers: what is counted differs from it by a constant."""
+
+
+class Counts(StrEnum):
+    """What a rate counts of each frame."""
+
+    WIRE = "wire"
+    """With preamble and gap."""
+    FRAME = "frame"
+    """With FCS."""
+    FRAME_WITHOUT_FCS = "frame-without-fcs"
+    IP_PACKET = "ip-packet"
+    UDP_PAYLOAD = "udp-payload"
+
+    @property
+    def more_bytes(self) -> int:
+        """What is added to the length of a frame with FCS."""
+        lengths = {
+            Counts.WIRE: on_wire(_A_LENGTH),
+            Counts.FRAME: _A_LENGTH,
+            Counts.FRAME_WITHOUT_FCS: counted(Scheduler.HTB, _A_LENGTH),
+            Counts.IP_PACKET: counted(Scheduler.TRTCM, _A_LENGTH),
+            Counts.UDP_PAYLOAD: payload(Protocol.UDP, _A_LENGTH),
+        }
+        return lengths[self] - _A_LENGTH
+
+
+class VirtualSwitch(Strict):
+    """A switch in virtual time that does what another port's file says, or the same one."""
+
+    kind: Literal["virtual"]
+    profile: str = "open-vswitch-1g"
+    does: str | None = None
+    """The port that it really has: a name in `labs/slicing/slices` or a path. Default: the configured one."""
+
+
+class Meter(Strict):
+    """One token bucket that drops, in virtual time: a meter, which may count anything of a frame."""
+
+    kind: Literal["meter"]
+    rate_bps: Rate
+    burst_bytes: Bytes
+    counts: Annotated[Counts, Field(strict=False)]
+    latency_us: float = Field(default=0, ge=0, le=10**6)
+
+
+class LiveSwitch(Strict):
+    """Open vSwitch with `tc htb` in a namespace of its own, built as configured. Needs root."""
+
+    kind: Literal["open-vswitch"]
+
+
+class SlicedSwitch(Strict):
+    """A sliced switch under test."""
+
+    title: str
+    configured: str
+    """What was configured, as a name in `labs/slicing/slices` or a path."""
+    counts: Annotated[Counts | None, Field(strict=False)] = None
+    """What the configured rates are meant to count. Default: what the scheduler counts."""
+    switch: Annotated[VirtualSwitch | Meter | LiveSwitch, Field(discriminator="kind")]
+
+    def port(self) -> Port:
+        """The configured port. Raises `InputError`."""
+        return load_slices(self.configured)
+
+    def counted_as(self) -> Counts:
+        """What the configured rates are meant to count."""
+        if self.counts is not None:
+            return self.counts
+        return Counts.FRAME_WITHOUT_FCS if self.port().scheduler == "htb" else Counts.IP_PACKET
+
+
+def load_sliced_switch(name_or_path: str | Path) -> SlicedSwitch:
+    """Load a sliced switch by name (in `labs/slicing/devices`) or path. Raises `InputError`."""
+    return read(find(name_or_path, FOLDER, ".yml", "sliced switch"), SlicedSwitch)

@@ -1,0 +1,431 @@
+"""Where a slice differs from its configuration, and why: from what was measured, in pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from evaluation.bench.part import Samples
+from evaluation.kinds.slices.groups import group_lengths
+from evaluation.runner import LOST
+from evaluation.slice_bench import parts as part
+from evaluation.slice_bench.document import Counts
+from evaluation.slice_bench.parts import Numbers, burst_of, key, most_of, rate_of
+from loko.slices.bound import Bound, delay_bound
+from loko.slices.document import HtbDequeue, HtbPort, HtbQueue, Port, TrtcmDequeue, TrtcmPort, TrtcmQueue
+from loko.slices.goodput import counted_bps
+from loko.slices.lengths import MAX_FRAME_BYTES, Protocol, Scheduler, counted, on_wire, payload
+
+_NS_PER_S: Final = 1e9
+_US: Final = 1e3
+_RATE_WITHIN: Final = 0.02
+"""Relative error up to which a rate is the configured one: measurements end within groups."""
+_COUNTS_WITHIN: Final = 3.0
+"""Bytes a frame within which what is counted is told apart."""
+_ALL_OFFERED: Final = 0.98
+_TCP_SHARE: Final = 0.5
+_GROWS: Final = 0.1
+"""Growth of the delay, as a share of the time that a flow lasts, above which it gets less than it sends."""
+_COMPLAINED_PAYLOAD: Final = 16
+
+
+class Verdict(StrEnum):
+    """What a row of the table says."""
+
+    AS_CONFIGURED = "as configured"
+    DIFFERS = "differs"
+    FOLLOWS = "follows"
+    """It is what was configured, but not what a user may expect of it; the reason says why."""
+    NOT_PROMISED = "not promised"
+    """Measured, but the configuration promises nothing of it; the reason says why."""
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One property of one slice."""
+
+    slice: str
+    what: str
+    configured: str
+    measured: str
+    verdict: Verdict
+    because: str = ""
+
+
+def rows(port: Port, counts: Counts, samples: Samples) -> list[Row]:
+    """Return the table: a row for each property of each slice of the configured port."""
+    return [row for queue in port.queues for row in _Judge(port, queue, counts, samples).rows()]
+
+
+class _Judge:
+    def __init__(self, port: Port, queue: HtbQueue | TrtcmQueue, counts: Counts, samples: Samples) -> None:
+        self._port, self._queue, self._counts, self._samples = port, queue, counts, samples
+        self._really: tuple[float, Counts | None] = (most_of(queue), counts)
+        """Rate and what it counts, as measured; None if nothing limits it or that cannot be told."""
+
+    def _takes(self, frame_bytes: int) -> int:
+        """Bytes that a frame costs, as measured if that could be told."""
+        return frame_bytes + (self._really[1] or self._counts).more_bytes
+
+    def rows(self) -> list[Row]:
+        found = [*self._rate(), self._burst(), self._group(), self._latency()]
+        for other in self._port.queues:
+            if other is not self._queue:
+                found += [self._crowded(other.name), self._attacked(other.name)]
+        return [*found, *self._tcp()]
+
+    def _row(self, what: str, configured: str, measured: str, verdict: Verdict, because: str = "") -> Row:
+        return Row(
+            slice=self._queue.name,
+            what=what,
+            configured=configured,
+            measured=measured,
+            verdict=verdict,
+            because=because,
+        )
+
+    def _of(self, what: str, by: str = "") -> Mapping[int, Numbers]:
+        turns = [self._samples.get(key(self._queue.name, what, by, turn), {}) for turn in range(part.TURNS)]
+        lengths = {length for taken in turns for length in taken}
+        return {
+            length: part.least_disturbed(what, [taken[length] for taken in turns if length in taken])
+            for length in sorted(lengths)
+        }
+
+    # -- rate, what it counts, accuracy by length of frame
+
+    def _expected_pps(self, frame_bytes: int) -> float:
+        """Frames a second of a slice that always has something to send, alone."""
+        scheduler = Scheduler(self._port.scheduler)
+        own = self._counts.more_bytes == counted(scheduler, frame_bytes) - frame_bytes
+        link = self._most_pps(frame_bytes)
+        if own and most_of(self._queue) == rate_of(self._queue):
+            return min(
+                counted_bps(self._port, self._queue, frame_bytes) / 8 / counted(scheduler, frame_bytes), link
+            )
+        return min(most_of(self._queue) / 8 / (frame_bytes + self._counts.more_bytes), link)
+
+    def _rate(self) -> list[Row]:
+        taken = {frame: _pps(numbers) for frame, numbers in sorted(self._of(part.RATE).items())}
+        most = "ceiling" if most_of(self._queue) > rate_of(self._queue) else "rate"
+        configured = f"{_mbps(most_of(self._queue))}, of {self._counts.value}"
+        usable = {
+            frame: (came, offered)
+            for frame, (came, offered) in taken.items()
+            if offered >= min(1.05 * self._expected_pps(frame), 0.99 * self._link_pps(frame))
+        }
+        if len(usable) < 1:
+            why = "the sender was too slow to fill it" if taken else "this bench does not send to it here"
+            return [self._row(most, configured, "-", Verdict.NOT_MEASURED, why)]
+        errors = {frame: came / self._expected_pps(frame) - 1 for frame, (came, _) in usable.items()}
+        worst = max(errors, key=lambda frame: abs(errors[frame]))
+        accuracy = " ".join(f"{frame}: {100 * error:+.1f} %" for frame, error in errors.items())
+        free = {
+            frame: came
+            for frame, (came, offered) in usable.items()
+            if came < _ALL_OFFERED * offered and came < _ALL_OFFERED * self._most_pps(frame)
+        }
+        if abs(errors[worst]) <= _RATE_WITHIN:
+            told = self._counts
+            measured = f"{_mbps(most_of(self._queue) * (1 + errors[max(usable)]))}, of {told.value}"
+            return [
+                self._row(most, configured, measured, Verdict.AS_CONFIGURED),
+                self._row("accuracy by length", "+0.0 %", accuracy, Verdict.AS_CONFIGURED),
+            ]
+        rate_bps, counts, measured, why = self._fitted(free, usable)
+        self._really = (rate_bps if free else math.inf, counts)
+        same = abs(rate_bps / most_of(self._queue) - 1) <= _RATE_WITHIN
+        first = self._row(
+            most,
+            configured,
+            measured,
+            Verdict.AS_CONFIGURED if same else Verdict.DIFFERS,
+            "" if same else why,
+        )
+        also = []
+        if counts is not None and counts is not self._counts:
+            carried = _COMPLAINED_PAYLOAD * rate_bps / (_COMPLAINED_PAYLOAD + 46 + counts.more_bytes)
+            also.append(
+                self._row(
+                    "counts",
+                    self._counts.value,
+                    counts.value,
+                    Verdict.DIFFERS,
+                    f"each frame costs its length {counts.more_bytes:+d} bytes, not"
+                    f" {self._counts.more_bytes:+d}; so {_COMPLAINED_PAYLOAD} bytes of UDP payload a frame"
+                    f" get {_mbps(carried)}",
+                )
+            )
+        because = "what is counted is another" if also else "the rate is another"
+        return [
+            first,
+            *also,
+            self._row("accuracy by length", "+0.0 %", accuracy, Verdict.DIFFERS, because),
+        ]
+
+    def _link_pps(self, frame_bytes: int) -> float:
+        return self._port.link_rate_bps / 8 / on_wire(frame_bytes)
+
+    def _most_pps(self, frame_bytes: int) -> float:
+        """Frames a second that the link carries and the machine's polls take."""
+        link, dequeue = self._link_pps(frame_bytes), self._port.dequeue
+        return (
+            min(link, dequeue.group_frames * 1e6 / dequeue.poll_us)
+            if isinstance(dequeue, TrtcmDequeue)
+            else link
+        )
+
+    def _fitted(
+        self, free: Mapping[int, float], usable: Mapping[int, tuple[float, float]]
+    ) -> tuple[float, Counts | None, str, str]:
+        """The rate, what it counts if that can be told, both in words, and why it is another."""
+        if not free:
+            frame = max(usable)
+            rate_bps = usable[frame][0] * 8 * (frame + self._counts.more_bytes)
+            return (
+                rate_bps,
+                None,
+                f"more than {_mbps(rate_bps)}",
+                "all that was sent passed: nothing limits it",
+            )
+        if len(free) < 2 or min(free.values()) <= 0:
+            frame = max(free)
+            rate_bps = free[frame] * 8 * (frame + self._counts.more_bytes)
+            return rate_bps, None, _mbps(rate_bps), "the switch has another rate"
+        lengths = np.array(sorted(free))
+        # A frame of l bytes takes 8 (l + more) / rate seconds: a line over l.
+        slope, intercept = np.polyfit(lengths, [1 / free[int(length)] for length in lengths], 1)
+        rate_bps, more = 8 / slope, intercept / slope
+        nearest = min(Counts, key=lambda counts: abs(counts.more_bytes - more))
+        if abs(nearest.more_bytes - more) > _COUNTS_WITHIN:
+            text = f"{_mbps(rate_bps)}, of frame {more:+.0f} bytes"
+            return rate_bps, None, text, "the switch has another rate, and its own way to count"
+        return rate_bps, nearest, f"{_mbps(rate_bps)}, of {nearest.value}", "the switch has another rate"
+
+    # -- bucket and groups
+
+    def _burst(self) -> Row:
+        configured = f"{burst_of(self._queue)} bytes"
+        taken = self._of(part.BURST)
+        if not taken:
+            return self._row("burst", configured, "-", Verdict.NOT_MEASURED, "not sent")
+        ((frame, instants_ns),) = taken.items()
+        came = np.sort(instants_ns[instants_ns != LOST])
+        if not len(came):
+            return self._row(
+                "burst", configured, "0 bytes", Verdict.DIFFERS, f"no frame of {frame} bytes passed at all"
+            )
+        takes = self._takes(frame)
+        rate = self._really[0] / 8 / _NS_PER_S
+        if rate * on_wire(frame) * 8 * _NS_PER_S / self._port.link_rate_bps > 0.9 * takes:
+            return self._row(
+                "burst",
+                configured,
+                "-",
+                Verdict.NOT_MEASURED,
+                "its rate is that of the link, or nothing limits it",
+            )
+        # A class may owe a frame; a policer must hold it. Tokens come from the first frame's arrival on.
+        owed = 1 if isinstance(self._queue, HtbQueue) else 0
+        level = (np.arange(1, len(came) + 1) - owed) * takes - rate * (came - came[0])
+        least = float(level.max())
+        whole = burst_of(self._queue)
+        # Of two buckets, each may have less left than a packet.
+        unused = takes if isinstance(self._queue, TrtcmQueue) and self._queue.ebs_bytes else 0
+        late = rate * self._late_ns()
+        measured = f"{max(least, 0):.0f} to {max(least, 0) + takes:.0f} bytes"
+        if (
+            least - takes - late
+            <= whole
+            <= least + 2 * takes + unused + late + rate * _slack_ns(self._port, frame)
+        ):
+            return self._row("burst", configured, measured, Verdict.AS_CONFIGURED)
+        if len(came) == len(instants_ns) and not owed and least > whole:
+            measured = f"more than {least:.0f} bytes"
+        size = "smaller" if least < whole else "larger"
+        hint = f"the bucket is {size}"
+        if least < whole and least < 2 * self._takes(MAX_FRAME_BYTES):
+            hint += "; it holds one full packet at most, so that packets that come together do not pass"
+        return self._row("burst", configured, measured, Verdict.DIFFERS, hint)
+
+    def _late_ns(self) -> float:
+        dequeue = self._port.dequeue
+        return dequeue.timer_us * _US if isinstance(dequeue, HtbDequeue) else 0.0
+
+    def _group(self) -> Row:
+        port, queue = self._port, self._queue
+        configured = self._expected_groups()
+        taken = self._of(part.GROUP)
+        frames = next(iter(taken.values()), np.array([], dtype=np.int64))
+        came = np.sort(frames[frames != LOST])
+        slot_ns = on_wire(MAX_FRAME_BYTES) * 8 * _NS_PER_S / port.link_rate_bps
+        if isinstance(queue, HtbQueue):
+            earns_ns = self._takes(MAX_FRAME_BYTES) * 8 * _NS_PER_S / queue.ceiling_bps
+            gap_ns = max(2 * slot_ns, earns_ns / 2)
+            if earns_ns < 2 * slot_ns:
+                return self._row(
+                    "group",
+                    f"{configured[0]}",
+                    "-",
+                    Verdict.NOT_MEASURED,
+                    "the slice is too close to the link's rate to tell",
+                )
+        else:
+            gap_ns = 2 * slot_ns
+        lengths = group_lengths(came, gap_ns) if len(came) else []
+        # The first is the bucket's, the last may be what is left.
+        later = lengths[1:-1] if isinstance(queue, HtbQueue) else lengths[:-1]
+        if not later:
+            why = "the bucket lets no second group pass" if len(came) else "nothing passed"
+            return self._row("group", f"{configured[0]} frames", "-", Verdict.NOT_MEASURED, why)
+        middle = float(np.median(later))
+        low, high = configured
+        said = f"{low}" if low == high else f"{low} to {high}"
+        verdict = Verdict.AS_CONFIGURED if low <= middle <= high else Verdict.DIFFERS
+        because = (
+            ""
+            if verdict is Verdict.AS_CONFIGURED
+            else "this machine dequeues otherwise: put what is measured into the file's dequeue"
+        )
+        return self._row("group", f"{said} frames", f"{middle:g} frames", verdict, because)
+
+    def _expected_groups(self) -> tuple[int, int]:
+        """Fewest and most frames of a later group: the late timer lets more come together."""
+        group = self._port.dequeue.group_frames
+        if not isinstance(self._port, HtbPort):
+            return group, group
+        more = int(most_of(self._queue) / 8 / _NS_PER_S * self._late_ns() / self._takes(MAX_FRAME_BYTES))
+        return group, group + more + (1 if self._late_ns() else 0)
+
+    # -- latency, borrowing, isolation
+
+    def _latency(self) -> Row:
+        frame = part.flow_of_slice(self._queue).frame_bytes
+        numbers = next(iter(self._of(part.LATENCY).values()), None)
+        return self._within_bound("latency", numbers, f"its flow of {frame}-byte frames, alone")
+
+    def _within_bound(self, what: str, numbers: Numbers | None, sent: str) -> Row:
+        bound = delay_bound(self._port, self._queue)
+        configured = f"at most {bound.delay_us:.0f} us" if isinstance(bound, Bound) else "no bound"
+        if numbers is None:
+            return self._row(what, configured, "-", Verdict.NOT_MEASURED, "not sent")
+        came = numbers[numbers != LOST] / _US
+        lost = len(numbers) - len(came)
+        if not len(came):
+            return self._row(what, configured, "all lost", Verdict.DIFFERS, f"nothing of {sent} arrived")
+        measured = f"{np.median(came):.0f} us p50, {came.max():.0f} us max, {lost} lost"
+        if not isinstance(bound, Bound):
+            why = self._starved(numbers, sent) if self._promised() else None
+            verdict = Verdict.NOT_PROMISED if why is None else Verdict.DIFFERS
+            return self._row(what, configured, measured, verdict, bound.because if why is None else why)
+        if lost:
+            why = f"{100 * lost / len(numbers):.0f} % of {sent} were lost, although it conforms"
+        else:
+            why = f"{sent}, waits longer than it may" if came.max() > bound.delay_us else None
+        verdict = Verdict.AS_CONFIGURED if why is None else Verdict.DIFFERS
+        return self._row(what, configured, measured, verdict, why or "")
+
+    def _starved(self, numbers: Numbers, sent: str) -> str | None:
+        """Whether the flow got less than it sent: losses, or delays that grow and grow."""
+        lost = int((numbers == LOST).sum())
+        if lost:
+            share = f"{100 * lost / len(numbers):.0f} %"
+            return f"{share} of {sent} were lost, although it sends less than is assured"
+        flow = part.flow_of_slice(self._queue)
+        lasts_ns = len(numbers) * flow.frame_bytes * 8 * _NS_PER_S / flow.rate_bps
+        patience_ns = flow.burst_bytes * 8 * _NS_PER_S / rate_of(self._queue) + _GROWS * lasts_ns
+        if numbers.max() - numbers[0] > patience_ns:
+            return f"{sent}, waits longer and longer, although it sends less than is assured"
+        return None
+
+    def _promised(self) -> bool:
+        """Whether a conforming flow may lose nothing, even though nothing bounds its delay."""
+        flow = part.flow_of_slice(self._queue)
+        if not isinstance(self._queue, HtbQueue):
+            return False
+        return (
+            flow.rate_bps <= rate_of(self._queue)
+            and flow.burst_bytes / flow.frame_bytes < self._queue.limit_frames
+        )
+
+    def _crowded(self, other: str) -> Row:
+        what, configured = f"rate beside {other}", f"at least {_mbps(rate_of(self._queue))}"
+        numbers = next(iter(self._of(part.CROWDED, other).values()), None)
+        if numbers is None:
+            return self._row(what, configured, "-", Verdict.NOT_MEASURED, "this bench has one sender here")
+        came, _ = _pps(numbers)
+        bps = came * 8 * (MAX_FRAME_BYTES + self._counts.more_bytes)
+        most_bps = max(most_of(self._queue), rate_of(self._queue))
+        if bps < rate_of(self._queue) * (1 - _RATE_WITHIN):
+            why = f"{other} takes what this slice was assured"
+            if isinstance(self._port, TrtcmPort):
+                return self._row(
+                    what,
+                    configured,
+                    _mbps(bps),
+                    Verdict.FOLLOWS,
+                    "all queues wait for the same polls and link",
+                )
+            return self._row(what, configured, _mbps(bps), Verdict.DIFFERS, why)
+        if bps > most_bps * (1 + _RATE_WITHIN):
+            return self._row(what, configured, _mbps(bps), Verdict.DIFFERS, "above its ceiling")
+        return self._row(what, configured, _mbps(bps), Verdict.AS_CONFIGURED)
+
+    def _attacked(self, other: str) -> Row:
+        what, taken = f"under attack by {other}", self._of(part.ATTACKED, other)
+        if not taken:
+            return self._row(what, "-", "-", Verdict.NOT_MEASURED, "this bench has one sender here")
+        found = [
+            self._within_bound(what, numbers, f"its flow beside {length}-byte frames")
+            for length, numbers in sorted(taken.items())
+        ]
+        return next((row for row in found if row.verdict is Verdict.DIFFERS), found[-1])
+
+    # -- TCP
+
+    def _tcp(self) -> list[Row]:
+        numbers = next(iter(self._of(part.TCP).values()), None)
+        if numbers is None:
+            return []
+        delivered, duration_ns = numbers.tolist()
+        bps = delivered * 8 * _NS_PER_S / duration_ns
+        frame = MAX_FRAME_BYTES
+        most = most_of(self._queue) * payload(Protocol.TCP, frame) / (frame + self._counts.more_bytes)
+        configured, measured = f"at most {_mbps(most)}", _mbps(bps)
+        if bps > most * (1 + _RATE_WITHIN):
+            return [self._row("TCP payload", configured, measured, Verdict.DIFFERS, "above its rate")]
+        if bps >= _TCP_SHARE * most:
+            return [self._row("TCP payload", configured, measured, Verdict.AS_CONFIGURED)]
+        holds = burst_of(self._queue) // self._takes(MAX_FRAME_BYTES)
+        because = (
+            f"full packets in its bucket: {holds}; of a window that comes together the rest is dropped, and"
+            " TCP waits for its timer"
+            if isinstance(self._queue, TrtcmQueue)
+            else "its rate, its bucket or what others leave does not suffice for TCP"
+        )
+        return [self._row("TCP payload", configured, measured, Verdict.FOLLOWS, because)]
+
+
+def _pps(numbers: Numbers) -> tuple[float, float]:
+    """Frames a second that came, and that were offered."""
+    came, came_ns, offered, offered_ns = numbers.tolist()
+    return (
+        came * _NS_PER_S / came_ns if came_ns else 0.0,
+        offered * _NS_PER_S / offered_ns if offered_ns else 0.0,
+    )
+
+
+def _slack_ns(port: Port, frame_bytes: int) -> float:
+    """How much later than its tokens a frame may leave: two frames' wire time, and a poll."""
+    poll_us = port.dequeue.poll_us if isinstance(port, TrtcmPort) else 0.0
+    return 2 * on_wire(frame_bytes) * 8 * _NS_PER_S / port.link_rate_bps + poll_us * _US
+
+
+def _mbps(bps: float) -> str:
+    return f"{bps / 1e6:.3g} Mbit/s" if bps < 1e7 else f"{bps / 1e6:.4g} Mbit/s"

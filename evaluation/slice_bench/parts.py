@@ -1,0 +1,272 @@
+"""What is sent through each slice. A part is measured in one go and kept, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench.part import Key
+from evaluation.kinds.slices.port import Release, Sent
+from evaluation.runner import LOST
+from evaluation.slice_bench.devices import Device, attacker, first_sender
+from evaluation.slice_bench.document import Counts
+from loko.slices.document import Flow, HtbQueue, Port, TrtcmQueue
+from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, on_wire
+
+FRAMES_BYTES: Final = (64, 256, 768, MAX_FRAME_BYTES)
+"""Lengths of frames, with FCS, for which the rate is measured."""
+_NS_PER_S: Final = 1e9
+_STEADY: Final = 2_000
+"""Frames that should pass after the bucket is empty, for one rate."""
+_MORE_THAN_RATE: Final = 1.5
+_LATENCY_FRAMES: Final = 400
+_LONGEST_NS: Final = 50_000_000
+"""Of a flow under attack."""
+_BURST_FRAMES: Final = 100
+"""A bucket is measured with frames of about this share of it."""
+_MOST_BURST: Final = 900
+_GROUPS: Final = 6
+_SETTLE_NS: Final = 1_000_000
+_TCP_FRAMES: Final = 3_000
+_LEAST_NS: Final = 200_000_000
+"""How long a rate is measured in real time, so that what a host delayed and then caught up weighs little."""
+TURNS: Final = 5
+"""How often a part is measured in real time."""
+
+Numbers = NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """One measurement of one slice."""
+
+    key: Key
+    measure: Callable[[Device, int], Iterator[tuple[int, Numbers]]]
+    """Yields numbers by length of frame."""
+
+
+RATE, BURST, GROUP = "rate", "burst", "group"
+LATENCY, CROWDED, ATTACKED, TCP = "latency", "crowded", "attacked", "tcp"
+
+
+def key(queue: str, what: str, by: str = "", turn: int = 0) -> Key:
+    """The key of a part, by the slice that is measured and the one that disturbs it."""
+    return Key("slice", (queue, what, by) if by else (queue, what), turn)
+
+
+def rate_of(queue: HtbQueue | TrtcmQueue) -> int:
+    """The rate in bit/s that a slice is assured."""
+    return queue.rate_bps if isinstance(queue, HtbQueue) else queue.cir_bps
+
+
+def most_of(queue: HtbQueue | TrtcmQueue) -> int:
+    """The most that it may have, in bit/s."""
+    return queue.ceiling_bps if isinstance(queue, HtbQueue) else queue.cir_bps + queue.eir_bps
+
+
+def burst_of(queue: HtbQueue | TrtcmQueue) -> int:
+    """The bytes that may pass at once if it is alone: of its ceiling's bucket, or of both of a policer."""
+    if isinstance(queue, TrtcmQueue):
+        return queue.cbs_bytes + queue.ebs_bytes
+    if queue.ceiling_bps > queue.rate_bps:
+        return queue.ceiling_burst_bytes
+    return min(queue.burst_bytes, queue.ceiling_burst_bytes)
+
+
+def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> Flow:
+    """The flow that the file gives, or single full frames at half the rate."""
+    if queue.flow is not None:
+        return queue.flow
+    rate = max(rate_of(queue) // 2, 1)
+    return Flow(rate_bps=rate, burst_bytes=MAX_FRAME_BYTES, frame_bytes=MAX_FRAME_BYTES)
+
+
+def _burst_frame_bytes(queue: HtbQueue | TrtcmQueue, counts: Counts) -> int:
+    """The length of the frames that measure the bucket: short beside it, but not too many."""
+    wanted = burst_of(queue) // _BURST_FRAMES - counts.more_bytes
+    return min(max(wanted, MIN_FRAME_BYTES), MAX_FRAME_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A slice of the configured port, and how it is measured."""
+
+    port: Port
+    number: int
+    counts: Counts
+    """What the configured rates are meant to count."""
+
+    def _takes(self, frame_bytes: int) -> int:
+        return frame_bytes + self.counts.more_bytes
+
+    @property
+    def queue(self) -> HtbQueue | TrtcmQueue:
+        """What was configured."""
+        return self.port.queues[self.number]
+
+    def _release(self, frame_bytes: int, instants_ns: NDArray[np.int64]) -> Release:
+        return Release(
+            queue=self.number, host=first_sender(), frame_bytes=frame_bytes, instants_ns=instants_ns
+        )
+
+    def _slot_ns(self, frame_bytes: int) -> float:
+        return on_wire(frame_bytes) * 8 * _NS_PER_S / self.port.link_rate_bps
+
+    def _saturating(self, frame_bytes: int, most_bps: float, least_ns: int = 0) -> NDArray[np.int64]:
+        """Instants at more than this rate, until the bucket is empty and then as long again."""
+        takes = self._takes(frame_bytes)
+        gap_ns = max(takes * 8 * _NS_PER_S / most_bps / _MORE_THAN_RATE, self._slot_ns(frame_bytes))
+        offered_bps = takes * 8 * _NS_PER_S / gap_ns
+        drain = burst_of(self.queue) / takes / max(1 - most_bps / offered_bps, 0.1)
+        count = int(2 * max(drain, _STEADY * offered_bps / most_bps / 2, least_ns / gap_ns / 2)) + 1
+        return (_SETTLE_NS + np.arange(count) * gap_ns).astype(np.int64)
+
+    def rate(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+        """More than the slice may have, alone: what passes in the second half, and what was offered then."""
+        most_bps = min(most_of(self.queue), self.port.link_rate_bps)
+        least_ns = _LEAST_NS if device.real_time else 0
+        for frame in FRAMES_BYTES:
+            release = self._release(frame, self._saturating(frame, most_bps, least_ns))
+            yield frame, steady(device.send({0: release}, seed)[0])
+
+    def crowded(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
+        """More than the slice is assured, while another queue gets all that its sender's link carries."""
+
+        def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+            frame = MAX_FRAME_BYTES
+            own = self._saturating(frame, min(rate_of(self.queue), self.port.link_rate_bps))
+            flood = self._flood(other, frame, int(own[-1]))
+            sent = device.send({0: self._release(frame, own), 1: flood}, seed)[0]
+            yield frame, steady(sent)
+
+        return measure
+
+    def _flood(self, other: int, frame_bytes: int, until_ns: int) -> Release:
+        count = int(until_ns / self._slot_ns(frame_bytes)) + 1
+        instants_ns = (np.arange(count) * self._slot_ns(frame_bytes)).astype(np.int64)
+        return Release(queue=other, host=attacker(), frame_bytes=frame_bytes, instants_ns=instants_ns)
+
+    def burst(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+        """More than the bucket holds, at once: when each frame came, from the first one's sending on."""
+        frame = _burst_frame_bytes(self.queue, self.counts)
+        takes = self._takes(frame)
+        count = min(2 * burst_of(self.queue) // takes + 20, _MOST_BURST)
+        yield frame, self._at_once(device, frame, count, seed)
+
+    def group(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+        """Full frames at once, enough for several groups: when each came."""
+        takes = self._takes(MAX_FRAME_BYTES)
+        groups = _GROUPS * max(self.port.dequeue.group_frames, 8)
+        holds = burst_of(self.queue) // takes
+        count = min(holds, groups) if self.port.scheduler == "trtcm" else holds + groups
+        yield (
+            MAX_FRAME_BYTES,
+            self._at_once(device, MAX_FRAME_BYTES, min(max(count, 2), _MOST_BURST), seed),
+        )
+
+    def _at_once(self, device: Device, frame_bytes: int, count: int, seed: int) -> Numbers:
+        instants_ns = np.full(count, _SETTLE_NS, dtype=np.int64)
+        sent = device.send({0: self._release(frame_bytes, instants_ns)}, seed)[0]
+        return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns[0])
+
+    def _conforming(self) -> tuple[int, NDArray[np.int64]]:
+        """The flow's burst at once, and then as fast as its bucket lets it."""
+        flow = flow_of_slice(self.queue)
+        gap_ns = flow.frame_bytes * 8 * _NS_PER_S / flow.rate_bps
+        burst = flow.burst_bytes // flow.frame_bytes
+        count = min(max(int(_LONGEST_NS / gap_ns), 20), _LATENCY_FRAMES)
+        later = _SETTLE_NS + np.ceil(np.arange(1, count + 1) * gap_ns)
+        return flow.frame_bytes, np.concatenate([np.full(burst, _SETTLE_NS), later]).astype(np.int64)
+
+    def latency(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+        """The latencies of a flow that keeps to its bucket, alone."""
+        frame, instants_ns = self._conforming()
+        yield frame, self._latencies(device.send({0: self._release(frame, instants_ns)}, seed)[0], frame)
+
+    def attacked(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
+        """The same while another slice gets all that its sender's link carries, in long and in short frames.
+
+        Yields it by the length of the attacker's frames.
+        """
+
+        def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+            frame, instants_ns = self._conforming()
+            for length in (MIN_FRAME_BYTES, MAX_FRAME_BYTES):
+                flood = self._flood(other, length, int(instants_ns[-1]))
+                sent = device.send({0: self._release(frame, instants_ns), 1: flood}, seed)[0]
+                yield length, self._latencies(sent, frame)
+
+        return measure
+
+    def _latencies(self, sent: Sent, frame_bytes: int) -> Numbers:
+        """From last bit in to first bit out; a sender's stamp is at the first bit."""
+        wire_ns = round((8 + frame_bytes) * 8 * _NS_PER_S / self.port.link_rate_bps)
+        return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns - wire_ns)
+
+    def tcp(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+        """One transfer: bytes delivered, and in which time."""
+        seconds = min(max(_TCP_FRAMES * MAX_FRAME_BYTES * 8 / rate_of(self.queue), 0.5), 5.0)
+        duration_ns = round(seconds * _NS_PER_S)
+        delivered = device.tcp(self.number, MAX_FRAME_BYTES, duration_ns, seed)
+        if delivered is not None:
+            yield MAX_FRAME_BYTES, np.array([delivered, duration_ns], dtype=np.int64)
+
+
+def steady(sent: Sent) -> Numbers:
+    """What passed in the second half of the sending, and what was offered.
+
+    Returns frames and the time that they took, then the same of what was offered.
+    """
+    middle_ns = (int(sent.sent_ns[0]) + int(sent.sent_ns[-1])) // 2
+    offered = sent.sent_ns[sent.sent_ns >= middle_ns]
+    came = np.sort(sent.received_ns[(sent.received_ns >= middle_ns) & (sent.received_ns <= sent.sent_ns[-1])])
+    return np.array([*_frames_in(came), *_frames_in(offered)], dtype=np.int64)
+
+
+def _frames_in(instants_ns: NDArray[np.int64]) -> tuple[int, int]:
+    """Frames and time, such that their quotient is the rate; groups at both ends weigh little."""
+    count = len(instants_ns)
+    if count < 3:
+        return count, 0
+    slope_ns = np.polyfit(np.arange(count), instants_ns - instants_ns[0], 1)[0]
+    return count, round(slope_ns * count)
+
+
+def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
+    """All parts for all slices that this bench can measure on the device."""
+    todo = []
+    for number, queue in enumerate(port.queues):
+        one = Slice(port, number, counts)
+        if number and device.real_time:
+            break  # the live switch is built with its first slice only
+        for turn in range(TURNS if device.real_time else 1):
+            todo += [
+                Part(key(queue.name, RATE, turn=turn), one.rate),
+                Part(key(queue.name, BURST, turn=turn), one.burst),
+                Part(key(queue.name, GROUP, turn=turn), one.group),
+                Part(key(queue.name, LATENCY, turn=turn), one.latency),
+            ]
+        if not device.real_time:
+            todo.append(Part(key(queue.name, TCP), one.tcp))
+        for other, its in enumerate(port.queues):
+            if device.several and other != number:
+                todo += [
+                    Part(key(queue.name, CROWDED, its.name), one.crowded(other)),
+                    Part(key(queue.name, ATTACKED, its.name), one.attacked(other)),
+                ]
+    return todo
+
+
+def least_disturbed(what: str, turns: Sequence[Numbers]) -> Numbers:
+    """Return the turn in which the host disturbed least.
+
+    A host delays and loses, and lets frames catch up afterwards. So it is the one with the median rate, or
+    with the fewest losses and then the shortest times.
+    """
+    if what in {RATE, CROWDED}:
+        return sorted(turns, key=lambda numbers: numbers[0] / max(numbers[1], 1))[len(turns) // 2]
+    times = max if what == LATENCY else sum
+    return min(turns, key=lambda numbers: (int((numbers == LOST).sum()), times(numbers.tolist())))

@@ -1,0 +1,265 @@
+"""What the bench finds of slices: exact ones do not differ, and each wrong property is found and named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from evaluation.cli import app
+from evaluation.slice_bench import parts
+from evaluation.slice_bench.command import measured_rows
+from evaluation.slice_bench.devices import open_device
+from evaluation.slice_bench.document import FOLDER, Counts, load_sliced_switch
+from evaluation.slice_bench.judgement import Row, Verdict
+
+HTB: dict[str, Any] = {
+    "scheduler": "htb",
+    "link_rate_bps": 1_000_000_000,
+    "latency_us": 20,
+    "dequeue": {"group_frames": 4, "timer_us": 0},
+    "queues": [
+        {
+            "name": "own",
+            "rate_bps": 100_000_000,
+            "burst_bytes": 40_000,
+            "flow": {"rate_bps": 50_000_000, "burst_bytes": 15_180, "frame_bytes": 1518},
+        },
+        {"name": "other", "rate_bps": 200_000_000, "burst_bytes": 20_000},
+    ],
+}
+BORROWING: dict[str, Any] = {
+    **HTB,
+    "dequeue": {"group_frames": 1, "timer_us": 0},
+    "queues": [
+        {**HTB["queues"][0], "ceil_bps": 300_000_000, "priority": 1},
+        {**HTB["queues"][1], "ceil_bps": 1_000_000_000, "priority": 0},
+    ],
+}
+TRTCM: dict[str, Any] = {
+    "scheduler": "trtcm",
+    "link_rate_bps": 1_000_000_000,
+    "latency_us": 20,
+    "dequeue": {"group_frames": 8, "poll_us": 24},
+    "queues": [
+        {
+            "name": "own",
+            "cir_bps": 50_000_000,
+            "cbs_bytes": 60_000,
+            "flow": {"rate_bps": 25_000_000, "burst_bytes": 15_180, "frame_bytes": 1518},
+        }
+    ],
+}
+FAST: dict[str, Any] = {**TRTCM, "link_rate_bps": 10_000_000_000}
+"""At a gigabit, packets come too slowly for groups of 8."""
+METER: dict[str, Any] = {
+    "kind": "meter",
+    "rate_bps": 50_000_000,
+    "burst_bytes": 60_000,
+    "counts": "ip-packet",
+}
+
+
+def changed(port: dict[str, Any], *, other: bool = False, **queue: Any) -> dict[str, Any]:
+    copy: dict[str, Any] = json.loads(json.dumps(port))
+    copy["dequeue"] |= queue.pop("dequeue", {})
+    copy["queues"][1 if other else 0] |= queue
+    return copy
+
+
+def judged(folder: Path, configured: dict[str, Any], switch: dict[str, Any] | None) -> list[Row]:
+    """What the bench says of a port that was configured so; `switch`: what it does instead, or a meter."""
+    (folder / "configured.yml").write_text(yaml.safe_dump(configured))
+    card = "10g" if configured["link_rate_bps"] == FAST["link_rate_bps"] else "1g"
+    how: dict[str, Any] = {"kind": "virtual", "profile": f"open-vswitch-{card}"}
+    if switch is not None and "kind" in switch:
+        how = switch
+    elif switch is not None:
+        (folder / "does.yml").write_text(yaml.safe_dump(switch))
+        how["does"] = str(folder / "does.yml")
+    document = {"title": "a test", "configured": str(folder / "configured.yml"), "switch": how}
+    (folder / "device.yml").write_text(yaml.safe_dump(document))
+    return measured_rows(str(folder / "device.yml"), folder / "out", seed=1)
+
+
+def different(rows: list[Row]) -> set[str]:
+    return {f"{row.slice}: {row.what}" for row in rows if row.verdict is Verdict.DIFFERS}
+
+
+@pytest.mark.parametrize(
+    "port",
+    [
+        *(HTB, BORROWING, TRTCM, FAST),
+        changed(HTB, cburst_bytes=25_000),
+        changed(BORROWING, cburst_bytes=70_000),
+        changed(BORROWING, cburst_bytes=10_000),
+        changed(HTB, dequeue={"group_frames": 1, "timer_us": 60}),
+        changed(TRTCM, eir_bps=30_000_000, ebs_bytes=20_000),
+        changed(TRTCM, cbs_bytes=2_048),
+        changed(TRTCM, dequeue={"group_frames": 1, "poll_us": 2}),
+    ],
+)
+def test_an_exact_slice_does_not_differ(tmp_path: Path, port: dict[str, Any]) -> None:
+    rows = judged(tmp_path, port, None)
+    assert different(rows) == set()
+    assert {row.verdict for row in rows if row.what in {"rate", "ceiling", "accuracy by length"}} == {
+        Verdict.AS_CONFIGURED
+    }
+
+
+def test_a_meter_that_is_what_the_policer_should_be_does_not_differ(tmp_path: Path) -> None:
+    assert different(judged(tmp_path, TRTCM, METER)) == set()
+
+
+@pytest.mark.parametrize("name", ["exact-htb", "exact-trtcm", "exact-two"])
+def test_the_labs_exact_devices_do_not_differ(tmp_path: Path, name: str) -> None:
+    assert different(measured_rows(name, tmp_path, seed=1)) == set()
+
+
+@pytest.mark.parametrize(
+    ("port", "switch", "named"),
+    [
+        (HTB, changed(HTB, rate_bps=95_000_000), "own: rate"),
+        (HTB, changed(HTB, rate_bps=105_000_000), "own: rate"),
+        (HTB, changed(HTB, other=True, rate_bps=150_000_000), "other: rate"),
+        (HTB, changed(HTB, burst_bytes=36_000), "own: burst"),
+        (HTB, changed(HTB, burst_bytes=44_000), "own: burst"),
+        (HTB, changed(HTB, dequeue={"group_frames": 8}), "own: group"),
+        (HTB, changed(HTB, dequeue={"group_frames": 1}), "own: group"),
+        (HTB, changed(HTB, rate_bps=30_000_000), "own: latency"),
+        (HTB, changed(HTB, limit_frames=2, burst_bytes=1_600), "own: latency"),
+        (BORROWING, changed(BORROWING, ceil_bps=100_000_000), "own: ceiling"),
+        (BORROWING, changed(BORROWING, ceil_bps=600_000_000), "own: ceiling"),
+        (BORROWING, changed(BORROWING, rate_bps=20_000_000), "own: rate beside other"),
+        (BORROWING, changed(BORROWING, rate_bps=20_000_000), "own: under attack by other"),
+        (
+            BORROWING,
+            changed(BORROWING, ceil_bps=100_000_000, other=True, rate_bps=100_000_000),
+            "other: ceiling",
+        ),
+        (TRTCM, changed(TRTCM, cir_bps=45_000_000), "own: rate"),
+        (TRTCM, changed(TRTCM, cbs_bytes=2_048), "own: burst"),
+        (TRTCM, changed(TRTCM, cbs_bytes=50_000), "own: burst"),
+        (FAST, changed(FAST, dequeue={"group_frames": 4, "poll_us": 12}), "own: group"),
+        (FAST, changed(FAST, dequeue={"group_frames": 16}), "own: group"),
+        (TRTCM, changed(TRTCM, dequeue={"poll_us": 2_000}), "own: latency"),
+        (TRTCM, changed(TRTCM, cbs_bytes=2_048), "own: latency"),
+        (TRTCM, {**METER, "counts": "frame-without-fcs"}, "own: counts"),
+        (TRTCM, {**METER, "counts": "udp-payload"}, "own: counts"),
+        (TRTCM, {**METER, "counts": "wire"}, "own: accuracy by length"),
+        (TRTCM, {**METER, "burst_bytes": 30_000}, "own: burst"),
+    ],
+)
+def test_each_wrong_property_is_found_and_named(
+    tmp_path: Path, port: dict[str, Any], switch: dict[str, Any], named: str
+) -> None:
+    rows = judged(tmp_path, port, switch)
+    assert named in different(rows)
+    assert all(row.because for row in rows if row.verdict is Verdict.DIFFERS)
+
+
+def test_only_what_is_wrong_is_named(tmp_path: Path) -> None:
+    """A policer with a smaller bucket still has its rate."""
+    wrong = different(judged(tmp_path, TRTCM, changed(TRTCM, cbs_bytes=50_000)))
+    assert wrong == {"own: burst"}
+
+
+def rows_of(name: str, folder: Path) -> dict[str, Row]:
+    return {f"{row.slice}: {row.what}": row for row in measured_rows(name, folder, seed=1)}
+
+
+def test_a_meter_counted_frames_and_was_right(tmp_path: Path) -> None:
+    """The complaint of docs/slicing.md: 2.76 Mbit/s of 16-byte payloads at 10 Mbit/s."""
+    rows = rows_of("meter-of-frames", tmp_path)
+    assert rows["slice: rate"].verdict is Verdict.AS_CONFIGURED
+    counts = rows["slice: counts"]
+    assert (counts.configured, counts.measured) == ("udp-payload", "frame-without-fcs")
+    assert "16 bytes of UDP payload a frame get 2.76 Mbit/s" in counts.because
+
+
+def test_a_policer_of_one_packet_starves_tcp_at_its_full_rate(tmp_path: Path) -> None:
+    """The complaint of docs/slicing.md: tens of kbit/s at 10 Mbit/s, with a bucket of 2048 bytes."""
+    rows = rows_of("policer-of-one-packet", tmp_path)
+    assert rows["slice: rate"].verdict is Verdict.AS_CONFIGURED
+    assert rows["slice: burst"].verdict is Verdict.AS_CONFIGURED
+    tcp = rows["slice: TCP payload"]
+    assert tcp.verdict is Verdict.FOLLOWS
+    assert 0.02 < float(tcp.measured.split()[0]) < 0.2
+    assert "full packets in its bucket: 1" in tcp.because
+
+
+def test_values_that_were_not_read_are_found_from_outside(tmp_path: Path) -> None:
+    """The complaint of docs/slicing.md: neither ceiling nor assured rate is in force."""
+    rows = rows_of("unread-values", tmp_path)
+    assert rows["slice: ceiling"].verdict is Verdict.DIFFERS
+    assert rows["slice: rate beside rest"].verdict is Verdict.DIFFERS
+    assert rows["slice: under attack by rest"].verdict is Verdict.DIFFERS
+    assert not [row for row in rows.values() if row.slice == "rest" and row.verdict is Verdict.DIFFERS]
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = measured_rows("policer-of-one-packet", tmp_path, seed=1)
+
+    def none(*_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr("evaluation.slice_bench.devices.carry", none)
+    monkeypatch.setattr("evaluation.slice_bench.devices.transfer", none)
+    assert measured_rows("policer-of-one-packet", tmp_path, seed=1) == first
+    with pytest.raises(AssertionError):
+        measured_rows("policer-of-one-packet", tmp_path, seed=2)
+
+
+def test_the_command_says_it_in_a_table_in_json_and_by_its_status(tmp_path: Path) -> None:
+    words = ["bench", "slice", "--out", str(tmp_path), "--device"]
+    done = CliRunner().invoke(app, [*words, "meter-of-frames", "--json"])
+    assert done.exit_code == 1
+    assert {row["verdict"] for row in json.loads(done.stdout)} >= {"differs", "as configured"}
+    done = CliRunner().invoke(app, [*words, "policer-of-one-packet"])
+    assert done.exit_code == 0
+    assert "TCP payload" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"configured": "two", "switch": {"kind": "virtual"}}, "title"),
+        ({"title": "x", "configured": "nowhere", "switch": {"kind": "virtual"}}, "nowhere"),
+        ({"title": "x", "configured": "trtcm", "switch": {"kind": "open-vswitch"}}, "choose a port of HTB"),
+        ({"title": "x", "configured": "two", "counts": "cells", "switch": {"kind": "virtual"}}, "counts"),
+    ],
+)
+def test_wrong_devices_are_refused_in_one_line(tmp_path: Path, document: dict[str, Any], said: str) -> None:
+    path = tmp_path / "device.yml"
+    path.write_text(yaml.safe_dump(document))
+    done = CliRunner().invoke(app, ["bench", "slice", "--device", str(path), "--out", str(tmp_path / "out")])
+    assert done.exit_code != 0
+    assert said in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_every_device_of_the_lab_can_be_read_and_has_parts() -> None:
+    names = sorted(path.stem for path in FOLDER.glob("*.yml"))
+    assert {"open-vswitch", "unread-values"} <= set(names)
+    for name in names:
+        switch = load_sliced_switch(name)
+        assert parts.parts(switch.port(), switch.counted_as(), open_device(switch))
+
+
+def test_what_rates_count_differs_by_headers() -> None:
+    assert [counts.more_bytes for counts in Counts] == [20, 0, -4, -18, -46]
+    assert parts.FRAMES_BYTES[0] + Counts.UDP_PAYLOAD.more_bytes == 18
+
+
+def test_of_several_turns_the_one_counts_that_the_host_disturbed_least() -> None:
+    late, lossy, good = ([5, 90, 6], [1, -1, 2], [5, 7, 6])
+    turns = [np.array(turn) for turn in (late, lossy, good)]
+    assert parts.least_disturbed(parts.LATENCY, turns).tolist() == good
+    assert parts.least_disturbed(parts.BURST, turns).tolist() == good
+    slow, fast = np.array([100, 2_000, 150, 2_000]), np.array([100, 1_000, 150, 1_000])
+    assert parts.least_disturbed(parts.RATE, [slow, fast]).tolist() == fast.tolist()
