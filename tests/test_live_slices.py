@@ -15,6 +15,9 @@ from evaluation.live.alone import carry_alone
 from evaluation.live.openvswitch import SCHEMA
 from evaluation.live.programs import locate
 from evaluation.runner import RunError
+from evaluation.slice_bench import parts
+from evaluation.slice_bench.command import measured_rows
+from evaluation.slice_bench.judgement import Verdict
 from loko.slices.document import HtbPort, load_slices
 
 pytestmark = [
@@ -52,6 +55,16 @@ def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
     assert 0 < share < 2
     assert names() == before
     assert not [one for one in psutil.process_iter() if one.name() == "ovs-vswitchd" and _ours(one)]
+
+
+def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "TURNS", 1)
+    monkeypatch.setattr(parts, "FRAMES_BYTES", (1518,))
+    before = names()
+    rows = {row.what: row for row in measured_rows("open-vswitch", tmp_path, seed=1)}
+    assert rows["rate"].verdict is Verdict.AS_CONFIGURED
+    assert rows["group"].verdict is not Verdict.NOT_MEASURED
+    assert names() == before
 
 
 def test_what_the_kernel_refuses_is_one_line() -> None:

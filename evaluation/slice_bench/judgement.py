@@ -91,12 +91,12 @@ class _Judge:
         )
 
     def _of(self, what: str, by: str = "") -> Mapping[int, Numbers]:
-        turns = [self._samples.get(key(self._queue.name, what, by, turn), {}) for turn in range(part.TURNS)]
-        lengths = {length for taken in turns for length in taken}
-        return {
-            length: part.least_disturbed(what, [taken[length] for taken in turns if length in taken])
-            for length in sorted(lengths)
-        }
+        return {length: part.least_disturbed(what, turns) for length, turns in self._turns(what, by).items()}
+
+    def _turns(self, what: str, by: str = "") -> dict[int, list[Numbers]]:
+        taken = [self._samples.get(key(self._queue.name, what, by, turn), {}) for turn in range(part.TURNS)]
+        lengths = sorted({length for turn in taken for length in turn})
+        return {length: [turn[length] for turn in taken if length in turn] for length in lengths}
 
     # -- rate, what it counts, accuracy by length of frame
 
@@ -212,29 +212,21 @@ class _Judge:
 
     def _burst(self) -> Row:
         configured = f"{burst_of(self._queue)} bytes"
-        taken = self._of(part.BURST)
+        taken = self._turns(part.BURST)
         if not taken:
             return self._row("burst", configured, "-", Verdict.NOT_MEASURED, "not sent")
-        ((frame, instants_ns),) = taken.items()
-        came = np.sort(instants_ns[instants_ns != LOST])
-        if not len(came):
-            return self._row(
-                "burst", configured, "0 bytes", Verdict.DIFFERS, f"no frame of {frame} bytes passed at all"
-            )
+        ((frame, turns),) = taken.items()
+        if all((instants_ns == LOST).all() for instants_ns in turns):
+            because = f"no frame of {frame} bytes passed at all"
+            return self._row("burst", configured, "0 bytes", Verdict.DIFFERS, because)
         takes = self._takes(frame)
         rate = self._really[0] / 8 / _NS_PER_S
         if rate * on_wire(frame) * 8 * _NS_PER_S / self._port.link_rate_bps > 0.9 * takes:
-            return self._row(
-                "burst",
-                configured,
-                "-",
-                Verdict.NOT_MEASURED,
-                "its rate is that of the link, or nothing limits it",
-            )
-        # A class may owe a frame; a policer must hold it. Tokens come from the first frame's arrival on.
-        owed = 1 if isinstance(self._queue, HtbQueue) else 0
-        level = (np.arange(1, len(came) + 1) - owed) * takes - rate * (came - came[0])
-        least = float(level.max())
+            because = "its rate is that of the link, or nothing limits it"
+            return self._row("burst", configured, "-", Verdict.NOT_MEASURED, because)
+        # A host that delays some of the frames makes a bucket look smaller, never larger.
+        least = max(self._least_bucket(instants_ns, takes, rate) for instants_ns in turns)
+        all_passed = any((instants_ns != LOST).all() for instants_ns in turns)
         whole = burst_of(self._queue)
         # Of two buckets, each may have less left than a packet.
         unused = takes if isinstance(self._queue, TrtcmQueue) and self._queue.ebs_bytes else 0
@@ -246,13 +238,21 @@ class _Judge:
             <= least + 2 * takes + unused + late + rate * _slack_ns(self._port, frame)
         ):
             return self._row("burst", configured, measured, Verdict.AS_CONFIGURED)
-        if len(came) == len(instants_ns) and not owed and least > whole:
+        if all_passed and isinstance(self._queue, TrtcmQueue) and least > whole:
             measured = f"more than {least:.0f} bytes"
         size = "smaller" if least < whole else "larger"
         hint = f"the bucket is {size}"
         if least < whole and least < 2 * self._takes(MAX_FRAME_BYTES):
             hint += "; it holds one full packet at most, so that packets that come together do not pass"
         return self._row("burst", configured, measured, Verdict.DIFFERS, hint)
+
+    def _least_bucket(self, instants_ns: Numbers, takes: int, rate: float) -> float:
+        """The bytes that the bucket must hold for these frames; a class may owe one, a policer holds each."""
+        came = np.sort(instants_ns[instants_ns != LOST])
+        if not len(came):
+            return 0.0
+        owed = 1 if isinstance(self._queue, HtbQueue) else 0
+        return float(((np.arange(1, len(came) + 1) - owed) * takes - rate * (came - came[0])).max())
 
     def _late_ns(self) -> float:
         dequeue = self._port.dequeue

@@ -261,5 +261,5 @@ def test_of_several_turns_the_one_counts_that_the_host_disturbed_least() -> None
     turns = [np.array(turn) for turn in (late, lossy, good)]
     assert parts.least_disturbed(parts.LATENCY, turns).tolist() == good
     assert parts.least_disturbed(parts.BURST, turns).tolist() == good
-    slow, fast = np.array([100, 2_000, 150, 2_000]), np.array([100, 1_000, 150, 1_000])
-    assert parts.least_disturbed(parts.RATE, [slow, fast]).tolist() == fast.tolist()
+    rates = [np.array([100, span, 150, span]) for span in (2_000, 900, 1_000)]
+    assert parts.least_disturbed(parts.RATE, rates).tolist() == [100, 1_000, 150, 1_000]

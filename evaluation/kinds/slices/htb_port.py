@@ -276,10 +276,15 @@ def _send(request: Request, switch_pid: int) -> Reply:
 
 
 def _keep_apart(switch_pid: int) -> None:
-    """Give this process a core of its own: a switch that wakes on the core of a spinning sender waits."""
+    """Give this process a core of its own, and the switch priority on the others.
+
+    A switch that wakes on the core of a spinning sender waits; so does one that shares its core with other
+    programs of the machine.
+    """
     *others, mine = sorted(os.sched_getaffinity(0))
     if not others:
         return
     os.sched_setaffinity(0, {mine})
     for task in Path(f"/proc/{switch_pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), others)
+        os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(_PRIORITY))
