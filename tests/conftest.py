@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from own_machine import own_machine
 
 from benchmarks.one_board import build
@@ -30,6 +32,9 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# Hypothesis would also draw numbers that stand in our modules, as far as they are loaded by then: the same
+# test would have other examples alone than after others.
+providers._get_local_constants = Constants
 # Other examples at every run, more of them: `make random`. What fails is kept as an @example of the test.
 settings.register_profile("random", settings.get_profile("gate"), derandomize=False, max_examples=500)
 settings.load_profile("gate")

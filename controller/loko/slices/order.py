@@ -20,6 +20,8 @@ from loko.slices.lengths import MAX_FRAME_BYTES, Protocol, Scheduler, counted, o
 _NS_PER_S: Final = 1e9
 _US: Final = 1e3
 _PREAMBLE: Final = 8
+_ROUNDED_BYTES: Final = 1e-6
+"""So much less than a packet is a packet: levels are binary fractions here, and exact in a switch."""
 FRAMES_BYTES: Final = (256, 512, 1024, MAX_FRAME_BYTES)
 """Lengths of packets, as frames with FCS, that are compared."""
 MOST_MESSAGES: Final = 6
@@ -172,7 +174,7 @@ def _through_class(
             continue
         now_ns = max(arrives_ns, free_ns)
         level = min(level + rate * (now_ns - at_ns), holds)
-        if level < (payable if asleep else 0):
+        if level < (payable if asleep else 0) - _ROUNDED_BYTES:
             asleep = True
             due_ns = now_ns + (payable - level) / rate
             # An arrival asks the scheduler, too.
@@ -188,7 +190,7 @@ def _through_class(
         if empty or taken >= group:
             taken = 0
         spare = payable if taken == 0 and not empty else 0
-        if level < spare:
+        if level < spare - _ROUNDED_BYTES:
             asleep, taken = True, 0
     return out
 
@@ -209,7 +211,7 @@ def _through_policer(
         ]
         at_ns = polled_ns
         for _ in range(taken):
-            which = next((which for which, level in enumerate(levels) if level >= length), None)
+            which = next((which for which, level in enumerate(levels) if level >= length - _ROUNDED_BYTES), None)
             if which is None:
                 out.append(None)
                 continue
