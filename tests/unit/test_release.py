@@ -38,6 +38,11 @@ def test_the_notes_are_those_of_the_version(copy: Path) -> None:
     assert (told.returncode, told.stdout.strip(), told.stderr) == (0, "This.", "")
 
 
+def test_the_version_of_this_repository_has_notes() -> None:
+    told = notes(ROOT, VERSION)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("version", "changelog", "says"),
     [
