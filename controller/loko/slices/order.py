@@ -211,7 +211,8 @@ def _through_policer(
         ]
         at_ns = polled_ns
         for _ in range(taken):
-            which = next((which for which, level in enumerate(levels) if level >= length - _ROUNDED_BYTES), None)
+            enough = length - _ROUNDED_BYTES
+            which = next((which for which, level in enumerate(levels) if level >= enough), None)
             if which is None:
                 out.append(None)
                 continue
