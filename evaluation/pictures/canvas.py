@@ -59,6 +59,8 @@ _TEXT_CHARACTERS: Final = (54, 31, 50)
 _TITLE_POINTS: Final = 10.5
 _TITLE_CHARACTERS: Final = 74
 _FOOTNOTE_POINTS: Final = 6.5
+_FOOTNOTE_INCHES: Final = 0.06
+"""Above the lower edge."""
 _FOOTNOTE_CHARACTERS: Final = 150
 """Characters of `_FOOTNOTE_POINTS` that fit into the footnote's line."""
 _LEAST_TITLE_POINTS: Final = 7.5
@@ -117,7 +119,8 @@ def _title_points(title: str) -> float:
 def footnote(figure: Figure, text: str) -> None:
     """Write a line in the lower right corner, in a smaller font if it is long."""
     size = _FOOTNOTE_POINTS * min(1, _FOOTNOTE_CHARACTERS / len(text))
-    figure.text(0.985, 0.012, text, fontsize=size, color=SOFT, ha="right")
+    above = _FOOTNOTE_INCHES / figure.get_figheight()
+    figure.text(0.985, above, text, fontsize=size, color=SOFT, ha="right")
 
 
 def symbols(text: str) -> str:
