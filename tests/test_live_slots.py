@@ -41,17 +41,18 @@ def test_frames_leave_in_their_slots_and_arrive(path: str) -> None:
 
 def test_on_a_cable_with_a_rate_priority_waits_for_one_frame_of_others() -> None:
     frame_us = (FIG4B.frame_bytes - 4) * 8 / FIG4B.live_trunk_mbps
-    medians_us = {}
+    means_us = {}
     for priority in (True, False):
         crossed = case(flows=1, cross_percent=80, cross_burst_frames=8, priority=priority)
         sent = carry_live(Sending(FIG4B, crossed, PACKETS, 1))
-        judged = ~sent.stalled
-        assert judged.any(), "the machine held up every frame"
-        assert sent.came[judged].all()
+        assert sent.came[~sent.stalled].all()
         assert sent.cross_percent == pytest.approx(80, abs=20)
-        medians_us[priority] = float(np.median((sent.received_ns - sent.begun_ns)[judged])) / 1e3
-    assert medians_us[True] < 1.2 * frame_us
-    assert medians_us[False] > 2 * frame_us
+        # Whoever waits long is likely to meet a stall, so only where none should are those left out.
+        judged = sent.came & ~sent.stalled if priority else sent.came
+        assert judged.any(), "the machine held up every frame"
+        means_us[priority] = float(np.mean((sent.received_ns - sent.begun_ns)[judged])) / 1e3
+    assert means_us[True] < 1.2 * frame_us
+    assert means_us[False] > 2 * frame_us
 
 
 def test_a_kernel_without_etf_is_one_line() -> None:
