@@ -30,23 +30,34 @@ class ConsoleRelay:
         self.on_typed: Callable[[bytes], None] = lambda typed: None
         self._board = board
         self._lines = 0
+        self._met = 0
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._wait_for_console()
+        self.wait_for_next(0)
 
     def commands(self) -> list[str]:
         """What was carried out: the lines that were typed and not taken back."""
         return [line.strip(b"\x7f\x18").decode() for line in bytes(self.typed).split(b"\r")[:-1]]
+
+    @property
+    def met(self) -> int:
+        """How many times it has met a board so far: once more after each restart."""
+        return self._met
+
+    def wait_for_next(self, met: int) -> None:
+        """Wait for a board after the `met` that it has met: until then its console is the old board's."""
+        self._wait_until(lambda: self._met > met and self.console.is_symlink())
 
     def unplug(self) -> None:
         self._ends.set()
         self._thread.join(20)
         self.console.unlink(missing_ok=True)
 
-    def _wait_for_console(self) -> None:
+    @staticmethod
+    def _wait_until(holds: Callable[[], bool]) -> None:
         end = time.monotonic() + 20
-        while not self.console.is_symlink():
+        while not holds():
             assert time.monotonic() < end, "the relay has no console"
             time.sleep(0.01)
 
@@ -64,6 +75,7 @@ class ConsoleRelay:
         tty.setraw(far)
         self.console.unlink(missing_ok=True)
         self.console.symlink_to(os.ttyname(far))
+        self._met += 1
         try:
             while not self._ends.is_set():
                 for ready in select.select([near, device], [], [], 0.02)[0]:

