@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -58,7 +59,20 @@ from loko.scenario import Action, Match
 
 pytestmark = [pytest.mark.namespaces, needs_root]
 
+
+def refuses_priority() -> bool:
+    """Return whether the kernel refuses root real-time priority, as in some containers and cgroups."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return True
+    os.sched_setscheduler(0, *before)
+    return False
+
+
 needs_openvswitch = pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitch is not installed")
+needs_priority = pytest.mark.skipif(refuses_priority(), reason="the kernel refuses real-time priority here")
 apart = pytest.mark.usefixtures("apart")
 needs_emulator = pytest.mark.skipif(not emulator().is_file(), reason="the emulator is not built")
 
@@ -402,6 +416,7 @@ with open_bench(load_inventory("openvswitch")) as bench:
 @pytest.mark.waits
 @apart
 @needs_openvswitch
+@needs_priority
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda n: n.name)
 def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
     command = [sys.executable, "-c", STAY.format(path=sys.path)]
@@ -414,6 +429,7 @@ def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
 
 
 @needs_openvswitch
+@needs_priority
 @pytest.mark.live
 def test_open_vswitch_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
@@ -425,6 +441,7 @@ def test_open_vswitch_is_measured_as_a_device() -> None:
 
 
 @needs_openvswitch
+@needs_priority
 @pytest.mark.live
 def test_a_burst_that_open_vswitch_does_not_keep_up_with_shows_its_buffer() -> None:
     with open_device("openvswitch") as device:
@@ -538,6 +555,7 @@ def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> 
 @pytest.mark.waits
 @apart
 @needs_openvswitch
+@needs_priority
 @pytest.mark.live
 def test_open_vswitch_has_neither_jobs_nor_an_integrated_switch() -> None:
     with open_device("openvswitch") as device:
