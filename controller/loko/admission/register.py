@@ -45,17 +45,23 @@ class Register(Generic[Route]):
     """The admitted flows of a lab, by id and by five-tuple. Each call is O(path)."""
 
     def __init__(
-        self, lab: Lab, prepare: Callable[[str, tuple[Hop, ...]], Route], *, single_visits: str = ""
+        self,
+        lab: Lab,
+        prepare: Callable[[str, tuple[Hop, ...]], Route],
+        *,
+        single_visits: str = "",
+        paths: ShortestPaths | None = None,
     ) -> None:
         """Start empty. `prepare` makes what the scheme needs from a source and a path.
 
         Its results for the most recently requested shortest paths are kept, up to a bound. `single_visits`
-        says why no path may visit a switch twice; if it is empty, one may.
+        says why no path may visit a switch twice; if it is empty, one may. `paths` are the lab's, if the
+        caller makes many registers of one lab.
         """
         self.lab = lab
         self._single_visits = single_visits
         self._prepare = prepare
-        self._paths = ShortestPaths(lab)
+        self._paths = paths or ShortestPaths(lab)
         self._admitted: dict[str, Admitted] = {}
         self._five_tuples: dict[FiveTuple, str] = {}
         self._shortest: dict[tuple[str, str], Route] = {}

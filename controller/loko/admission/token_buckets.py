@@ -22,7 +22,7 @@ from loko.calculus import NOTHING, TokenBucket, time_ns
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.network import Hop
+from loko.network import Hop, ShortestPaths
 from loko.on_demand import OnDemand
 from loko.scenario import Unknown
 
@@ -57,16 +57,20 @@ class LokoAdmission:
         *,
         fillers: int = 0,
         entry_per_flow: bool = True,
+        paths: ShortestPaths | None = None,
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
         Of the planned entries, `fillers` belong to no flow. Without `entry_per_flow` none does, and entries
-        limit nothing.
+        limit nothing. `paths` are the lab's, if the caller has them.
         """
         self.allocations = allocations
         """The allocation of each switch."""
         self._register = Register(
-            lab, self._prepare, single_visits=_single_visits(allocations) if entry_per_flow else ""
+            lab,
+            self._prepare,
+            single_visits=_single_visits(allocations) if entry_per_flow else "",
+            paths=paths,
         )
         self._clock = Clock()
         self._owes = False  # until a flow is released
