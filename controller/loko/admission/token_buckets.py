@@ -22,7 +22,7 @@ from loko.calculus import NOTHING, TokenBucket, time_ns
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.network import Hop, ShortestPaths
+from loko.network import Hop
 from loko.on_demand import OnDemand
 from loko.scenario import Unknown
 
@@ -57,12 +57,12 @@ class LokoAdmission:
         *,
         fillers: int = 0,
         entry_per_flow: bool = True,
-        paths: ShortestPaths | None = None,
+        between: Callable[[str, str], tuple[Hop, ...]] | None = None,
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
         Of the planned entries, `fillers` belong to no flow. Without `entry_per_flow` none does, and entries
-        limit nothing. `paths` are the lab's, if the caller has them.
+        limit nothing. `between` gives the shortest paths, if the caller knows them already.
         """
         self.allocations = allocations
         """The allocation of each switch."""
@@ -70,7 +70,7 @@ class LokoAdmission:
             lab,
             self._prepare,
             single_visits=_single_visits(allocations) if entry_per_flow else "",
-            paths=paths,
+            between=between,
         )
         self._clock = Clock()
         self._owes = False  # until a flow is released

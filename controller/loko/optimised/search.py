@@ -17,7 +17,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import Allocator
 from loko.mix import Mix
-from loko.network import ShortestPaths
+from loko.network import Hop
 from loko.on_demand import OnDemand
 from loko.optimised.filling import Flags, Network, Vector, fill
 from loko.optimised.streams import Stream, expected_requests, streams_of
@@ -72,12 +72,14 @@ class Judge:
         self.entries = min(entries) if isinstance(scenario.entries, Unknown) else scenario.entries
         self.allocator = Allocator(lab, scenario, traffic)
         self._control = control
-        self._paths = ShortestPaths(lab)
+        self._paths = {(stream.source, stream.destination): stream.path for stream in self.streams}
         self._latest: tuple[_Rules, LokoAdmission] | None = None
         self._count = mix.requests or min(self.entries * len(lab.switches), _MOST_REQUESTS)
         self._values = np.array([stream.kind.value for stream in self.streams])
         self._known: dict[tuple[int, _Rules], Vector] = {}
-        self._samples = OnDemand(lambda sample: expected_requests(self.streams, self._count, sample))
+        self._samples: OnDemand[int, list[tuple[Flow, int]]] = OnDemand(
+            lambda sample: expected_requests(self.streams, self._count, sample)
+        )
 
     def judged(self, splits: Splits, samples: Sequence[int] = SAMPLES) -> Judged:
         """Return how much is accepted under these splits."""
@@ -95,7 +97,9 @@ class Judge:
     def _requested(self, admission: LokoAdmission, sample: Sequence[tuple[Flow, int]]) -> Vector:
         delays_ns = _delays_ns(admission)
         in_time = [
-            sum(delays_ns[hop.switch] for hop in stream.path) <= stream.deadline_ns for stream in self.streams
+            stream.kind.deadline_ms is None
+            or sum(delays_ns[hop.switch] for hop in stream.path) <= stream.deadline_ns
+            for stream in self.streams
         ]
         flows = np.zeros(len(self.streams))
         for flow, number in sample:
@@ -113,8 +117,12 @@ class Judge:
         if self._latest is None or self._latest[0] != rules:
             splits = dict(zip(self.lab.switches, rules, strict=True))
             allocations = self.allocator.allocations(splits)
-            self._latest = rules, LokoAdmission(self.lab, allocations, self._control, paths=self._paths)
+            admission = LokoAdmission(self.lab, allocations, self._control, between=self._between)
+            self._latest = rules, admission
         return self._latest[1]
+
+    def _between(self, source: str, destination: str) -> tuple[Hop, ...]:
+        return self._paths[source, destination]
 
 
 def _delays_ns(admission: LokoAdmission) -> dict[str, float]:
