@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.measure import LOKO, run
+from evaluation.runs import FigureRun, read_runs
 
 CORES = 2
 """Cores that the replay may use, so that its time compares between machines."""
@@ -18,10 +21,24 @@ class Replay:
     wall_s: float
     cpu_s: float
     peak_memory_bytes: int
+    figures_s: Mapping[str, float]
+    """By figure, or figures that are replayed together, the time until the records were complete."""
 
 
 def measure() -> Replay:
     """Replay everything once into a temporary folder. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
         usage = run([LOKO, "evaluate", "--mode", "virtual", "--out", folder], cpus=CORES)
-    return Replay(wall_s=usage.wall_s, cpu_s=usage.cpu_s, peak_memory_bytes=usage.peak_memory_bytes)
+        figures_s = by_figure(read_runs(Path(folder)).values())
+    return Replay(
+        wall_s=usage.wall_s,
+        cpu_s=usage.cpu_s,
+        peak_memory_bytes=usage.peak_memory_bytes,
+        figures_s=figures_s,
+    )
+
+
+def by_figure(runs: Iterable[FigureRun]) -> dict[str, float]:
+    """Return the times by the names of the figures that were replayed together, the longest first."""
+    together = {", ".join(sorted([run.figure, *run.together_with])): run.seconds for run in runs}
+    return dict(sorted(together.items(), key=lambda named: -named[1]))

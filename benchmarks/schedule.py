@@ -214,8 +214,8 @@ def _ours(case: Case) -> CaseResult:
 
 
 def _straight(case: Case, solver: Solver, start_s: float) -> CaseResult:
-    found = _timed(case, f"{solver} straight", straight, solver)
-    return replace(found, seconds=max(0.0, found.seconds - start_s))
+    result = _timed(case, f"{solver} straight", straight, solver)
+    return replace(result, seconds=max(0.0, result.seconds - start_s))
 
 
 def _timed(case: Case, way: str, find: Find, solver: Solver) -> CaseResult:
@@ -276,7 +276,7 @@ def _checking() -> Iterator[tuple[str, float]]:
     """Yield, by lab, the time in s of the replay that `loko serve --schedule` waits for at one more flow."""
     figure = experiments()["tssdn/duel"]
     assert isinstance(figure, DuelFigure)
-    contender = next(one for one in figure.contenders if isinstance(one, BySlots))
+    contender = next(contender for contender in figure.contenders if isinstance(contender, BySlots))
     for arena in figure.arenas:
         lab = load_lab(arena.lab)
         wanted = requests(figure, arena, lab, figure.rate_kbps)

@@ -43,7 +43,15 @@ def with_unit(name: str, number: str) -> str:
 
 
 def _missing(*names: str) -> NotTestable:
-    return NotTestable(why=f"this replay has no {', '.join(names)}")
+    return NotTestable(why=f"this replay did not measure: {', '.join(map(_in_words, names))}")
+
+
+def _in_words(name: str) -> str:
+    """Return a finding's name as words, with its unit."""
+    words, _, last = name.rpartition("_")
+    if last not in _UNITS:
+        return name.replace("_", " ")
+    return f"{words.replace('_', ' ')} [{_UNITS[last]}]"
 
 
 class _OfOne(Check):

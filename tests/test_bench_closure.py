@@ -24,7 +24,7 @@ from evaluation.bench.cost_model.closure import (
     recover,
 )
 from evaluation.bench.cost_model.fitted import Fitted
-from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, profile_text
+from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, text_of
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.kinds.experiments import experiments
@@ -78,7 +78,7 @@ def measured(folder: Path, seed: int | None) -> Circle:
     if seed is not None:
         true = perturbed(true, seed)
         path = str(folder / "unseen.toml")
-        Path(path).write_text(profile_text(true))
+        Path(path).write_text(text_of(true))
     device = VirtualDevice(path, seed=SEED)
     origin = Origin(device=path, date="2026-11-21", commit="abc", samples=SAMPLES, seed=SEED)
     with SampleStore(folder / "samples.sqlite", {}) as store:

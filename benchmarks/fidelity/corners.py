@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import Final
+from dataclasses import replace
+from ipaddress import IPv4Address
+from typing import Any, Final
 
-from benchmarks.one_board import FLOW_MOD, message, udp_frame
-from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
+from benchmarks.one_board import udp_frame
+from loko.controller.wire import Add, encode, entry_of
+from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP, Fields, FlowEntry
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
@@ -26,26 +29,11 @@ ACTIONS: Final = (Action.OUTPUT, Action.SET_NW_SRC)
 
 INPUT_PORT, OUTPUT_PORT, UNUSED_PORT = 1, 2, 3
 _UDP_PORT: Final = 5000
-_HOST_ADDRESSES: Final = (0x0A00_0001, 0x0A00_0002)
-_HOST_MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
-_DUMMY_ADDRESS: Final = 0xC000_0201  # TEST-NET-1, RFC 5737
+_HOST_ADDRESSES: Final = (IPv4Address("10.0.0.1"), IPv4Address("10.0.0.2"))
+_HOST_MACS: Final = ("02:00:00:00:00:01", "02:00:00:00:00:02")
+_DUMMY_ADDRESS: Final = IPv4Address("192.0.2.1")  # TEST-NET-1, RFC 5737
 _NEW_SOURCE: Final = 0x0A00_0009
 _FIRST_PRIORITY: Final = 100
-
-# OpenFlow 1.0, section 5.2.3: a set bit ignores a field; addresses have a count of ignored bits instead.
-_WILDCARDS: Final = {
-    "in_port": 1 << 0,
-    "dl_src": 1 << 2,
-    "dl_dst": 1 << 3,
-    "dl_type": 1 << 4,
-    "nw_proto": 1 << 5,
-    "tp_src": 1 << 6,
-    "tp_dst": 1 << 7,
-    "nw_src": 0x3F << 8,
-    "nw_dst": 0x3F << 14,
-    "nw_tos": 1 << 21,
-}
-_ALL_WILDCARDS: Final = 0x003F_FFFF
 
 
 def corners() -> tuple[Case, ...]:
@@ -112,15 +100,12 @@ def table(corner: Case) -> list[bytes]:
 
 
 def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
-    fields = corner.match.fields
-    wildcards = _ALL_WILDCARDS & ~sum(_WILDCARDS[field] for field in fields)
-    source, destination = _HOST_ADDRESSES
-    in_port = INPUT_PORT
+    source, in_port = _HOST_ADDRESSES[0], INPUT_PORT
     if dummy is not None:
         # Change one field: the input port if it is the only one, else the source address.
         source = _DUMMY_ADDRESS + dummy
         in_port = UNUSED_PORT if corner.match is Match.PORT else INPUT_PORT
-    values = {
+    values: dict[str, Any] = {
         "in_port": in_port,
         "dl_src": _HOST_MACS[0],
         "dl_dst": _HOST_MACS[1],
@@ -128,24 +113,13 @@ def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
         "nw_tos": 0,
         "nw_proto": PROTOCOL_UDP,
         "nw_src": source,
-        "nw_dst": destination,
+        "nw_dst": _HOST_ADDRESSES[1],
         "tp_src": _UDP_PORT,
         "tp_dst": _UDP_PORT,
     }
-    chosen = {key: value if key in fields else type(value)() for key, value in values.items()}
-    chosen["dl_src"], chosen["dl_dst"] = (chosen[key] or bytes(6) for key in ("dl_src", "dl_dst"))
-    match = struct.pack(
-        "!IH6s6sHBxHBBxxIIHH",
-        wildcards,
-        chosen["in_port"],
-        chosen["dl_src"],
-        chosen["dl_dst"],
-        0,  # dl_vlan
-        0,  # dl_vlan_pcp
-        *(chosen[key] for key in ("dl_type", "nw_tos", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")),
-    )
-    body = struct.pack("!QHHHHIHH", 0, 0, 0, 0, priority, 0xFFFF_FFFF, 0xFFFF, 0)
-    return message(FLOW_MOD, priority, match + body + _actions(corner.action))
+    match = Fields(**{field: values[field] for field in corner.match.fields})
+    entry = entry_of(FlowEntry(priority=priority, match=match, actions=()), cookie=0)
+    return encode(Add(priority, replace(entry, actions=_actions(corner.action))))
 
 
 def _actions(action: Action) -> bytes:

@@ -389,20 +389,22 @@ class _Head(BaseModel):
     kind: Literal["linux-switch", "generic-switch"] | None = None
 
 
-def profile_text(name_or_path: str | Path, **values: float) -> str:
+def profile_text(name_or_path: str | Path, section: str = "", /, **values: float) -> str:
     """Return the text of a profile with other values for the numbers that have these keys.
 
-    A key names its number without the sections above it, and must be the only one of that name. The rest of
-    the text, notes and ranges included, stays as it is. Raises `InputError`.
+    A key names its number without the sections above it, and must be the only one of that name, in `section`
+    if one is given. The rest of the text, notes and ranges included, stays as it is. Raises `InputError`.
     """
     text = find(name_or_path, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
+    before, heading, below = text.partition(f"\n[{section}]\n") if section else ("", "", text)
+    here, next_heading, after = below.partition("\n[") if section else (below, "", "")
     for key, value in values.items():
-        text, count = re.subn(rf"(?m)^({key} = \{{ value = )[0-9._]+", rf"\g<1>{value!r}", text)
+        here, count = re.subn(rf"(?m)^({key} = \{{ value = )[0-9._]+", rf"\g<1>{value!r}", here)
         if count != 1:
             raise InputError(
                 f"profile '{name_or_path}': has {count} numbers named {key}, so none is replaced; name one"
             )
-    return text
+    return before + heading + here + next_heading + after
 
 
 @lru_cache

@@ -25,14 +25,14 @@ _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 def schema_of(what: str) -> dict[str, Any]:
     """The JSON Schema of a lab's file, a list of flows, or a profile. Raises `InputError`."""
     if what == "lab":
-        found = lab_schema()
+        schema = lab_schema()
     elif what == "flows":
-        found = TypeAdapter(list[RequestDocument]).json_schema()
+        schema = TypeAdapter(list[RequestDocument]).json_schema()
     elif what == "profile":
-        found = TypeAdapter(Device).json_schema()
+        schema = TypeAdapter(Device).json_schema()
     else:
         raise InputError(f"schema '{what}': there is none (there are: {', '.join(SCHEMAS)})")
-    return {"$schema": _DRAFT, "title": _TITLES[what], **{k: v for k, v in found.items() if k != "title"}}
+    return {"$schema": _DRAFT, "title": _TITLES[what], **{k: v for k, v in schema.items() if k != "title"}}
 
 
 _TITLES: Final = {

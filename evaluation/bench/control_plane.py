@@ -8,6 +8,7 @@ import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.bench.cases import loading_s
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.part import Taken
 from evaluation.runner import RunError
@@ -18,14 +19,21 @@ SPACING_NS: Final = 6_000_000
 _JITTER_NS: Final = 100_000
 TRIES: Final = 3
 """How often, on average, a sample is repeated because its barrier came too late."""
-ASKED_S: Final = 0.012
+_ASKED_S: Final = 0.012
 """Rough duration of a message and its reply in real time."""
+_RENEWAL_S: Final = 4.0
+"""Time for a board to be power-cycled, to boot and to find its controller."""
 XID: Final = 7
 TABLE_ENTRIES: Final = 128
 OTHER_VLAN: Final = 77
 """No entry matches it."""
 _FIRST_PRIORITY: Final = 100
 _OUT_PORT: Final = 2
+
+
+def duration_s(samples: int, *, loads: int, entries: int, renewals: int = 0) -> float:
+    """Estimate how long samples take in real time, with loads of a table and power-cycles of the switch."""
+    return samples * _ASKED_S + loads * loading_s(entries) + renewals * _RENEWAL_S
 
 
 def exchange(

@@ -133,22 +133,24 @@ def _times(results: Results) -> list[Chart]:
 
 def _excesses(numbers: Mapping[str, float]) -> list[Chart]:
     """How much later than equation 2 the worst frame is, by the length of what interferes."""
-    found = {
+    excesses_us = {
         int(match[1]): value
         for name, value in numbers.items()
         if (match := re.fullmatch(r"excess_(\d+)_us", name))
     }
-    if not found:
+    if not excesses_us:
         return []
     curve = Curve(
-        label="", x=[float(length) for length in sorted(found)], y=[found[at] for at in sorted(found)]
+        label="",
+        x=[float(length) for length in sorted(excesses_us)],
+        y=[excesses_us[at] for at in sorted(excesses_us)],
     )
     panel = LinePanel(
         x=ChartAxis(label="length of the interfering frames [bytes]"),
         y=ChartAxis(
             label="later than equation 2 by [us]",
-            low=min(0.0, *found.values()),
-            high=1.1 * max(1.0, *found.values()),
+            low=min(0.0, *excesses_us.values()),
+            high=1.1 * max(1.0, *excesses_us.values()),
         ),
         curves=[curve],
     )
@@ -157,7 +159,7 @@ def _excesses(numbers: Mapping[str, float]) -> list[Chart]:
 
 def _rates(results: Results) -> Chart:
     """The highest rates without loss, by length of the frames."""
-    found = [results[f"TP-{length}"] for length in throughput.FRAME_BYTES]
+    measured = [results[f"TP-{length}"] for length in throughput.FRAME_BYTES]
     panel = LinePanel(
         x=ChartAxis(label="length of the frames [bytes]"),
         y=ChartAxis(label="throughput of a port [Mbit/s]", low=0),
@@ -165,7 +167,7 @@ def _rates(results: Results) -> Chart:
             Curve(
                 label="",
                 x=[float(length) for length in throughput.FRAME_BYTES],
-                y=[of["mbps"] for of in found],
+                y=[of["mbps"] for of in measured],
             )
         ],
     )

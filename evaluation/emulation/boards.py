@@ -20,7 +20,7 @@ import switch_emulator
 
 from loko.controller.framing import segments_of, whole_messages
 from loko.controller.wire import SEGMENT_BYTES
-from loko.device import Profile, profile_file
+from loko.device import Profile, profile_text
 from loko.document import InputError
 from loko.lab import Lab, Switch
 from loko.ring import Setting
@@ -157,19 +157,10 @@ class EmulatedBoard:
 
 def free_of_control_cost(profile: str, folder: Path) -> str:
     """A copy of a profile whose control plane costs nothing: its path."""
-    text = profile_file(profile).read_text(encoding="utf-8")
-    lines, section = [], ""
-    for line in text.splitlines():
-        if line.startswith("["):
-            section = line.strip()
-        if section == "[cpu.control]" and "value = " in line:
-            name = line.partition(" = ")[0]
-            lines.append(f'{name} = {{ value = 0, source = "assumption", note = "switched off" }}')
-        else:
-            lines.append(line)
+    costs = tomllib.loads(profile_text(profile))["cpu"]["control"]
     path = folder / f"{Path(profile).stem}.toml"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    tomllib.loads(path.read_text(encoding="utf-8"))
+    free = profile_text(profile, "cpu.control", **dict.fromkeys(costs, 0))
+    path.write_text(free, encoding="utf-8")
     return str(path)
 
 

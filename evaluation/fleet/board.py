@@ -151,8 +151,8 @@ class FleetBoard:
                 asked.told_ns = asked.told_ns or now_ns
 
     def _asked_in(self, message: bytes) -> Asked | None:
-        found = re.search(re.escape(self._asking) + b"(..)", message, re.DOTALL)
-        return None if found is None else self.asked.get(int.from_bytes(found[1], "big"))
+        number = re.search(re.escape(self._asking) + b"(..)", message, re.DOTALL)
+        return None if number is None else self.asked.get(int.from_bytes(number[1], "big"))
 
     async def _session(self) -> None:
         while True:

@@ -74,10 +74,10 @@ def bench_controller(
 
 
 def _address(text: str) -> tuple[str, int]:
-    found = re.fullmatch(r"tcp:(\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(\d{1,5})", text)
-    if found is None or not 0 < int(found[2]) < 65536:
+    parts = re.fullmatch(r"tcp:(\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(\d{1,5})", text)
+    if parts is None or not 0 < int(parts[2]) < 65536:
         raise InputError(f"--connect '{text}' is not an address such as tcp:127.0.0.1:6633")
-    return found[1].strip("[]"), int(found[2])
+    return parts[1].strip("[]"), int(parts[2])
 
 
 def flat(result: Result) -> dict[str, object]:

@@ -224,9 +224,9 @@ async def _restarts(boards: list[FleetBoard], exercise: Exercise) -> tuple[list[
         await _answer(asked, exercise.timeout_s)
         return None if asked.answered_ns is None else asked.answered_ns - began_ns
 
-    found = await asyncio.gather(*(recover(board) for board in boards))
-    times_ns = [time_ns for time_ns in found if time_ns is not None]
-    return times_ns, len(found) - len(times_ns)
+    recovered = await asyncio.gather(*(recover(board) for board in boards))
+    times_ns = [time_ns for time_ns in recovered if time_ns is not None]
+    return times_ns, len(recovered) - len(times_ns)
 
 
 def _answers_no_more(done: list[Asked]) -> bool:

@@ -70,7 +70,7 @@ def test_checks(check: dict, holds: bool) -> None:
 def test_what_was_not_measured_is_not_testable(check: dict) -> None:
     found = verdict(check)
     assert isinstance(found, NotTestable)
-    assert found.why == "this replay has no d_us"
+    assert found.why == "this replay did not measure: d [us]"
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from ansible.module_utils.zodiac_settings import (  # noqa: E402  # the role's h
     SETTINGS,
     UnexpectedTextError,
     Vlan,
+    changes_to,
     firmware_version,
     parse_config,
     parse_ports,
     parse_vlans,
-    plan,
 )
 
 LONGEST_ANSWER_NS = 5_000_000_000
@@ -99,9 +99,9 @@ def vlan_lists(draw) -> list[Vlan]:
 def test_a_plan_leads_to_what_is_wished_and_then_nothing_is_left(wishes) -> None:
     desk = Desk()
     for config, vlans in wishes:
-        desk.carry_out(plan(*desk.read(), config, vlans).commands)
+        desk.carry_out(changes_to(*desk.read(), config, vlans).commands)
         shown, present = desk.read()
-        assert plan(shown, present, config, vlans).commands == ()
+        assert changes_to(shown, present, config, vlans).commands == ()
         for setting in SETTINGS:
             if setting.key in config:
                 assert shown[setting.key].lower() == setting.shown(config[setting.key]).lower()
@@ -116,10 +116,10 @@ def test_only_some_changes_need_a_restart() -> None:
         ("openflow", "disabled", False),
         ("ip_address", "10.0.0.1", True),
     ]:
-        found = plan(config, vlans, {key: value}, None)
+        found = changes_to(config, vlans, {key: value}, None)
         assert (len(found.commands), found.needs_restart) == (1, needed)
-    assert plan(config, vlans, {}, []).needs_restart
-    assert plan(config, vlans, {}, vlans).commands == ()
+    assert changes_to(config, vlans, {}, []).needs_restart
+    assert changes_to(config, vlans, {}, vlans).commands == ()
 
 
 def test_other_labels_of_the_same_meaning_are_understood() -> None:

@@ -45,17 +45,23 @@ class Register(Generic[Route]):
     """The admitted flows of a lab, by id and by five-tuple. Each call is O(path)."""
 
     def __init__(
-        self, lab: Lab, prepare: Callable[[str, tuple[Hop, ...]], Route], *, single_visits: str = ""
+        self,
+        lab: Lab,
+        prepare: Callable[[str, tuple[Hop, ...]], Route],
+        *,
+        single_visits: str = "",
+        between: Callable[[str, str], tuple[Hop, ...]] | None = None,
     ) -> None:
         """Start empty. `prepare` makes what the scheme needs from a source and a path.
 
         Its results for the most recently requested shortest paths are kept, up to a bound. `single_visits`
-        says why no path may visit a switch twice; if it is empty, one may.
+        says why no path may visit a switch twice; if it is empty, one may. `between` gives the shortest
+        paths, if the caller knows them already.
         """
         self.lab = lab
         self._single_visits = single_visits
         self._prepare = prepare
-        self._paths = ShortestPaths(lab)
+        self._between = between or ShortestPaths(lab).between
         self._admitted: dict[str, Admitted] = {}
         self._five_tuples: dict[FiveTuple, str] = {}
         self._shortest: dict[tuple[str, str], Route] = {}
@@ -108,7 +114,7 @@ class Register(Generic[Route]):
         """
         known = self._older.get(ends) if self._older else None
         if known is None:
-            known = self._prepare(ends[0], self._paths.between(*ends))
+            known = self._prepare(ends[0], self._between(*ends))
         length = len(known.path)
         self._room -= length if length > _LEAST_SWITCHES else _LEAST_SWITCHES
         if self._room < 0:

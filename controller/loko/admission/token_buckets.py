@@ -57,16 +57,20 @@ class LokoAdmission:
         *,
         fillers: int = 0,
         entry_per_flow: bool = True,
+        between: Callable[[str, str], tuple[Hop, ...]] | None = None,
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
         Of the planned entries, `fillers` belong to no flow. Without `entry_per_flow` none does, and entries
-        limit nothing.
+        limit nothing. `between` gives the shortest paths, if the caller knows them already.
         """
         self.allocations = allocations
         """The allocation of each switch."""
         self._register = Register(
-            lab, self._prepare, single_visits=_single_visits(allocations) if entry_per_flow else ""
+            lab,
+            self._prepare,
+            single_visits=_single_visits(allocations) if entry_per_flow else "",
+            between=between,
         )
         self._clock = Clock()
         self._owes = False  # until a flow is released

@@ -79,7 +79,7 @@ def longest_busy_ns(arriving: Sequence[Arriving], service: RateLatency, *, delay
 
     A busy period ends when all that was there, and all that came, is served: (R (d + T) + b)/(R - r).
     """
-    bucket = aggregate(one.bucket for one in arriving)
+    bucket = aggregate(flow.bucket for flow in arriving)
     left_bps = service.rate_bps - bucket.rate_bps
     there_bytes = bytes_in(rate_bps=service.rate_bps, duration_ns=delay_ns + service.latency_ns)
     return time_ns(size_bytes=there_bytes + bucket.burst_bytes, rate_bps=max(0.0, left_bps))
@@ -104,12 +104,12 @@ def left_by(service: RateLatency, above: TokenBucket, *, blocking_bytes: float) 
 
 
 def _keeps_up(arriving: Sequence[Arriving], service: RateLatency) -> bool:
-    return service.rate_bps > 0 and math.fsum(one.bucket.rate_bps for one in arriving) <= service.rate_bps
+    return service.rate_bps > 0 and math.fsum(flow.bucket.rate_bps for flow in arriving) <= service.rate_bps
 
 
 def _all(arriving: Sequence[Arriving], duration_ns: float) -> float:
-    return math.fsum(one.bytes_within(duration_ns) for one in arriving)
+    return math.fsum(flow.bytes_within(duration_ns) for flow in arriving)
 
 
 def _bends(arriving: Sequence[Arriving]) -> set[float]:
-    return {0.0, *(bend_ns for one in arriving if math.isfinite(bend_ns := one.bend_ns))}
+    return {0.0, *(bend_ns for flow in arriving if math.isfinite(bend_ns := flow.bend_ns))}

@@ -121,7 +121,7 @@ class TotalFlow:
         """
         bounds = dict(self.bounds if start is None else start)
         limits = {} if limits_ns is None else limits_ns
-        asked = dict.fromkeys(name for one in changed for name in (one, *self._below.get(one, ())))
+        asked = dict.fromkeys(name for server in changed for name in (server, *self._below.get(server, ())))
         waiting = deque(name for name in asked if name in self._loads)
         queued = set(waiting)
         steps = 0
@@ -178,7 +178,7 @@ class TotalFlow:
         spec = self.servers[server]
         if not spec.above and not spec.blocking_bytes:
             return spec.service
-        higher = aggregate(one.bucket for name in spec.above for one in self.arriving(name, bounds))
+        higher = aggregate(flow.bucket for name in spec.above for flow in self.arriving(name, bounds))
         return left_by(spec.service, higher, blocking_bytes=spec.blocking_bytes)
 
     def arriving(self, server: str, bounds: Mapping[str, float]) -> list[Arriving]:

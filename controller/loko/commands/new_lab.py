@@ -160,10 +160,10 @@ def _drawing(
         )
     if switches is not None:
         raise InputError("--switches: the file says how many there are; leave it out")
-    found = imported(source, name=name)
-    if hosts is None and found.hosts:
-        return found
-    return with_hosts(found, hosts or 1, at=list(found.switches))
+    drawing = imported(source, name=name)
+    if hosts is None and drawing.hosts:
+        return drawing
+    return with_hosts(drawing, hosts or 1, at=list(drawing.switches))
 
 
 def _files(

@@ -7,8 +7,9 @@ deleted by exactly these bytes, which is how the Zodiac FX finds it (quirks 43 a
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
@@ -268,15 +269,22 @@ _REFUSALS: Final = {
 Reply = BarrierReply | TableCount | Listed | Refused
 
 
+def none_if_malformed(decode: Callable[[bytes], Reply | None]) -> Callable[[bytes], Reply | None]:
+    """Have a decoder of either version return None for a message that is too short for what it says."""
+
+    @wraps(decode)
+    def decoded(message: bytes) -> Reply | None:
+        try:
+            return decode(message)
+        except struct.error:
+            return None
+
+    return decoded
+
+
+@none_if_malformed
 def decode(message: bytes) -> Reply | None:
     """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
-    try:
-        return _decode(message)
-    except struct.error:
-        return None
-
-
-def _decode(message: bytes) -> Reply | None:
     _, kind, _, xid = _HEADER.unpack_from(message)
     if kind == _BARRIER_REPLY:
         return BarrierReply(xid)

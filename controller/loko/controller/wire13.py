@@ -25,6 +25,7 @@ from loko.controller.wire import (
     TableCount,
     TableStats,
     WireEntry,
+    none_if_malformed,
     one_segment,
 )
 from loko.entries import (
@@ -210,15 +211,9 @@ def segment(requests: Iterable[Request]) -> bytes:
     return one_segment(map(encode, requests))
 
 
+@none_if_malformed
 def decode(message: bytes) -> Reply | None:
     """Decode a whole message of a switch; None if it is of no interest here, or malformed."""
-    try:
-        return _decode(message)
-    except struct.error:
-        return None
-
-
-def _decode(message: bytes) -> Reply | None:
     _, kind, _, xid = _HEADER.unpack_from(message)
     if kind == _BARRIER_REPLY:
         return BarrierReply(xid)

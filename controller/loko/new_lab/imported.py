@@ -44,7 +44,7 @@ def imported(path: Path, *, name: str) -> Drawing:
     else:
         raise InputError(f"--from {path}: is none of {_SUFFIXES}")
     ids = {key: _name(path, node.name) for key, node in nodes.items()}
-    doubles = [one for one, count in Counter(ids.values()).items() if count > 1]
+    doubles = [name for name, count in Counter(ids.values()).items() if count > 1]
     if doubles:
         raise InputError(f"{path}: two nodes are named '{doubles[0]}'; rename one")
     for a, b in cables:
@@ -147,12 +147,12 @@ def _checked(path: Path, model: type[_Model]) -> _Model:
 def _known(
     path: Path, nodes: Mapping[str, object], cables: Iterable[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    found = list(cables)
-    for cable in found:
+    known = list(cables)
+    for cable in known:
         for end in cable:
             if end not in nodes:
                 raise InputError(f"{path}: a cable leads to '{end}', which is no node; add it")
-    return found
+    return known
 
 
 def _is_host(values: Mapping[str, Any]) -> bool:

@@ -86,19 +86,19 @@ def drawn(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) ->
 
 def with_hosts(drawing: Drawing, hosts: int, at: list[str]) -> Drawing:
     """The drawing with so many hosts at each of these switches: h1, h2, …, or h1a, h1b, … of several."""
-    found = list(drawing.hosts)
+    named = list(drawing.hosts)
     cables = []
     for switch in at:
         number = drawing.switches.index(switch) + 1
         for which in range(hosts):
             host = f"h{number}" if hosts == 1 else f"h{number}{_letters(which)}"
-            found.append(host)
+            named.append(host)
             cables.append((host, switch))
     return Drawing(
         name=drawing.name,
         title=drawing.title,
         switches=drawing.switches,
-        hosts=tuple(found),
+        hosts=tuple(named),
         cables=(*cables, *drawing.cables),
     )
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import numpy as np
 
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import ALLOCATION_RULES, OPTIMISED, Allocation, AllocationRule, Frontier
+from loko.allocation import ALLOCATION_RULES, OPTIMISED, AllocationRule, Frontier
 from loko.calculus import NOTHING, TokenBucket
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
@@ -18,6 +17,8 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import Allocator
 from loko.mix import Mix
+from loko.network import Hop
+from loko.on_demand import OnDemand
 from loko.optimised.filling import Flags, Network, Vector, fill
 from loko.optimised.streams import Stream, expected_requests, streams_of
 from loko.scenario import Scenario, Unknown
@@ -38,6 +39,8 @@ _MOST_REQUESTS: Final = 600
 
 Splits = Mapping[str, AllocationRule]
 """The allocation rule of each switch."""
+_Rules = tuple[AllocationRule, ...]
+"""The same in the lab's order of switches."""
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
@@ -69,43 +72,61 @@ class Judge:
         self.entries = min(entries) if isinstance(scenario.entries, Unknown) else scenario.entries
         self.allocator = Allocator(lab, scenario, traffic)
         self._control = control
+        self._paths = {(stream.source, stream.destination): stream.path for stream in self.streams}
+        self._latest: tuple[_Rules, LokoAdmission] | None = None
         self._count = mix.requests or min(self.entries * len(lab.switches), _MOST_REQUESTS)
         self._values = np.array([stream.kind.value for stream in self.streams])
-        self._known: dict[tuple[int, tuple[AllocationRule, ...]], Vector] = {}
+        self._known: dict[tuple[int, _Rules], Vector] = {}
+        self._samples: OnDemand[int, list[tuple[Flow, int]]] = OnDemand(
+            lambda sample: expected_requests(self.streams, self._count, sample)
+        )
 
     def judged(self, splits: Splits, samples: Sequence[int] = SAMPLES) -> Judged:
         """Return how much is accepted under these splits."""
         value = sum(float(self._values @ self.accepted(splits, sample)) for sample in samples)
-        return Judged(value=value, strictness_ns=-sum(self._delays_ns(self._allocations(splits)).values()))
+        delays_ns = _delays_ns(self._admission(self._rules(splits)))
+        return Judged(value=value, strictness_ns=-sum(delays_ns.values()))
 
     def accepted(self, splits: Splits, sample: int) -> Vector:
         """Return how many flows of each stream in a sample are accepted."""
-        key = sample, tuple(splits[name] for name in self.lab.switches)
+        key = sample, self._rules(splits)
         if key not in self._known:
-            self._known[key] = self._requested(self._allocations(splits), self._sample(sample))
+            self._known[key] = self._requested(self._admission(key[1]), self._samples[sample])
         return self._known[key]
 
-    def _requested(self, allocations: Mapping[str, Allocation], sample: Sequence[tuple[Flow, int]]) -> Vector:
-        delay_ns = self._delays_ns(allocations)
+    def _requested(self, admission: LokoAdmission, sample: Sequence[tuple[Flow, int]]) -> Vector:
+        delays_ns = _delays_ns(admission)
         in_time = [
-            sum(delay_ns[hop.switch] for hop in stream.path) <= stream.deadline_ns for stream in self.streams
+            stream.kind.deadline_ms is None
+            or sum(delays_ns[hop.switch] for hop in stream.path) <= stream.deadline_ns
+            for stream in self.streams
         ]
-        admission = LokoAdmission(self.lab, allocations, self._control)
         flows = np.zeros(len(self.streams))
         for flow, number in sample:
-            if in_time[number] and isinstance(admission.request(flow, self.streams[number].path), Admitted):
+            # A stream takes the shortest path, as any request without a path does.
+            if in_time[number] and isinstance(admission.request(flow), Admitted):
                 flows[number] += 1
+        admission.release_all()
         return flows
 
-    def _allocations(self, splits: Splits) -> dict[str, Allocation]:
-        return self.allocator.allocations(splits)
+    def _rules(self, splits: Splits) -> _Rules:
+        return tuple(splits[name] for name in self.lab.switches)
 
-    def _delays_ns(self, allocations: Mapping[str, Allocation]) -> dict[str, float]:
-        return {name: allocation.delay_ns for name, allocation in allocations.items()}
+    def _admission(self, rules: _Rules) -> LokoAdmission:
+        """Return an empty admission control under these rules. The latest is kept, for the next sample."""
+        if self._latest is None or self._latest[0] != rules:
+            splits = dict(zip(self.lab.switches, rules, strict=True))
+            allocations = self.allocator.allocations(splits)
+            admission = LokoAdmission(self.lab, allocations, self._control, between=self._between)
+            self._latest = rules, admission
+        return self._latest[1]
 
-    @cache  # noqa: B019 - lives no longer than a search
-    def _sample(self, sample: int) -> list[tuple[Flow, int]]:
-        return expected_requests(self.streams, self._count, sample)
+    def _between(self, source: str, destination: str) -> tuple[Hop, ...]:
+        return self._paths[source, destination]
+
+
+def _delays_ns(admission: LokoAdmission) -> dict[str, float]:
+    return {name: allocation.delay_ns for name, allocation in admission.allocations.items()}
 
 
 def optimised_splits(

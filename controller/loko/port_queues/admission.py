@@ -333,17 +333,17 @@ class PortAdmission:
             )
         self._settle()
         counted = self._counted(flow, route)
-        found = self._found(flow, counted, self._books)
-        if isinstance(found, Refusal):
+        decided = self._found(flow, counted, self._books)
+        if isinstance(decided, Refusal):
             advice = self._patience(flow, counted) or partial(what_fits_on, self.check, path)
-            return found._replace(advice=advice), counted, {}
+            return decided._replace(advice=advice), counted, {}
         delays_ns = tuple(
             self._delay_ns(hop.switch) + (self._first_wire_ns(flow) if place == 0 else 0.0)
             for place, hop in enumerate(route)
         )
         growths = [flow.rate_bps * delay_ns / 8e9 for delay_ns in delays_ns]
         bursts_bytes = tuple(accumulate(growths, initial=flow.burst_bytes))[:-1]
-        return Admitted(flow, route, bursts_bytes, delays_ns), counted, found
+        return Admitted(flow, route, bursts_bytes, delays_ns), counted, decided
 
     def _found(self, flow: Flow, counted: _Counted, books: _Books) -> dict[str, int] | Refusal:
         """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are."""

@@ -112,7 +112,7 @@ def reason(name: str) -> str:
     return _REASONS[max(keys, key=len)] if keys else _OTHERWISE
 
 
-def profile_text(values: Values) -> str:
+def text_of(values: Values) -> str:
     """Return a profile as the text of its file."""
     return "".join(_tables(values, {}))
 

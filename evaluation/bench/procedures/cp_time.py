@@ -21,9 +21,7 @@ import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import loading_s
 from evaluation.bench.control_plane import (
-    ASKED_S,
     OTHER_VLAN,
     SPACING_NS,
     TABLE_ENTRIES,
@@ -31,6 +29,7 @@ from evaluation.bench.control_plane import (
     XID,
     add,
     adds,
+    duration_s,
     entry_match,
     exchange,
     gaps_ns,
@@ -68,8 +67,6 @@ _SOME_ENTRIES: Final = (16, 64)
 _SHORT_REPLIES: Final = ((0, 0), (1, 0), (1, 4), (3, 0), (3, 4), (4, 1), (5, 0), (5, 1))
 _LONG_REPLIES: Final = ((8, 2), (8, 4), (20, 0), (20, 1))
 """Entries and actions in replies of flow statistics. 20 with two actions hang the board (quirk 28)."""
-_RENEWAL_S: Final = 4.0
-"""Time for a board to be power-cycled, to boot and to find its controller."""
 _BEHIND_NS: Final = 15_000
 """Delay of the second request after the acknowledgement, on which the CPU then still works."""
 _JITTER_NS: Final = 100_000
@@ -366,7 +363,7 @@ def _needs_renewal(question: Question) -> bool:
 def _expected_s(question: Question, samples: int) -> float:
     loads = 1 if question.repeatable else samples
     renewals = loads if _needs_renewal(question) else 0
-    return samples * ASKED_S + loads * loading_s(len(question.table)) + renewals * _RENEWAL_S
+    return duration_s(samples, loads=loads, entries=len(question.table), renewals=renewals)
 
 
 def _asked(question: Question, samples: int, device: Device, seed: int) -> Combinations:

@@ -13,8 +13,7 @@ from typing import Any, Final
 from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from evaluation.bench.cases import loading_s
-from evaluation.bench.control_plane import ASKED_S, OTHER_VLAN, XID
+from evaluation.bench.control_plane import OTHER_VLAN, XID, duration_s
 from evaluation.bench.device import Device
 from evaluation.bench.part import NOTHING, Apart, Combinations, Extent, Part, Procedure
 from evaluation.bench.procedures.cp_time import Question, ask
@@ -169,7 +168,7 @@ def _delete(
 def _parts(extent: Extent) -> Iterator[Part]:
     for question in questions():
         loads = 1 if question.repeatable else extent.samples
-        expected_s = extent.samples * ASKED_S + loads * loading_s(len(question.table))
+        expected_s = duration_s(extent.samples, loads=loads, entries=len(question.table))
         yield Part(PROCEDURE.key(question.name), partial(_asked, question, extent.samples), expected_s)
 
 

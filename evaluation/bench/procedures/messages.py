@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import loading_s
 from evaluation.bench.control_plane import (
-    ASKED_S,
     OTHER_VLAN,
     SPACING_NS,
     TRIES,
     XID,
     add,
     adds,
+    duration_s,
     entry_match,
     exchange,
     gaps_ns,
@@ -365,7 +364,8 @@ def _parts(extent: Extent) -> Iterator[Part]:
 
 def _expected_s(subject: Subject, samples: int) -> float:
     loads = samples if subject.changes else 1
-    return samples * ASKED_S + loads * loading_s(len(subject.table))
+    renewals = samples if subject.changes else 0
+    return duration_s(samples, loads=loads, entries=len(subject.table), renewals=renewals)
 
 
 def _echo_unmodified(device: Device, seed: int) -> Combinations:

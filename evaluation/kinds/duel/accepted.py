@@ -94,12 +94,12 @@ def accepted(
     """
     if isinstance(contender, BySlots):
         try:
-            found = schedule_of(figure, contender, lab, wanted)
+            schedule = schedule_of(figure, contender, lab, wanted)
         except NoSlotError:
             return ()
         if is_checked:
-            _refuse_refuted(contender, lab, wanted, found)
-        return tuple(map(_promised, found.scheduled))
+            _refuse_refuted(contender, lab, wanted, schedule)
+        return tuple(map(_promised, schedule.scheduled))
     return _admitted(figure, contender, lab, wanted)
 
 

@@ -50,7 +50,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Measured:
+class _Timings:
     point: Point
     way: str
     runs: Sequence[Timing]
@@ -95,49 +95,49 @@ def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tup
     solve = solver_named(Solver.HIGHS)
     for find in WAYS.values():  # what is loaded once takes no part
         timed(find, _smallest(points[0]), points[0].scheme, solve, limit_s=figure.limit_s, seed=options.seed)
-    timings: dict[tuple[int, str], list[Timing]] = {}
+    runs_of: dict[tuple[int, str], list[Timing]] = {}
     for _ in range(runs):
         for place, point in enumerate(points):
             for way, find in WAYS.items():
                 timing = timed(
                     find, point.problem, point.scheme, solve, limit_s=figure.limit_s, seed=point.seed
                 )
-                timings.setdefault((place, way), []).append(timing)
+                runs_of.setdefault((place, way), []).append(timing)
             progress.advance(f"{figure.figure}: {point.scheme}, {point.x} {figure.varied}")
-    measured = [_Measured(point=points[place], way=way, runs=own) for (place, way), own in timings.items()]
+    every = [_Timings(point=points[place], way=way, runs=own) for (place, way), own in runs_of.items()]
     outcome = Outcome(
-        chart=_chart(figure, measured),
-        table=_table(figure, measured),
-        findings=_findings(figure, measured, is_whole=not options.quick),
+        chart=_chart(figure, every),
+        table=_table(figure, every),
+        findings=_findings(figure, every, is_whole=not options.quick),
         x=AxisLabel(name=figure.varied, unit=""),
-        notes=_notes(figure, measured),
+        notes=_notes(figure, every),
         runs=runs,
     )
-    return outcome, _rows(measured)
+    return outcome, _rows(every)
 
 
 def _smallest(point: Point) -> Problem:
     return replace(point.problem, demands=point.problem.demands[:1])
 
 
-def _findings(figure: RunTimesFigure, measured: Sequence[_Measured], *, is_whole: bool) -> dict[str, float]:
+def _findings(figure: RunTimesFigure, every: Sequence[_Timings], *, is_whole: bool) -> dict[str, float]:
     """Return medians. What was stopped at the limit has no run time, so nothing is said of it."""
-    findings = {"most_waiting_percent": 100 * max(_waiting(computed) for computed in measured)}
-    for computed in measured:
-        if computed.is_done:
-            solving = [run.solving_s / run.seconds for run in computed.runs]
-            findings[f"{computed.name}_{computed.point.x}_ms"] = computed.median_ms
-            findings[f"{computed.name}_{computed.point.x}_solving_percent"] = 100 * float(np.median(solving))
-    for name, own in _series(measured).items():
-        if not is_whole or not all(computed.is_done for computed in own):
+    findings = {"most_waiting_percent": 100 * max(_waiting(timings) for timings in every)}
+    for timings in every:
+        if timings.is_done:
+            solving = [run.solving_s / run.seconds for run in timings.runs]
+            findings[f"{timings.name}_{timings.point.x}_ms"] = timings.median_ms
+            findings[f"{timings.name}_{timings.point.x}_solving_percent"] = 100 * float(np.median(solving))
+    for name, own in _series(every).items():
+        if not is_whole or not all(timings.is_done for timings in own):
             continue
-        times = [computed.median_ms for computed in own]
+        times = [timings.median_ms for timings in own]
         findings[f"{name}_slowest_ms"] = max(times)
         if len(own) > 2:  # two points are always on a line
             findings[f"{name}_growth"] = times[-1] / times[0]
-            findings[f"{name}_linearity"] = linearity([computed.point.x for computed in own], times)[1]
+            findings[f"{name}_linearity"] = linearity([timings.point.x for timings in own], times)[1]
             if figure.varied == "links" and own[0].point.scheme is SchedulingScheme.PATH_SETS:
-                paths = [_paths_of_a_flow(computed.point) for computed in own]
+                paths = [_paths_of_a_flow(timings.point) for timings in own]
                 findings[f"{name}_linearity_by_paths"] = linearity(paths, times)[1]
     return findings
 
@@ -149,32 +149,32 @@ def _paths_of_a_flow(point: Point) -> float:
     return float(np.mean([len(own) for own in paths]))
 
 
-def _series(measured: Sequence[_Measured]) -> dict[str, list[_Measured]]:
-    found: dict[str, list[_Measured]] = {}
-    for computed in measured:
-        found.setdefault(computed.name, []).append(computed)
-    return found
+def _series(every: Sequence[_Timings]) -> dict[str, list[_Timings]]:
+    series: dict[str, list[_Timings]] = {}
+    for timings in every:
+        series.setdefault(timings.name, []).append(timings)
+    return series
 
 
-def _waiting(computed: _Measured) -> float:
+def _waiting(timings: _Timings) -> float:
     """Return the largest share of a run's time in which no processor worked for it."""
     return max(
-        run.waiting_s / run.seconds if run.waiting_s > _LEAST_WAITING_S else 0.0 for run in computed.runs
+        run.waiting_s / run.seconds if run.waiting_s > _LEAST_WAITING_S else 0.0 for run in timings.runs
     )
 
 
-def _told(figure: RunTimesFigure, computed: _Measured) -> str:
-    point = computed.point
-    return f"{_IN_WORDS[computed.way]}, {point.scheme.value.upper()}, {point.x} {figure.varied}"
+def _told(figure: RunTimesFigure, timings: _Timings) -> str:
+    point = timings.point
+    return f"{_IN_WORDS[timings.way]}, {point.scheme.value.upper()}, {point.x} {figure.varied}"
 
 
-def _notes(figure: RunTimesFigure, measured: Sequence[_Measured]) -> list[NoteResult]:
+def _notes(figure: RunTimesFigure, every: Sequence[_Timings]) -> list[NoteResult]:
     """Return which computations were stopped, and which waited for the machine."""
-    stopped = [_told(figure, computed) for computed in measured if not computed.is_done]
+    stopped = [_told(figure, timings) for timings in every if not timings.is_done]
     waited = [
-        f"{_told(figure, computed)} ({100 * _waiting(computed):.0f} %)"
-        for computed in measured
-        if _waiting(computed) > _MUCH_WAITING
+        f"{_told(figure, timings)} ({100 * _waiting(timings):.0f} %)"
+        for timings in every
+        if _waiting(timings) > _MUCH_WAITING
     ]
     notes = []
     if stopped:
@@ -189,17 +189,17 @@ def _notes(figure: RunTimesFigure, measured: Sequence[_Measured]) -> list[NoteRe
     return [NoteResult(where="this machine", text=text) for text in notes]
 
 
-def _chart(figure: RunTimesFigure, measured: Sequence[_Measured]) -> Chart:
+def _chart(figure: RunTimesFigure, every: Sequence[_Timings]) -> Chart:
     curves = [
         Curve(
             label=f"{own[0].point.scheme.value.upper().replace('-', '/')}, {_IN_WORDS[own[0].way]}",
-            x=[computed.point.x for computed in own],
-            y=[computed.median_ms if computed.is_done else None for computed in own],
-            low=[min(computed.flow_ms) for computed in own],
-            high=[max(computed.flow_ms) for computed in own],
+            x=[timings.point.x for timings in own],
+            y=[timings.median_ms if timings.is_done else None for timings in own],
+            low=[min(timings.flow_ms) for timings in own],
+            high=[max(timings.flow_ms) for timings in own],
             dashed=own[0].way == "ours",
         )
-        for own in _series(measured).values()
+        for own in _series(every).values()
     ]
     panel = LinePanel(
         x=ChartAxis(label=figure.varied, low=0),
@@ -209,7 +209,7 @@ def _chart(figure: RunTimesFigure, measured: Sequence[_Measured]) -> Chart:
     return Chart(panels=[panel], caption="medians on this machine; bars: fastest and slowest run")
 
 
-def _table(figure: RunTimesFigure, measured: Sequence[_Measured]) -> TableResult:
+def _table(figure: RunTimesFigure, every: Sequence[_Timings]) -> TableResult:
     columns = [
         figure.varied,
         "scheme",
@@ -221,18 +221,16 @@ def _table(figure: RunTimesFigure, measured: Sequence[_Measured]) -> TableResult
         "flows",
     ]
     rows: list[list[str | float]] = []
-    for computed in measured:
-        solving = 100 * float(np.median([run.solving_s / run.seconds for run in computed.runs]))
-        times = [
-            round(value, 3) for value in (computed.median_ms, min(computed.flow_ms), max(computed.flow_ms))
-        ]
-        last = computed.runs[-1]
-        state = "optimal" if computed.is_done else f"stopped; at most {last.bound}"
+    for timings in every:
+        solving = 100 * float(np.median([run.solving_s / run.seconds for run in timings.runs]))
+        times = [round(value, 3) for value in (timings.median_ms, min(timings.flow_ms), max(timings.flow_ms))]
+        last = timings.runs[-1]
+        state = "optimal" if timings.is_done else f"stopped; at most {last.bound}"
         rows.append(
             [
-                str(computed.point.x),
-                computed.point.scheme.value.upper().replace("-", "/"),
-                _IN_WORDS[computed.way],
+                str(timings.point.x),
+                timings.point.scheme.value.upper().replace("-", "/"),
+                _IN_WORDS[timings.way],
                 *times,
                 round(solving, 1),
                 f"{last.scheduled}, {state}",
@@ -241,16 +239,16 @@ def _table(figure: RunTimesFigure, measured: Sequence[_Measured]) -> TableResult
     return TableResult(columns=columns, rows=rows)
 
 
-def _rows(measured: Sequence[_Measured]) -> pa.Table:
+def _rows(every: Sequence[_Timings]) -> pa.Table:
     """Return a row for each run."""
     return pa.Table.from_pylist(
         [
             {
-                "way": computed.way,
-                "scheme": computed.point.scheme.value,
-                "flows": len(computed.point.problem.demands),
-                "slots": computed.point.problem.slots,
-                "links": computed.point.links,
+                "way": timings.way,
+                "scheme": timings.point.scheme.value,
+                "flows": len(timings.point.problem.demands),
+                "slots": timings.point.problem.slots,
+                "links": timings.point.links,
                 "run": number,
                 "seconds": run.seconds,
                 "processor_s": run.processor_s,
@@ -259,8 +257,8 @@ def _rows(measured: Sequence[_Measured]) -> pa.Table:
                 "bound": run.bound,
                 "is_optimal": run.is_optimal,
             }
-            for computed in measured
-            for number, run in enumerate(computed.runs)
+            for timings in every
+            for number, run in enumerate(timings.runs)
         ]
     )
 

@@ -14,14 +14,14 @@ from ansible.module_utils.zodiac_settings import (
     MAX_VLANS,
     PORTS,
     SETTINGS,
-    Plan,
+    Changes,
     UnexpectedTextError,
     Vlan,
+    changes_to,
     firmware_version,
     parse_config,
     parse_ports,
     parse_vlans,
-    plan,
 )
 from ansible.module_utils.zodiac_unfinished import UNRESTARTED, UNSAVED, Unfinished
 
@@ -223,7 +223,7 @@ class Board:
         config = parse_config(self._console.command("show config", context="config"))
         return config, parse_vlans(self._console.command("show vlans"), ports)
 
-    def change(self, needed: Plan) -> None:
+    def change(self, needed: Changes) -> None:
         """Carry the commands out."""
         for command in needed.commands:
             self._console.command(command.text, context=command.context)
@@ -243,9 +243,9 @@ def configure(parameters: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
     device, timeout_s = parameters["device"], parameters["timeout_s"]
     versions = parameters["firmware_versions"]
 
-    def needed(board: Board) -> tuple[Plan, dict[str, Any]]:
+    def needed(board: Board) -> tuple[Changes, dict[str, Any]]:
         config, vlans = board.read()
-        return plan(config, vlans, config_wish, vlan_wish), _described(config, vlans)
+        return changes_to(config, vlans, config_wish, vlan_wish), _described(config, vlans)
 
     unfinished = Unfinished(parameters["state_folder"], device)
     left = unfinished.what
@@ -291,7 +291,7 @@ def configure(parameters: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
     return result | {"diff": {"before": before, "after": after}, "board": after}
 
 
-def _read_back(found: tuple[Plan, dict[str, Any]]) -> dict[str, Any]:
+def _read_back(found: tuple[Changes, dict[str, Any]]) -> dict[str, Any]:
     left, described = found
     if left.commands:
         commands = ", ".join(command.text for command in left.commands)

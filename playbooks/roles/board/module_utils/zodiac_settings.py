@@ -168,19 +168,19 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Changes:
     """The commands that are still needed."""
 
     commands: tuple[Command, ...]
     needs_restart: bool
 
 
-def plan(
+def changes_to(
     config: Mapping[str, str],
     vlans: Sequence[Vlan],
     wished_config: Mapping[str, str],
     wished_vlans: Sequence[Vlan] | None,
-) -> Plan:
+) -> Changes:
     """The commands that lead from what a board has to what is wished. What is not wished stays as it is."""
     commands = []
     needs_restart = False
@@ -195,7 +195,7 @@ def plan(
         changes = list(_vlan_commands(vlans, wished_vlans))
         commands += [Command("config", text) for text in changes]
         needs_restart |= bool(changes)
-    return Plan(tuple(commands), needs_restart)
+    return Changes(tuple(commands), needs_restart)
 
 
 def _vlan_commands(present: Sequence[Vlan], wished: Sequence[Vlan]) -> Iterable[str]:
