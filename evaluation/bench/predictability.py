@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -16,7 +17,15 @@ from rich.table import Table
 from evaluation.bench.software_switches import opened as software_switches
 from evaluation.bench.verdict_page import page
 from evaluation.files import write_atomically
-from evaluation.predictability.campaign import QUICK, Size, carried_out, document, parts, verdicts
+from evaluation.predictability.campaign import (
+    HOST_PART,
+    QUICK,
+    Size,
+    carried_out,
+    document,
+    parts,
+    verdicts,
+)
 from evaluation.predictability.marks import WORDS, thresholds
 from evaluation.predictability.subject import Subject
 from evaluation.progress import ProgressBar
@@ -33,7 +42,7 @@ def judge_predictability(
     device: Annotated[
         str,
         typer.Option(
-            help=f"A profile of a switch: name or path; or {' or '.join(software_switches.NAMES)}, live."
+            help=f"A profile of a switch: name or path; or live: {', '.join(software_switches.NAMES)}."
         ),
     ] = "ideal-1g",
     out: Annotated[
@@ -89,7 +98,8 @@ def judge_predictability(
     again = ["loko", "bench", "predictability", "--device", device, "--seed", str(seed)]
     again += ["--quick"] if quick else ["--packets", str(size.packets)]
     title = software_switches.TITLES[device] if is_live else load_device(device).title
-    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=_mode(subject, size))
+    mode = _mode(subject, size, results)
+    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=mode)
     write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
@@ -102,7 +112,7 @@ def judge_predictability(
         print_csv(["dimension", "mark", "reasons"], rows)
         return
     if subject is not None:
-        typer.echo(f"measured {_mode(subject, size)}")
+        typer.echo(f"measured {mode}")
     table = Table("", "mark", "because", box=None)
     for name, verdict in judged.items():
         table.add_row(name, f"{verdict.mark.value} {WORDS[verdict.mark]}", "; ".join(verdict.reasons))
@@ -110,7 +120,7 @@ def judge_predictability(
     typer.echo(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
 
 
-def _mode(live: Subject | None, size: Size) -> str:
+def _mode(live: Subject | None, size: Size, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return how a switch was measured, in words."""
     if live is None:
         return "in virtual time"
@@ -119,5 +129,6 @@ def _mode(live: Subject | None, size: Size) -> str:
         f"live, with {live.ports} lines of {live.link_rate_bps / 1e6:g} Mbit/s, made by tc, and with fewer"
         f" frames than in virtual time: {size.packets} in each scenario of PT in place of {full.packets},"
         f" {size.bursts} bursts in place of {full.bursts},"
-        f" at most {size.most_entries} entries in place of {full.most_entries}"
+        f" at most {size.most_entries} entries in place of {full.most_entries};"
+        f" {results[HOST_PART]['remark']}"
     )

@@ -134,7 +134,7 @@ def measure(part: Part, *, live: Subject | None = None) -> dict[str, Any]:
     Returns the result as JSON values.
     """
     if part.name == HOST_PART and live and live.live:
-        return {"longest_pause_us": live.live.longest_pause_ns() / 1e3}
+        return {"longest_pause_us": live.live.longest_pause_ns() / 1e3, "remark": live.live.remark}
     if part.scenario is not None:
         subject, packets = live or _slow(part.device), part.size.packets
         sent = processing_time.passed(subject, part.scenario, packets=packets, seed=part.seed)

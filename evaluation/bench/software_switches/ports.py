@@ -248,8 +248,11 @@ def _with_its_wake(stall: Stall) -> Stall:
 
 
 def queue_class(queue: int) -> str:
-    """Return the class of HTB that is a queue; the last queue has the highest priority."""
-    return f"1:{0x10 + queue:x}"
+    """Return the class of HTB that is a queue; the last queue has the highest priority.
+
+    It is the one that the kernel's datapath of Open vSwitch names for the action enqueue.
+    """
+    return f"1:{1 + queue:x}"
 
 
 def _make_line(interface: str, rate_bps: int) -> None:
@@ -259,7 +262,7 @@ def _make_line(interface: str, rate_bps: int) -> None:
     count = ["overhead", str(_OVERHEAD_BYTES), "mpu", str(_SHORTEST_BYTES)]
     bucket = ["burst", str(_BUCKET_BYTES), "cburst", str(_BUCKET_BYTES)]
     line = ["htb", "rate", f"{rate_bps}bit", "ceil", f"{rate_bps}bit", *bucket, *count]
-    run(["tc", "qdisc", "replace", *on, "root", "handle", "1:", "htb", "default", "10"], what=what)
+    run(["tc", "qdisc", "replace", *on, "root", "handle", "1:", "htb", "default", "1"], what=what)
     run(["tc", "class", "add", *on, "parent", "1:", "classid", "1:ff", *line], what=what)
     for queue in range(QUEUES):
         # A rate of almost nothing: what a queue gets it borrows, and priorities decide who may.
