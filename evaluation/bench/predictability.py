@@ -57,6 +57,12 @@ def judge_predictability(
             f" {software_switches.SIZE.packets}.",
         ),
     ] = None,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            help="A profile of the same switch with another setting, to judge its buffers with it, too."
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small campaign of the same parts.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="How many parts are measured at a time.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 1,
@@ -77,6 +83,8 @@ def judge_predictability(
     folder = out or _RESULTS / Path(device).stem
     is_live = device in software_switches.NAMES
     if is_live:
+        if also is not None:
+            raise InputError(f"--also {also}: a live switch is measured as it is: leave it out")
         if jobs != 1:
             raise InputError(f"--jobs {jobs}: a live switch is measured part by part: leave it out")
         subject = software_switches.outline(device)
@@ -86,7 +94,7 @@ def judge_predictability(
         subject = None
         size = QUICK if quick else Size()
         size = size if packets is None or quick else replace(size, packets=packets)
-    todo = parts(device, size, seed, subject=subject)
+    todo = parts(device, size, seed, subject=subject, also=also)
     with ExitStack() as stack:
         live = stack.enter_context(software_switches.opened_switch(device)) if is_live else None
         bar = stack.enter_context(ProgressBar())
@@ -97,6 +105,7 @@ def judge_predictability(
     write_atomically(folder / "verdict.json", text.encode())
     again = ["loko", "bench", "predictability", "--device", device, "--seed", str(seed)]
     again += ["--quick"] if quick else ["--packets", str(size.packets)]
+    again += ["--also", also] if also else []
     title = software_switches.TITLES[device] if is_live else load_device(device).title
     mode = _mode(subject, size, results)
     html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=mode)

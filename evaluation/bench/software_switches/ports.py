@@ -88,7 +88,7 @@ class Ports:
         self._asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._asks.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
         for port in range(1, subject.ports + 1):
-            _make_line(near(port), subject.link_rate_bps)
+            make_line(near(port), subject.link_rate_bps)
 
     def longest_pause_ns(self) -> int:
         """Look for a while from the switch's core when this machine does something else there."""
@@ -255,7 +255,7 @@ def queue_class(queue: int) -> str:
     return f"1:{1 + queue:x}"
 
 
-def _make_line(interface: str, rate_bps: int) -> None:
+def make_line(interface: str, rate_bps: int) -> None:
     """Give an interface a line with queues of strict priority. What nobody classifies waits in the first."""
     what = f"the line of {interface}"
     on = ["dev", interface]
