@@ -10,7 +10,7 @@ ARGS ?=
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
     lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
-    vagrant-smoke lock clean
+    vagrant-smoke lock clean dpdk other-kernel
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -24,6 +24,12 @@ clients: setup ## Also install the clients that others wrote and the oldest Ansi
 
 browser: setup ## Also install a browser, for the tests of the service's page only
 	@setup/browser.sh
+
+dpdk: ## Also install Open vSwitch with DPDK, for `loko bench` (Debian's packages, 80 MB)
+	@setup/dpdk.sh
+
+other-kernel: ## Also unpack user-mode Linux, only for tests that need another kernel's modules (Debian's package, 120 MB)
+	@setup/other-kernel.sh
 
 evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=live -e figures=fig17a'
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/evaluate.yml $(ARGS)

@@ -1,7 +1,8 @@
 """Measure packets per CPU second of our simulator, in OpenFlow 1.0 and 1.3, and of ns-3, in turns.
 
-All carry the same four flows. ns-3 is measured twice: with a network as its users write it, and with one
-written by hand on its bare event loop. Rings of boards tell whether large networks are as fast as small ones.
+All carry the same four flows through two switches; the generic switch, and ns-3, also through one. ns-3 is
+measured with a network as its users write it, and with one written by hand on its bare event loop. Rings of
+boards tell whether large networks are as fast as small ones.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class Throughput:
     """Our simulator with two ideal switches of the generic device, 1 Gbit/s."""
     generic_ratio: Spread | None
     """The same to ns-3 as its users write it."""
+    one_generic: Spread
+    """Our simulator with one such switch."""
+    one_peer: Spread | None
+    """ns-3 as its users write it, with one node in place of two."""
+    one_generic_ratio: Spread | None
     rings: dict[int, Spread]
     """By number of boards; counts the time of the event loop only, not of building the ring."""
     peer: Spread | None
@@ -58,15 +64,19 @@ def measure(*, repetitions: int) -> Throughput:
         ours: list[float] = []
         newer: list[float] = []
         generic: list[float] = []
+        one_generic: list[float] = []
         theirs: list[float] = []
+        their_one: list[float] = []
         bare: list[float] = []
         rings: dict[int, list[float]] = {boards: [] for boards in RING_SECONDS}
         for _ in range(repetitions):
             ours.append(_simulated(simulator, "1.0"))
             newer.append(_simulated(simulator, "1.3"))
             generic.append(_simulated(simulator, "generic"))
+            one_generic.append(_simulated(simulator, "one-generic"))
             if peer and by_hand:
                 theirs.append(_peer_simulated(peer))
+                their_one.append(_peer_simulated(peer, "--switches=1"))
                 bare.append(_peer_simulated(by_hand))
             for boards, speeds in rings.items():
                 speeds.append(_ring_simulated(simulator, boards))
@@ -76,6 +86,9 @@ def measure(*, repetitions: int) -> Throughput:
         versions=Spread.of([newer_rate / other for newer_rate, other in zip(newer, ours, strict=True)]),
         generic=Spread.of(generic),
         generic_ratio=_ratio(generic, theirs),
+        one_generic=Spread.of(one_generic),
+        one_peer=Spread.of(their_one) if their_one else None,
+        one_generic_ratio=_ratio(one_generic, their_one),
         rings={boards: Spread.of(speeds) for boards, speeds in rings.items()},
         peer=Spread.of(theirs) if theirs else None,
         ratio=_ratio(ours, theirs),
@@ -103,9 +116,9 @@ def _ring_simulated(program: Path, boards: int) -> float:
     return float(load["packets_per_cpu_second"])
 
 
-def _peer_simulated(program: Path) -> float:
+def _peer_simulated(program: Path, *options: str) -> float:
     """Return packets per CPU second of ns-3."""
-    usage = run([program, f"--seconds={SIMULATED_S}"])
+    usage = run([program, f"--seconds={SIMULATED_S}", *options])
     return float(json.loads(usage.output)["packets"]) / usage.cpu_s
 
 

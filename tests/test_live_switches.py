@@ -14,21 +14,38 @@ from evaluation.bench.software_switches.opened import NAMES, opened_switch
 from evaluation.bench.software_switches.ports import QUEUE_FRAMES
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
+from evaluation.live.datapaths import kernel_has_datapath, missing_for_dpdk
 from evaluation.live.openvswitch import SCHEMA
 from evaluation.live.state import state_folder
 from evaluation.predictability import buffers, flow_management, processing_time, throughput
 from evaluation.predictability.numbered_entries import Combination
 from evaluation.predictability.subject import Stream, carry, evenly
 from evaluation.predictability.table_iii import Scenario, flow_mods, frame
-from evaluation.runner import LOST
+from evaluation.runner import LOST, RunError
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 needs_ovs = pytest.mark.skipif(not SCHEMA.is_file(), reason="needs Open vSwitch: openvswitch-switch")
-every_switch = pytest.mark.parametrize(
-    "name", [pytest.param("open-vswitch", marks=needs_ovs), "linux-bridge"]
+needs_dpdk = pytest.mark.skipif(
+    missing_for_dpdk() is not None, reason="needs Open vSwitch with DPDK: make dpdk"
 )
-assert set(NAMES) == {"open-vswitch", "linux-bridge"}
+needs_kernel = pytest.mark.skipif(
+    not kernel_has_datapath(), reason="needs a kernel with the datapath of Open vSwitch: module openvswitch"
+)
+SWITCHES = {
+    "open-vswitch": [needs_ovs],
+    "open-vswitch-dpdk": [needs_ovs, needs_dpdk],
+    "open-vswitch-kernel": [needs_ovs, needs_kernel],
+    "linux-bridge": [],
+}
+every_switch = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=marks) for name, marks in SWITCHES.items()]
+)
+assert set(NAMES) == set(SWITCHES)
+
+
+RINGS = {"open-vswitch-dpdk": 512}
+"""Frames for which a switch has room between its program and the queues of tc: the driver's ring."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +79,7 @@ def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: 
     with opened_switch(name) as subject:
         capacity = buffers.measure(subject, 1, 1, seed=1)
     assert capacity is not None
-    assert QUEUE_FRAMES - 4 <= capacity.frames <= QUEUE_FRAMES + 4
+    assert QUEUE_FRAMES - 4 <= capacity.frames <= QUEUE_FRAMES + RINGS.get(name, 0) + 4
 
 
 @every_switch
@@ -92,24 +109,40 @@ def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
         assert processing_time.measure(subject, Scenario(action="strip-vlan"), packets=1, seed=1) is None
 
 
-@needs_ovs
-def test_a_switch_that_stops_answering_half_way_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        pytest.param("open-vswitch", "ovs-vswitchd", marks=needs_ovs),
+        pytest.param("open-vswitch-dpdk", "ovs-vswitchd-dp", marks=[needs_ovs, needs_dpdk]),
+    ],
+)
+def test_a_switch_that_stops_answering_half_way_is_one_line(tmp_path: Path, name: str, program: str) -> None:
     """Open vSwitch is killed in the middle of a campaign: what is measured is kept, and continued."""
     out = tmp_path / "out"
     command = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench", "predictability"]
-    command += ["--device", "open-vswitch", "--quick", "--out", str(out)]
+    command += ["--device", name, "--quick", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: len(kept(out)) >= 3, "three parts are there")
         children = descendants(process.pid)
-        [forwards] = [child for child in children if child.name() == "ovs-vswitchd"]
+        [forwards] = [child for child in children if child.name().startswith(program)]
         forwards.kill()
         _, said = process.communicate(timeout=60)
         assert process.returncode == 2
     assert said.count("\n") == 1
-    assert "open-vswitch: stopped answering half-way" in said
+    assert f"{name}: stopped answering half-way" in said
     assert "finished parts are kept" in said
     assert len(kept(out)) >= 3
     assert not left(children)
+
+
+@needs_ovs
+@pytest.mark.skipif(kernel_has_datapath(), reason="this kernel has the datapath of Open vSwitch")
+def test_a_kernel_without_the_datapath_is_one_line() -> None:
+    with (
+        pytest.raises(RunError, match=r"^this kernel has no datapath of Open vSwitch \(module openvswitch\)"),
+        opened_switch("open-vswitch-kernel"),
+    ):
+        pass
 
 
 def test_a_killed_campaign_leaves_nothing(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -16,7 +17,15 @@ from rich.table import Table
 from evaluation.bench.software_switches import opened as software_switches
 from evaluation.bench.verdict_page import page
 from evaluation.files import write_atomically
-from evaluation.predictability.campaign import QUICK, Size, carried_out, document, parts, verdicts
+from evaluation.predictability.campaign import (
+    HOST_PART,
+    QUICK,
+    Size,
+    carried_out,
+    document,
+    parts,
+    verdicts,
+)
 from evaluation.predictability.marks import WORDS, thresholds
 from evaluation.predictability.subject import Subject
 from evaluation.progress import ProgressBar
@@ -33,7 +42,7 @@ def judge_predictability(
     device: Annotated[
         str,
         typer.Option(
-            help=f"A profile of a switch: name or path; or {' or '.join(software_switches.NAMES)}, live."
+            help=f"A profile of a switch: name or path; or live: {', '.join(software_switches.NAMES)}."
         ),
     ] = "ideal-1g",
     out: Annotated[
@@ -46,6 +55,12 @@ def judge_predictability(
             max=1_000_000,
             help=f"Frames of each scenario of PT. Default: {Size().packets}, in real time"
             f" {software_switches.SIZE.packets}.",
+        ),
+    ] = None,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            help="A profile of the same switch with another setting, to judge its buffers with it, too."
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small campaign of the same parts.")] = False,
@@ -68,6 +83,8 @@ def judge_predictability(
     folder = out or _RESULTS / Path(device).stem
     is_live = device in software_switches.NAMES
     if is_live:
+        if also is not None:
+            raise InputError(f"--also {also}: a live switch is measured as it is: leave it out")
         if jobs != 1:
             raise InputError(f"--jobs {jobs}: a live switch is measured part by part: leave it out")
         subject = software_switches.outline(device)
@@ -77,7 +94,7 @@ def judge_predictability(
         subject = None
         size = QUICK if quick else Size()
         size = size if packets is None or quick else replace(size, packets=packets)
-    todo = parts(device, size, seed, subject=subject)
+    todo = parts(device, size, seed, subject=subject, also=also)
     with ExitStack() as stack:
         live = stack.enter_context(software_switches.opened_switch(device)) if is_live else None
         bar = stack.enter_context(ProgressBar())
@@ -88,8 +105,10 @@ def judge_predictability(
     write_atomically(folder / "verdict.json", text.encode())
     again = ["loko", "bench", "predictability", "--device", device, "--seed", str(seed)]
     again += ["--quick"] if quick else ["--packets", str(size.packets)]
+    again += ["--also", also] if also else []
     title = software_switches.TITLES[device] if is_live else load_device(device).title
-    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=_mode(subject, size))
+    mode = _mode(subject, size, results)
+    html = page(json.loads(text), title, todo, results, command=shlex.join(again), mode=mode)
     write_atomically(folder / REPORT, html.encode())
     if as_json:
         typer.echo(text)
@@ -102,7 +121,7 @@ def judge_predictability(
         print_csv(["dimension", "mark", "reasons"], rows)
         return
     if subject is not None:
-        typer.echo(f"measured {_mode(subject, size)}")
+        typer.echo(f"measured {mode}")
     table = Table("", "mark", "because", box=None)
     for name, verdict in judged.items():
         table.add_row(name, f"{verdict.mark.value} {WORDS[verdict.mark]}", "; ".join(verdict.reasons))
@@ -110,7 +129,7 @@ def judge_predictability(
     typer.echo(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
 
 
-def _mode(live: Subject | None, size: Size) -> str:
+def _mode(live: Subject | None, size: Size, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return how a switch was measured, in words."""
     if live is None:
         return "in virtual time"
@@ -119,5 +138,6 @@ def _mode(live: Subject | None, size: Size) -> str:
         f"live, with {live.ports} lines of {live.link_rate_bps / 1e6:g} Mbit/s, made by tc, and with fewer"
         f" frames than in virtual time: {size.packets} in each scenario of PT in place of {full.packets},"
         f" {size.bursts} bursts in place of {full.bursts},"
-        f" at most {size.most_entries} entries in place of {full.most_entries}"
+        f" at most {size.most_entries} entries in place of {full.most_entries};"
+        f" {results[HOST_PART]['remark']}"
     )

@@ -1,7 +1,7 @@
-"""A private Open vSwitch: a database and a switch daemon of its own, with the datapath in user space.
+"""A private Open vSwitch: a database and a switch daemon of its own, with any of its datapaths.
 
-Its sockets, database and logs are in one folder, so it meets no Open vSwitch of the system, and it needs no
-kernel module. Both programs end with the thread that started them, however that ends.
+Its sockets, database and logs are in one folder, so it meets no Open vSwitch of the system. Both programs end
+with the thread that started them, however that ends.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from evaluation.live.daemon import Daemon
+from evaluation.live.datapaths import USER_SPACE, Datapath
 from evaluation.live.programs import require, run
 from evaluation.runner import RunError
 
@@ -26,7 +27,7 @@ _COMMAND_TIMEOUT_S = 30
 class OpenVSwitch:
     """The running programs. Switches are added one by one, in the current network namespace."""
 
-    def __init__(self, folder: Path, *, cpus: Collection[int] = ()) -> None:
+    def __init__(self, folder: Path, *, cpus: Collection[int] = (), datapath: Datapath = USER_SPACE) -> None:
         """Start both programs with their files in `folder`, on these cores if any. Raises `RunError`.
 
         `folder` is an absolute path of at most about 80 characters: sockets are in it.
@@ -35,6 +36,7 @@ class OpenVSwitch:
             raise RunError(f"{SCHEMA}: is missing: install it with 'apt-get install openvswitch-switch'")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
+        self.datapath = datapath
         self._socket = folder / "db.sock"
         database = folder / "conf.db"
         database.unlink(missing_ok=True)
@@ -42,11 +44,15 @@ class OpenVSwitch:
         start = [require("setpriv"), "--pdeathsig", "KILL", "--"]
         if cpus:
             start += [require("taskset"), "--cpu-list", ",".join(map(str, sorted(cpus)))]
-        start += ["env", f"OVS_RUNDIR={folder}", f"OVS_LOGDIR={folder}"]
+        # The last is where DPDK has its files.
+        start += ["env", f"OVS_RUNDIR={folder}", f"OVS_LOGDIR={folder}", f"RUNTIME_DIRECTORY={folder}"]
         self._daemons = [self._database(start, database)]
         try:
             self._daemons[0].wait_ready(_START_TIMEOUT_S)
             self._vsctl("--no-wait", "init")
+            if datapath.settings:
+                values = [f'other_config:{name}="{value}"' for name, value in datapath.settings.items()]
+                self._vsctl("--no-wait", "set", "Open_vSwitch", ".", *values)
             self._daemons.append(self._switch(start))
         except BaseException:
             self.close()
@@ -61,7 +67,7 @@ class OpenVSwitch:
         Raises `RunError` if an interface is not taken at its port.
         """
         settings = [
-            *("datapath_type=netdev", "protocols=OpenFlow10", "fail_mode=secure"),
+            *(f"datapath_type={self.datapath.kind}", "protocols=OpenFlow10", "fail_mode=secure"),
             *(f"other_config:datapath-id={datapath_id:016x}", "other_config:disable-in-band=true"),
         ]
         command = ["add-br", name, "--", "set", "bridge", name, *settings]
@@ -69,7 +75,8 @@ class OpenVSwitch:
             command += ["--", "set-controller", name, f"tcp:{controller}"]
         for port, interface in sorted(ports.items()):
             command += ["--", "add-port", name, interface]
-            command += ["--", "set", "interface", interface, "type=system", f"ofport_request={port}"]
+            settings = self.datapath.interface(interface)
+            command += ["--", "set", "interface", interface, *settings, f"ofport_request={port}"]
         self._vsctl(*command)
         for port, interface in sorted(ports.items()):
             number, error = json.loads(self._show("interface", interface, "ofport", "error"))["data"][0]
@@ -84,14 +91,44 @@ class OpenVSwitch:
             command += ["--", "set", "port", interface, "qos=@others"]
         self._vsctl(*command[1:])
 
+    def police(
+        self, interface: str, kind: str, values: Mapping[str, int], queues: Mapping[int, Mapping[str, int]]
+    ) -> None:
+        """Put a policer behind a port: `values` are its own, `queues` those of further queues.
+
+        Open vSwitch says nothing when it cannot, so it is asked what is there. Raises `RunError`.
+        """
+        qos = [f"other_config:{name}={value}" for name, value in values.items()]
+        qos += [f"queues:{number}=@queue{number}" for number in queues]
+        command = ["set", "port", interface, "qos=@policer"]
+        command += ["--", "--id=@policer", "create", "qos", f"type={kind}", *qos]
+        for number, its in queues.items():
+            settings = [f"other_config:{name}={value}" for name, value in its.items()]
+            command += ["--", f"--id=@queue{number}", "create", "queue", *settings]
+        self._vsctl(*command)
+        shown = self._control("qos/show", interface)
+        if f"QoS: {interface} {kind}" not in shown:
+            said = shown.splitlines()[0] if shown.strip() else "nothing"
+            raise RunError(f"{interface}: Open vSwitch has not made the {kind}; it shows: {said}")
+
     def management(self, switch: str) -> str:
         """Where `ovs-ofctl` reaches a switch."""
         return f"unix:{self._folder / switch}.mgmt"
 
     @property
+    def version(self) -> str:
+        """What the running program says of itself. Raises `RunError`."""
+        return self._control("version").splitlines()[0].rsplit(" ", 1)[-1]
+
+    @property
     def pid(self) -> int:
         """The process that forwards."""
         return self._daemons[-1].pid
+
+    @property
+    def forwarding_thread(self) -> int:
+        """The thread of it that forwards. Raises `RunError`."""
+        return self.datapath.forwarding_thread(self.pid)
 
     def connected(self, switches: Collection[str]) -> dict[str, bool]:
         """Whether each switch's connection to its controller stands. Raises `RunError`.
@@ -134,18 +171,27 @@ class OpenVSwitch:
             "Open vSwitch",
             [
                 *start,
-                *(require("ovs-vswitchd"), f"unix:{self._socket}"),
+                *(require(self.datapath.program), f"unix:{self._socket}"),
                 f"--unixctl={self._folder / 'vswitchd.ctl'}",
-                # Neither the kernel's datapath, nor the machine's routes.
-                *("--disable-system", "--disable-system-route", "-vconsole:warn", "-vsyslog:off"),
+                # Not the machine's routes; and the kernel's datapath only where that is wanted.
+                *(*self.datapath.options, "--disable-system-route", "-vconsole:warn", "-vsyslog:off"),
             ],
             log=self._folder / "vswitchd.log",
             ready=self._folder / "vswitchd.ctl",
         )
+
+    def _control(self, *arguments: str) -> str:
+        """Ask the running program."""
+        target = f"--target={self._folder / 'vswitchd.ctl'}"
+        return run(["ovs-appctl", target, *arguments], what="Open vSwitch")
 
     def _show(self, table: str, record: str, *columns: str) -> Any:
         return self._vsctl("--format=json", f"--columns={','.join(columns)}", "list", table, record)
 
     def _vsctl(self, *arguments: str) -> str:
         options = [f"--db=unix:{self._socket}", f"--timeout={_COMMAND_TIMEOUT_S}"]
-        return run(["ovs-vsctl", *options, *arguments], what="Open vSwitch")
+        try:
+            return run(["ovs-vsctl", *options, *arguments], what="Open vSwitch")
+        except RunError:
+            self.check()  # if a program has ended, that is the reason
+            raise

@@ -143,6 +143,22 @@ def judge(capacities: dict[tuple[int, int], Capacity | None], limits: Thresholds
     return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
 
 
+def judge_with(
+    capacities: dict[tuple[int, int], Capacity | None],
+    otherwise: dict[tuple[int, int], Capacity | None],
+    limits: Thresholds,
+) -> Verdict:
+    """Give the mark of a switch that has another setting: partly, if it is fit with the first one only."""
+    verdict = judge(capacities, limits)
+    if not otherwise:
+        return verdict
+    other = judge(otherwise, limits)
+    numbers = verdict.numbers | {f"otherwise_{name}": number for name, number in other.numbers.items()}
+    reasons = (*verdict.reasons, *(f"with another setting: {reason}" for reason in other.reasons))
+    partly = verdict.mark is Mark.FIT and other.mark is Mark.UNFIT
+    return Verdict(mark=Mark.PARTLY if partly else verdict.mark, reasons=reasons, numbers=numbers)
+
+
 def _udp_of(queue: tuple[int, int]) -> int:
     port, number = queue
     return _FIRST_UDP + _QUEUES_OF_A_PORT * port + number

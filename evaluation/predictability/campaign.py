@@ -29,6 +29,7 @@ from evaluation.predictability.buffers import Capacity
 from evaluation.predictability.flow_management import Fill, Paced
 from evaluation.predictability.marks import Thresholds, Verdict, thresholds
 from evaluation.predictability.numbered_entries import MATCHES
+from evaluation.predictability.other_settings import other_profile
 from evaluation.predictability.priority_queueing import Excesses
 from evaluation.predictability.processing_time import Times
 from evaluation.predictability.subject import Pace, Subject, subject_of
@@ -97,12 +98,20 @@ class Part:
     """For TP: the frame length."""
     congested: tuple[int, int] | None = None
     """For BM: congested ports, and congested queues of each."""
+    also: str = ""
+    """For BM: the profile of the same switch with another setting, in place of the device's."""
     fills: str = ""
     """For FM: how the table is filled."""
 
 
-def parts(device: str, size: Size, seed: int, *, subject: Subject | None = None) -> list[Part]:
-    """Return all parts for a profile, or a live `subject`. Raises `InputError` if it cannot be measured."""
+def parts(
+    device: str, size: Size, seed: int, *, subject: Subject | None = None, also: str | None = None
+) -> list[Part]:
+    """Return all parts for a profile, or a live `subject`. Raises `InputError` if it cannot be measured.
+
+    `also`: the profile of the same switch with another setting, whose buffers are judged too. Default: what
+    is known of the device.
+    """
     is_live = subject is not None
     subject = subject or subject_of(device)
     if subject.ports < OTHER_PORT:
@@ -121,6 +130,14 @@ def parts(device: str, size: Size, seed: int, *, subject: Subject | None = None)
     listed += [Part(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES]
     congested = buffers.cases(subject, most_ports=size.congested_ports, most_queues=size.congested_queues)
     listed += [Part(name=_bm_name(case), congested=case, **common) for case in congested]
+    also = also or (None if is_live else other_profile(device))
+    if also is not None:
+        congested = buffers.cases(
+            subject_of(also), most_ports=size.congested_ports, most_queues=size.congested_queues
+        )
+        listed += [
+            Part(name=_bm_name(case, also=True), congested=case, also=also, **common) for case in congested
+        ]
     matches = MATCHES if size.table_sizes else ()
     runs = [way for way, wait_s in _RUNS.items() if not (is_live and wait_s)]
     ways = (*_RATES, "paced", *runs, "alternating", *(f"{_SIZES}{match}" for match in matches))
@@ -134,7 +151,7 @@ def measure(part: Part, *, live: Subject | None = None) -> dict[str, Any]:
     Returns the result as JSON values.
     """
     if part.name == HOST_PART and live and live.live:
-        return {"longest_pause_us": live.live.longest_pause_ns() / 1e3}
+        return {"longest_pause_us": live.live.longest_pause_ns() / 1e3, "remark": live.live.remark}
     if part.scenario is not None:
         subject, packets = live or _slow(part.device), part.size.packets
         sent = processing_time.passed(subject, part.scenario, packets=packets, seed=part.seed)
@@ -146,7 +163,8 @@ def measure(part: Part, *, live: Subject | None = None) -> dict[str, Any]:
         lace = part.size.lace_packets
         return asdict(throughput.find(subject, part.frame_bytes, packets=lace, seed=part.seed))
     if part.congested is not None:
-        capacity = buffers.measure(live or subject_of(part.device), *part.congested, seed=part.seed)
+        subject = live or subject_of(part.also or part.device)
+        capacity = buffers.measure(subject, *part.congested, seed=part.seed)
         return {} if capacity is None else asdict(capacity)
     if part.fills:
         return _filled(part, live)
@@ -232,11 +250,14 @@ def _verdicts(
         if _pt_name(dimension, value) in results
     }
     laced = [Throughput(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
-    held = {
-        case: Capacity(**results[_bm_name(case)]) if results[_bm_name(case)] else None
-        for case in buffers.ALL_CASES
-        if _bm_name(case) in results
-    }
+    held, held_otherwise = (
+        {
+            case: Capacity(**results[name]) if results[name] else None
+            for case in buffers.ALL_CASES
+            if (name := _bm_name(case, also=also)) in results
+        }
+        for also in (False, True)
+    )
     judged = {
         "PT": processing_time.judge(
             times,
@@ -247,7 +268,7 @@ def _verdicts(
         "PQ": priority_queueing.judge(Excesses(**results[PQ_PART]), limits),
         "TP": throughput.judge(laced, limits),
         "FM": flow_management.judge(_managed(results), limits),
-        "BM": buffers.judge(held, limits),
+        "BM": buffers.judge_with(held, held_otherwise, limits),
     }
     return {name: judged[name] for name in DIMENSIONS}
 
@@ -264,7 +285,7 @@ def carried_out(
 
     Raises `InputError`, `RunError`.
     """
-    _refuse_another(todo[0], folder, live)
+    _refuse_another(todo, folder, live)
     results = dict(_kept(todo, folder))
     left = [part for part in todo if part.name not in results]
     for part in todo:
@@ -299,8 +320,8 @@ def _pt_name(dimension: Dimension, value: str) -> str:
     return f"PT-{dimension}-{value}"
 
 
-def _bm_name(case: tuple[int, int]) -> str:
-    return f"BM-{case[0]}-ports-{case[1]}-queues"
+def _bm_name(case: tuple[int, int], *, also: bool = False) -> str:
+    return f"BM{'-also' if also else ''}-{case[0]}-ports-{case[1]}-queues"
 
 
 def _file(folder: Path, part: Part) -> Path:
@@ -321,9 +342,11 @@ def _read(path: Path, mended: str) -> Any:
         raise InputError(f"{path}: damaged: {mended}") from None
 
 
-def _refuse_another(part: Part, folder: Path, live: Subject | None) -> None:
+def _refuse_another(todo: list[Part], folder: Path, live: Subject | None) -> None:
     """Note the campaign that a folder belongs to. Raises `InputError` if it belongs to another one."""
-    of = profile_text(part.device) if live is None else f"live {part.device} {live.pace}"
+    part = todo[0]
+    also = "".join(map(profile_text, sorted({one.also for one in todo if one.also})))
+    of = profile_text(part.device) + also if live is None else f"live {part.device} {live.pace}"
     wanted = {
         "profile": hashlib.sha256(of.encode()).hexdigest(),
         "size": asdict(part.size),

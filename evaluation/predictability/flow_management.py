@@ -55,7 +55,6 @@ _SAMPLED: Final = 20
 _BATCH: Final = 64
 _APART_NS: Final = 1_000_000
 """Distance between segments that would otherwise be one."""
-_SLOW_PROBE_GAP_NS: Final = 500_000_000
 _MORE_PROBES: Final = 2
 _S: Final = 1_000_000_000
 _MS: Final = 1_000_000
@@ -212,7 +211,8 @@ class Controlled:
     def _probed(
         self, combination: Combination, numbers: Sequence[int], *, slowly: bool
     ) -> dict[int, int | None]:
-        gap_ns = _SLOW_PROBE_GAP_NS if slowly else self.subject.pace.probe_gap_ns
+        pace = self.subject.pace
+        gap_ns = pace.slow_probe_gap_ns if slowly else pace.probe_gap_ns
         streams = []
         for place, number in enumerate(numbers):
             enters, data = probe(combination, number)

@@ -50,6 +50,8 @@ class Pace:
     """Longest time for which entries are added at a rate."""
     probe_gap_ns: int = 20_000
     """Gap between the frames that show which entries there are."""
+    slow_probe_gap_ns: int = 500_000_000
+    """The same for switches, or entries, that may be slow."""
     software_mbps: float = 0.1
     """The rate at which switches that forward on a CPU get frames for PT. Figure 3 has 0.1 Mbit/s."""
     pauses: float = 1
@@ -85,6 +87,10 @@ class LiveSwitch(Protocol):
 
     def longest_pause_ns(self) -> int:
         """Return the longest pause of this machine that may go unseen while the switch is measured."""
+
+    @property
+    def remark(self) -> str:
+        """What must be known of how the switch runs on this machine; empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

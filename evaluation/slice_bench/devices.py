@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from evaluation.kinds.slices.policed_port import Policer, refuse
 from evaluation.kinds.slices.port import (
     SENDERS,
     Release,
@@ -18,12 +19,12 @@ from evaluation.kinds.slices.port import (
     carry_live,
     transfer,
 )
-from evaluation.runner import LOST
-from evaluation.slice_bench.document import LiveSwitch, Meter, SlicedSwitch, VirtualSwitch
+from evaluation.runner import LOST, RunError
+from evaluation.slice_bench.document import DpdkSwitch, LiveSwitch, Meter, SlicedSwitch, VirtualSwitch
 from evaluation.traffic import Tcp
 from loko.device import load_device
 from loko.document import InputError
-from loko.slices.document import HtbPort, Port, load_slices
+from loko.slices.document import HtbPort, Port, TrtcmPort, load_slices
 from loko.slices.lengths import Protocol as Transport
 from loko.slices.lengths import on_wire, payload
 
@@ -36,6 +37,8 @@ class Device(Protocol):
 
     several: bool
     """Whether two hosts can send at once, through different queues."""
+    every_slice: bool
+    """Whether it has all slices of its port, and not only the first."""
     real_time: bool
 
     def parameters(self) -> dict[str, Any]:
@@ -55,6 +58,7 @@ class Virtual:
     """A switch in virtual time."""
 
     several = True
+    every_slice = True
     real_time = False
 
     def __init__(self, port: Port, profile: str) -> None:
@@ -88,6 +92,7 @@ class Metered:
     """A meter in virtual time: its tokens, and the link that brings the frames."""
 
     several = False
+    every_slice = True
     real_time = False
 
     def __init__(self, meter: Meter, link_rate_bps: int) -> None:
@@ -129,6 +134,7 @@ class Live:
     """Open vSwitch with `tc htb` in a namespace that each run makes and removes."""
 
     several = False
+    every_slice = False
     real_time = True
 
     def __init__(self, port: HtbPort) -> None:
@@ -146,6 +152,31 @@ class Live:
         """Not sent here."""
 
 
+class Dpdk:
+    """Open vSwitch with DPDK and a policer, in a namespace that each run makes and removes."""
+
+    several = False
+    every_slice = True
+    real_time = True
+
+    def __init__(self, port: TrtcmPort, policer: Policer) -> None:
+        self._port, self._policer = port, policer
+
+    def parameters(self) -> dict[str, Any]:
+        """See `Device`."""
+        return {"kernel": os.uname().release, "policer": self._policer.value}
+
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+        """See `Device`."""
+        sent = {}
+        for number, release in releases.items():
+            sent[number] = carry_live(self._port, release, policer=self._policer)[0]
+        return sent
+
+    def tcp(self, *_: int) -> None:
+        """Not sent here."""
+
+
 def open_device(switch: SlicedSwitch) -> Device:
     """Return the switch. Raises `InputError` if its file cannot be carried out."""
     port, how = switch.port(), switch.switch
@@ -153,11 +184,22 @@ def open_device(switch: SlicedSwitch) -> Device:
         return Virtual(port if how.does is None else load_slices(how.does), how.profile)
     if isinstance(how, Meter):
         return Metered(how, port.link_rate_bps)
+    if isinstance(how, DpdkSwitch):
+        if not isinstance(port, TrtcmPort):
+            raise InputError(
+                f"'{switch.configured}' has classes of HTB, which Open vSwitch with DPDK lacks: choose a port"
+                " with policers, or the kind 'open-vswitch'"
+            )
+        try:
+            refuse(port, how.policer)
+        except RunError as error:
+            raise InputError(f"'{switch.configured}': {error}") from None
+        return Dpdk(port, how.policer)
     assert isinstance(how, LiveSwitch)
     if not isinstance(port, HtbPort):
         raise InputError(
             f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of"
-            " HTB, or the kind 'virtual'"
+            " HTB, or the kind 'open-vswitch-dpdk' or 'virtual'"
         )
     return Live(port)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from evaluation.kinds.slices.policed_port import Policer
 from loko.document import LABS, Strict, find, read
 from loko.slices.document import Bytes, Port, Rate, load_slices
 from loko.slices.lengths import Protocol, Scheduler, counted, on_wire, payload
@@ -66,6 +67,13 @@ class LiveSwitch(Strict):
     kind: Literal["open-vswitch"]
 
 
+class DpdkSwitch(Strict):
+    """Open vSwitch with DPDK and a policer, in a namespace of its own, built as configured. Needs root."""
+
+    kind: Literal["open-vswitch-dpdk"]
+    policer: Annotated[Policer, Field(strict=False)] = Policer.TRTCM
+
+
 class SlicedSwitch(Strict):
     """A sliced switch under test."""
 
@@ -74,7 +82,7 @@ class SlicedSwitch(Strict):
     """What was configured, as a name in `labs/slicing/slices` or a path."""
     counts: Annotated[Counts | None, Field(strict=False)] = None
     """What the configured rates are meant to count. Default: what the scheduler counts."""
-    switch: Annotated[VirtualSwitch | Meter | LiveSwitch, Field(discriminator="kind")]
+    switch: Annotated[VirtualSwitch | Meter | LiveSwitch | DpdkSwitch, Field(discriminator="kind")]
 
     def port(self) -> Port:
         """The configured port. Raises `InputError`."""

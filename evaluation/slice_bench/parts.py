@@ -240,8 +240,8 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
     todo = []
     for number, queue in enumerate(port.queues):
         one = Slice(port, number, counts)
-        if number and device.real_time:
-            break  # the live switch is built with its first slice only
+        if number and not device.every_slice:
+            break
         for turn in range(TURNS if device.real_time else 1):
             todo += [
                 Part(key(queue.name, RATE, turn=turn), one.rate),

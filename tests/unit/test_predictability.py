@@ -42,12 +42,9 @@ SEVEN = {
     "dell-s4048-on": "+~+--",
     "pica8-p3290": "+~+--",
     "pica8-p3297": "+~+--",
-    "nec-pf5240": "+~+-+",
+    "nec-pf5240": "+~+-~",
 }
-"""PT, PQ, TP, FM and BM. As table I, but for BM of the NEC.
-
-That is ~ there, as its queues turned out to share a memory once an option let them hold more than 63 frames.
-"""
+"""PT, PQ, TP, FM and BM: as table I. The paper marks BM of the two switches without queues by - there."""
 
 
 def marks(device: str, size: Size = SMALL) -> str:

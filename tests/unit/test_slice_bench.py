@@ -12,11 +12,14 @@ import yaml
 from typer.testing import CliRunner
 
 from evaluation.cli import app
+from evaluation.kinds.slices import policed_port
+from evaluation.kinds.slices.policed_port import Policer
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device
 from evaluation.slice_bench.document import FOLDER, Counts, load_sliced_switch
 from evaluation.slice_bench.judgement import Row, Verdict
+from loko.slices.document import TrtcmPort, load_slices
 
 HTB: dict[str, Any] = {
     "scheduler": "htb",
@@ -232,6 +235,22 @@ def test_the_command_says_it_in_a_table_in_json_and_by_its_status(tmp_path: Path
         ({"title": "x", "configured": "nowhere", "switch": {"kind": "virtual"}}, "nowhere"),
         ({"title": "x", "configured": "trtcm", "switch": {"kind": "open-vswitch"}}, "choose a port of HTB"),
         ({"title": "x", "configured": "two", "counts": "cells", "switch": {"kind": "virtual"}}, "counts"),
+        (
+            {"title": "x", "configured": "two", "switch": {"kind": "open-vswitch-dpdk"}},
+            "which Open vSwitch with DPDK lacks",
+        ),
+        (
+            {
+                "title": "x",
+                "configured": "dpdk",
+                "switch": {"kind": "open-vswitch-dpdk", "policer": "egress-policer"},
+            },
+            "has one rate for the whole port: give one queue without eir_bps",
+        ),
+        (
+            {"title": "x", "configured": "dpdk", "switch": {"kind": "open-vswitch-dpdk", "policer": "meter"}},
+            "policer",
+        ),
     ],
 )
 def test_wrong_devices_are_refused_in_one_line(tmp_path: Path, document: dict[str, Any], said: str) -> None:
@@ -249,6 +268,20 @@ def test_every_device_of_the_lab_can_be_read_and_has_parts() -> None:
     for name in names:
         switch = load_sliced_switch(name)
         assert parts.parts(switch.port(), switch.counted_as(), open_device(switch))
+
+
+def test_policers_of_dpdk_get_bytes_per_second_and_htb_is_measured_with_its_first_slice() -> None:
+    port = load_slices("dpdk")
+    assert isinstance(port, TrtcmPort)
+    values = policed_port.values(Policer.TRTCM, port.queues[1])
+    assert values == {"cir": 6_250_000, "cbs": 60_000, "eir": 2_500_000, "ebs": 30_000}
+    assert policed_port.values(Policer.EGRESS, port.queues[0]) == {"cir": 1_250_000, "cbs": 24_000}
+    dpdk, htb = (load_sliced_switch(name) for name in ("open-vswitch-dpdk", "open-vswitch"))
+    slices = [
+        {part.key.subject[0] for part in parts.parts(one.port(), one.counted_as(), open_device(one))}
+        for one in (dpdk, htb)
+    ]
+    assert slices == [{"control", "rest"}, {"slice"}]
 
 
 def test_what_rates_count_differs_by_headers() -> None:

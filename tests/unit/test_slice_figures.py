@@ -13,6 +13,7 @@ from evaluation.kinds.slices.document import Case, Message, Slices
 from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
 from evaluation.kinds.slices.htb_port import difference
 from evaluation.kinds.slices.production import compute
+from evaluation.live import datapaths
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
 from evaluation.runner import RunError
@@ -116,7 +117,8 @@ def test_what_the_kernel_did_not_take_is_found(shown: str, differs: str | None) 
     assert (found is None) if differs is None else (found is not None and differs in found)
 
 
-def test_a_policer_is_not_tried_in_real_time(tmp_path: Path) -> None:
+def test_a_policer_in_real_time_needs_dpdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: "a driver")
     one = figure("fig2d").model_copy(update={"modes": ["live"]})
-    with pytest.raises(RunError, match="virtual time only"):
+    with pytest.raises(RunError, match="a driver is missing: run 'make dpdk'"):
         compute(one, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent())

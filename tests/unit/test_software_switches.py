@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from evaluation.bench.software_switches import ports
 from evaluation.bench.software_switches.opened import NAMES, PACE, QUICK_SIZE, SIZE, opened_switch, outline
 from evaluation.bench.software_switches.tc_table import Match, by_flower, by_u32
 from evaluation.instruments.packet_tap import Seen
-from evaluation.live import state
+from evaluation.live import datapaths, state
 from evaluation.predictability import campaign, host, priority_queueing
 from evaluation.predictability.marks import Mark, Verdict, thresholds
 from evaluation.predictability.numbered_entries import MATCHES
@@ -54,7 +55,8 @@ def test_a_live_campaign_has_the_parts_of_a_board_and_one_for_the_machine() -> N
     for name in NAMES:
         names = [part.name for part in campaign.parts(name, SIZE, 1, subject=outline(name))]
         assert names[0] == "host"
-        assert len(names) == len(set(names)) == 69
+        assert len(names) == len(set(names)) == 77
+        assert {f"FM-sizes-{match}" for match in MATCHES} < set(names)
         assert not any(name.startswith("PT-rate") for name in names), "more than a CPU can do is TP's"
         assert "FM-runs-120-s-apart" not in names
     assert len(campaign.parts(NAMES[0], QUICK_SIZE, 1, subject=outline(NAMES[0]))) == 55
@@ -142,6 +144,33 @@ def test_a_wait_for_the_core_is_noted_from_its_beginning() -> None:
     [stall] = waits.stalls
     assert stall.duration_ns >= 4_990_000, "the kernel counts a wait when it ends"
     assert sent == [b"1"]
+
+
+def test_dpdk_that_is_not_here_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(datapaths, "DPDK_PROGRAM", tmp_path / "ovs-vswitchd-dpdk")
+    with pytest.raises(RunError, match=r"ovs-vswitchd-dpdk is missing: run 'make dpdk'$"):
+        datapaths.dpdk(polling_core=1, other_core=0)
+
+
+def test_dpdk_polls_on_a_core_of_its_own_without_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: None)
+    datapath = datapaths.dpdk(polling_core=5, other_core=1)
+    assert datapath.settings["pmd-cpu-mask"] == "0x20"
+    assert datapath.settings["dpdk-lcore-mask"] == "0x2"
+    assert "--no-huge --legacy-mem" in datapath.settings["dpdk-extra"]
+    assert datapath.interface("port3") == [
+        "type=dpdk",
+        "options:dpdk-devargs=net_af_packet_port3,iface=port3,qdisc_bypass=0",
+    ]
+    assert datapaths.USER_SPACE.interface("port3") == ["type=system"]
+
+
+def test_a_kernel_without_the_datapath_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datapaths, "kernel_has_datapath", lambda: False)
+    with pytest.raises(RunError, match="module openvswitch"):
+        datapaths.kernel()
+    monkeypatch.setattr(datapaths, "kernel_has_datapath", lambda: True)
+    assert (datapaths.kernel().kind, datapaths.kernel().options) == ("system", ())
 
 
 def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,13 @@ class LinuxBridge:
         """See `LiveSwitch.longest_pause_ns`."""
         return self._ports.longest_pause_ns()
 
+    @property
+    def remark(self) -> str:
+        """See `LiveSwitch.remark`."""
+        if self._table.has_flower:
+            return "its filters are those of flower"
+        return "its filters are those of u32: this kernel has no classifier flower (module cls_flower)"
+
     def now_ns(self) -> int:
         """See `Opened.now_ns`."""
         return time.monotonic_ns()

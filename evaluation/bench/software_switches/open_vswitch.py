@@ -1,12 +1,13 @@
-"""Open vSwitch with its datapath in user space, as a subject of the campaign."""
+"""Open vSwitch, with any of its datapaths, as a subject of the campaign."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,9 @@ from evaluation.bench.software_switches.ports import Instruments, Ports, near
 from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.virtual_session import ERROR
+from evaluation.live import datapaths
 from evaluation.live.cores import CorePlan
+from evaluation.live.datapaths import LEAST_NICE, Datapath
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.predictability.subject import SWITCH, Opened, Sent, Stream, Subject
 from evaluation.runner import RunError
@@ -56,6 +59,11 @@ class OpenVSwitchUnderTest:
     def longest_pause_ns(self) -> int:
         """See `LiveSwitch.longest_pause_ns`."""
         return self._ports.longest_pause_ns()
+
+    @property
+    def remark(self) -> str:
+        """See `LiveSwitch.remark`."""
+        return f"it is version {self._switch.version}"
 
     def now_ns(self) -> int:
         """See `Opened.now_ns`."""
@@ -117,14 +125,68 @@ class OpenVSwitchUnderTest:
 
 @contextmanager
 def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
-    """Run the switch in this thread's network, with its files in `folder`. Raises `RunError`."""
+    """Run the switch with its datapath in user space, in this thread's network. Raises `RunError`.
+
+    Its files are in `folder`.
+    """
     cores = CorePlan.here()
+    with _running(subject, folder, cores, datapaths.USER_SPACE, [cores.emulator]) as running:
+        waits = _Scheduling(running.switch.pid)
+        running.stack.callback(waits.close)
+        # Else any program of the machine holds it up. The sender's priority is higher.
+        raise_priority(running.switch.pid)
+        yield running.measured(switch_core=cores.emulator, waited_ns=waits.waited_ns)
+
+
+@contextmanager
+def open_vswitch_dpdk(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
+    """The same with DPDK, whose polling thread has a core of its own as far as the machine has two."""
+    cores = CorePlan.here()
+    datapath = datapaths.dpdk(polling_core=cores.emulator, other_core=min(cores.others))
+    with _running(subject, folder, cores, datapath, sorted({cores.emulator, *cores.others})) as running:
+        thread = running.switch.forwarding_thread
+        waits = _Scheduling(running.switch.pid, thread)
+        running.stack.callback(waits.close)
+        # It never sleeps. So with real-time priority nothing else of the kernel would get that core.
+        os.setpriority(os.PRIO_PROCESS, thread, LEAST_NICE)
+        yield running.measured(switch_core=cores.emulator, waited_ns=waits.waited_ns)
+
+
+@contextmanager
+def open_vswitch_kernel(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
+    """The same with the kernel's datapath, which forwards within the call that sends a frame."""
+    cores = CorePlan.here()
+    core = min(cores.others)
+    with _running(subject, folder, cores, datapaths.kernel(), [cores.emulator]) as running:
+        yield running.measured(switch_core=core, waited_ns=int)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Running:
+    """A switch that is connected, and what ends with it."""
+
+    subject: Subject
+    switch: OpenVSwitch
+    endpoint: ControllerEndpoint
+    core: int
+    stack: ExitStack
+
+    def measured(self, *, switch_core: int, waited_ns: Callable[[], int]) -> OpenVSwitchUnderTest:
+        """Return it with lines at its ports and instruments."""
+        instruments = Instruments(core=self.core, switch_core=switch_core, waited_ns=waited_ns)
+        ports = Ports(self.subject, instruments)
+        self.stack.callback(ports.close)
+        return OpenVSwitchUnderTest(self.subject, self.switch, self.endpoint, ports)
+
+
+@contextmanager
+def _running(
+    subject: Subject, folder: Path, cores: CorePlan, datapath: Datapath, cpus: Collection[int]
+) -> Iterator[_Running]:
     with ExitStack() as stack:
         endpoint = stack.enter_context(ControllerEndpoint(_ADDRESS, _PORT))
-        switch = OpenVSwitch(folder, cpus=[cores.emulator])
+        switch = OpenVSwitch(folder, cpus=cpus, datapath=datapath)
         stack.callback(switch.close)
-        waits = _Scheduling(switch.pid)
-        stack.callback(waits.close)
         numbers = range(1, subject.ports + 1)
         switch.add_switch(
             SWITCH,
@@ -132,24 +194,19 @@ def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTes
             ports={port: near(port) for port in numbers},
             controller=f"{_ADDRESS}:{_PORT}",
         )
-        switch.leave_queues([near(port) for port in numbers])
-        ports = Ports(
-            subject,
-            Instruments(core=min(cores.others), switch_core=cores.emulator, waited_ns=waits.waited_ns),
-        )
-        stack.callback(ports.close)
+        if not datapath.polls:
+            switch.leave_queues([near(port) for port in numbers])
         if endpoint.accept(CONNECT_S) is None:
             raise RunError(f"{subject.device}: does not connect to its controller within {CONNECT_S:g} s")
-        # Else any program of the machine holds it up. The sender's priority is higher.
-        raise_priority(switch.pid)
-        yield OpenVSwitchUnderTest(subject, switch, endpoint, ports)
+        core = min(cores.others)
+        yield _Running(subject=subject, switch=switch, endpoint=endpoint, core=core, stack=stack)
 
 
 class _Scheduling:
-    """How long the thread that forwards has waited for a core: the first one of the process."""
+    """How long the thread that forwards has waited for a core: the first one of the process, or another."""
 
-    def __init__(self, pid: int) -> None:
-        self._file = os.open(f"/proc/{pid}/task/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, pid: int, thread: int | None = None) -> None:
+        self._file = os.open(f"/proc/{pid}/task/{thread or pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         self._last_ns = 0
 
     def waited_ns(self) -> int:

@@ -12,7 +12,11 @@ from evaluation.bench.live.open_device import bench_files
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.software_switches.linux_bridge import linux_bridge
-from evaluation.bench.software_switches.open_vswitch import open_vswitch
+from evaluation.bench.software_switches.open_vswitch import (
+    open_vswitch,
+    open_vswitch_dpdk,
+    open_vswitch_kernel,
+)
 from evaluation.bench.software_switches.ports import QUEUES, pairs
 from evaluation.live.exclusion import claim
 from evaluation.live.state import require_root
@@ -28,6 +32,7 @@ PACE: Final = Pace(
     settles_ns=200_000_000,
     fill_s=10,
     probe_gap_ns=200_000,
+    slow_probe_gap_ns=2_000_000,
     software_mbps=5,
     pauses=10,
     shortest_slots=600,
@@ -42,7 +47,6 @@ SIZE: Final = Size(
     most_entries=2_000,
     aging_runs=3,
     alternating_runs=6,
-    table_sizes=False,
 )
 QUICK_SIZE: Final = replace(
     SIZE,
@@ -54,14 +58,19 @@ QUICK_SIZE: Final = replace(
     most_entries=200,
     aging_runs=2,
     alternating_runs=2,
+    table_sizes=False,
 )
 _SWITCHES: Final[dict[str, Callable[[Subject, Path], AbstractContextManager[LiveSwitch]]]] = {
     "open-vswitch": open_vswitch,
+    "open-vswitch-dpdk": open_vswitch_dpdk,
+    "open-vswitch-kernel": open_vswitch_kernel,
     "linux-bridge": linux_bridge,
 }
 NAMES: Final = tuple(_SWITCHES)
 TITLES: Final = {
     "open-vswitch": "Open vSwitch, datapath in user space",
+    "open-vswitch-dpdk": "Open vSwitch with DPDK",
+    "open-vswitch-kernel": "Open vSwitch, datapath in the kernel",
     "linux-bridge": "Linux bridge with filters of tc",
 }
 

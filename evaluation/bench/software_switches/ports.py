@@ -88,7 +88,7 @@ class Ports:
         self._asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._asks.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
         for port in range(1, subject.ports + 1):
-            _make_line(near(port), subject.link_rate_bps)
+            make_line(near(port), subject.link_rate_bps)
 
     def longest_pause_ns(self) -> int:
         """Look for a while from the switch's core when this machine does something else there."""
@@ -248,18 +248,21 @@ def _with_its_wake(stall: Stall) -> Stall:
 
 
 def queue_class(queue: int) -> str:
-    """Return the class of HTB that is a queue; the last queue has the highest priority."""
-    return f"1:{0x10 + queue:x}"
+    """Return the class of HTB that is a queue; the last queue has the highest priority.
+
+    It is the one that the kernel's datapath of Open vSwitch names for the action enqueue.
+    """
+    return f"1:{1 + queue:x}"
 
 
-def _make_line(interface: str, rate_bps: int) -> None:
+def make_line(interface: str, rate_bps: int) -> None:
     """Give an interface a line with queues of strict priority. What nobody classifies waits in the first."""
     what = f"the line of {interface}"
     on = ["dev", interface]
     count = ["overhead", str(_OVERHEAD_BYTES), "mpu", str(_SHORTEST_BYTES)]
     bucket = ["burst", str(_BUCKET_BYTES), "cburst", str(_BUCKET_BYTES)]
     line = ["htb", "rate", f"{rate_bps}bit", "ceil", f"{rate_bps}bit", *bucket, *count]
-    run(["tc", "qdisc", "replace", *on, "root", "handle", "1:", "htb", "default", "10"], what=what)
+    run(["tc", "qdisc", "replace", *on, "root", "handle", "1:", "htb", "default", "1"], what=what)
     run(["tc", "class", "add", *on, "parent", "1:", "classid", "1:ff", *line], what=what)
     for queue in range(QUEUES):
         # A rate of almost nothing: what a queue gets it borrows, and priorities decide who may.

@@ -16,18 +16,22 @@ from evaluation.kinds.live_transfers.document import LiveTransfers
 from evaluation.kinds.slice_transfers.document import SlicedPort
 from evaluation.kinds.slice_transfers.production import WARM_UP, Measured, measured, port_with
 from evaluation.kinds.slices import tcp_port
+from evaluation.kinds.slices.policed_port import idle_share
 from evaluation.kinds.slices.port import Transfer, transfer
 from evaluation.live.alone import carry_alone
+from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from evaluation.runner import RunError
 from evaluation.traffic import Tcp
 from loko.device import load_device
-from loko.slices.document import HtbPort, load_slices
+from loko.slices.document import HtbPort, TrtcmPort, load_slices
 
 _MBPS: Final = 1e6
 _NS_PER_S: Final = 1e9
+_POLICED: Final = "dpdk"
+"""The port of the polling switch, as a name in `labs/slicing/slices`."""
 
 
 def parameters(figure: LiveTransfers, _options: Options) -> Mapping[str, Any]:
@@ -112,6 +116,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
             reply=reply,
         )
         progress.advance(figure.name)
+    more = _polling() if figure.shows == "cpu" else {}
     columns = [
         *("TCP", "queue [Mbit/s]", "iperf3 [Mbit/s]", "virtual [Mbit/s]"),
         *("iperf3: sent again [1/s]", "virtual: sent again [1/s]"),
@@ -133,7 +138,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
             panels=[_panel(figure, did)],
             caption=f"one transfer of {seconds:g} s each, without its first quarter",
         ),
-        findings=_findings(did),
+        findings=_findings(did) | more,
         x=AxisLabel(name="queue rate", unit="Mbit/s"),
         profile="",
         table=TableResult(columns=columns, rows=rows),
@@ -141,6 +146,15 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
         assumptions={"seconds": seconds},
     )
     return outcome, pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)})
+
+
+def _polling() -> dict[str, float]:
+    """Return what Open vSwitch with DPDK uses while nothing is sent; nothing where it is not installed."""
+    if missing_for_dpdk() is not None:
+        return {}
+    port = load_slices(_POLICED)
+    assert isinstance(port, TrtcmPort)
+    return {"dpdk_cpu_percent": 100 * carry_alone(idle_share, port)}
 
 
 def _findings(did: Did) -> dict[str, float]:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import switch_emulator
 from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import install
-from evaluation.kinds.slices import htb_port
+from evaluation.kinds.slices import htb_port, policed_port
+from evaluation.kinds.slices.live_port import Request
+from evaluation.kinds.slices.policed_port import PolicedRequest, Policer
 from evaluation.live.alone import carry_alone
+from evaluation.live.datapaths import require_dpdk
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Instants, Releases, Sender, Tcp, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender
@@ -149,23 +152,26 @@ def transfer(task: Transfer) -> Transferred:
     )
 
 
-def carry_live(port: Port, release: Release) -> tuple[Sent, float]:
+def carry_live(port: Port, release: Release, *, policer: Policer = Policer.TRTCM) -> tuple[Sent, float]:
     """Send in real time; return the packets and the share of a core that the switch used.
 
-    Raises `RunError`, also if this machine cannot run the port.
+    A port of HTB is Open vSwitch in user space with tc, and has its first queue only; one with policers is
+    Open vSwitch with DPDK. Raises `RunError`, also if this machine cannot run the port.
     """
-    if not isinstance(port, HtbPort):
-        raise RunError("a policer of OVS-DPDK is replayed in virtual time only: choose --mode virtual")
     lab = load_lab(LAB)
-    frame = frame_of(lab, _flow(0, release))
-    request = htb_port.Request(
-        port=port,
-        frame=frame,
-        sequence_offset=SEQUENCE_OFFSET,
-        instants_ns=release.instants_ns,
-        slot_ns=on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps,
-    )
-    reply = carry_alone(htb_port.carry, request)
+    common: dict[str, Any] = {
+        "port": port,
+        "queue": release.queue,
+        "frame": frame_of(lab, _flow(0, release)),
+        "sequence_offset": SEQUENCE_OFFSET,
+        "instants_ns": release.instants_ns,
+        "slot_ns": on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps,
+    }
+    if isinstance(port, HtbPort):
+        reply = carry_alone(htb_port.carry, Request(**common))
+    else:
+        require_dpdk()
+        reply = carry_alone(policed_port.carry, PolicedRequest(policer=policer, **common))
     if (reply.sent_ns == LOST).any():
         raise RunError("the tap at the sender missed frames: the machine is too busy for this traffic")
     return Sent(reply.sent_ns, reply.received_ns), reply.switch_cpu_s / reply.seconds

@@ -18,7 +18,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.kinds.slices.htb_port import DESTINATION, SOURCE, cpu_ns, sliced_switch
+from evaluation.kinds.slices.htb_port import sliced_switch
+from evaluation.kinds.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import namespace_of
 from evaluation.live.patience import patient

@@ -1,11 +1,15 @@
-//! How many packets a CPU second carries through both switches of the paper's network, or a ring of boards, as JSON.
+//! How many packets a CPU second carries through both switches of the paper's network, one switch, or a ring, as JSON.
 //!
-//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [1.0|1.3|generic [BOARDS]]]`
+//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [DEVICE [BOARDS]]]`
+//!
+//! DEVICE: boards with OpenFlow `1.0` or `1.3`, two `generic` switches, or `one-generic`.
 
 #[path = "../tests/two_switches/mod.rs"]
 mod two_switches;
 
-use two_switches::{add_sources, fifth_rate, generic_network, network, paper_config, ring, Load};
+use two_switches::{
+    add_sources, fifth_rate, generic_network, network, one_generic_switch, paper_config, ring, Load,
+};
 use zodiac_firmware::Config;
 use zodiac_simulator::Network;
 
@@ -27,13 +31,13 @@ fn main() {
     };
     let device = std::env::args().nth(2);
     let config = match device.as_deref() {
-        None | Some("1.0" | "generic") => paper_config(),
+        None | Some("1.0" | "generic" | "one-generic") => paper_config(),
         Some("1.3") => Config {
             openflow_version: 4,
             ..paper_config()
         },
         Some(_) => {
-            eprintln!("throughput: give 1.0 or 1.3 for boards, or generic");
+            eprintln!("throughput: give 1.0 or 1.3 for boards, generic or one-generic");
             std::process::exit(2);
         }
     };
@@ -64,6 +68,7 @@ fn main() {
             measure(name, seconds, || {
                 let mut network = match device.as_deref() {
                     Some("generic") => generic_network(1),
+                    Some("one-generic") => one_generic_switch(1),
                     _ => network(1, &config),
                 };
                 add_sources(&mut network, load, true);

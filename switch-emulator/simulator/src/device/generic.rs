@@ -55,6 +55,9 @@ mod stream {
     pub(super) const AGENT: u64 = 3;
 }
 
+/// Later than any instant of a run.
+const NEVER_NS: u64 = u64::MAX;
+
 /// What stands between the table and one front port's wire.
 #[derive(Debug)]
 struct Port {
@@ -168,11 +171,14 @@ impl GenericSwitch {
 
     /// When the next thing happens.
     fn next_ns(&self) -> Option<u64> {
-        let came = self.forwarded.front().map(|frame| frame.ready_ns);
-        [self.asks.next_ns(), came, self.agent.next_ns()]
-            .into_iter()
-            .flatten()
-            .min()
+        let came_ns = self
+            .forwarded
+            .front()
+            .map_or(NEVER_NS, |frame| frame.ready_ns);
+        let asked_ns = self.asks.next_ns().unwrap_or(NEVER_NS);
+        let worked_ns = self.agent.next_ns().unwrap_or(NEVER_NS);
+        let next_ns = came_ns.min(asked_ns).min(worked_ns);
+        (next_ns != NEVER_NS).then_some(next_ns)
     }
 
     /// Puts a frame behind those that come to their queues earlier or with it.
@@ -187,17 +193,18 @@ impl GenericSwitch {
 
     /// A frame comes to its queue.
     fn enqueue(&mut self, now_ns: u64, frame: Forwarded) {
-        let port = &mut self.ports[usize::from(frame.port) - 1];
-        let before = port.discipline.held(frame.queue);
-        let is_full = |pool: &BufferPool| !pool.admits(before, frame.data.len() as u64);
-        if self.pool.as_ref().is_some_and(is_full) {
-            port.discipline.refuse();
-            return;
-        }
+        let discipline = &mut self.ports[usize::from(frame.port) - 1].discipline;
         let waiting = Waiting { data: frame.data };
-        port.discipline.enqueue(now_ns, frame.queue, waiting);
         if let Some(pool) = &mut self.pool {
-            pool.changed(before, port.discipline.held(frame.queue));
+            let before = discipline.held(frame.queue);
+            if !pool.admits(before, waiting.data.len() as u64) {
+                discipline.refuse();
+                return;
+            }
+            discipline.enqueue(now_ns, frame.queue, waiting);
+            pool.changed(before, discipline.held(frame.queue));
+        } else {
+            discipline.enqueue(now_ns, frame.queue, waiting);
         }
         self.asks.set(frame.port, Some(now_ns));
     }
@@ -209,12 +216,12 @@ impl GenericSwitch {
             self.asks.set(number, Some(port.free_ns));
             return;
         }
-        let before = port.discipline.held(0);
+        let before = self.pool.as_ref().map(|_| port.discipline.held(0));
         let Some(frame) = port.discipline.dequeue(now_ns) else {
             self.asks.set(number, port.discipline.wake_ns());
             return;
         };
-        if let Some(pool) = &mut self.pool {
+        if let (Some(pool), Some(before)) = (&mut self.pool, before) {
             pool.changed(before, port.discipline.held(0));
         }
         port.free_ns = now_ns + self.wire.slot_ns(size_on_wire(frame.data.len()));

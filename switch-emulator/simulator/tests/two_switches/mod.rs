@@ -54,17 +54,38 @@ pub(crate) fn network(seed: u64, config: &Config) -> Network {
 /// The same network with two ideal switches of the generic device and links of 1 Gbit/s.
 #[allow(dead_code)] // the example's alone
 pub(crate) fn generic_network(seed: u64) -> Network {
+    let mut network = ideal_switches(seed, &SWITCHES);
+    wire(&mut network, 1e9, &Config::default());
+    network
+}
+
+/// The same hosts at one ideal switch.
+#[allow(dead_code)] // the example's alone
+pub(crate) fn one_generic_switch(seed: u64) -> Network {
+    let hosts = ["H1", "H2", "H3", "H4"];
+    let mut network = ideal_switches(seed, &SWITCHES[..1]);
+    for (port, host) in (1..).zip(hosts) {
+        network.add_host(host).expect("a new host");
+        network
+            .connect((host, 1), (SWITCHES[0], port), 1e9, 0)
+            .expect("free ports");
+    }
+    install(&mut network, SWITCHES[0], &hosts, &Config::default());
+    network
+}
+
+#[allow(dead_code)] // the example's alone
+fn ideal_switches(seed: u64, names: &[&str]) -> Network {
     const IDEAL_1G: &str = include_str!("../../../profiles/ideal-1g.toml");
     let Ok(DeviceProfile::Switch(profile)) = DeviceProfile::from_toml(IDEAL_1G) else {
         panic!("the ideal switch of the repository is a generic one");
     };
     let mut network = Network::new(seed);
-    for switch in SWITCHES {
+    for switch in names {
         network
             .add_switch(switch, &profile, &SwitchConfig::default())
             .expect("a new switch");
     }
-    wire(&mut network, 1e9, &Config::default());
     network
 }
 
@@ -86,27 +107,32 @@ fn wire(network: &mut Network, link_rate_bps: f64, config: &Config) {
             .expect("free ports");
     }
     for (switch, local) in [("s1", ["H1", "H2"]), ("s2", ["H3", "H4"])] {
-        let (mut segments, flow_mod) = opening(config);
-        segments.extend(
-            (0..DUMMIES).map(|entry| flow_mod(entry, 0, [192, 168, 0, 1], [192, 168, 0, 2], 1)),
-        );
-        for (entry, (flow, from, to)) in (DUMMIES..).zip(FLOWS) {
-            let port = local
-                .iter()
-                .position(|host| *host == to)
-                .map_or(3, |index| index as u16 + 1);
-            segments.push(flow_mod(
-                entry,
-                flow as u16,
-                address(from),
-                address(to),
-                port,
-            ));
-        }
-        network
-            .control(switch, &segments)
-            .expect("a switch before its run");
+        install(network, switch, &local, config);
     }
+}
+
+/// Fills a switch's table. The hosts at its ports are in order; all others are behind port 3.
+fn install(network: &mut Network, switch: &str, local: &[&str], config: &Config) {
+    let (mut segments, flow_mod) = opening(config);
+    segments.extend(
+        (0..DUMMIES).map(|entry| flow_mod(entry, 0, [192, 168, 0, 1], [192, 168, 0, 2], 1)),
+    );
+    for (entry, (flow, from, to)) in (DUMMIES..).zip(FLOWS) {
+        let port = local
+            .iter()
+            .position(|host| *host == to)
+            .map_or(3, |index| index as u16 + 1);
+        segments.push(flow_mod(
+            entry,
+            flow as u16,
+            address(from),
+            address(to),
+            port,
+        ));
+    }
+    network
+        .control(switch, &segments)
+        .expect("a switch before its run");
 }
 
 /// A ring of `boards` boards, each with a host that sends to its neighbours' hosts: each packet passes two boards, and

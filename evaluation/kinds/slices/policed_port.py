@@ -1,0 +1,88 @@
+"""A sliced port in real time: Open vSwitch with DPDK between two veths, with a policer on its egress."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from evaluation.kinds.slices.live_port import EGRESS, OUT_PORT, Reply, Request, cpu_ns, send, switch_between
+from evaluation.live.datapaths import dpdk
+from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.runner import RunError
+from loko.slices.document import TrtcmPort, TrtcmQueue
+
+_BITS: Final = 8
+_REST_S: Final = 1.0
+"""How long the idle switch is watched."""
+
+
+class Policer(StrEnum):
+    """The policers of Open vSwitch with DPDK."""
+
+    TRTCM = "trtcm-policer"
+    """Two rates for each queue (RFC 4115)."""
+    EGRESS = "egress-policer"
+    """One rate for the whole port (RFC 2697)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicedRequest(Request):
+    """Frames to send through a queue of a policed port."""
+
+    policer: Policer
+
+
+def carry(request: PolicedRequest, folder: Path) -> Reply:
+    """Build the port in this network namespace and send. Raises `RunError`."""
+    assert isinstance(request.port, TrtcmPort)
+    with policed_switch(request.port, request.policer, request.queue, folder) as switch:
+        return send(request, switch)
+
+
+def idle_share(port: TrtcmPort, folder: Path) -> float:
+    """Return the share of a core that such a switch uses while nothing is sent. Raises `RunError`."""
+    with policed_switch(port, Policer.TRTCM, 0, folder) as switch:
+        before_ns, begin_ns = cpu_ns(switch.pid), time.monotonic_ns()
+        time.sleep(_REST_S)
+        return (cpu_ns(switch.pid) - before_ns) / (time.monotonic_ns() - begin_ns)
+
+
+@contextmanager
+def policed_switch(port: TrtcmPort, policer: Policer, queue: int, folder: Path) -> Iterator[OpenVSwitch]:
+    """Build links, switch and policed port in this network namespace. Raises `RunError`.
+
+    All that comes in goes through this queue of the port.
+    """
+    refuse(port, policer)
+    cores = sorted(os.sched_getaffinity(0))
+    datapath = dpdk(polling_core=cores[0], other_core=cores[-1])
+    with switch_between(
+        folder, [f"in_port=1,actions=enqueue:{OUT_PORT}:{queue}"], datapath=datapath
+    ) as switch:
+        first, *more = port.queues
+        further = {number: values(policer, one) for number, one in enumerate(more, start=1)}
+        switch.police(EGRESS, policer.value, values(policer, first), further)
+        yield switch
+
+
+def refuse(port: TrtcmPort, policer: Policer) -> None:
+    """Raise `RunError` if the policer cannot be what the port's file says."""
+    if policer is Policer.EGRESS and (len(port.queues) > 1 or port.queues[0].eir_bps):
+        raise RunError(
+            f"the {policer.value} has one rate for the whole port: give one queue without eir_bps,"
+            f" or choose the {Policer.TRTCM.value}"
+        )
+
+
+def values(policer: Policer, queue: TrtcmQueue) -> Mapping[str, int]:
+    """Return what is configured; Open vSwitch counts rates in bytes per second."""
+    values = {"cir": queue.cir_bps // _BITS, "cbs": queue.cbs_bytes}
+    if policer is Policer.TRTCM:
+        values |= {"eir": queue.eir_bps // _BITS, "ebs": queue.ebs_bytes}
+    return values

@@ -1,0 +1,69 @@
+"""What needs modules that this kernel may lack, in another one: the datapath of Open vSwitch, and flower."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from live_harness import needs_root
+from other_kernel import KERNEL, said_in_other_kernel
+
+from evaluation.live.openvswitch import SCHEMA
+
+pytestmark = [
+    pytest.mark.live,
+    needs_root,
+    pytest.mark.skipif(not KERNEL.is_file(), reason="needs user-mode Linux: make other-kernel"),
+]
+
+ENQUEUED = """
+import json, subprocess, time
+from pathlib import Path
+from evaluation.bench.software_switches.ports import make_line, queue_class
+from evaluation.instruments.packet_tap import PacketTap, packet_socket
+from evaluation.kinds.slices.live_port import DESTINATION, EGRESS, SOURCE, switch_between
+from evaluation.live.datapaths import kernel
+
+frame = bytes.fromhex("020000000002" "020000000001" "0800") + b"\\x45" + bytes(85)
+with switch_between(Path("/run/ovs"), ["in_port=1,actions=enqueue:2:3"], datapath=kernel()):
+    make_line(EGRESS, 10_000_000)
+    with packet_socket(SOURCE, 0) as sender:
+        for _ in range(10):
+            sender.send(frame)
+            time.sleep(0.05)
+    time.sleep(1)
+    classes = json.loads(subprocess.check_output(["tc", "-s", "-j", "class", "show", "dev", EGRESS]))
+    datapaths = subprocess.check_output(["ovs-dpctl", "dump-dps"], text=True).split()
+    [queued] = [one for one in classes if one["handle"] == queue_class(3)]
+    print(json.dumps({"frames": queued["stats"]["packets"], "datapaths": datapaths}))
+"""
+
+FILTERED = """
+import json
+from evaluation.bench.software_switches.opened import opened_switch
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
+from evaluation.predictability.subject import Stream, carry, evenly
+from evaluation.predictability.table_iii import Scenario, flow_mods, frame
+from evaluation.runner import LOST
+
+with opened_switch("linux-bridge") as subject:
+    came = {}
+    for match in ("five-tuple", "dl-dst", "all"):
+        stream = Stream(enters=IN_PORT, leaves=OUT_PORT, frame=frame(306), instants_ns=evenly(20, 50_000_000))
+        [sent] = carry(subject, flow_mods(Scenario(entries=5, match=match)), [stream], seed=1)
+        came[match] = int((sent.received_ns != LOST).sum())
+    print(json.dumps({"came": came, "remark": subject.live.remark}))
+"""
+
+
+@pytest.mark.skipif(not SCHEMA.is_file(), reason="needs Open vSwitch: openvswitch-switch")
+def test_the_kernels_datapath_forwards_and_puts_frames_into_the_queue_of_enqueue(tmp_path: Path) -> None:
+    said = json.loads(said_in_other_kernel(ENQUEUED, tmp_path).splitlines()[-1])
+    assert said == {"frames": 10, "datapaths": ["system@ovs-system"]}
+
+
+def test_filters_of_flower_forward_where_the_kernel_has_them(tmp_path: Path) -> None:
+    said = json.loads(said_in_other_kernel(FILTERED, tmp_path).splitlines()[-1])
+    assert said["remark"] == "its filters are those of flower"
+    assert min(said["came"].values()) > 10
