@@ -143,7 +143,7 @@ def plan(
     ] = _TIME_LIMIT_S,
     sheet: Annotated[
         Path | None,
-        typer.Option(help="Also write a guarantee sheet to hand out: an HTML file, made to be printed."),
+        typer.Option(help="Also write a guarantee sheet to hand out, as PDF or HTML, by the name's ending."),
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status says whether all fit.")
