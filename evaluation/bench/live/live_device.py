@@ -26,7 +26,7 @@ from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, numbe
 from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.runner import Stall
 from loko.controller.framing import whole_messages
-from loko.controller.messages import PROTOCOL, serialized
+from loko.controller.messages import PROTOCOL, flow_mod
 from loko.scenario import OpenFlow
 
 _COMMAND_AT = 56
@@ -359,8 +359,14 @@ class LiveDevice:
 def strict_delete(add: bytes) -> bytes:
     """Return the FLOW_MOD that deletes exactly what this one added."""
     message = ofproto_parser.msg(PROTOCOL, *ofproto_parser.header(add), add)
-    message.command, message.out_port, message.actions = of.OFPFC_DELETE_STRICT, of.OFPP_NONE, []
-    return serialized(message, message.xid)
+    return flow_mod(
+        message.match,
+        [],
+        priority=message.priority,
+        xid=message.xid,
+        command=of.OFPFC_DELETE_STRICT,
+        cookie=message.cookie,
+    )
 
 
 def _action_bytes(add: bytes) -> int:
