@@ -39,7 +39,7 @@ def flow_mod(
         raise ValueError(f"command {command!r}: is none of {', '.join(_COMMANDS)}")
     module = messages if OpenFlow(openflow) is OpenFlow.V1_0 else messages13
     actions = [] if output is None else [module.output_to(output)]
-    return module.flow_mod(
+    message: bytes = module.flow_mod(
         module.parser.OFPMatch(**(match or {})),
         actions,
         priority=priority,
@@ -47,6 +47,7 @@ def flow_mod(
         command=_COMMANDS.index(command),
         cookie=cookie,
     )
+    return message
 
 
 def packet_out(frame: bytes, output: int, *, openflow: OpenFlow | str = OpenFlow.V1_0, xid: int = 1) -> bytes:
