@@ -10,7 +10,7 @@ ARGS ?=
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
     lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
-    vagrant-smoke lock clean dpdk other-kernel
+    vagrant-smoke service-image deb dpdk other-kernel lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -62,7 +62,7 @@ lint-yaml: setup ## yamllint, ansible-lint
 	@setup/unchanged.sh ansible-lint evaluate.yml playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
 
 lint-shell: setup ## shellcheck
-	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
+	@shellcheck setup/*.sh setup/service/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
 	    tests/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 
 # What the references say comes from the code, too.
@@ -157,6 +157,12 @@ drawings: setup ## Draw what the pages show of cables, rooms, frames and curves
 wheel: setup ## Write dist/loko_testbed-….whl for `pip install` on other machines
 	@setup/wheel.sh
 
+service-image: setup ## A container image of the service, built from the wheel and tried (needs docker or podman)
+	@setup/service/image.sh
+
+deb: setup ## dist/loko-testbed_….deb for this release of Debian or Ubuntu: the service in /opt/loko, with a unit
+	@setup/service/deb.sh
+
 site: setup ## Build the documentation as a site, dist/site/index.html; a link that leads nowhere is an error
 	@$(WITH) sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . dist/site
 
@@ -193,6 +199,8 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/faucet-suite.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/faucet-suite.lock
+	@$(WITH) uv pip compile pyproject.toml --constraint requirements.lock --custom-compile-command 'make lock' --universal \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --quiet -o setup/requirements-service.lock
 	@for list in uv bundle ansible; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \

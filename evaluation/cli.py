@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from loko.commands.telling import tell
 from loko.one_line_error import OneLineError
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def main() -> None:
 def _warn(message: Warning | str, category: type[Warning], *others: Any, **named: Any) -> None:
     """Tell of ours in a line, and of those of libraries as Python does."""
     if issubclass(category, UserWarning) and category.__module__.startswith("loko."):
-        typer.echo(f"warning: {message}", err=True)
+        tell(f"warning: {message}", err=True)
     else:
         _PYTHONS_WARNING(message, category, *others, **named)
 
@@ -216,5 +217,5 @@ def _interrupt(*_: object) -> None:
 
 
 def _end(message: str) -> None:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    tell(f"error: {' '.join(message.split())}", err=True)
     sys.exit(WRONG_INPUT)

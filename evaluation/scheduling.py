@@ -11,6 +11,7 @@ import typer
 
 from loko.commands.choices import wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.telling import tell
 from loko.document import InputError
 from loko.scenario import OpenFlow
 from loko.schedule.problem import SchedulingScheme
@@ -299,7 +300,7 @@ def _print(result: LabSchedule, extended: Extended | None, verdict: Verdict) -> 
         f" {verdict.cycles} base periods"
     )
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        tell(line)
 
 
 def _flows(most: int) -> str:

@@ -148,11 +148,11 @@ def _written(tmp_path: Path, change: dict, name: str = "fig17a") -> Path:
             "allocation 'half-rate' is unknown (allowed: full-rate, fifth-rate, optimised)",
         ),
         ({"kind": "plot"}, "kind: 'plot' is unknown (known: "),
-        ({"split": -1}, "split: Input should be greater than or equal to 0"),
+        ({"split": -1}, "split: must be at least 0, not -1"),
         ({"observed": ["H1->H4"]}, "there is no flow H1->H4"),
         ({"guaranteed": [2.5]}, "guaranteed: 2.5 is not one of x.values"),
         ({"x": {"name": "x", "multiplier": "rate", "values": [2, 1]}}, "positive and rising"),
-        ({"runs": 0}, "runs: Input should be greater than or equal to 1"),
+        ({"runs": 0}, "runs: must be at least 1, not 0"),
         ({"notes": [{"fact": "I99", "text": "t"}]}, "no fact 'I99'"),
         (
             {"claims": [{"claim": "c", "fact": "q17", "paper": "p", "check": {"kind": "guess"}}]},

@@ -135,9 +135,7 @@ def test_refusal_says_why_and_where(page: Page) -> None:
     assert advised is not None
     assert [one.get_attribute("data-name") for one in page.all("#topology .limiting")] == ["s1"]
     assert len(page.all("#flow-list > li")) == 1
-    page.wait(
-        lambda: "is refused: rate at s1: 1000000 used" in page.texts("#log li")[0], "the refusal to be noted"
-    )
+    page.wait(lambda: "is refused: rate at s1: 1 used" in page.texts("#log li")[0], "the refusal to be noted")
     page.chrome.refresh()
     page.wait(
         lambda: "is refused: rate at s1" in page.text("#log"), "what happened before the page was loaded"

@@ -22,6 +22,7 @@ from served_lab import LOKO, PATIENCE_S, ServedLab, flow, survives_kills, wait_f
 
 from benchmarks.one_board import BUILD
 from evaluation import cli
+from loko.units import readable
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
 KILLS = 5
@@ -85,7 +86,8 @@ def test_what_a_refusal_advises_is_granted(served: ServedLab, asked: dict[str, f
     (name, value), *others = error["would_fit"].items()
     assert ([name], others) == (list(asked), [])
     limit, unit = {"rate_bps": ("most", "bit/s"), "burst_bytes": ("most", "bytes")}.get(name, ("least", "ns"))
-    assert error["remedy"] == f"a {name.split('_')[0]} of at {limit} {value} {unit}"
+    (written,), unit = readable([value], unit)
+    assert error["remedy"] == f"a {name.split('_')[0]} of at {limit} {written} {unit}"
     assert served.post(1, **{name: value}).status_code == 201
 
 
@@ -189,7 +191,7 @@ def test_it_gives_no_slots(served: ServedLab) -> None:
 
 def test_large_numbers_are_not_spelled_out(served: ServedLab) -> None:
     message = served.post(1, rate_bps=1e30, burst_bytes=12_345_678).json()["error"]["message"]
-    assert "0 used + 1e+30 requested > " in message
+    assert "0 used + 1e+21 requested > " in message
     message = served.post(1, burst_bytes=64.25).json()["error"]["message"]
     assert "burst_bytes 64.25 is below" in message
 

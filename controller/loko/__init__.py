@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from loko.admission import Admitted, Refusal
+    from loko.controller.building import flow_mod, flow_mods, packet_out
     from loko.device import Profile, load_profile
     from loko.document import InputError
     from loko.flow import Flow
@@ -35,11 +36,14 @@ __all__ = [
     "Refusal",
     "Request",
     "SwitchService",
+    "flow_mod",
+    "flow_mods",
     "frame_of",
     "load_lab",
     "load_profile",
     "load_requests",
     "model",
+    "packet_out",
     "plan",
 ]
 
@@ -53,11 +57,14 @@ _MODULES: Final = {
     "Refusal": "admission",
     "Request": "requests",
     "SwitchService": "service_curve",
+    "flow_mod": "controller.building",
+    "flow_mods": "controller.building",
     "frame_of": "frame",
     "load_lab": "lab",
     "load_profile": "device",
     "load_requests": "requests",
     "model": "front",
+    "packet_out": "controller.building",
     "plan": "front",
 }
 """The module of each name, imported on first use: every command imports this package first."""

@@ -219,8 +219,38 @@ def problems(error: ValidationError) -> list[Problem]:
 def _problem(details: ErrorDetails) -> Problem:
     location: Sequence[int | str] = details["loc"]
     key = details.get("ctx", {}).get("key") if details["type"] == "unknown_key" else None
-    message = " ".join(details["msg"].removeprefix("Value error, ").split())
-    return Problem([*location, key] if key else location, _name(location), message)
+    return Problem([*location, key] if key else location, _name(location), _message(details))
+
+
+_MESSAGES: Final = {
+    "missing": "is missing",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("string_type", "string_sub_type"), "must be text"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), "must have keys"),
+}
+"""What pydantic's errors mean to whoever wrote the document, by their type."""
+_LONGEST: Final = 40
+"""A longer value is not repeated."""
+
+
+def _message(details: ErrorDetails) -> str:
+    known = _MESSAGES.get(details["type"])
+    if known is None:
+        return " ".join(details["msg"].removeprefix("Value error, ").split())
+    value = details["input"]
+    is_told = isinstance(value, str | int | float) and details["type"] != "missing"
+    said = f", not {value!r}" if is_told and len(repr(value)) <= _LONGEST else ""
+    return known.format(**details.get("ctx", {})) + said
 
 
 def _name(location: Sequence[int | str]) -> str:

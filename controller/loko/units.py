@@ -1,9 +1,9 @@
-"""Numbers with a unit, as people write them: 2.3 Mbit/s, 5 ms, 2 frames. And factors between units."""
+"""Numbers with a unit, as people read and write them: 2.3 Mbit/s, 5 ms, 2 frames; factors between units."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Final, NamedTuple
 
@@ -67,6 +67,34 @@ def size(written: object) -> Size:
     read = _read(written, _BYTES | _FRAMES, "a size such as 2 frames or 612 bytes")
     amount = float(read.value)
     return Size(frames=amount) if read.unit in _FRAMES else Size(bytes=amount)
+
+
+_LARGER: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    "bit/s": (("Gbit/s", 9), ("Mbit/s", 6), ("kbit/s", 3)),
+    "ns": (("s", 9), ("ms", 6), ("us", 3)),
+    "us": (("s", 6), ("ms", 3)),
+}
+"""Larger units of a unit, largest first, each with its power of ten."""
+EXACT: Final = 1e15
+"""Below this, a double tells one whole number from the next, so all of its digits are significant."""
+
+
+def readable(values: Sequence[float], unit: str) -> tuple[list[str], str]:
+    """Write numbers in the largest common unit in which one of them is 1 or more; of whole ones, every digit.
+
+    What is written can be typed into a list of flows.
+    """
+    highest = max(map(abs, values))
+    larger = (known for known in _LARGER.get(unit, ()) if highest >= 10 ** known[1])
+    name, power = next(larger, (unit, 0))
+    return [_scaled(value, power) for value in values], name
+
+
+def _scaled(value: float, power: int) -> str:
+    if abs(value) >= EXACT:
+        return f"{value / 10**power:g}"
+    written = f"{Decimal(str(value)).scaleb(-power):f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 def _written(example: str) -> WithJsonSchema:

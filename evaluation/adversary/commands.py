@@ -24,6 +24,7 @@ from evaluation.adversary.release import LEAD_NS, critical, instants
 from evaluation.runner import RunError
 from loko.commands.choices import AllocationOption, wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.telling import tell
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.front import plan
@@ -111,4 +112,4 @@ def _print(planned: Plan, results: list[CarriageResult]) -> None:
         console.print(f"{len(planned.refused)} flows were refused and sent nothing")
     console.print("every guarantee was kept" if not broken else f"broken: {', '.join(sorted(broken))}")
     for event in dict.fromkeys(event for result in results for event in result.events):
-        console.print(event, soft_wrap=True)
+        tell(event)

@@ -15,6 +15,7 @@ from typing import Final, Protocol, Self, TypeVar
 import switch_emulator
 
 from evaluation.emulation.traffic import TrafficLab
+from loko.controller.messages import features_request, hello
 from loko.controller.wire import SEGMENT_BYTES
 from loko.lab import Lab
 
@@ -22,8 +23,6 @@ _BOOTED_NS: Final = 3_000_000_000
 _TRIP_NS: Final = 1_000_000
 _ANSWER_NS: Final = 10_000_000
 """Enough time for any answer and any frame: a board with a full table takes 2 ms."""
-_HELLO: Final = bytes.fromhex("0100000800000001")
-_FEATURES_REQUEST: Final = bytes.fromhex("0105000800000002")
 _ECHO_REQUEST: Final = 2
 _ECHO_REPLY: Final = bytes.fromhex("01030008")
 _PORTS: Final = range(1, 5)
@@ -58,11 +57,12 @@ class DrivenBoard:
         """All messages that the board has sent to the controller, such as PACKET_IN, except echo requests."""
         self.events: list[str] = []
         """What the board was told to do but cannot, and frames that it ignores, with the reasons."""
-        self._left: dict[int, bytes] = {}
+        self.left: dict[int, bytes] = {}
+        """The frames that left for the last frame or message, by port."""
         self.board.advance(self.now_ns)
         self.board.outputs()
         self.board.connected(self.now_ns)
-        for data in (_HELLO, _FEATURES_REQUEST):
+        for data in (hello(1), features_request(2)):
             self.wait(_TRIP_NS)
             self.board.segment(self.now_ns, data)
         self.wait(_TRIP_NS)
@@ -81,6 +81,7 @@ class DrivenBoard:
                 f"message: has {len(message)} bytes; a segment to the board holds {SEGMENT_BYTES}"
             )
         self.board.segment(self.now_ns, message)
+        self.left = {}
         before = len(self.messages)
         self.wait(_ANSWER_NS)
         return self.messages[before:]
@@ -88,9 +89,9 @@ class DrivenBoard:
     def frame(self, port: int, data: bytes) -> dict[int, bytes]:
         """Let a frame, without FCS, arrive at a port 1 .. 4. Return the frame that leaves, by port."""
         self.board.frame(self.now_ns, port, data)
-        self._left = {}
+        self.left = {}
         self.wait(_ANSWER_NS)
-        return self._left
+        return self.left
 
     def flows(self) -> list[switch_emulator.Flow]:
         """Return the flow table, in the board's own order."""
@@ -107,7 +108,7 @@ class DrivenBoard:
     def _take(self, outputs: Iterable[switch_emulator.Output]) -> None:
         for output in outputs:
             if output.kind == "frame":
-                self._left.update({port: output.data for port in _PORTS if output.port >> (port - 1) & 1})
+                self.left.update({port: output.data for port in _PORTS if output.port >> (port - 1) & 1})
             elif output.kind == "event" and output.data not in _SIGNALS:
                 self.events.append(output.data.decode())
             elif output.kind == "controller" and output.data[1] == _ECHO_REQUEST:

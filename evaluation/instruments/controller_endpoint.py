@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import struct
 import time
 from types import TracebackType
 from typing import Final, Self
+
+from os_ken.ofproto import ofproto_parser
+from os_ken.ofproto.ofproto_common import OFP_HEADER_SIZE
 
 from evaluation.instruments.dialect import DIALECTS
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of, whole_messages
 from loko.scenario import OpenFlow
 
-_HEADER: Final = struct.Struct("!BBHI")
 _ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY = 1, 2, 3, 6
 PACKET_IN: Final = 10
 ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
@@ -163,11 +164,11 @@ class ControllerEndpoint:
         messages, self._bytes = whole_messages(self._bytes)
         received = []
         for message in messages:
-            version, kind, length, xid = _HEADER.unpack_from(message)
-            if length < _HEADER.size:
+            _, kind, length, _ = ofproto_parser.header(message)
+            if length < OFP_HEADER_SIZE:
                 raise RunError("controller: what the switch sends is not OpenFlow")
             if kind == _ECHO_REQUEST:
-                self.write(_HEADER.pack(version, _ECHO_REPLY, length, xid) + message[_HEADER.size :])
+                self.write(bytes((message[0], _ECHO_REPLY)) + message[2:])
             else:
                 received.append(message)
         return received
@@ -201,7 +202,7 @@ class ControllerEndpoint:
 
 def _described(error: bytes) -> str:
     """Describe an OpenFlow error in one line."""
-    if error[_HEADER.size : _HEADER.size + 4] == _TABLE_FULL.get(error[0]):
+    if error[OFP_HEADER_SIZE : OFP_HEADER_SIZE + 4] == _TABLE_FULL.get(error[0]):
         return (
             "the switch's table is full: a Zodiac FX keeps the memory of what other messages deleted;"
             " switch it off and on and run again"

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from collections import Counter
 from contextlib import closing, suppress
 from typing import Final
+
+from os_ken.ofproto import ofproto_parser
 
 from evaluation.instruments.cable_probe import arrival, let_out, probes, refuse_unless_broken
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.instruments.packet_tap import PacketTap
 from evaluation.live.real_boards import connect_s, silence
 from evaluation.runner import RunError
-from loko.controller.messages import barrier_request, description_request
+from loko.controller.messages import PROTOCOL, barrier_request, description_request
 from loko.lab import Backend, Lab, Switch
 
 _STATS_REPLY: Final = 17
 _BARRIER_REPLY: Final = 19
-_DESCRIPTION: Final = struct.Struct("!12x256x256s256s32s256x")
-"""Of the reply to `description_request`: what the hardware, the firmware and the serial number are."""
 _DESCRIPTION_S: Final = 5.0
 _BARRIERS: Final = 8
 
@@ -90,8 +89,12 @@ def _examine(switch: Switch, lab: Lab, endpoint: ControllerEndpoint) -> dict[str
 def _describe(switch: Switch, endpoint: ControllerEndpoint) -> dict[str, str]:
     """What is known of a board: its MAC address, and what it tells to who asks for its description."""
     described = {"mac": switch.datapath_id.to_bytes(6, "big").hex(":")}
-    with suppress(RunError, struct.error):  # another firmware may not answer; the cables are what matters
+    with suppress(RunError):  # another firmware may not answer; the cables are what matters
         reply = endpoint.ask(description_request(_BARRIERS), _STATS_REPLY, timeout_s=_DESCRIPTION_S)
-        parts = (part.split(b"\0")[0].decode("ascii", "replace") for part in _DESCRIPTION.unpack(reply))
-        described |= zip(("hardware", "firmware", "serial"), parts, strict=True)
+        message = ofproto_parser.msg(PROTOCOL, *ofproto_parser.header(reply), reply)
+        if message is None:  # no such description
+            return described
+        told = message.body
+        parts = {"hardware": told.hw_desc, "firmware": told.sw_desc, "serial": told.serial_num}
+        described |= {what: part.decode("ascii", "replace") for what, part in parts.items()}
     return described

@@ -31,6 +31,7 @@ from evaluation.runner import RunError
 from loko.commands.choices import OpenFlowOption
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.new_lab import new_lab
+from loko.commands.telling import tell
 from loko.controller.manners import refuse_version
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
@@ -383,7 +384,7 @@ class _View:
         status = self.status
         console.print(f"[bold]{status.lab}[/bold] ({status.path})")
         console.print(f"{status.connected} of {status.switches} switches connected to the controller")
-        console.print(f"controller: {status.controller}", soft_wrap=True)
+        tell(f"controller: {status.controller}")
         console.print(f"forwarding: {status.scheduling}")
         processes = Table("pid", "process", box=None)
         for line in self.processes:
@@ -400,8 +401,7 @@ class _View:
         console.print(consoles)
         for switch, said in status.real_boards.items():
             console.print(f"{switch} is a real board: {', '.join(map(' '.join, said.items()))}")
-        console.print(
+        tell(
             f"A command in a host: sudo loko lab exec {status.lab} HOST COMMAND; a shell there:"
-            f" sudo loko lab shell {status.lab} HOST",
-            soft_wrap=True,
+            f" sudo loko lab shell {status.lab} HOST"
         )

@@ -428,7 +428,10 @@ def _count(messages: Iterable[bytes], kind: int) -> int:
 
 
 def _cookies(reply: bytes) -> Iterable[int]:
-    """Yield the cookies of the entries in a reply."""
+    """Yield the cookies of the entries in a reply.
+
+    os-ken's parser gives up a reply in which an entry has lost its actions (quirk 46), so it is no use here.
+    """
     at = _STATISTICS_AT
     while at < len(reply):
         yield int.from_bytes(reply[at + _ENTRY_COOKIE_AT : at + _ENTRY_COOKIE_AT + 8], "big")

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 
@@ -26,10 +27,11 @@ from loko.ring import Ring
 from loko.routing import admit, route
 from loko.scenario import of_lokos_tables
 from loko.schemes import CHOICES, SchemeName, admission_of
+from loko.units import rate_bps, time_ns
 
 SENTENCE = re.compile(
-    r"a (?:rate of at most (?P<rate>\d+) bit/s|burst of at most (?P<burst>\d+) bytes|"
-    r"deadline of at least (?P<deadline>\d+) ns)"
+    r"a (?:rate of at most (?P<rate>[\d.]+ [kMG]?bit/s)|burst of at most (?P<burst>\d+) bytes|"
+    r"deadline of at least (?P<deadline>[\d.]+ [num]?s))"
 )
 SIZES = (64, 306)
 RING = ring_lab(Ring(switches=5, one_way=False))
@@ -78,11 +80,11 @@ def follow(sentence: str, request: Request) -> Request:
     assert rest in {"", "and"}, f"more is said than a request can follow: {sentence!r}"
     for said in SENTENCE.finditer(sentence):
         if said["rate"]:
-            flow = flow._replace(rate_bps=float(said["rate"]))
+            flow = flow._replace(rate_bps=rate_bps(said["rate"]))
         if said["burst"]:
             flow = flow._replace(burst_bytes=float(said["burst"]))
         if said["deadline"]:
-            deadline_ns = float(said["deadline"])
+            deadline_ns = time_ns(said["deadline"])
     return flow, deadline_ns
 
 
@@ -224,7 +226,7 @@ def test_a_deadline_is_rounded_to_what_is_kept() -> None:
     assert best.guarantee_ns != round(best.guarantee_ns), "else nothing would be rounded"
     late = route(RING, admission, a_flow(1, "h1", "h3"), best.guarantee_ns - 0.4)
     assert isinstance(late, Refusal)
-    assert late.remedy == f"a deadline of at least {math.ceil(best.guarantee_ns)} ns"
+    assert late.change.deadline_ns == math.ceil(best.guarantee_ns)
     assert str(late).endswith("; none of 2 paths fits")
 
 
@@ -310,7 +312,7 @@ def test_numbers_of_a_refusal_are_never_what_would_fit() -> None:
     admission = empty(TWO, "fifth-rate")
     allowed = admission.usage("s1").share("rate").allowed
     text = str(refused(admission, a_flow(1, "H1", "H3", rate_bps=math.ceil(allowed))))
-    used, requested, most = map(int, re.findall(r"(\d+) (?:used|requested|bit/s allowed)", text))
+    used, requested, most = map(Decimal, re.findall(r"([\d.]+) (?:used|requested|Mbit/s allowed)", text))
     assert used + requested > most
 
 

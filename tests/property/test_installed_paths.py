@@ -340,8 +340,8 @@ def test_paths_survive_a_file(tmp_path: Path) -> None:
     ("text", "says"),
     [
         (None, "no such file"),
-        ("[]", "Input should be a valid dictionary"),
-        ('{"f0": [{"switch": "s1"}]}', "output_port: Field required"),
+        ("[]", "must have keys"),
+        ('{"f0": [{"switch": "s1"}]}', "output_port: is missing"),
         ('{"f0": [{"switch": "s1", "port": 3}]}', "unknown key 'port'"),
     ],
 )

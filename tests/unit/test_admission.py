@@ -78,7 +78,7 @@ def test_refusal_names_switch_quantity_and_numbers() -> None:
     assert (refusal.switch, refusal.quantity, refusal.unit) == ("s1", "rate", "bit/s")
     assert (refusal.used, refusal.requested) == (2e6, 1e6)
     assert refusal.allowed == pytest.approx(2.37e6, rel=1e-3)
-    assert str(refusal).startswith("f2: rate at s1: 2000000 used + 1000000 requested > 23697")
+    assert str(refusal).startswith("f2: rate at s1: 2 used + 1 requested > 2.3697")
 
 
 def test_burst_grows_by_r_d_at_every_hop() -> None:
@@ -323,7 +323,7 @@ def test_usage_names_what_a_refusal_names() -> None:
     share = usage.share(refusal.quantity)
     assert (share.used, share.allowed, share.unit) == (refusal.used, refusal.allowed, refusal.unit)
     assert usage.delay_ns == LIMITS["fifth-rate"]["s1"].delay_ns
-    assert refusal.remedy == "a rate of at most 369722 bit/s"
+    assert refusal.remedy == "a rate of at most 369.722 kbit/s"
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30), st.randoms())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from evaluation.cli import COMMANDS, app, load
+from loko.commands.telling import broken
 from loko.document import LABS
 
 
@@ -48,3 +52,60 @@ def test_a_command_that_does_not_exist_is_refused_with_what_was_meant() -> None:
     result = CliRunner().invoke(app, ["evalute"])
     assert result.exit_code == 2
     assert "evaluate" in result.output
+
+
+REFUSED = """
+- {id: wide, source: H1, destination: H3, udp_source: 1, udp_destination: 2, rate: 9 Mbit/s, burst: 1 frame,
+   frame: 306 bytes, deadline: 9 ms}
+"""
+
+
+def seen_at_80_columns(arguments: list[str], folder: Path) -> list[str]:
+    """What stands on a terminal of that width."""
+    reader, terminal = pty.openpty()
+    words = [sys.executable, "-c", "from evaluation.cli import main; main()", *arguments]
+    done = subprocess.Popen(
+        words,
+        cwd=folder,
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
+    )
+    os.close(terminal)
+    said = b""
+    while chunk := _read(reader):
+        said += chunk
+    os.close(reader)
+    done.wait()
+    return said.decode().splitlines()
+
+
+def _read(reader: int) -> bytes:
+    try:
+        return os.read(reader, 65536)
+    except OSError:  # nobody writes any more
+        return b""
+
+
+def test_a_refusal_is_broken_at_words_on_a_terminal_and_one_line_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "flows.yml").write_text(REFUSED)
+    lines = seen_at_80_columns(["plan", "two-switch", "flows.yml"], tmp_path)
+    assert lines[:2] == [
+        "refused: wide: rate at s1: 0 used + 9 requested > 2.368126 Mbit/s allowed; would",
+        "    fit: a rate of at most 2.368126 Mbit/s",
+    ]
+    assert all(len(line) <= 80 for line in lines)
+    piped = CliRunner().invoke(app, ["plan", "two-switch", str(tmp_path / "flows.yml")]).output
+    assert piped.splitlines()[0] == " ".join(line.strip() for line in lines[:2])
+
+
+def test_an_error_is_broken_at_words_on_a_terminal(tmp_path: Path) -> None:
+    lines = seen_at_80_columns(["model", "zodiac"], tmp_path)
+    assert lines[0].startswith("error: profile 'zodiac': no such name and no such file (names: banana-pi-r1,")
+    assert len(lines) > 1
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_a_word_longer_than_a_line_stays_whole() -> None:
+    path = "/a/very" * 20
+    assert broken(f"error: {path}: no such file", 80).split() == ["error:", f"{path}:", "no", "such", "file"]

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pypdf import PdfReader
 from typer.testing import CliRunner
 
 from evaluation.cli import app
@@ -85,7 +86,7 @@ def test_inputs_are_named_with_their_checksums(flows: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--sheet", "out.pdf"), "--sheet out.pdf: is written as HTML; give a name such as out.html"),
+        (("--sheet", "out.doc"), "--sheet out.doc: is written as PDF or HTML; give a name such as out.pdf"),
         (("--sheet", "/nowhere/out.html"), "--sheet /nowhere/out.html: cannot be written: No such file"),
         (("--sheet", "out.html", "--scheme", "silo"), "ports do not keep what silo promises; give --scheme"),
         (
@@ -103,3 +104,35 @@ def test_no_sheet_is_written_of_what_cannot_be_promised(
     assert says in result.stderr
     assert result.stderr.count("\n") == 1
     assert [file.name for file in tmp_path.iterdir()] == ["flows.json"]
+
+
+def letters(text: str) -> str:
+    """A text without spaces: lines are broken elsewhere on paper."""
+    return "".join(text.split())
+
+
+def test_a_pdf_has_the_words_of_the_page(flows: Path, tmp_path: Path) -> None:
+    long = [f"{number}-{'an-id-of-many-letters' * 4}" for number in range(60)]
+    asked = json.loads(flows.read_text()) + [
+        {**json.loads(flows.read_text())[1], "id": name, "rate": "1 kbit/s", "udp_source": 100 + number}
+        for number, name in enumerate(long)
+    ]
+    flows.write_text(json.dumps(asked))
+    page, paper = tmp_path / "sheet.html", tmp_path / "sheet.pdf"
+    for sheet in (page, paper):
+        assert plan("two-switch", flows, "--sheet", sheet).exit_code == 1
+    reader = PdfReader(paper)
+    assert len(reader.pages) > 1
+    said = letters("".join(sheet.extract_text() for sheet in reader.pages))
+    cells = [cell for row in rows(page.read_text(encoding="utf-8")) for cell in row]
+    assert len(cells) > 100
+    assert [cell for cell in cells if letters(cell) not in said] == []
+    paragraphs = re.findall(r"<(?:p|li|h1|h2)\b[^>]*>([^<]+)", page.read_text(encoding="utf-8"))
+    assert [text for text in paragraphs if letters(html.unescape(text)) not in said] == []
+
+
+def test_the_same_inputs_give_the_same_pdf(flows: Path, tmp_path: Path) -> None:
+    sheets = [tmp_path / "one.pdf", tmp_path / "two.pdf"]
+    for sheet in sheets:
+        plan("two-switch", flows, "--sheet", sheet)
+    assert sheets[0].read_bytes() == sheets[1].read_bytes()

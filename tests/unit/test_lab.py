@@ -88,7 +88,7 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
         (
             "profile: zodiac-fx",
             "backend: bmv2\n    profile: zodiac-fx",
-            "lab.yml:9: switches.s1.backend: Input should be 'firmware', 'ovs', 'mininet-link' or 'hardware'",
+            "lab.yml:9: switches.s1.backend: must be 'firmware', 'ovs', 'mininet-link' or 'hardware'",
         ),
         ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, ring, switches, hosts,"),
         ("hosts:", "hots:", "did you mean 'hosts'?"),
@@ -226,8 +226,8 @@ def test_a_flow_and_its_document_have_the_same_fields_and_the_five_tuple_is_amon
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"rate_bps": -1}, "flow 'H1-H3': rate_bps: Input should be greater than 0"),
-        ({"udp_source": 70000}, "flow 'H1-H3': udp_source: Input should be less than or equal to 65535"),
+        ({"rate_bps": -1}, "flow 'H1-H3': rate_bps: must be more than 0, not -1"),
+        ({"udp_source": 70000}, "flow 'H1-H3': udp_source: must be at most 65535, not 70000"),
         ({"rat": 1}, "flow 'H1-H3': unknown key 'rat'"),
         ({"burst_bytes": 100}, "a burst of 100 bytes is below a frame of 306"),
         ({"source": "H3", "destination": "H1"}, "has the hosts and ports of 'H1-H3'; change a port"),

@@ -346,3 +346,34 @@ def test_a_trial_is_the_same_again():
     assert first == again
     assert not first.verdict.broken
     assert first.verdict.packets > 1000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_request_does_not_change_need_not_be_asked(seed):
+    """Every port is asked again, or only those that the request changes: the answer is the same."""
+    rng = Random(seed)
+    admission = admission_for(ring_of("ideal-1g", 6))
+    now_ns, refused = 0, 0
+    for number in range(150):
+        now_ns += rng.choice((0, 10**5, 10**8))
+        admission.advance(now_ns)
+        ids = list(admission.admitted)
+        if ids and rng.random() < 0.3:
+            admission.release(rng.choice(ids), now_ns=now_ns)
+            continue
+        source = rng.randrange(6)
+        wanted = flow(
+            number,
+            f"h{source}",
+            f"h{(source + rng.randint(1, 5)) % 6}",
+            mbps=rng.choice((1.0, 60.0)),
+            frames=rng.choice((1, 40)),
+            frame_bytes=rng.choice(SIZES),
+        )
+        assert admission._books.is_within
+        quick = admission.check(wanted)
+        admission._books.is_within = False
+        assert admission.check(wanted) == quick
+        admission._books.is_within = True
+        refused += isinstance(admission.request(wanted), Refusal)
+    assert 10 < refused < 100

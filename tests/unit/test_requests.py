@@ -116,7 +116,7 @@ def test_everything_that_is_wrong_is_told_at_once_by_id_and_line(tmp_path: Path)
         ["3", "flow 'a'"],
         ["4", "flow 'c'"],
     ]
-    assert "udp_source: Input should be less than or equal to 65535" in lines[0]
+    assert "udp_source: must be at most 65535" in lines[0]
     assert "rate: '3 apples' is not a rate" in lines[1]
     assert lines[2].endswith("rate and rate_bps say the same; leave one out")
     assert lines[3].endswith("frame is missing; give the size of every frame, with FCS, such as 306 bytes")

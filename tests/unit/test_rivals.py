@@ -87,9 +87,7 @@ def test_silo_accepts_50_mbps_a_host_and_no_more() -> None:
     refusal = admission.request(flow(1, PAIRS[2], 51 * MBPS))
     assert isinstance(refusal, Refusal)
     assert (refusal.switch, refusal.quantity, refusal.allowed) == ("s1", "rate of port 3", 1e8)
-    assert str(refusal) == (
-        "f1: rate of port 3 at s1: 51000000 used + 51000000 requested > 100000000 bit/s allowed"
-    )
+    assert str(refusal) == ("f1: rate of port 3 at s1: 51 used + 51 requested > 100 Mbit/s allowed")
 
 
 def test_silo_refuses_what_overflows_a_ports_part_of_the_buffer() -> None:

@@ -11,7 +11,7 @@ import pytest
 SETUP = Path(__file__).resolve().parents[2] / "setup"
 COMMANDS = {
     script.name: re.sub(r"\\\n\s*", " ", script.read_text(encoding="utf-8")).splitlines()
-    for script in SETUP.glob("*.sh")
+    for script in SETUP.rglob("*.sh")
 }
 
 

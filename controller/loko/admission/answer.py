@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from loko.calculus import TokenBucket
 from loko.flow import Flow
 from loko.network import Hop
+from loko.units import EXACT, readable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +81,8 @@ class Change(NamedTuple):
             return f"ask again in {wait_ms} ms: until then, flows that were released count"
         parts = (
             None if burst_bytes is None else f"a burst of at most {burst_bytes} bytes",
-            None if rate_bps is None else f"a rate of at most {rate_bps} bit/s",
-            None if deadline_ns is None else f"a deadline of at least {deadline_ns} ns",
+            None if rate_bps is None else f"a rate of at most {_one(rate_bps, 'bit/s')}",
+            None if deadline_ns is None else f"a deadline of at least {_one(deadline_ns, 'ns')}",
         )
         return " and ".join(part for part in parts if part)
 
@@ -152,22 +153,24 @@ class Refusal(NamedTuple):
         }
 
     def __str__(self) -> str:
-        used, requested, allowed = _up(self.used), _up(self.requested), _down(self.allowed)
+        (used, requested, allowed), unit = readable(
+            (_up(self.used), _up(self.requested), _down(self.allowed)), self.unit
+        )
         return (
             f"{self.flow.id}: {self.quantity} at {self.switch}: {used} used + {requested} requested"
-            f" > {allowed} {self.unit} allowed"
-            + (f"; none of {self.paths} paths fits" if self.paths > 1 else "")
+            f" > {allowed} {unit} allowed" + (f"; none of {self.paths} paths fits" if self.paths > 1 else "")
         )
 
 
-_EXACT: Final = 1e15
-"""Below this, a double tells one whole number from the next, so all of its digits are significant."""
-
-
-def _up(value: float) -> str:
+def _up(value: float) -> float:
     """Round up, so that what is too much reads as too much; ignore the rounding error of arithmetic."""
-    return str(math.ceil(round(value, 3))) if value < _EXACT else f"{value:g}"
+    return math.ceil(round(value, 3)) if value < EXACT else value
 
 
-def _down(value: float) -> str:
-    return str(math.floor(value)) if value < _EXACT else f"{value:g}"
+def _down(value: float) -> float:
+    return math.floor(value) if value < EXACT else value
+
+
+def _one(value: float, unit: str) -> str:
+    (written,), unit = readable((value,), unit)
+    return f"{written} {unit}"

@@ -113,17 +113,21 @@ class TotalFlow:
         *,
         limits_ns: Mapping[str, float] | None = None,
         start: Mapping[str, int] | None = None,
+        touched: set[str] | None = None,
     ) -> dict[str, int]:
         """Return the least bounds with F(d) <= d that are not below `start`, by default the present ones.
 
-        `changed` are the servers whose flows have changed. Nothing is stored. Raises `UnsettledError` as soon
-        as a bound is above its limit, or if there is none.
+        `changed` are the servers whose flows have changed. Nothing is stored. `touched` gets the servers to
+        which more may come than before; at all others nothing has changed. Raises `UnsettledError` as soon as
+        a bound is above its limit, or if there is none.
         """
         bounds = dict(self.bounds if start is None else start)
         limits = {} if limits_ns is None else limits_ns
         asked = dict.fromkeys(name for server in changed for name in (server, *self._below.get(server, ())))
         waiting = deque(name for name in asked if name in self._loads)
         queued = set(waiting)
+        touched = set() if touched is None else touched
+        touched.update(waiting)
         steps = 0
         while waiting:
             server = waiting.popleft()
@@ -136,9 +140,12 @@ class TotalFlow:
                 raise UnsettledError(server, delay_ns)
             bounds[server] = int(delay_ns)
             for later in self._after.get(server, ()):
+                touched.add(later)
                 if later not in queued:
                     queued.add(later)
                     waiting.append(later)
+        if start is None:  # the present bounds are those of servers that have flows
+            return bounds
         return {server: bound for server, bound in bounds.items() if server in self._loads}
 
     def step_ns(self, server: str, bounds: Mapping[str, float]) -> float:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from loko.commands.telling import tell
 from loko.document import InputError
 from loko.lab import Lab
 from loko.mix import Mix, load_mix
@@ -69,5 +70,5 @@ def wrong_input_ends() -> Iterator[None]:
         yield
     except InputError as error:
         for line in error.lines:
-            typer.echo(f"error: {line}", err=True)
+            tell(f"error: {line}", err=True)
         raise typer.Exit(2) from None

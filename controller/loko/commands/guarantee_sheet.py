@@ -21,7 +21,8 @@ from loko.requests import STDIN
 from loko.schemes import Choice
 
 _TEMPLATE: Final = "guarantee_sheet.html.j2"
-_SUFFIXES: Final = (".html", ".htm")
+_PDF: Final = ".pdf"
+_SUFFIXES: Final = (".html", ".htm", _PDF)
 
 
 class Terms(NamedTuple):
@@ -59,8 +60,8 @@ def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
     """Raise `InputError` if no sheet can be written there, or none for these schemes."""
     if out.suffix.lower() not in _SUFFIXES:
         raise InputError(
-            f"--sheet {out}: is written as HTML; give a name such as {out.with_suffix('.html').name}, and"
-            " print it from a browser, to PDF if you like"
+            f"--sheet {out}: is written as PDF or HTML; give a name such as {out.with_suffix(_PDF).name}"
+            f" or {out.with_suffix('.html').name}"
         )
     if len(choices) > 1:
         raise InputError("--sheet: a sheet is for one scheme; give one --scheme")
@@ -79,9 +80,15 @@ def write_sheet(out: Path, result: Plan, terms: Terms, files: Sequence[tuple[str
     """
     text = sheet_text(result, terms, [_input(what, name) for what, name in files], tool)
     try:
-        out.write_text(text, encoding="utf-8")
+        out.write_bytes(_as_pdf(text, result.lab) if out.suffix.lower() == _PDF else text.encode())
     except OSError as error:
         raise InputError(f"--sheet {out}: cannot be written: {error.strerror}") from None
+
+
+def _as_pdf(text: str, lab: Lab) -> bytes:
+    from loko.commands.sheet_pdf import as_pdf  # noqa: PLC0415 - slow to import, and few want it
+
+    return as_pdf(text, f"Guarantee sheet: {lab.title}")
 
 
 def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table
 from loko.commands.choices import ControlOption, wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.slices import print_order, print_slices
+from loko.commands.telling import tell
 from loko.control_traffic import parse_control
 from loko.description import describe_model
 from loko.device import bounded, load_device
@@ -152,15 +153,13 @@ def _print_model(values: dict[str, Any]) -> None:
         )
     tolerance = values["tolerance"]
     if not values["control"]["reserved"]:
-        console.print(
+        tell(
             "reserved: nothing, as the papers print it; 'loko plan' reserves what boards do by themselves,"
-            " here --control does",
-            soft_wrap=True,
+            " here --control does"
         )
-    console.print(
+    tell(
         f"allocations: senders' clocks may be off by {tolerance['sender_clock_ppm']} ppm, the board's by"
-        f" {tolerance['board_clock_ppm']} ppm",
-        soft_wrap=True,
+        f" {tolerance['board_clock_ppm']} ppm"
     )
     table = Table(title="allocations", title_justify="left")
     for column in ("scheme", "max. rate Mbit/s", "max. burst bytes", "max. delay ms"):
@@ -175,4 +174,4 @@ def _print_model(values: dict[str, Any]) -> None:
     console.print(table)
     for name, allocation in values["allocations"].items():
         if not allocation["feasible"]:
-            console.print(f"{name}: nothing can be admitted: {allocation['reason']}", soft_wrap=True)
+            tell(f"{name}: nothing can be admitted: {allocation['reason']}")

@@ -31,6 +31,7 @@ from loko.commands.forwarding import (
 )
 from loko.commands.guarantee_sheet import Terms, refuse_sheet, tool_of, write_sheet
 from loko.commands.plan_tables import as_csv, print_changes, print_comparison, print_plan
+from loko.commands.telling import tell
 from loko.control_traffic import (
     CHANGES_PER_S,
     HEARTBEAT,
@@ -142,7 +143,7 @@ def plan(
     ] = _TIME_LIMIT_S,
     sheet: Annotated[
         Path | None,
-        typer.Option(help="Also write a guarantee sheet to hand out: an HTML file, made to be printed."),
+        typer.Option(help="Also write a guarantee sheet to hand out, as PDF or HTML, by the name's ending."),
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status says whether all fit.")
@@ -401,14 +402,14 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
     for answer in answers:
         said = f"{answer.plan.scheme}: " if len(answers) > 1 else ""
         if answer.choice.is_rival:
-            typer.echo(f"{answer.plan.scheme}: {_BROKEN}")
+            tell(f"{answer.plan.scheme}: {_BROKEN}")
         if answer.largest is not None:
-            typer.echo(f"{said}{answer.largest}")
+            tell(f"{said}{answer.largest}")
         if answer.changes is not None and len(answers) == 1:
-            print_changes(console, answer.changes)
+            print_changes(answer.changes)
     if len(answers) > 1:
         for answer in answers:
-            typer.echo(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")
+            tell(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")
         return
     is_hinted = (
         len(asked.requests) <= _HINTED and asked.limit_s is None and asked.forwarding is Forwarding.PER_FLOW
@@ -421,7 +422,7 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
     ):
         more = asked.by_packets()
         if more is not None and len(more.accepted) > len(first.plan.accepted):
-            typer.echo(f"with --scheme packets: {more.fit} fit")
-    typer.echo(f"reserved of each switch: {first.reserved}")
+            tell(f"with --scheme packets: {more.fit} fit")
+    tell(f"reserved of each switch: {first.reserved}")
     if asked.openflow is not OpenFlow.V1_0:
-        typer.echo(f"for sessions of OpenFlow {asked.openflow.value} alone")
+        tell(f"for sessions of OpenFlow {asked.openflow.value} alone")

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from loko.admission import Admitted, Refusal
 from loko.commands.for_programs import csv_lines
+from loko.commands.telling import tell
 from loko.planning import Plan
 from loko.what_if import Changes
 
@@ -32,13 +33,13 @@ def print_plan(console: Console, result: Plan) -> None:
         console.print(_accepted(result))
     if len(result.refused) <= _FEW:
         for refusal in result.refused:
-            _print_refusal(console, f"refused: {refusal}", refusal)
+            _print_refusal(f"refused: {refusal}", refusal)
     else:
-        _print_groups(console, result)
+        _print_groups(result)
     for name, allocation in result.allocations.items():
         if not allocation.feasible:
-            console.print(f"{name}: nothing can be admitted: {allocation.reason}", soft_wrap=True)
-    console.print(f"{result.fit} fit", highlight=False)
+            tell(f"{name}: nothing can be admitted: {allocation.reason}")
+    tell(f"{result.fit} fit")
 
 
 def _accepted(result: Plan) -> Table:
@@ -77,7 +78,7 @@ def _terms(admitted: Admitted) -> str:
     return " + ".join(terms)
 
 
-def _print_groups(console: Console, result: Plan) -> None:
+def _print_groups(result: Plan) -> None:
     """Print refusals grouped by what runs out where, the most frequent first, each with an example."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in result.refused:
@@ -86,14 +87,13 @@ def _print_groups(console: Console, result: Plan) -> None:
         first = refused[0]
         full = f", {100 * first.used / first.allowed:.0f} % used" if first.allowed else ""
         _print_refusal(
-            console,
             f"refused: {len(refused)} flows, by {quantity} at {switch}{full}; the first is {first}",
             first,
         )
 
 
-def _print_refusal(console: Console, told: str, refusal: Refusal) -> None:
-    console.print(f"{told}; would fit: {refusal.remedy or _NOTHING_SMALLER}", highlight=False, soft_wrap=True)
+def _print_refusal(told: str, refusal: Refusal) -> None:
+    tell(f"{told}; would fit: {refusal.remedy or _NOTHING_SMALLER}")
 
 
 def print_comparison(
@@ -147,7 +147,7 @@ def _before(flow_id: str, change: Changes | None) -> str:
     return " (accepted)" if flow_id in change.refused_now else ""
 
 
-def print_changes(console: Console, changes: Changes) -> None:
+def print_changes(changes: Changes) -> None:
     """Print what a what-if changes for the present flows."""
     lines = []
     if changes.accepted_now:
@@ -159,7 +159,7 @@ def print_changes(console: Console, changes: Changes) -> None:
         for flow_id, (before_ns, now_ns) in changes.guarantees_ns.items()
     ]
     for line in lines or [_NO_CHANGE]:
-        console.print(line, highlight=False, soft_wrap=True)
+        tell(line)
 
 
 def as_csv(results: Sequence[Plan]) -> str:

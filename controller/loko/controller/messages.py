@@ -78,6 +78,11 @@ def flow_mod(
     return serialized(message, xid)
 
 
+def output_to(port: int) -> Any:
+    """Return os-ken's action that sends a whole frame out of a port."""
+    return parser.OFPActionOutput(port, 0xFFFF)
+
+
 def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
     """Return what a controller sends to set up a board in one go: one message per TCP segment, in order.
 

@@ -1,7 +1,7 @@
 """OpenFlow 1.3 on the wire, as far as the switch driver speaks it: the values of `wire` to bytes and back.
 
 As in 1.0, an entry is kept as the bytes that the switch gets, since the Zodiac FX finds it by exactly these
-(quirks 124 and 135). All entries are in the first table.
+(quirks 124 and 135). All entries are in the first table. `wire` says why it is written with `struct`.
 """
 
 from __future__ import annotations

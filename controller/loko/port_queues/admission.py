@@ -59,6 +59,9 @@ class _Books:
         """Whether the bounds are above the least ones, because of flows that have left."""
         self.since_ns = 0
         """From when on the present bounds hold for all that is in the network."""
+        self.is_within = True
+        """Whether all bounds and backlogs are known to be within their limits. Then a request is checked only
+        where it changes something: removals and time only lower them."""
         self._frame_bytes = frame_bytes
 
     @property
@@ -74,6 +77,7 @@ class _Books:
         books.network.bounds = dict(self.network.bounds)
         books.flows, books.leavers = dict(self.flows), list(self.leavers)
         books.is_above, books.since_ns = self.is_above, self.since_ns
+        books.is_within = self.is_within
         return books
 
     def passage_ns(self, counted: _Counted) -> int:
@@ -207,6 +211,7 @@ class PortAdmission:
             books.network.bounds = bounds
             books.flows[flow.id] = counted
             books.since_ns = max(books.since_ns, self._clock.now_ns)
+            books.is_within = True
             self._entries.update(hop.switch for hop in counted.path)
         return answer
 
@@ -280,7 +285,7 @@ class PortAdmission:
             network.bounds = network.settle(start, start=start)
         except UnsettledError:
             raise ValueError("the debts of released flows have no bound beside the flows that stay") from None
-        books.is_above = True
+        books.is_above, books.is_within = True, False
         # Frames of the flow that left may wait at any port.
         busy_ns = max(
             longest_busy_ns(
@@ -348,7 +353,9 @@ class PortAdmission:
     def _found(self, flow: Flow, counted: _Counted, books: _Books) -> dict[str, int] | Refusal:
         """Return the bounds with the flow, or the first limit that it exceeds. The books stay as they are."""
         network = books.network
-        above = next((name for name, bound in network.bounds.items() if bound > self._targets[name]), None)
+        above = None
+        if not books.is_within:
+            above = next((name for name, ns in network.bounds.items() if ns > self._targets[name]), None)
         if above is not None or self._is_held:
             name = above or counted.steps[1].server
             return self._delay_refusal(flow, counted, name, network.bounds.get(name, 0), books)
@@ -364,8 +371,11 @@ class PortAdmission:
                 return Refusal(flow, hop.switch, "entries", float(here), 1.0, float(most), "entries")
         network.add(counted.steps, counted.bucket)
         try:
-            bounds = network.settle([step.server for step in counted.steps], limits_ns=self._targets)
-            for name in bounds:
+            touched: set[str] = set()
+            path = [step.server for step in counted.steps]
+            bounds = network.settle(path, limits_ns=self._targets, touched=touched)
+            # In the order of the bounds, so that of several limits it is always the same one that is told.
+            for name in bounds if not books.is_within else filter(touched.__contains__, bounds):
                 room_bytes = self._room_bytes(name)
                 backlog_bytes = network.backlog_bytes(name, bounds)
                 if backlog_bytes > room_bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Final, Self
 
 import dpkt
 import numpy as np
+from os_ken.ofproto import ofproto_parser
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_3 as of13
 
@@ -26,9 +26,10 @@ from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, numbe
 from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.runner import Stall
 from loko.controller.framing import whole_messages
+from loko.controller.messages import PROTOCOL, flow_mod
 from loko.scenario import OpenFlow
 
-_LENGTH_AT, _COMMAND_AT, _OUT_PORT_AT = 2, 56, 68
+_COMMAND_AT = 56
 """Offsets in a FLOW_MOD of OpenFlow 1.0."""
 _ADD: Final = of.OFPFC_ADD.to_bytes(2, "big")
 _MIN_FRAME_BYTES: Final = 64
@@ -357,11 +358,15 @@ class LiveDevice:
 
 def strict_delete(add: bytes) -> bytes:
     """Return the FLOW_MOD that deletes exactly what this one added."""
-    message = bytearray(add[: of.OFP_FLOW_MOD_SIZE])
-    struct.pack_into("!H", message, _LENGTH_AT, len(message))
-    struct.pack_into("!H", message, _COMMAND_AT, of.OFPFC_DELETE_STRICT)
-    struct.pack_into("!H", message, _OUT_PORT_AT, of.OFPP_NONE)
-    return bytes(message)
+    message = ofproto_parser.msg(PROTOCOL, *ofproto_parser.header(add), add)
+    return flow_mod(
+        message.match,
+        [],
+        priority=message.priority,
+        xid=message.xid,
+        command=of.OFPFC_DELETE_STRICT,
+        cookie=message.cookie,
+    )
 
 
 def _action_bytes(add: bytes) -> int:

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# image.sh: the container image loko-testbed/service from the wheel, then a run of it. Its base is Debian's, fetched if it
+# is not there; BASE names another with Python, such as one from `mmdebstrap --include=python3 … | docker import`.
+. "$(dirname "$0")/../step.sh"
+alone
+use_tools
+. "$root/setup/service/tree.sh"
+
+readonly image=loko-testbed/service docker="${DOCKER:-docker}" base="${BASE:-}"
+command -v "$docker" >/dev/null || fail "$docker is not installed: install docker.io or podman (DOCKER=podman), then repeat"
+"$docker" info >/dev/null 2>&1 || fail "$docker does not answer: start it, or use one that may (sudo, DOCKER_HOST), then repeat"
+make_tree
+
+say "building the image $image"
+rm -f "$state/service-image.log"
+logged service-image "$docker" build --tag "$image" --file "$root/setup/service/Containerfile" \
+    ${base:+--build-arg "BASE=$base"} "$tree"
+
+say "trying it"
+running=$("$docker" run --detach --network none --env LOKO_TOKEN=a-token-for-a-trial "$image" serve two-switch --emulate)
+trap '"$docker" rm --force "$running" >/dev/null 2>&1; give_back' EXIT
+for _ in $(seq 600); do
+    if told=$("$docker" exec "$running" python3 -c \
+        'from urllib.request import urlopen; print(urlopen("http://127.0.0.1:8080/healthz").read().decode())' 2>/dev/null); then break; fi
+    [ "$("$docker" inspect --format '{{.State.Running}}' "$running")" = true ] || break
+    sleep 0.2
+done
+if [ -z "${told:-}" ]; then
+    "$docker" logs --tail 20 "$running" >&2
+    fail "the image is built, but does not serve; above is what it said"
+fi
+say "it serves: $told"
+say "made: $image ($("$docker" image inspect --format '{{.Size}}' "$image" | awk '{ printf "%.0f MB", $1 / 1e6 }'))"
