@@ -51,7 +51,7 @@ pub use device::{
 pub use error::Error;
 pub use flow::{FlowCounters, LOST};
 pub use network::Network;
-pub use queue::{ClassConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmConfig};
+pub use queue::{ClassConfig, DropsConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmConfig};
 pub use result::{BoardResult, FlowResult, RunEvent, RunResult};
 pub use source::{BurstsConfig, Offered, SourceConfig};
 pub use steps::{StepOutput, StepOutputKind};

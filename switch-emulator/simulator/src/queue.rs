@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `fifo` | one queue, no rate |
 //! | `htb` | hierarchical token bucket: classes wait for tokens, and borrow those of their ancestors |
+//! | `leaf` | the queue of such a class: by choice what would leave too late is dropped, or what CoDel picks |
 //! | `priority` | strict priority, with the time that switch chips let pass between two choices |
 //! | `trtcm` | two-rate three-colour marking: what finds no tokens is dropped |
 //! | `credit` | the token bucket of these two, whose level may fall below zero |
@@ -19,10 +20,13 @@ mod config;
 mod credit;
 mod fifo;
 mod htb;
+mod leaf;
 mod priority;
 mod trtcm;
 
-pub use config::{ClassConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmConfig};
+pub use config::{
+    ClassConfig, DropsConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmConfig,
+};
 use fifo::Fifo;
 use htb::Htb;
 pub(crate) use priority::StrictPriority;
@@ -54,7 +58,7 @@ impl Waiting {
 pub(crate) struct Dropped {
     /// There was no room.
     pub(crate) full: u64,
-    /// There were no tokens.
+    /// There was room: without tokens, too late, or picked by CoDel.
     pub(crate) policed: u64,
 }
 

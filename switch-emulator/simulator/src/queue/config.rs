@@ -62,6 +62,27 @@ pub struct ClassConfig {
     /// Frames that its queue holds.
     #[serde(default = "limit")]
     pub limit_frames: u64,
+    /// What its queue drops although there is room.
+    #[serde(default)]
+    pub drops: Option<DropsConfig>,
+}
+
+/// What a queue drops although there is room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum DropsConfig {
+    /// What would leave later than that after it came.
+    Late {
+        /// The longest time from coming to leaving.
+        after_ns: u64,
+    },
+    /// Controlled delay (RFC 8289).
+    Codel {
+        /// The waiting time that it accepts for good.
+        target_ns: u64,
+        /// How long it accepts a longer one.
+        interval_ns: u64,
+    },
 }
 
 /// Two-rate three-colour marking that drops.
@@ -165,7 +186,20 @@ impl ClassConfig {
         in_range("cburst_bytes", self.cburst_bytes, 0, MAX_BYTES)?;
         in_range("quantum_bytes", self.quantum_bytes, 1, MAX_BYTES)?;
         in_range("priority", self.priority.into(), 0, 7)?;
-        in_range("limit_frames", self.limit_frames, 1, MAX_FRAMES)
+        in_range("limit_frames", self.limit_frames, 1, MAX_FRAMES)?;
+        match self.drops {
+            None => Ok(()),
+            Some(DropsConfig::Late { after_ns }) => {
+                in_range("drops: after_ns", after_ns, 1, MAX_NS)
+            }
+            Some(DropsConfig::Codel {
+                target_ns,
+                interval_ns,
+            }) => {
+                in_range("drops: target_ns", target_ns, 1, MAX_NS)?;
+                in_range("drops: interval_ns", interval_ns, 1, MAX_NS)
+            }
+        }
     }
 }
 

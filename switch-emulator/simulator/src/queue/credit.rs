@@ -36,7 +36,18 @@ impl Credit {
 
     /// The first instant, not before `now_ns`, when it holds `bytes`, or all that fits; nothing if it never fills.
     pub(super) fn holds_at(&self, now_ns: u64, bytes: u64) -> Option<u64> {
-        let missing = self.needed(bytes) - self.level_at(now_ns);
+        self.after(now_ns, self.needed(bytes) - self.level_at(now_ns))
+    }
+
+    /// The first instant, not before `now_ns`, when it has had `bytes` to give, taken out as it gets them; nothing if that is
+    /// never. An early estimate: what overflows meanwhile is not counted.
+    pub(super) fn earned_at(&self, now_ns: u64, bytes: u64) -> Option<u64> {
+        let needed = i128::from(bytes) * UNITS_PER_BYTE;
+        self.after(now_ns, needed - self.level_at(now_ns))
+    }
+
+    /// When so much has come in.
+    fn after(&self, now_ns: u64, missing: i128) -> Option<u64> {
         if missing <= 0 {
             return Some(now_ns);
         }

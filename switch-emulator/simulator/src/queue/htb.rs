@@ -15,7 +15,8 @@
 
 use super::config::HtbConfig;
 use super::credit::Credit;
-use super::{Bounded, Discipline, Dropped, Waiting};
+use super::leaf::LeafQueue;
+use super::{Discipline, Dropped, Waiting};
 
 #[derive(Debug)]
 struct Class {
@@ -29,7 +30,7 @@ struct Class {
 #[derive(Debug)]
 struct Leaf {
     number: u32,
-    queue: Bounded,
+    queue: LeafQueue,
     priority: u8,
     quantum_bytes: i128,
     /// What is left of its turn, by how far up it borrows.
@@ -50,7 +51,6 @@ pub(super) struct Htb {
     group_frames: u64,
     timer_ns: u64,
     wake_ns: Option<u64>,
-    dropped: Dropped,
 }
 
 const PRIORITIES: usize = 8;
@@ -77,7 +77,7 @@ impl Htb {
                     let quantum_bytes = i128::from(class.quantum_bytes);
                     Leaf {
                         number: class.queue,
-                        queue: Bounded::new(class.limit_frames),
+                        queue: LeafQueue::new(class.limit_frames, class.drops),
                         priority: class.priority,
                         quantum_bytes,
                         deficits: vec![quantum_bytes; levels],
@@ -96,7 +96,6 @@ impl Htb {
             group_frames: config.group_frames,
             timer_ns: config.timer_ns,
             wake_ns: None,
-            dropped: Dropped::default(),
         })
     }
 
@@ -143,11 +142,28 @@ impl Htb {
         }
     }
 
+    /// When a frame that comes now to the class at `place` leaves at the earliest, if all that waits before it is sent.
+    fn soonest_ns(&self, place: usize, now_ns: u64) -> Option<u64> {
+        let leaf = self.classes[place].leaf.as_ref();
+        let queue = leaf
+            .map(|leaf| &leaf.queue)
+            .filter(|queue| queue.has_deadline());
+        let Some(before_bytes) = queue.map(LeafQueue::bytes) else {
+            return Some(now_ns);
+        };
+        let (mut at, mut soonest_ns) = (Some(place), now_ns);
+        while let Some(here) = at {
+            let class = &self.classes[here];
+            soonest_ns = soonest_ns.max(class.ceil.earned_at(now_ns, before_bytes)?);
+            at = class.parent;
+        }
+        Some(soonest_ns)
+    }
+
     /// What a sleeping class must have to wake: all but the first of a group as long as its first frame.
     fn spare_bytes(&self, place: usize) -> u64 {
         let leaf = self.classes[place].leaf.as_ref();
-        let head = leaf.and_then(|leaf| leaf.queue.frames.front());
-        (self.group_frames - 1) * head.map_or(0, Waiting::frame_bytes)
+        (self.group_frames - 1) * leaf.map_or(0, |leaf| leaf.queue.head_bytes())
     }
 
     /// Wakes who can pay, and gives for each backlogged leaf that may send how far up it borrows.
@@ -157,7 +173,8 @@ impl Htb {
             let place = self.leaves[turn];
             let (asleep, backlogged) = {
                 let leaf = self.leaf(place);
-                (leaf.asleep, !leaf.queue.frames.is_empty())
+                leaf.queue.expire(now_ns);
+                (leaf.asleep, !leaf.queue.is_empty())
             };
             if !backlogged {
                 continue;
@@ -206,7 +223,7 @@ impl Htb {
     fn set_timer(&mut self, now_ns: u64) {
         let backlogged = |place: &usize| {
             let leaf = self.classes[*place].leaf.as_ref();
-            leaf.is_some_and(|leaf| !leaf.queue.frames.is_empty())
+            leaf.is_some_and(|leaf| !leaf.queue.is_empty())
         };
         let due_ns = self
             .leaves
@@ -220,15 +237,15 @@ impl Htb {
 }
 
 impl Discipline for Htb {
-    fn enqueue(&mut self, _now_ns: u64, queue: u32, frame: Waiting) {
+    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: Waiting) {
         let named = self.leaves.iter().copied().find(|place| {
             let leaf = self.classes[*place].leaf.as_ref();
             leaf.is_some_and(|leaf| leaf.number == queue)
         });
         let place = named.unwrap_or(self.leaves[0]);
-        if !self.leaf(place).queue.push(frame) {
-            self.dropped.full += 1;
-        }
+        self.leaf(place).queue.expire(now_ns);
+        let soonest_ns = self.soonest_ns(place, now_ns);
+        self.leaf(place).queue.push(now_ns, frame, soonest_ns);
     }
 
     fn dequeue(&mut self, now_ns: u64) -> Option<Waiting> {
@@ -238,7 +255,7 @@ impl Discipline for Htb {
         };
         let (place, count) = (self.leaves[turn], self.leaves.len());
         let leaf = self.leaf(place);
-        let frame = leaf.queue.frames.pop_front()?;
+        let frame = leaf.queue.pop(now_ns)?;
         let bytes = frame.frame_bytes();
         leaf.deficits[level] -= i128::from(bytes);
         let done = leaf.deficits[level] < 0;
@@ -251,7 +268,7 @@ impl Discipline for Htb {
         let group_frames = self.group_frames;
         let leaf = self.leaf(place);
         leaf.taken += 1;
-        let group_ends = leaf.taken >= group_frames || leaf.queue.frames.is_empty();
+        let group_ends = leaf.taken >= group_frames || leaf.queue.is_empty();
         if group_ends {
             leaf.taken = 0;
         }
@@ -274,7 +291,12 @@ impl Discipline for Htb {
     }
 
     fn dropped(&self) -> Dropped {
-        self.dropped
+        let mut dropped = Dropped::default();
+        for leaf in self.classes.iter().filter_map(|class| class.leaf.as_ref()) {
+            dropped.full += leaf.queue.dropped().full;
+            dropped.policed += leaf.queue.dropped().chosen;
+        }
+        dropped
     }
 }
 

@@ -44,6 +44,7 @@ fn class(queue: u32, rate_bps: u64) -> ClassConfig {
         quantum_bytes: 1_514,
         priority: 0,
         limit_frames: 1_000,
+        drops: None,
     }
 }
 

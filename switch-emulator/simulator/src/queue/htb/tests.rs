@@ -1,4 +1,4 @@
-use super::super::config::ClassConfig;
+use super::super::config::{ClassConfig, DropsConfig};
 use super::*;
 
 const FRAME: u64 = 1_000;
@@ -16,6 +16,7 @@ fn class(name: &str, parent: Option<&str>, queue: u32, rate_mbps: u64) -> ClassC
         quantum_bytes: FRAME,
         priority: 0,
         limit_frames: 1_000,
+        drops: None,
     }
 }
 
@@ -223,6 +224,91 @@ fn a_full_queue_loses_what_comes_and_an_unknown_queue_is_the_first() {
     assert_eq!(htb.dequeue(0).map(|frame| frame.data[0]), Some(9));
 }
 
+const MS: u64 = 1_000_000;
+
+/// When each frame of a queue that another frame comes to every `every_ns` came and left; the sender never stops.
+fn came_and_left(class: ClassConfig, group_frames: u64, every_ns: u64) -> Vec<(u64, u64)> {
+    let mut htb = htb(vec![class], group_frames, 60_000);
+    let (mut found, mut next_ns) = (Vec::new(), 0);
+    for now_ns in (0..200 * MS).step_by(10_000) {
+        while next_ns <= now_ns {
+            let mut data = vec![0; FRAME as usize];
+            data[..8].copy_from_slice(&now_ns.to_be_bytes());
+            htb.enqueue(now_ns, 0, Waiting { data });
+            next_ns += every_ns;
+        }
+        while let Some(frame) = htb.dequeue(now_ns) {
+            let came = frame.data[..8].try_into().unwrap();
+            found.push((u64::from_be_bytes(came), now_ns));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_comes_late_is_dropped_and_costs_no_rate() {
+    for group_frames in [1, 4] {
+        for after_ms in [4, 10] {
+            let mut plain = class("a", None, 0, 8);
+            (plain.burst_bytes, plain.cburst_bytes) = (5 * FRAME, 5 * FRAME);
+            let bounded = ClassConfig {
+                drops: Some(DropsConfig::Late {
+                    after_ns: after_ms * MS,
+                }),
+                ..plain.clone()
+            };
+            // Twice as many as the rate of one a millisecond.
+            let without = came_and_left(plain, group_frames, MS / 2);
+            let with = came_and_left(bounded, group_frames, MS / 2);
+            assert!(without.iter().any(|(came, left)| left - came > 50 * MS));
+            assert!(with.iter().all(|(came, left)| left - came <= after_ms * MS));
+            assert!(
+                with.len() + 4 >= without.len(),
+                "{} of {}",
+                with.len(),
+                without.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_frame_is_refused_at_once_if_those_before_it_take_too_long() {
+    let mut bounded = class("a", None, 0, 8);
+    bounded.drops = Some(DropsConfig::Late { after_ns: 3 * MS });
+    let mut htb = htb(vec![bounded], 1, 0);
+    // The bucket pays for one at once, a level of zero for another, then comes one a millisecond: the last at 3 ms.
+    fill(&mut htb, 0, 9);
+    assert_eq!(htb.dropped().policed, 4);
+    assert_eq!(
+        instants(&departures(&mut htb, 0, 20 * MS)),
+        [0, 0, MS, 2 * MS, 3 * MS]
+    );
+}
+
+#[test]
+fn a_class_that_others_keep_waiting_drops_at_the_head() {
+    let mut classes = vec![class("root", None, 0, 8)];
+    for (queue, priority) in [(0, 1), (1, 0)] {
+        let mut leaf = class(&format!("leaf{queue}"), Some("root"), queue, 1);
+        leaf.ceil_bps = 8 * MBPS;
+        leaf.priority = priority;
+        classes.push(leaf);
+    }
+    classes[1].drops = Some(DropsConfig::Late { after_ns: 12 * MS });
+    let mut htb = htb(classes, 1, 0);
+    fill(&mut htb, 0, 4);
+    fill(&mut htb, 1, 1_000);
+    assert_eq!(htb.dropped().policed, 0);
+    // Its ceiling would do, but all that it may borrow goes to the other: it has one every eight milliseconds.
+    let found = departures(&mut htb, 1_000, 100 * MS);
+    assert!(found
+        .iter()
+        .all(|(at_ns, queue)| *queue == 1 || *at_ns <= 12 * MS));
+    assert_eq!(count(&found, 0) as u64 + htb.dropped().policed, 4);
+    assert!(htb.dropped().policed > 0);
+}
+
 #[test]
 fn settings_that_mean_nothing_are_refused() {
     let refused = |classes| {
@@ -239,6 +325,12 @@ fn settings_that_mean_nothing_are_refused() {
     assert_eq!(
         refused(vec![above]),
         "class \"a\": ceil_bps is 1: give a number in 8000000 .. 1000000000000"
+    );
+    let mut never = class("a", None, 0, 8);
+    never.drops = Some(DropsConfig::Late { after_ns: 0 });
+    assert_eq!(
+        refused(vec![never]),
+        "class \"a\": drops: after_ns is 0: give a number in 1 .. 1000000000"
     );
     let orphan = class("a", Some("b"), 0, 8);
     assert_eq!(

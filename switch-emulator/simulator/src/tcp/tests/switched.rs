@@ -36,6 +36,7 @@ fn htb(limit_frames: u64, group_frames: u64) -> SchedulerConfig {
             quantum_bytes: 1_514,
             priority: 0,
             limit_frames,
+            drops: None,
         }],
         group_frames,
         timer_ns: 0,
