@@ -10,15 +10,17 @@ import pytest
 from live_harness import needs_root
 
 from evaluation.kinds.slices import tcp_port
+from evaluation.kinds.slices.policed_port import Policer
 from evaluation.kinds.slices.port import SENDERS, Release, carry_live
 from evaluation.live.alone import carry_alone
+from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.live.openvswitch import SCHEMA
 from evaluation.live.programs import locate
-from evaluation.runner import RunError
+from evaluation.runner import LOST, RunError
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.judgement import Verdict
-from loko.slices.document import HtbPort, load_slices
+from loko.slices.document import HtbPort, TrtcmPort, load_slices
 
 pytestmark = [
     pytest.mark.live,
@@ -26,6 +28,9 @@ pytestmark = [
     pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitch is not installed"),
 ]
 
+needs_dpdk = pytest.mark.skipif(
+    missing_for_dpdk() is not None, reason="needs Open vSwitch with DPDK: make dpdk"
+)
 BURST = 60
 PAUSE_NS = 40_000_000
 
@@ -64,6 +69,41 @@ def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest
     rows = {row.what: row for row in measured_rows("open-vswitch", tmp_path, seed=1)}
     assert rows["rate"].verdict is Verdict.AS_CONFIGURED
     assert rows["group"].verdict is not Verdict.NOT_MEASURED
+    assert names() == before
+
+
+@needs_dpdk
+@pytest.mark.parametrize(("policer", "name"), [(Policer.TRTCM, "dpdk"), (Policer.EGRESS, "policer")])
+def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer, name: str) -> None:
+    """How much comes through may be less: the machine may have something else to do, and rings are short."""
+    port = load_slices(name)
+    assert isinstance(port, TrtcmPort)
+    before = names()
+    for number, queue in enumerate(port.queues):
+        pps = 2 * (queue.cir_bps + queue.eir_bps) / 8 / 1500
+        instants_ns = (np.arange(1, 1000) * 1e9 / pps).astype(np.int64)
+        sends = Release(queue=number, host=SENDERS[0], frame_bytes=1518, instants_ns=instants_ns)
+        sent, share = carry_live(port, sends, policer=policer)
+        came_ns = sent.received_ns[sent.received_ns != LOST]
+        assert came_ns.size
+        # When the switch saw a frame lies between the two stamps.
+        span_s = (int(came_ns.max()) - int(sent.sent_ns[0])) / 1e9
+        allowed = queue.cbs_bytes + queue.ebs_bytes + (queue.cir_bps + queue.eir_bps) * span_s / 8
+        assert came_ns.size * 1500 <= allowed + 1
+        assert came_ns.size < len(instants_ns), "half of it is above the rates"
+        assert share > 0
+    assert names() == before
+    assert not [one for one in psutil.process_iter() if one.name().startswith("ovs-vswitchd") and _ours(one)]
+
+
+@needs_dpdk
+def test_the_bench_measures_both_policers_of_a_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "TURNS", 1)
+    monkeypatch.setattr(parts, "FRAMES_BYTES", (1518,))
+    before = names()
+    rows = measured_rows("open-vswitch-dpdk", tmp_path, seed=1)
+    assert {row.slice for row in rows} == {"control", "rest"}
+    assert {row.what for row in rows if row.verdict is not Verdict.NOT_MEASURED} >= {"burst", "latency"}
     assert names() == before
 
 

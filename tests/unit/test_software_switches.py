@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -131,6 +134,22 @@ def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
     assert first.processing_ns(subject, 306).size == 0, "a stall met the only one that came"
     assert first.received_ns.tolist() == [9_000, LOST]
     assert second.kept.tolist() == [False]
+
+
+def test_a_frame_that_the_machine_has_no_room_for_is_none_that_the_switch_lost() -> None:
+    class Sender:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def send(self, data: bytes) -> int:
+            raise OSError(self.number, "")
+
+        def getsockname(self) -> tuple[str]:
+            return ("host3",)
+
+    ports._offering(cast(socket.socket, Sender(errno.ENOBUFS)))(b"1")
+    with pytest.raises(RunError, match=r"^host3: cannot send \(network is down\)$"):
+        ports._offering(cast(socket.socket, Sender(errno.ENETDOWN)))(b"1")
 
 
 def test_a_wait_for_the_core_is_noted_from_its_beginning() -> None:

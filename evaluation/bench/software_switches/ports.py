@@ -7,6 +7,8 @@ arrived, and, behind the queues, when it departs.
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +26,7 @@ from evaluation.instruments.numbered_frame import FCS_BYTES, number_of
 from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.live.programs import run
 from evaluation.predictability.subject import Sent, Stream, Subject
-from evaluation.runner import LOST, Stall
+from evaluation.runner import LOST, RunError, Stall
 
 QUEUES: Final = 8
 QUEUE_FRAMES: Final = 64
@@ -127,7 +129,7 @@ class Ports:
                 stack.callback(opened.close)
                 # What waits in the switch counts as the sender's, who must not wait for it.
                 opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BYTES)
-                sends[port] = watch.before(opened.send)
+                sends[port] = watch.before(_offering(opened))
             steps = [
                 (gap_ns, sends[int(frames.enters[at])], frames.numbered(at))
                 for gap_ns, at in frames.in_order()
@@ -236,6 +238,23 @@ class _Waits:
             start_ns = min(self._at_ns, now_ns - more_ns)
             self.stalls.append(Stall(start_ns=start_ns, duration_ns=now_ns - start_ns))
         self._total_ns, self._at_ns = total_ns, now_ns
+
+
+def _offering(sender: socket.socket) -> Callable[[bytes], object]:
+    """Return the function that sends a frame, if the machine has room for it.
+
+    One that finds none is not seen at the switch's end, so it does not count.
+    """
+
+    def offers(data: bytes) -> None:
+        try:
+            sender.send(data)
+        except OSError as error:
+            if error.errno != errno.ENOBUFS:
+                reason = os.strerror(error.errno or 0).lower()
+                raise RunError(f"{sender.getsockname()[0]}: cannot send ({reason})") from None
+
+    return offers
 
 
 def _nothing(data: bytes) -> None:
