@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
@@ -166,15 +169,35 @@ def _this_program() -> str:
     return f"loko {versions().get(_PACKAGE, 'unknown')} ({commit()})"
 
 
+def _be_quiet(context: typer.Context) -> None:
+    """Print nothing but errors from now on."""
+    from evaluation import progress  # noqa: PLC0415 - slow to import, so only where needed
+
+    said = context.with_resource(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - the context
+    context.with_resource(contextlib.redirect_stdout(said))
+    context.with_resource(progress.hidden())
+
+
 @app.callback()
 def _options(
+    context: typer.Context,
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback ends the program
         bool,
         typer.Option("--version", is_eager=True, callback=_tell_versions, help="Show the version and exit."),
     ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print nothing but errors, whatever the command: files and exit status are the answer.",
+        ),
+    ] = False,
 ) -> None:
     """What holds for every command."""
+    if quiet:
+        _be_quiet(context)
 
 
 def main() -> None:

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+_HIDDEN: Final[ContextVar[bool]] = ContextVar("hidden", default=False)
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Show no progress meanwhile (`loko --quiet`)."""
+    token = _HIDDEN.set(True)
+    try:
+        yield
+    finally:
+        _HIDDEN.reset(token)
+
+
+def waiting_console() -> Console:
+    """Return the console on standard error for what is shown only while somebody waits."""
+    return Console(stderr=True, quiet=_HIDDEN.get())
+
 
 def terminal_bar() -> Progress:
     """Return a bar that counts steps in a task's `unit`, with the time left; silent without a terminal."""
-    console = Console(stderr=True)
+    console = waiting_console()
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -19,7 +39,7 @@ def terminal_bar() -> Progress:
         TextColumn("{task.fields[unit]}"),
         TimeRemainingColumn(),
         console=console,
-        disable=not console.is_terminal,
+        disable=_HIDDEN.get() or not console.is_terminal,
         transient=True,
     )
 

@@ -1,6 +1,7 @@
 """The rooms of the package `evaluation`, and the arrows between them, as its imports have them.
 
-``python tests/rooms.py`` draws them anew in docs/architecture.md (`make drawings`).
+``python tests/rooms.py`` draws them anew in docs/architecture.md, and as a picture for the site
+(`make drawings`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import matplotlib as mpl
 import networkx as nx
+from matplotlib.figure import Figure
+
+from evaluation.pictures.canvas import EDGE, STYLE
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "evaluation"
 PAGE: Final = ROOT / "docs/architecture.md"
+PICTURE: Final = ROOT / "docs/images/rooms.svg"
 BLOCK: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.S)
 
 ROOMS: Final = {
@@ -78,5 +84,41 @@ def pictured() -> nx.DiGraph[str]:
     return nx.DiGraph(re.findall(r"^    (\w+) --> (\w+)$", block, re.M))
 
 
+def picture(graph: nx.DiGraph[str], file: Path) -> None:
+    """The same as SVG: each room above those that it imports, near the middle of its neighbours."""
+    reduced = nx.transitive_reduction(graph)
+    rows = [sorted(row) for row in nx.topological_generations(reduced)]
+    places: dict[str, float] = {}
+    for _ in range(8):
+        for row in rows:
+            middles = {room: _middle(reduced, room, places) for room in row}
+            row.sort(key=lambda room: (middles[room], room))
+            places |= {room: (number + 0.5) / len(row) for number, room in enumerate(row)}
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 0.72 * len(rows)))
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_xlim(0, 1)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.axis("off")
+        height = {room: number for number, row in enumerate(rows) for room in row}
+        for here, there in sorted(reduced.edges):
+            axes.annotate(
+                "",
+                xy=(places[there], height[there] - 0.22),
+                xytext=(places[here], height[here] + 0.22),
+                arrowprops={"arrowstyle": "-|>", "color": EDGE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
+            )
+        box = {"boxstyle": "round,pad=0.35", "facecolor": "#dfe8f7", "edgecolor": EDGE, "linewidth": 0.8}
+        for room, place in sorted(places.items()):
+            axes.text(place, height[room], room, ha="center", va="center", color=EDGE, fontsize=9, bbox=box)
+        figure.savefig(file, facecolor="white", metadata={"Date": None, "Creator": None})
+
+
+def _middle(graph: nx.DiGraph[str], room: str, places: dict[str, float]) -> float:
+    near = [places[name] for name in nx.all_neighbors(graph, room) if name in places]
+    return sum(near) / len(near) if near else 0.5
+
+
 if __name__ == "__main__":
+    picture(arrows(), PICTURE)
     PAGE.write_text(BLOCK.sub(drawn(arrows()), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -68,7 +68,7 @@ def plan(
     repeats another, and if the scheme has no such allocation; `ValueError` for another scheme.
     """
     lab = lab if isinstance(lab, Lab) else load_lab(lab)
-    listed = load_requests(flows) if isinstance(flows, str | Path) else flows
+    listed = load_requests(flows, lab) if isinstance(flows, str | Path) else flows
     requests = [flow if isinstance(flow, Request) else Request(flow) for flow in listed]
     choice = choice_of(lab, default_scheme(lab) if scheme is None else SchemeName(scheme), allocation)
     mix = expected_mix(lab, mix) if choice.is_optimised else None

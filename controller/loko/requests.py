@@ -7,10 +7,11 @@ ms``), or in base units as programs write them (``rate_bps: 2300000``). All erro
 from __future__ import annotations
 
 import csv
+import difflib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -18,7 +19,12 @@ from loko.document import InputError, Parsed, Problem, parse, problems, read_tex
 from loko.flow import AddressedDocument, Flow, doubles
 from loko.units import Burst, FrameSize, Rate, Time
 
+if TYPE_CHECKING:
+    from loko.lab import Lab
+
 STDIN: Final = "-"
+_FEW: Final = 8
+"""So many hosts of a lab are told where another one is not known."""
 _Taken = TypeVar("_Taken")
 
 
@@ -128,9 +134,12 @@ def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
     return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
 
 
-def load_requests(path: str | Path) -> tuple[Request, ...]:
-    """Read a list of requests; ``-`` is the standard input. Raises `InputError`: a line for each error."""
-    return _each(path, lambda document: document.request)
+def load_requests(path: str | Path, lab: Lab | None = None) -> tuple[Request, ...]:
+    """Read a list of requests; ``-`` is the standard input. Raises `InputError`: a line for each error.
+
+    With a lab, hosts that it does not have are among the errors.
+    """
+    return _each(path, lambda document: document.request, lab)
 
 
 def load_documents(path: str | Path) -> tuple[RequestDocument, ...]:
@@ -159,7 +168,9 @@ class _Row(NamedTuple):
     """Gives the line of a part of the request, from its location."""
 
 
-def _each(path: str | Path, take: Callable[[RequestDocument], _Taken]) -> tuple[_Taken, ...]:
+def _each(
+    path: str | Path, take: Callable[[RequestDocument], _Taken], lab: Lab | None = None
+) -> tuple[_Taken, ...]:
     name, text, is_csv = _text_of(path)
     rows = list(_csv_rows(name, text) if is_csv else _listed_rows(name, text))
     rows_taken: list[tuple[_Row, RequestDocument]] = []
@@ -168,6 +179,7 @@ def _each(path: str | Path, take: Callable[[RequestDocument], _Taken]) -> tuple[
     for row in rows:
         try:
             document = row.check(row.values)
+            wrong += [_told(name, row, problem) for problem in _strange_hosts(document, lab)]
             taken.append(take(document))
             rows_taken.append((row, document))
         except ValidationError as error:
@@ -182,6 +194,18 @@ def _each(path: str | Path, take: Callable[[RequestDocument], _Taken]) -> tuple[
     if wrong:
         raise InputError(*wrong)
     return tuple(taken)
+
+
+def _strange_hosts(document: RequestDocument, lab: Lab | None) -> Iterator[Problem]:
+    if lab is None:
+        return
+    for key, host in (("source", document.source), ("destination", document.destination)):
+        if host not in lab.hosts:
+            close = difflib.get_close_matches(host, lab.hosts, n=1)
+            known = list(lab.hosts)
+            others = ", ".join(known[:_FEW]) + (", …" if len(known) > _FEW else "")
+            hint = f"did you mean '{close[0]}'?" if close else f"it has {others}"
+            yield Problem((key,), key, f"lab '{lab.name}' has no host '{host}'; {hint}")
 
 
 def _text_of(path: str | Path) -> tuple[str, str, bool]:
@@ -234,13 +258,22 @@ def _csv_rows(name: str, text: str) -> Iterator[_Row]:
             continue
         line = table.line_num
         if len(cells) != len(header):
-            raise InputError(f"{name}:{line}: {len(cells)} cells; the first line names {len(header)} columns")
+            wrong = f"{len(cells)} cells; the first line names {len(header)} columns"
+            yield _Row(None, _refusing(wrong), _always(line))
+            continue
         values = {key: cell.strip() for key, cell in zip(header, cells, strict=True) if cell.strip()}
         yield _Row(values, _of_strings, _always(line))
 
 
 def _of_strings(values: Any) -> RequestDocument:
     return RequestDocument.model_validate_strings(values, strict=False)
+
+
+def _refusing(message: str) -> Callable[[object], RequestDocument]:
+    def refuse(_values: object) -> RequestDocument:
+        raise ValueError(message)
+
+    return refuse
 
 
 def _always(line: int) -> Callable[[Sequence[int | str]], int | None]:

@@ -37,7 +37,9 @@ from loko.document import InputError
 from loko.scenario import OpenFlow
 
 bench_app = typer.Typer(
-    no_args_is_help=True, help="Measure a switch and derive its profile (step 1 of Loko)."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Measure a switch and derive its profile (step 1 of Loko).",
 )
 
 bench_app.command("analyse")(analyse_captures)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from evaluation.doctor.judgement import Diagnosis, Level, judge, trusted
 from evaluation.doctor.probes import gather
+from evaluation.progress import waiting_console
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 
 _SECONDS: Final = 10
@@ -40,7 +41,7 @@ def doctor(
     Example: sudo loko doctor
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
-    waiting = Console(stderr=True)
+    waiting = waiting_console()
     with waiting.status("") as status:
         facts = gather(_QUICK_SECONDS if quick else _SECONDS, status.update)
     diagnoses = judge(facts)

@@ -44,7 +44,9 @@ _FEW_FLOWS: Final = 4
 """As many are named to explain what passes."""
 
 lab_app = typer.Typer(
-    no_args_is_help=True, help="Write a lab of your own; start, show and stop a lab that keeps running."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Write a lab of your own; start, show and stop a lab that keeps running.",
 )
 lab_app.command("new")(new_lab)
 

@@ -16,8 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.pictures.canvas import EDGE, REFERENCE, SECOND, SOFT, STYLE
+from evaluation.pictures.overview import draw_components, draw_ring
 from loko.calculus import TokenBucket, backlog_bound_bytes, bytes_in, delay_bound_ns
 from loko.device import Profile, load_profile
+from loko.lab import load_lab
 from loko.scenario import Action, Case, Match, Scenario
 from loko.service_curve import SwitchService, processing, service_curve
 from loko.units import PS_PER_NS
@@ -177,7 +179,12 @@ def drawings() -> dict[str, Figure]:
     service = service_curve(profile, scenario)
     case = service.longest.case
     flows = TokenBucket(rate_bps=service.rate_bps / 5, burst_bytes=9 * FRAME_BYTES)
-    return {"frame-way": draw_way(profile, case), "curves": draw_curves(service, flows)}
+    return {
+        "frame-way": draw_way(profile, case),
+        "curves": draw_curves(service, flows),
+        "components": draw_components(),
+        "ring": draw_ring(load_lab("ring"), FRAME_BYTES),
+    }
 
 
 def main(folder: Path) -> None:

@@ -312,7 +312,7 @@ def test_numbers_of_a_refusal_are_never_what_would_fit() -> None:
     admission = empty(TWO, "fifth-rate")
     allowed = admission.usage("s1").share("rate").allowed
     text = str(refused(admission, a_flow(1, "H1", "H3", rate_bps=math.ceil(allowed))))
-    used, requested, most = map(Decimal, re.findall(r"([\d.]+) (?:used|requested|Mbit/s allowed)", text))
+    used, requested, most = map(Decimal, re.findall(r"([\d.]+) (?:used|requested|[kM]?bit/s allowed)", text))
     assert used + requested > most
 
 

@@ -109,3 +109,18 @@ def test_an_error_is_broken_at_words_on_a_terminal(tmp_path: Path) -> None:
 def test_a_word_longer_than_a_line_stays_whole() -> None:
     path = "/a/very" * 20
     assert broken(f"error: {path}: no such file", 80).split() == ["error:", f"{path}:", "no", "such", "file"]
+
+
+def test_quiet_leaves_only_errors_of_any_command(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["--quiet", "model", "zodiac-fx"])
+    assert (done.exit_code, done.output) == (0, "")
+    done = CliRunner().invoke(app, ["-q", "model", "zodiac"])
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: profile 'zodiac'")
+
+
+@pytest.mark.parametrize("group", ["lab", "flows", "bench"])
+def test_a_group_has_no_completion_of_its_own(group: str) -> None:
+    assert "--install-completion" not in CliRunner().invoke(app, [group, "--help"]).output
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output

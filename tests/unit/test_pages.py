@@ -53,5 +53,14 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_prose_has_no_long_lines(page: Path) -> None:
+    """Tables, pictures and links cannot be broken, what a command prints or a test writes is as it is."""
+    text = re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", "", text_of(page), flags=re.S)
+    lines = [line for line in text.splitlines() if len(line) > 120 and " " in line[:120].strip()]
+    prose = [line for line in lines if not re.match(r"\||!\[|    |Machine: |bench ARGS=", line)]
+    assert prose == []
+
+
 def test_the_readme_stays_short() -> None:
     assert len(text_of(ROOT / "README.md").splitlines()) < 120

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from evaluation.cli import app
 from loko.document import InputError
 from loko.flow import Flow
+from loko.lab import load_lab
 from loko.requests import Request, load_documents, load_flows, load_requests
 from loko.units import frame_bytes, rate_bps, size, time_ns
 
@@ -123,6 +124,28 @@ def test_everything_that_is_wrong_is_told_at_once_by_id_and_line(tmp_path: Path)
     assert lines[4].endswith("this id is used twice; rename one")
     assert lines[5].endswith("has the hosts and ports of 'a'; change a port")
     assert str(error.value).endswith(" (and 5 more)")
+
+
+def test_hosts_that_a_lab_has_not_are_told_with_all_else(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "flows.csv",
+        "id,source,destination,udp_source,udp_destination,rate,burst,frame\n"
+        "a,H9,nowhere,1,2,1 kbit/s,1 frame,306 bytes\n"
+        "b,H1\n"
+        "c,H1,h3,1,2,much,1 frame,306 bytes\n"
+        "d,H1,H33,1,2,1 kbit/s,1 frame,306 bytes\n",
+    )
+    with pytest.raises(InputError) as error:
+        load_requests(path, load_lab("two-switch"))
+    assert [line.removeprefix(f"{path}:") for line in error.value.lines] == [
+        "2: flow 'a': source: lab 'two-switch' has no host 'H9'; it has H1, H2, H3, H4",
+        "2: flow 'a': destination: lab 'two-switch' has no host 'nowhere'; it has H1, H2, H3, H4",
+        "3: 2 cells; the first line names 8 columns",
+        "4: flow 'c': rate: 'much' is not a rate such as 2.3 Mbit/s (units: bit/s, bps, kbit/s, kbps, Mbit/s,"
+        " Mbps, Gbit/s, Gbps)",
+        "5: flow 'd': destination: lab 'two-switch' has no host 'H33'; did you mean 'H3'?",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import networkx as nx
 import pytest
 import rooms
@@ -19,6 +21,11 @@ def test_no_arrow_is_against_the_picture() -> None:
 
 def test_the_picture_is_drawn_from_the_code() -> None:
     assert rooms.drawn(rooms.arrows()) in rooms.PAGE.read_text(encoding="utf-8"), "make drawings"
+
+
+def test_the_site_shows_the_same_picture(tmp_path: Path) -> None:
+    rooms.picture(rooms.arrows(), tmp_path / "rooms.svg")
+    assert (tmp_path / "rooms.svg").read_bytes() == rooms.PICTURE.read_bytes(), "make drawings"
 
 
 def test_every_module_is_in_one_room() -> None:

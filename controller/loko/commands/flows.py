@@ -20,7 +20,7 @@ from loko.schemas import SCHEMA_FOLDER, schema_line
 _FIRST_PORT: Final = 5000
 _USUAL: Final = 4
 
-flows_app = typer.Typer(no_args_is_help=True, help="Write flows to begin with.")
+flows_app = typer.Typer(add_completion=False, no_args_is_help=True, help="Write flows to begin with.")
 
 
 @flows_app.callback()

@@ -163,14 +163,15 @@ def plan(
         files = [flows, *(add or [])]
         if files.count(STDIN) > 1:
             raise InputError("--add -: the standard input is read once; give a file")
-        before = load_requests(flows)
+        planned = load_lab(lab)
+        before = load_requests(flows, planned)
         if not before:
             raise InputError(
                 f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one"
             )
-        added = [request for file in add or [] for request in load_requests(file)]
+        added = [request for file in add or [] for request in load_requests(file, planned)]
         asked = _Asked(
-            lab=load_lab(lab),
+            lab=planned,
             before=before,
             requests=changed(before, added=added, without=without or ()),
             mix=mix,
