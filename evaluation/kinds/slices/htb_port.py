@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.live.interfaces import switch_off_offloads
-from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.live.programs import require, run
 from evaluation.runner import LOST, RunError
 from loko.slices.document import HtbPort, HtbQueue
@@ -33,6 +33,8 @@ _INGRESS: Final = "s1-port1"
 _EGRESS: Final = "s1-port2"
 _SWITCH: Final = "s1"
 _CLASS: Final = "1:10"
+_LEAF = "pfifo"
+"""What holds the frames of a class."""
 _SO_RCVBUFFORCE: Final = 33
 _SO_TIMESTAMPNS: Final = 35
 _ALL_PROTOCOLS: Final = 0x0003
@@ -93,6 +95,7 @@ def sliced_switch(port: HtbPort, folder: Path, *, addressed: bool) -> Iterator[O
 
     `addressed`: source and destination have addresses, so that the switch also carries what comes back.
     """
+    check(port)
     _links()
     switch = OpenVSwitch(folder / "openvswitch")
     try:
@@ -110,6 +113,15 @@ def sliced_switch(port: HtbPort, folder: Path, *, addressed: bool) -> Iterator[O
         for interface in (_INGRESS, _EGRESS):
             # The other end may already have gone with its namespace, and this one with it.
             subprocess.run([require("ip"), "link", "del", interface], capture_output=True, check=False)
+
+
+def check(port: HtbPort) -> None:
+    """Raise `RunError` if no kernel can do what the port's first queue shall."""
+    if port.queues[0].drops is not None:
+        raise RunError(
+            f"htb on the port: queue '{port.queues[0].name}' drops what is late or what CoDel picks, which"
+            " only the simulator's does: use --mode virtual, or leave out its drops"
+        )
 
 
 def _links() -> None:
@@ -145,8 +157,8 @@ def _slice(port: HtbPort) -> None:
     leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
     leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
     run(["tc", "class", "add", *device, "parent", "1:1", "classid", _CLASS, "htb", *leaf], what=what)
-    limit = ["pfifo", "limit", str(queue.limit_frames)]
-    _discipline("pfifo", [*device, "parent", _CLASS, "handle", "10:", *limit], what)
+    limit = [_LEAF, "limit", str(queue.limit_frames)]
+    _discipline(_LEAF, [*device, "parent", _CLASS, "handle", "10:", *limit], what)
     shown = run(["tc", "class", "show", *device], what=what)
     if (differs := difference(queue, shown)) is not None:
         raise RunError(f"{what}: {differs}: this kernel or tc did not obey")
@@ -285,6 +297,4 @@ def _keep_apart(switch_pid: int) -> None:
     if not others:
         return
     os.sched_setaffinity(0, {mine})
-    for task in Path(f"/proc/{switch_pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), others)
-        os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    hurry(switch_pid, others)
