@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,14 @@ import psutil
 import pytest
 from live_harness import needs_root
 
-from evaluation.kinds.slices import tcp_port
+from benchmarks.one_board import Namespace
+from evaluation.kinds.slices import htb_port, tcp_port
 from evaluation.kinds.slices.policed_port import Policer
 from evaluation.kinds.slices.port import SENDERS, Release, carry_live
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.live.openvswitch import SCHEMA
-from evaluation.live.programs import locate
+from evaluation.live.programs import locate, run
 from evaluation.runner import LOST, RunError
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
@@ -115,6 +117,36 @@ def test_what_the_kernel_refuses_is_one_line() -> None:
         carry_live(port.model_copy(update={"queues": [queue]}), release(1))
     assert "htb on the port" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.namespaces
+def test_a_discipline_that_the_kernel_lacks_is_one_line_and_nothing_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port = load_slices("htb")
+    assert isinstance(port, HtbPort)
+    with Namespace([("destination", "s1-port2")]) as namespace, namespace.entered():
+        missing = next((kind for kind in LEAVES if is_missing(kind)), None)
+        if missing is None:
+            pytest.skip("this kernel has every discipline that could hold a class's frames")
+        monkeypatch.setattr(htb_port, "_LEAF", missing)
+        with pytest.raises(RunError) as refused:
+            htb_port.slice_port(port)
+        left = run(["tc", "qdisc", "show", "dev", "s1-port2"], what="what is left")
+    assert f"no queueing discipline '{missing}' (module sch_{missing})" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "htb" not in left
+
+
+LEAVES = ("fq", "codel", "pie", "choke", "sfq", "netem")
+"""Disciplines that take a limit, and that tc knows."""
+
+
+def is_missing(kind: str) -> bool:
+    """Whether this kernel refuses it; else it is now on the interface, where the port replaces it."""
+    add = ["tc", "qdisc", "replace", "dev", "s1-port2", "root", kind, "limit", "9"]
+    done = subprocess.run(add, capture_output=True, text=True, check=False)
+    return "qdisc kind is unknown" in done.stderr
 
 
 @pytest.mark.skipif(locate("iperf3") is None, reason="iperf3 is not installed")

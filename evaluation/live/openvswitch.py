@@ -6,7 +6,9 @@ with the thread that started them, however that ends.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,24 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 
 _START_TIMEOUT_S = 20.0
 _COMMAND_TIMEOUT_S = 30
+_PRIORITY = 50
+
+
+def hurry(pid: int, cores: Collection[int] = ()) -> None:
+    """Give all threads of a switch's process real-time priority, on these cores if any are named.
+
+    Else it shares the cores with all other programs, and wakes up as late as they let it.
+    """
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if cores:
+            os.sched_setaffinity(int(task.name), cores)
+        run_first(int(task.name))
+
+
+def run_first(thread: int) -> None:
+    """Give a thread, 0 for the caller's, real-time priority as far as the kernel permits."""
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(_PRIORITY))
 
 
 class OpenVSwitch:

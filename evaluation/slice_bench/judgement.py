@@ -312,7 +312,10 @@ class _Judge:
 
     def _within_bound(self, what: str, numbers: Numbers | None, sent: str) -> Row:
         bound = delay_bound(self._port, self._queue)
-        configured = f"at most {bound.delay_us:.0f} us" if isinstance(bound, Bound) else "no bound"
+        lossy = isinstance(bound, Bound) and bound.lossy_because is not None
+        configured = "no bound"
+        if isinstance(bound, Bound):
+            configured = f"at most {bound.delay_us:.0f} us" + (", or lost" if lossy else "")
         if numbers is None:
             return self._row(what, configured, "-", Verdict.NOT_MEASURED, "not sent")
         came = numbers[numbers != LOST] / _US
@@ -324,7 +327,7 @@ class _Judge:
             why = self._starved(numbers, sent) if self._promised() else None
             verdict = Verdict.NOT_PROMISED if why is None else Verdict.DIFFERS
             return self._row(what, configured, measured, verdict, bound.because if why is None else why)
-        if lost:
+        if lost and not lossy:
             why = f"{100 * lost / len(numbers):.0f} % of {sent} were lost, although it conforms"
         else:
             why = f"{sent}, waits longer than it may" if came.max() > bound.delay_us else None

@@ -99,7 +99,15 @@ def htb_ports(draw: st.DrawFn) -> dict[str, Any]:
 def worst_us(
     port: HtbPort | TrtcmPort, device: str, how: str, rival_frame: int, rival_kind: str, seed: int
 ) -> float:
-    """The longest delay of the first queue's frames, last bit in to first bit out; infinite if one is lost.
+    """The longest delay of the first queue's frames (`worst_and_lost`); infinite if one is lost."""
+    longest, lost = worst_and_lost(port, device, how, rival_frame, rival_kind, seed)
+    return float("inf") if lost else longest
+
+
+def worst_and_lost(
+    port: HtbPort | TrtcmPort, device: str, how: str, rival_frame: int, rival_kind: str, seed: int
+) -> tuple[float, int]:
+    """The longest delay of the first queue's frames, last bit in to first bit out, and how many are lost.
 
     The rival sends all that its cable carries, always or from the same moment on, or one burst after another.
     """
@@ -125,10 +133,10 @@ def worst_us(
         1: Release(queue=1, host=SENDERS[1], frame_bytes=rival_frame, instants_ns=rival),
     }
     sent = carry(Sending(port, device, releases, seed))[0]
-    if (sent.received_ns < 0).any():
-        return float("inf")
+    came = sent.received_ns >= 0
     wire_ns = (8 + flow.frame_bytes) * 8e9 / port.link_rate_bps
-    return float((sent.received_ns - sent.sent_ns).max() - wire_ns) / 1e3
+    longest_ns = (sent.received_ns - sent.sent_ns)[came].max(initial=0)
+    return float(longest_ns - wire_ns) / 1e3, int((~came).sum())
 
 
 @settings(max_examples=150, deadline=None)
@@ -148,6 +156,37 @@ def test_theorem_1_no_frame_through_a_class_is_later(
     assert isinstance(bound, Bound)
     found = worst_us(port, PROFILE, how, rival_frame, rival_kind, seed)
     assert found <= bound.delay_us + 0.01
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    values=htb_ports(),
+    after_us=st.integers(1, 5_000),
+    overload=st.booleans(),
+    how=st.sampled_from(["greedy", "bursts", "random"]),
+    rival_frame=FRAMES,
+    rival_kind=st.sampled_from(["together", "greedy", "bursts"]),
+    seed=st.integers(0, 1000),
+)
+def test_theorem_3_no_frame_leaves_later_and_none_is_lost_where_a_bound_is_proved(
+    values: dict[str, Any],
+    after_us: int,
+    overload: bool,
+    how: str,
+    rival_frame: int,
+    rival_kind: str,
+    seed: int,
+) -> None:
+    own = values["queues"][0]
+    if overload:
+        own["flow"]["rate_bps"] = min(2 * own["rate_bps"], 900_000_000)
+    own["drops"] = {"kind": "late", "after_us": after_us}
+    port = HtbPort.model_validate(values)
+    bound = delay_bound(port, port.queues[0])
+    assert isinstance(bound, Bound)
+    found, lost = worst_and_lost(port, PROFILE, how, rival_frame, rival_kind, seed)
+    assert found <= min(bound.delay_us, LATENCY_US + after_us) + 0.01
+    assert not lost or bound.lossy_because is not None
 
 
 @settings(max_examples=100, deadline=None)

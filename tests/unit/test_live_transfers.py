@@ -84,6 +84,13 @@ def test_a_missing_discipline_is_one_line_and_nothing_stays(
     assert deleted == [["qdisc", "del", "dev", "s1-port2", "root"]]
 
 
+def test_what_only_the_simulator_drops_is_refused_before_anything_is_built() -> None:
+    port = load_slices("bounded")
+    assert isinstance(port, HtbPort)
+    with pytest.raises(RunError, match=r"^htb on the port: queue 'slice' drops .*: use --mode virtual"):
+        htb_port.check(port)
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [

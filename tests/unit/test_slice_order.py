@@ -130,6 +130,7 @@ def sequence(order: str, counts: dict[str, int]) -> list[str]:
         (["htb", "--message", "a=1", "--entries", "3"], "takes no options but"),
         (["htb", *[word for name in "abcdefg" for word in ("--message", f"{name}=1")]], "give 1 to 6"),
         (["unread", "--message", "a=1"], "may borrow"),
+        (["bounded", "--message", "a=1"], "leave out its drops"),
         (["htb", "--message", "a=2000000", "--message", "b=2000000"], "packets of 256 bytes"),
     ],
 )

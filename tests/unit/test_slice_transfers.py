@@ -44,6 +44,14 @@ def test_a_full_queue_of_htb_makes_latency_and_a_policer_makes_retransmissions(t
     assert "equation_1_trtcm_200_ms" not in found
 
 
+def test_a_bound_is_kept_and_costs_no_rate(tmp_path: Path) -> None:
+    found = replay(figure("bounded", [200], 1.6), tmp_path).findings
+    assert 4 < found["longest_bounded_200_ms"] < 5.04 < found["longest_htb_200_ms"]
+    assert found["longest_bounded_ms"] == found["longest_bounded_200_ms"]
+    assert found["payload_bounded_200_mbps"] > 0.95 * found["payload_htb_200_mbps"]
+    assert found["latency_codel_200_ms"] < found["latency_htb_200_ms"]
+
+
 def test_segments_are_counted_after_the_first_quarter_only() -> None:
     transferred = Transferred(
         segments=Sent(
@@ -58,6 +66,7 @@ def test_segments_are_counted_after_the_first_quarter_only() -> None:
     )
     found = measured(transferred, 1518, 1_000_000_000)
     assert found.latency_ms == pytest.approx(3)
+    assert found.latency_max_ms == pytest.approx(4)
     assert found.payload_bps == pytest.approx(2 * 1448 * 8 / 0.75)
     assert found.retransmissions_pps == pytest.approx(1 / 0.75)
     assert found.window_packets == pytest.approx(30)

@@ -192,6 +192,42 @@ def test_a_committed_burst_raised_as_advised_has_a_bound() -> None:
     assert bound_us(trtcm(queue={"cbs_bytes": advised})) > 0
 
 
+def test_a_queue_that_drops_what_is_late_always_has_a_bound() -> None:
+    late = {"kind": "late", "after_us": 1_000}
+    proved = bound_us(htb())
+    assert proved < 1_000
+    kept = delay_bound(htb(queue={"drops": late}), htb(queue={"drops": late}).queues[0])
+    assert kept == Bound(proved)
+    # Neither a bound that is longer nor none at all matters to who drops.
+    for queue in ({"flow": None}, {"rate_bps": 40_000_000}, {"burst_bytes": 100}):
+        port = htb(queue=queue | {"drops": late}, latency_us=20)
+        bound = delay_bound(port, port.queues[0])
+        assert isinstance(bound, Bound)
+        assert bound.delay_us == 1_020
+        assert bound.lossy_because is not None
+    port = htb(queue={"drops": {"kind": "late", "after_us": 100}})
+    short = delay_bound(port, port.queues[0])
+    assert isinstance(short, Bound)
+    assert short.delay_us == 100
+    assert "it may wait" in (short.lossy_because or "")
+
+
+def test_codel_has_a_bound_only_where_it_never_drops() -> None:
+    assert bound_us(htb(queue={"drops": {"kind": "codel"}})) == bound_us(htb())
+    port = htb(queue={"drops": {"kind": "codel", "target_us": 10}})
+    bound = delay_bound(port, port.queues[0])
+    assert isinstance(bound, NoBound)
+    assert "raise target_us" in bound.because
+
+
+def test_the_model_says_that_late_frames_are_lost() -> None:
+    said = CliRunner().invoke(app, ["model", "slice", "bounded"]).output
+    assert "is later than 5020.0 us, but some may be lost: nothing says that all of its flow comes in" in said
+    (queue,) = json.loads(CliRunner().invoke(app, ["model", "slice", "bounded", "--json"]).output)
+    assert queue["latency_us"]["bound"] == 5_020
+    assert "raise burst_bytes" in queue["lossy_because"]
+
+
 def test_a_policed_queue_has_no_bound_beside_one_of_which_nothing_is_said() -> None:
     values = changed(TRTCM)
     values["queues"].append({"name": "b", "cir_bps": 1_000_000, "cbs_bytes": 2_000})

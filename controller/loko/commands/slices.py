@@ -81,7 +81,9 @@ def _print_slice(queue: dict[str, Any]) -> None:
     if latency["bound"] is None:
         typer.echo(f"bound: none: {queue['no_bound_because']}")
     else:
-        typer.echo(f"bound: no frame of its flow is later than {latency['bound']:.1f} us, and none is lost")
+        lossy = queue["lossy_because"]
+        end = "and none is lost" if lossy is None else f"but some may be lost: {lossy}"
+        typer.echo(f"bound: no frame of its flow is later than {latency['bound']:.1f} us, {end}")
 
 
 _SHOWN: Final = 12

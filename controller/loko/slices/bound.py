@@ -10,7 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from loko.slices.document import Flow, HtbPort, HtbQueue, Port, TrtcmPort, TrtcmQueue
+from loko.slices.document import (
+    CodelDrops,
+    Flow,
+    HtbPort,
+    HtbQueue,
+    LateDrops,
+    Port,
+    TrtcmPort,
+    TrtcmQueue,
+)
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, Scheduler, counted, on_wire
 
 _NS_PER_S: Final = 1e9
@@ -19,9 +28,11 @@ _US: Final = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound on the delay: no frame of the queue's flow is later, and none is lost."""
+    """A bound on the delay: no frame of the queue's flow is later."""
 
     delay_us: float
+    lossy_because: str | None = None
+    """Why frames may be lost instead, in one line; None if none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +46,27 @@ def delay_bound(port: Port, queue: HtbQueue | TrtcmQueue) -> Bound | NoBound:
     """Return the bound on the delay of a queue's flow, or why there is none."""
     if isinstance(port, HtbPort):
         assert isinstance(queue, HtbQueue)  # a port of one kind has queues of that kind
-        return _Htb(port, queue).bound()
+        return _with_drops(port, queue, _Htb(port, queue).bound())
     assert isinstance(queue, TrtcmQueue)
     return _trtcm(port, queue)
+
+
+def _with_drops(port: HtbPort, queue: HtbQueue, proved: Bound | NoBound) -> Bound | NoBound:
+    """Return theorem 3's bound: what becomes of a class's bound if its queue drops although there is room."""
+    waits_us = proved.delay_us - port.latency_us if isinstance(proved, Bound) else None
+    if isinstance(queue.drops, LateDrops):
+        if waits_us is not None and waits_us <= queue.drops.after_us:
+            return proved
+        because = proved.because if isinstance(proved, NoBound) else f"it may wait {waits_us:.0f} us"
+        return Bound(
+            port.latency_us + queue.drops.after_us,
+            lossy_because=f"nothing says that all of its flow comes in time: {because}",
+        )
+    if isinstance(queue.drops, CodelDrops) and waits_us is not None and waits_us > queue.drops.target_us:
+        return NoBound(
+            "CoDel may drop what waits longer than its target; raise target_us, or leave out drops"
+        )
+    return proved
 
 
 class _Htb:

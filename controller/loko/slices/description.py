@@ -47,6 +47,7 @@ def _describe(port: Port, queue: HtbQueue | TrtcmQueue) -> dict[str, Any]:
         "utilisation": None if mean is None else round(mean.utilisation, 6),
         "no_mean_because": _no_mean(queue, latency["mean"]),
         "no_bound_because": None if isinstance(bound, Bound) else bound.because,
+        "lossy_because": bound.lossy_because if isinstance(bound, Bound) else None,
     }
 
 

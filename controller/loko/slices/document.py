@@ -43,6 +43,21 @@ class _Queue(Strict):
     """What is sent through the queue, if that is known; latency depends on it."""
 
 
+class LateDrops(Strict):
+    """The queue drops what would leave later than this after it came (docs/slicing.md, section 10)."""
+
+    kind: Literal["late"]
+    after_us: float = Field(ge=0.001, le=10**6)
+
+
+class CodelDrops(Strict):
+    """The queue drops by controlled delay (RFC 8289), as `fq_codel` does in each of its flows."""
+
+    kind: Literal["codel"]
+    target_us: float = Field(default=5_000, ge=0.001, le=10**6)
+    interval_us: float = Field(default=100_000, ge=0.001, le=10**6)
+
+
 class HtbQueue(_Queue):
     """A leaf class. Rates and bursts count from the Ethernet header on, without FCS."""
 
@@ -56,6 +71,8 @@ class HtbQueue(_Queue):
     quantum_bytes: Bytes = MAX_FRAME_BYTES - 4
     priority: int = Field(default=0, ge=0, le=7)
     limit_frames: int = Field(default=_DEFAULT_LIMIT, ge=1, le=10**6)
+    drops: Annotated[LateDrops | CodelDrops, Field(discriminator="kind")] | None = None
+    """What the queue drops although there is room."""
 
     @property
     def ceiling_bps(self) -> int:

@@ -71,6 +71,11 @@ def ways(port: Port, queue: HtbQueue | TrtcmQueue, messages: Sequence[Message]) 
                 f"queue '{queue.name}' may borrow, so that others decide when its packets come; leave out its"
                 " ceil_bps for what is certain"
             )
+        if queue.drops is not None:
+            raise InputError(
+                f"queue '{queue.name}' drops packets although there is room, which is not followed here;"
+                " leave out its drops"
+            )
         if port.root_bps < port.link_rate_bps:
             raise InputError("root_rate_bps is below the link's, which is not followed here; leave it out")
     names = [message.name for message in messages]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loko.slices.document import HtbPort, Port, TrtcmPort
+from loko.slices.document import CodelDrops, HtbPort, LateDrops, Port, TrtcmPort
 
 _ROOT = "root"
 
@@ -34,6 +34,7 @@ def _htb(port: HtbPort) -> dict[str, Any]:
             "quantum_bytes": queue.quantum_bytes,
             "priority": queue.priority,
             "limit_frames": queue.limit_frames,
+            "drops": None if queue.drops is None else _drops(queue.drops),
         }
         for number, queue in enumerate(port.queues)
     ]
@@ -42,6 +43,16 @@ def _htb(port: HtbPort) -> dict[str, Any]:
         "classes": [root, *leaves],
         "group_frames": port.dequeue.group_frames,
         "timer_ns": round(port.dequeue.timer_us * 1e3),
+    }
+
+
+def _drops(drops: LateDrops | CodelDrops) -> dict[str, Any]:
+    if isinstance(drops, LateDrops):
+        return {"kind": drops.kind, "after_ns": round(drops.after_us * 1e3)}
+    return {
+        "kind": drops.kind,
+        "target_ns": round(drops.target_us * 1e3),
+        "interval_ns": round(drops.interval_us * 1e3),
     }
 
 

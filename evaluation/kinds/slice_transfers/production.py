@@ -63,6 +63,8 @@ class Measured:
 
     latency_ms: float
     """Mean over its segments, from the sender's tap to the receiver's."""
+    latency_max_ms: float
+    """Of the segment that was on its way the longest."""
     payload_bps: float
     """Payload that the source sent for the first time: what iperf3 shows."""
     retransmissions_pps: float
@@ -83,8 +85,10 @@ def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Me
     again = int((transferred.retransmitted_ns >= from_ns).sum())
     payload_bits = 8 * (frame_bytes - _HEADERS_BYTES)
     changes_ns = np.append(transferred.window_at_ns, duration_ns).clip(from_ns, duration_ns)
+    took_ns = (sent.received_ns - sent.sent_ns)[arrived]
     return Measured(
-        latency_ms=float((sent.received_ns - sent.sent_ns)[arrived].mean()) / _MS,
+        latency_ms=float(took_ns.mean()) / _MS,
+        latency_max_ms=float(took_ns.max()) / _MS,
         payload_bps=(int(late.sum()) - again) * payload_bits / seconds,
         retransmissions_pps=again / seconds,
         window_packets=float(np.average(transferred.window_segments, weights=np.diff(changes_ns))),
@@ -146,6 +150,7 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
             rate,
             one.payload_bps / _MBPS,
             one.latency_ms,
+            one.latency_max_ms,
             model[port.name, rate],
             one.retransmissions_pps,
             one.window_packets,
@@ -155,8 +160,8 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
         for one in [did[port.name, rate]]
     ]
     columns = [
-        *("port", "queue [Mbit/s]", "payload [Mbit/s]", "latency [ms]", "equation 1 [ms]"),
-        *("sent again [1/s]", "window [packets]", "timeouts"),
+        *("port", "queue [Mbit/s]", "payload [Mbit/s]", "latency [ms]", "longest [ms]"),
+        *("equation 1 [ms]", "sent again [1/s]", "window [packets]", "timeouts"),
     ]
     outcome = Outcome(
         chart=Chart(
@@ -184,6 +189,8 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
     packet_bits = 8 * counted(Scheduler.TRTCM, figure.frame_bytes)
     for (name, rate), one in did.items():
         findings[f"latency_{name}_{rate}_ms"] = one.latency_ms
+        findings[f"longest_{name}_{rate}_ms"] = one.latency_max_ms
+        findings[f"payload_{name}_{rate}_mbps"] = one.payload_bps / _MBPS
         findings[f"retransmissions_{name}_{rate}_pps"] = one.retransmissions_pps
         findings[f"extra_{name}_{rate}_mbps"] = one.retransmissions_pps * packet_bits / _MBPS
         findings[f"window_{name}_{rate}_packets"] = one.window_packets
@@ -192,6 +199,9 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
             findings[f"equation_1_{name}_{rate}_ms"] = equation_ms
             findings[f"latency_to_equation_1_{name}_{rate}_percent"] = 100 * one.latency_ms / equation_ms
     for port in figure.ports:
+        findings[f"longest_{port.name}_ms"] = max(
+            did[port.name, rate].latency_max_ms for rate in figure.queue_rates_mbps
+        )
         latencies = np.array([did[port.name, rate].latency_ms for rate in figure.queue_rates_mbps])
         product_of = latencies * figure.queue_rates_mbps
         findings[f"latency_times_rate_{port.name}_spread_percent"] = 100 * float(

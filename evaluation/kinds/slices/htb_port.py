@@ -16,6 +16,8 @@ from evaluation.runner import RunError
 from loko.slices.document import HtbPort, HtbQueue
 
 _CLASS: Final = "1:10"
+_LEAF = "pfifo"
+"""What holds the frames of a class."""
 _US_PER_S: Final = 1_000_000
 _VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
 _UNITS: Final = {
@@ -40,9 +42,19 @@ def sliced_switch(port: HtbPort, folder: Path, *, addressed: bool) -> Iterator[O
     `addressed`: source and destination have addresses, so that the switch also carries what comes back.
     """
     flows = ["in_port=1,actions=output:2", *(["in_port=2,actions=output:1"] if addressed else [])]
+    check(port)
     with switch_between(folder, flows) as switch:
         slice_port(port)
         yield switch
+
+
+def check(port: HtbPort) -> None:
+    """Raise `RunError` if no kernel can do what the port's first queue shall."""
+    if port.queues[0].drops is not None:
+        raise RunError(
+            f"htb on the port: queue '{port.queues[0].name}' drops what is late or what CoDel picks, which"
+            " only the simulator's does: use --mode virtual, or leave out its drops"
+        )
 
 
 def slice_port(port: HtbPort) -> None:
@@ -66,8 +78,8 @@ def _slice(port: HtbPort) -> None:
     leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
     leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
     run(["tc", "class", "add", *device, "parent", "1:1", "classid", _CLASS, "htb", *leaf], what=what)
-    limit = ["pfifo", "limit", str(queue.limit_frames)]
-    _discipline("pfifo", [*device, "parent", _CLASS, "handle", "10:", *limit], what)
+    limit = [_LEAF, "limit", str(queue.limit_frames)]
+    _discipline(_LEAF, [*device, "parent", _CLASS, "handle", "10:", *limit], what)
     shown = run(["tc", "class", "show", *device], what=what)
     if (differs := difference(queue, shown)) is not None:
         raise RunError(f"{what}: {differs}: this kernel or tc did not obey")

@@ -6,7 +6,6 @@ them. The namespace ends with the process that made it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import struct
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from evaluation.live.datapaths import LEAST_NICE, USER_SPACE, Datapath
 from evaluation.live.interfaces import switch_off_offloads
-from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.openvswitch import OpenVSwitch, hurry, run_first
 from evaluation.live.programs import require, run
 from evaluation.runner import LOST
 from loko.slices.document import Port
@@ -43,7 +42,6 @@ _IPV4: Final = 0x0800
 _BUFFER_BYTES: Final = 64 * 1024 * 1024
 _ANCILLARY_BYTES: Final = 64
 _LEAD_S: Final = 0.2
-_PRIORITY: Final = 50
 _CPUCLOCK_SCHED: Final = 2
 """Low bits of Linux's clock ID of a process's CPU time, below the inverted PID (clock_getcpuclockid(3))."""
 _SPIN_NS: Final = 2_000_000
@@ -167,7 +165,7 @@ def send(request: Request, switch: OpenVSwitch) -> Reply:
     place = slice(request.sequence_offset, request.sequence_offset + 4)
     _keep_apart(switch)
     # Sending spins for a few per cent of the time; preemption meanwhile would tear bursts apart.
-    _in_real_time(0)
+    run_first(0)
     time.sleep(_LEAD_S)
     before_ns = cpu_ns(switch_pid)
     begin_ns = time.monotonic_ns()
@@ -211,12 +209,4 @@ def _keep_apart(switch: OpenVSwitch) -> None:
         # Its settings name its core. It never sleeps, so real-time priority would keep all else from there.
         os.setpriority(os.PRIO_PROCESS, switch.forwarding_thread, LEAST_NICE)
         return
-    for task in Path(f"/proc/{switch.pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), others)
-        _in_real_time(int(task.name))
-
-
-def _in_real_time(thread: int) -> None:
-    """Give a thread real-time priority, as far as the kernel permits."""
-    with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    hurry(switch.pid, others)

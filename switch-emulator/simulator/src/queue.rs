@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `fifo` | one queue, no rate |
 //! | `htb` | hierarchical token bucket: classes wait for tokens, and borrow those of their ancestors |
-//! | `leaf` | the queue of such a class: by choice what would leave too late is dropped, or what CoDel picks |
+//! | `leaf` | the queue of such a class: by choice what would leave too late is dropped, or what `CoDel` picks |
 //! | `priority` | strict priority, with the time that switch chips let pass between two choices |
 //! | `trtcm` | two-rate three-colour marking: what finds no tokens is dropped |
 //! | `credit` | the token bucket of these two, whose level may fall below zero |
@@ -58,7 +58,7 @@ impl Waiting {
 pub(crate) struct Dropped {
     /// There was no room.
     pub(crate) full: u64,
-    /// There was room: without tokens, too late, or picked by CoDel.
+    /// There was room: without tokens, too late, or picked by `CoDel`.
     pub(crate) policed: u64,
 }
 

@@ -1,10 +1,10 @@
-//! The queue of a class: what has no room is dropped, and by choice what would leave too late, or what CoDel picks.
+//! The queue of a class: what has no room is dropped, and by choice what would leave too late, or what `CoDel` picks.
 //!
 //! *Late* (the scheduler that the conclusion of the slicing paper asks for): a frame leaves `after_ns` after it came or
 //! never. It is dropped as it comes if what waits before it takes longer than that, sent as fast as ceilings allow; else
 //! once its time is over. A dropped frame takes no tokens, and those behind it move up.
 //!
-//! *CoDel* (RFC 8289) looks at how long a frame has waited when it leaves: if that stays above `target_ns` for
+//! *`CoDel`* (RFC 8289) looks at how long a frame has waited when it leaves: if that stays above `target_ns` for
 //! `interval_ns`, it drops frames from the head, at intervals that shrink with the square root of their number. This is
 //! what `fq_codel` does to each of its flows.
 
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use super::config::DropsConfig;
 use super::Waiting;
 
-/// A full frame as the kernel counts it: CoDel drops nothing while no more than this waits.
+/// A full frame as the kernel counts it: `CoDel` drops nothing while no more than this waits.
 const FULL_FRAME_BYTES: u64 = 1_514;
 
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl LeafQueue {
             if !codel.drops(now_ns, now_ns - entry.came_ns, self.bytes) {
                 break;
             }
-            // CoDel never drops the last frame, so that there is another.
+            // `CoDel` never drops the last frame, so that there is another.
             let Some(next) = self.take() else { break };
             entry = next;
             self.dropped.chosen += 1;
