@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import tempfile
 import time
@@ -21,6 +22,8 @@ from evaluation.runner import RunError
 _STEP_S: Final = 0.0005
 MOST_ASKED: Final = 100
 """A board's table holds 128 entries; a full one refuses what the controller sends, and measures no more."""
+_MOST_OF_A_PAUSE_S: Final = 0.05
+"""A pause of this program counts as so much at most: meanwhile it would not have seen an answer."""
 _TEACH_AGAIN_S: Final = 0.02
 _LEARNS_ADDRESSES: Final = "start an application that learns addresses"
 _MOST_LOST: Final = 5
@@ -149,11 +152,15 @@ async def _pace(boards: list[FleetBoard]) -> None:
 
 
 async def _until(holds: Callable[[], bool], timeout_s: float) -> bool:
-    end_s = time.monotonic() + timeout_s
+    """Return whether it holds within that time."""
+    waited_s = 0.0
+    now_s = time.monotonic()
     while not holds():
-        if time.monotonic() > end_s:
+        if waited_s > timeout_s:
             return False
         await asyncio.sleep(_STEP_S)
+        before_s, now_s = now_s, time.monotonic()
+        waited_s += min(now_s - before_s, _MOST_OF_A_PAUSE_S)
     return True
 
 
@@ -163,14 +170,12 @@ async def _teach(boards: list[FleetBoard], exercise: Exercise) -> list[FleetBoar
     The host repeats its frame, as hosts do: in OpenFlow 1.3 a board drops it until the controller has sent
     the entry for what no other matches.
     """
-    end_s = time.monotonic() + exercise.timeout_s
-    while missing := [board for board in boards if not board.is_taught]:
-        left_s = end_s - time.monotonic()
-        if left_s <= 0:
+    for _ in range(math.ceil(exercise.timeout_s / _TEACH_AGAIN_S)):
+        for board in boards:
+            if not board.is_taught:
+                board.teach()
+        if await _until(lambda: all(board.is_taught for board in boards), _TEACH_AGAIN_S):
             break
-        for board in missing:
-            board.teach()
-        await _until(lambda: all(board.is_taught for board in boards), min(_TEACH_AGAIN_S, left_s))
     return [board for board in boards if board.is_taught]
 
 

@@ -134,7 +134,7 @@ def test_a_controller_that_answers_all_loses_nothing(cost: list[str]) -> None:
 
 def test_what_is_not_answered_is_lost() -> None:
     with Scripted(ignores=5).listening() as where:
-        words = ["controller", "--connect", where, *SMALL, "--timeout-s", "0.3"]
+        words = ["controller", "--connect", where, *SMALL, "--timeout-s", "0.5"]
         done = CliRunner().invoke(bench_app, words)
     assert done.exit_code == 0, done.output
     assert re.search(r"lost +6 of 30 \(20.00 %\)", done.stdout)
@@ -159,7 +159,7 @@ def test_a_host_repeats_its_broadcast_until_the_controller_answers() -> None:
 )
 def test_a_controller_that_answers_no_more_ends_it(controller: Scripted, error: str) -> None:
     with controller.listening() as where:
-        words = ["controller", "--connect", where, *SMALL, "--timeout-s", "0.15"]
+        words = ["controller", "--connect", where, *SMALL, "--timeout-s", "0.5"]
         done = CliRunner().invoke(bench_app, words)
     assert isinstance(done.exception, RunError)
     assert error in str(done.exception)
@@ -169,7 +169,7 @@ def test_a_controller_that_stops_under_load_is_not_waited_for_frame_by_frame() -
     controller = Scripted(answers=3 * 2)
     with controller.listening() as where:
         words = ["controller", "--connect", where, "--boards", "3", "--rounds", "1", "--one-by-one", "2"]
-        words += ["--at-once", "90", "--outstanding", "1", "--timeout-s", "0.15", "--json"]
+        words += ["--at-once", "90", "--outstanding", "1", "--timeout-s", "0.5", "--json"]
         done = CliRunner().invoke(bench_app, words)
     values = json.loads(done.stdout)
     assert (values["asked"], values["lost"], values["not_recovered"]) == (3 * (2 + 5), 3 * 5, 1)
