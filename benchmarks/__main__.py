@@ -38,6 +38,7 @@ from benchmarks import (
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
+from evaluation.runner import RunError
 
 
 class Benchmark(StrEnum):
@@ -106,7 +107,7 @@ def main(
         console.print(f"measuring: {part} …")
         try:
             values, more = measures[part]()
-        except BenchmarkError as error:
+        except (BenchmarkError, RunError) as error:
             print(f"bench: {part}: {error}", file=sys.stderr)
             failed = True
             continue

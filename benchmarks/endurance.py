@@ -32,6 +32,7 @@ from benchmarks.one_board import (
     message,
     udp_frame,
 )
+from evaluation.runner import RunError
 
 SAMPLE_S = 10
 WARM_UP_SHARE = 12
@@ -158,7 +159,7 @@ def main(
     """Run a live board for an hour and look at its memory. Example: make endurance ARGS='--seconds 300'."""
     try:
         result = measure(seconds, rate)
-    except BenchmarkError as error:
+    except (BenchmarkError, RunError) as error:
         print(f"endurance: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     report = {"machine": describe(), "growth_bytes": result.growth_bytes, **asdict(result)}

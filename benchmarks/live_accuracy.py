@@ -110,7 +110,7 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
             send_paced(program, namespace, folder, [flow], elsewhere=core)
             frames = tap.seen(outgoing=False, count=sent, patience_s=1.0)
             report = emulator.end()
-        observed = {sequence_of(frame.data): frame.stamp_ns for frame in frames}
+        observed = {sequence_of(frame.data): frame.at_ns for frame in frames}
         outside, inside = errors(trace, observed)
     return Accuracy(
         rate_pps=rate_pps,

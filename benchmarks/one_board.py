@@ -17,13 +17,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
-from evaluation.live.network_namespace import inside, namespace_of
+from evaluation.instruments.packet_tap import Seen, packet_socket
+from evaluation.live.network_namespace import another_namespace, inside, namespace_of
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"
@@ -60,12 +61,9 @@ class Namespace:
     """A network namespace with a loopback interface and pairs of veths."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        keeper = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"]
-        own = Path("/proc/self/ns/net").stat().st_ino
-        self._keeper = subprocess.Popen(keeper)
-        self.pid = self._keeper.pid
+        self._stack = ExitStack()
+        self.pid = self._stack.enter_context(another_namespace())
         self.path = namespace_of(self.pid)
-        wait_for(lambda: self.path.stat().st_ino != own, "a network namespace")
         self.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
         self.run("ip", "link", "set", "lo", "up")
         lines = [
@@ -94,8 +92,7 @@ class Namespace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._keeper.kill()
-        self._keeper.wait()
+        self._stack.close()
 
 
 def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
@@ -107,27 +104,21 @@ def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIE
         time.sleep(0.005)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A frame seen at a tap."""
-
-    stamp_ns: int
-    outgoing: bool
-    data: bytes
-
-
 class Tap:
-    """Sends on an interface, and sees with kernel timestamps what leaves and arrives there."""
+    """Sends on an interface, and sees with kernel timestamps what leaves and arrives there.
+
+    It is for tests as well, so unlike the instrument `PacketTap` it also takes a frame that the kernel, just
+    asked for timestamps, has not stamped yet: that one gets the time at which it is read.
+    """
 
     def __init__(self, namespace: Namespace, interface: str) -> None:
         with namespace.entered():
             # Two sockets, as a packet socket does not see its own frames; protocol 0 receives nothing.
-            self._sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-            self._receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            self._sender = packet_socket(interface, 0)
+            self._receiver = packet_socket(interface, 0)
         self._receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_QUEUE_BYTES)
         with namespace.entered():
-            self._sender.bind((interface, 0))
             self._receiver.bind((interface, _ETH_P_ALL))
         self._receiver.setblocking(False)
 
@@ -286,6 +277,8 @@ class Controller:
 
     def accept(self) -> tuple[int, int]:
         """Accept the switch's connection; return version and type of its first message."""
+        if self.session is not None:
+            self.session.close()
         self.session, _ = self.listener.accept()
         self.session.settimeout(PATIENCE_S)
         self.session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -294,11 +287,20 @@ class Controller:
         return first[0], first[1]
 
     def handshake(self) -> bytes:
-        """Accept the connection, agree on OpenFlow 1.0, request features; return the FEATURES_REPLY."""
-        self.accept()
-        self.send(message(HELLO, 1))
-        self.send(message(FEATURES_REQUEST, 2))
-        return self.expect(FEATURES_REPLY)
+        """Accept the connection, agree on OpenFlow 1.0, request features; return the FEATURES_REPLY.
+
+        If the switch has given up this connection meanwhile, another one follows.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.accept()
+                self.send(message(HELLO, 1))
+                self.send(message(FEATURES_REQUEST, 2))
+                return self.expect(FEATURES_REPLY)
+            except (ConnectionError, EOFError):
+                if time.monotonic() > deadline:
+                    raise
 
     def send(self, data: bytes) -> None:
         """Send bytes."""

@@ -160,7 +160,7 @@ def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: floa
             after = memory.memory_full_info().pss
             report = emulator.end()
             seen = [frame for tap in taps for frame in tap.waiting(outgoing=False)]
-        observed = {sequence_of(frame.data): frame.stamp_ns for frame in seen}
+        observed = {sequence_of(frame.data): frame.at_ns for frame in seen}
         outside, inside = errors(trace, observed)
     sent = sum(flow.count for flow in paced)
     counters = [board["counters"] for board in report["boards"].values()]

@@ -130,14 +130,14 @@ class TestForwarding:
 
         # When a frame should leave follows from its arrival alone, however busy this machine is.
         departures = read_trace(trace)
-        intended = [departures[number].intended_ns - seen.stamp_ns for number, seen in enumerate(sent)]
+        intended = [departures[number].intended_ns - seen.at_ns for number, seen in enumerate(sent)]
         mean_ns = WIRE_NS + cpu_ns(ENTRIES) + 2 * INNER_NS
         assert statistics.median(intended) == pytest.approx(mean_ns, abs=half_loop_ns() + 2_000)
         # When it does leave depends on the machine, too.
-        delays = [after.stamp_ns - before.stamp_ns for before, after in zip(sent, received, strict=True)]
+        delays = [after.at_ns - before.at_ns for before, after in zip(sent, received, strict=True)]
         assert min(delays) > mean_ns - half_loop_ns() - 20_000
         prompt = [
-            after.stamp_ns - departures[number].intended_ns
+            after.at_ns - departures[number].intended_ns
             for number, after in enumerate(received)
             if not departures[number].in_stall
         ]

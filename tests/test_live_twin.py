@@ -116,7 +116,7 @@ def overload_rate_bps(sender: Tap, receiver: Tap) -> float:
             sender.send(udp_frame(sent))
             sent += 1
         time.sleep(0.0005)
-    stamps = [frame.stamp_ns for frame in receiver.seen(outgoing=False, count=sent, patience_s=1.0)]
+    stamps = [frame.at_ns for frame in receiver.seen(outgoing=False, count=sent, patience_s=1.0)]
     shortest = min(later - earlier for earlier, later in zip(stamps, stamps[window:], strict=False))
     return window * FRAME_BYTES * 8e9 / shortest
 

@@ -238,7 +238,7 @@ def _by_number(tap: Tap, first: int) -> dict[int, int]:
     stamps: dict[int, int] = {}
     for seen in tap.waiting(outgoing=False):
         if len(seen.data) >= SEQUENCE_OFFSET + 4:
-            stamps.setdefault(sequence_of(seen.data) - first, seen.stamp_ns)
+            stamps.setdefault(sequence_of(seen.data) - first, seen.at_ns)
     return stamps
 
 

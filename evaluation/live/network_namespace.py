@@ -1,14 +1,16 @@
-"""Doing something in another network namespace."""
+"""Making another network namespace, and doing something in one."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from evaluation.live.programs import require
 from evaluation.runner import RunError
 
 _CLONE_NEWNET: Final = 0x4000_0000
@@ -17,6 +19,24 @@ _CLONE_NEWNET: Final = 0x4000_0000
 def namespace_of(pid: int) -> Path:
     """The file that names the network namespace of a process, for as long as the process lives."""
     return Path(f"/proc/{pid}/ns/net")
+
+
+@contextmanager
+def another_namespace() -> Iterator[int]:
+    """Make a network namespace, and yield the number of the process that holds it.
+
+    The kernel ends that process with this one, however this one ends, and the namespace goes with it. Raises
+    `RunError`.
+    """
+    dying = [require("setpriv"), "--pdeathsig", "KILL", "--"]
+    command = [*dying, require("unshare"), "--net", "sh", "-c", "echo there; exec sleep infinity"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            if holder.stdout is None or not holder.stdout.readline():
+                raise RunError("the kernel refuses a network namespace: run it as root")
+            yield holder.pid
+        finally:
+            holder.kill()
 
 
 @contextmanager

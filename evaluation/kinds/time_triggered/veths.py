@@ -32,7 +32,7 @@ from evaluation.kinds.time_triggered.sent import (
 from evaluation.live.alone import carry_alone
 from evaluation.live.cores import CorePlan
 from evaluation.live.generator import Generator, open_sink
-from evaluation.live.network_namespace import namespace_of
+from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.programs import emulator, require, run, run_json
 from evaluation.runner import RunError, Stall
 from loko.frame import FCS_BYTES, frame_of
@@ -71,8 +71,9 @@ def carry_live(sending: Sending) -> Sent:
 def _carry(sending: Sending, folder: Path) -> Sent:
     figure, case, packets, _ = sending
     lab = load_lab(figure.lab)
-    with _namespace() as destinations:
-        _build(lab, destinations)
+    with another_namespace() as holder:
+        destinations = namespace_of(holder)
+        _build(lab, holder)
         if figure.live_trunk_mbps is not None:
             _limit(lab, figure, case)
         if case.path == "timed-sockets":
@@ -124,24 +125,10 @@ def _cross_percent(sending: Sending, carried_bytes: int, took_s: float) -> float
     return 100 * (carried_bytes - own_bytes) * 8 / (took_s * figure.live_trunk_mbps * 1e6)
 
 
-@contextmanager
-def _namespace() -> Iterator[Path]:
-    """Another network namespace, as a file."""
-    command = [require("unshare"), "--net", "sh", "-c", "echo there; exec sleep infinity"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        try:
-            if holder.stdout is None or not holder.stdout.readline():
-                raise RunError("no network namespace for the destinations: the kernel refuses one")
-            yield namespace_of(holder.pid)
-        finally:
-            holder.kill()
-
-
-def _build(lab: Lab, destinations: Path) -> None:
+def _build(lab: Lab, holder: int) -> None:
     """Hosts, bridges and cables; every station is known beforehand, so nothing asks for it."""
     sources, sinks = hosts_of(lab)
     first, second = lab.switches
-    pid = destinations.parts[2]
     links = [f"link add {name} type bridge stp_state 0 mcast_snooping 0" for name in (first, second)]
     links += [f"link add {_end(first, _TRUNK)} type veth peer name {_end(second, _TRUNK)}"]
     for switch, hosts in ((first, sources), (second, sinks)):
@@ -151,14 +138,14 @@ def _build(lab: Lab, destinations: Path) -> None:
                 f"link add {name} address {lab.hosts[name].mac} type veth peer name {_end(switch, name)}",
                 f"link set {_end(switch, name)} master {switch}",
             ]
-    links += [f"link set {name} netns {pid}" for name in sinks]
+    links += [f"link set {name} netns {holder}" for name in sinks]
     known = []
     for switch, here, there in ((first, sources, sinks), (second, sinks, sources)):
         for name in here:
             known.append(f"fdb add {lab.hosts[name].mac} dev {_end(switch, name)} master static")
         for name in there:
             known.append(f"fdb add {lab.hosts[name].mac} dev {_end(switch, _TRUNK)} master static")
-    inside = [require("nsenter"), f"--net={destinations}"]
+    inside = [require("nsenter"), f"--net={namespace_of(holder)}"]
     for prefix in ([], inside):
         for scope in ("all", "default"):
             settings = [f"net.ipv4.conf.{scope}.rp_filter=0"]
