@@ -23,8 +23,12 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
 from evaluation.instruments.packet_tap import Seen, packet_socket
 from evaluation.live.network_namespace import another_namespace, inside, namespace_of
+from loko.controller.messages import flow_mod, output_to
+from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"
@@ -41,7 +45,7 @@ _PACKET_OUTGOING = 4
 _RECEIVE_QUEUE_BYTES = 1 << 28
 
 HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY, PACKET_IN = 0, 2, 3, 5, 6, 10
-BARRIER_REQUEST, BARRIER_REPLY, FLOW_MOD = 18, 19, 14
+BARRIER_REQUEST, BARRIER_REPLY = 18, 19
 
 
 def build() -> Path:
@@ -173,17 +177,11 @@ def message(kind: int, xid: int, body: bytes = b"") -> bytes:
 
 
 def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100, actions: int = 1) -> bytes:
-    """Encode FLOW_MOD ADD for all IPv4 UDP, or for one five-tuple of `udp_frame` (section 5.3.3)."""
-    wildcards = 0x003F_FFFF & ~(1 << 4) & ~(1 << 5)
-    addresses, ports = (0, 0), (0, 0)
+    """Build FLOW_MOD ADD for all IPv4 UDP, or for one five-tuple of `udp_frame` (section 5.3.3)."""
+    fields: dict[str, object] = {"dl_type": ETHERTYPE_IPV4, "nw_proto": PROTOCOL_UDP}
     if udp_port is not None:
-        wildcards &= ~((1 << 6) | (1 << 7) | (0x3F << 8) | (0x3F << 14))
-        addresses, ports = (0x0A00_0001, 0x0A00_0002), (udp_port, udp_port)
-    match = struct.pack(
-        "!IH6s6sHBxHBBxxIIHH", wildcards, 0, bytes(6), bytes(6), 0, 0, 0x0800, 0, 17, *addresses, *ports
-    )
-    body = struct.pack("!QHHHHIHH", 0, 0, 0, 0, priority, 0xFFFF_FFFF, 0xFFFF, 0)
-    return message(FLOW_MOD, priority, match + body + struct.pack("!HHHH", 0, 8, output, 0) * actions)
+        fields |= {"nw_src": "10.0.0.1", "nw_dst": "10.0.0.2", "tp_src": udp_port, "tp_dst": udp_port}
+    return flow_mod(parser.OFPMatch(**fields), [output_to(output)] * actions, priority=priority, xid=priority)
 
 
 def udp_frame(
@@ -191,7 +189,8 @@ def udp_frame(
 ) -> bytes:
     """Build a UDP frame without FCS between hosts of 10.0.0.0/24; its payload begins with `sequence`.
 
-    `frame_bytes` is its length with FCS.
+    `frame_bytes` is its length with FCS. It is put together by hand, since senders make each frame when it is
+    due, and a library would take longer than the gap.
     """
     total = frame_bytes - 4 - 14
     ethernet = bytes([2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source]) + b"\x08\x00"

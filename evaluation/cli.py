@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from loko.commands.telling import tell
+from loko.commands.telling import tell, tell_error
 from loko.one_line_error import OneLineError
 
 if TYPE_CHECKING:
@@ -209,7 +209,8 @@ def main() -> None:
     except TyperException as error:
         _end(f"{error.format_message() or 'no command given'} (see '{_command_of(error)} --help')")
     except OneLineError as error:
-        _end(str(error))
+        tell_error(error)
+        sys.exit(WRONG_INPUT)
     except OSError as error:
         _end(f"{error.filename or 'system'}: {error.strerror or error}")
     except MemoryError:

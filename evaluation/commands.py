@@ -26,6 +26,7 @@ from evaluation.result import ClaimResult, FigureResult, GuaranteeResult
 from evaluation.senders import SenderChoice
 from evaluation.verdicts import KINDS, counts, counts_of_all
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.telling import tell
 from loko.controller.relay import interpreter
 from loko.document import InputError
 from loko.lab import Backend
@@ -298,7 +299,7 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder
     """
     from evaluation.report import write_report  # noqa: PLC0415 - imports the drawing code, which is slow
 
-    typer.echo(f"written: {write_report(directory)}")
+    tell(f"written: {write_report(directory)}")
 
 
 def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
@@ -320,22 +321,22 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
     for result in results:
         _print_result(result)
     for kind, count in counts_of_all(results).items():
-        typer.echo(f"{KINDS[kind]}: {count}")
+        tell(f"{KINDS[kind]}: {count}")
     if any(result.breaks_ours for result in results):
-        typer.echo("a guarantee that Loko's admission gives does not hold here")
-    typer.echo(f"report: {directory / 'report.html'}")
+        tell("a guarantee that Loko's admission gives does not hold here")
+    tell(f"report: {directory / 'report.html'}")
 
 
 def _print_result(result: FigureResult) -> None:
     host = result.provenance.host
     told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
-    typer.echo(f"{result.name}: {told}")
+    tell(f"{result.name}: {told}")
     for guarantee in result.guarantees:
         _print_guarantee(guarantee)
     if result.switched_by_open_vswitch and result.series:
-        typer.echo("  no guarantee tested: Open vSwitch forwards in place of the boards")
+        tell("  no guarantee tested: Open vSwitch forwards in place of the boards")
     if result.coarse_errors:
-        typer.echo(
+        tell(
             f"  {result.coarse_errors} packets within admission lost or late: the coarse emulator's error,"
             " which says nothing of the board's guarantee (docs/twin.md)"
         )
@@ -343,11 +344,11 @@ def _print_result(result: FigureResult) -> None:
         if claim.holds is not True:
             word = "does not hold" if claim.holds is False else "not testable here"
             why = f"; {claim.because}" if claim.holds is None else ""
-            typer.echo(f"  {word}: {claim.claim} (paper: {claim.paper}; here: {claim.here}{why})")
+            tell(f"  {word}: {claim.claim} (paper: {claim.paper}; here: {claim.here}{why})")
     for board, said in result.provenance.real_boards.items():
-        typer.echo(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
+        tell(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
     if host.stalls:
-        typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
+        tell(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
 
 
 def _print_guarantee(guarantee: GuaranteeResult) -> None:
@@ -356,7 +357,7 @@ def _print_guarantee(guarantee: GuaranteeResult) -> None:
     told = f"guarantee {guarantee.verdict}"
     if guarantee.verdict == "broken":
         told = f"{'GUARANTEE VIOLATED' if guarantee.ours else told} by {guarantee.broken_by} packets"
-    typer.echo(f"  {guarantee.system}: {told}")
+    tell(f"  {guarantee.system}: {told}")
 
 
 def _duration(seconds: float) -> str:

@@ -176,10 +176,8 @@ def schedule(
         verdict = check(network, wanted_of(documents), ScheduleDocument.model_validate(values))
         if verdict.refutations:
             for line in verdict.refutations:
-                typer.echo(f"refuted: {line}", err=True)
-            typer.echo(
-                "error: the checker refutes this schedule, so it is not printed; please report it", err=True
-            )
+                tell(f"refuted: {line}", err=True)
+            tell("error: the checker refutes this schedule, so it is not printed; please report it", err=True)
             raise typer.Exit(1)
         if sources is not None:
             write_sources(result, sources)

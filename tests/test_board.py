@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from ipaddress import IPv4Address
 from itertools import pairwise
 from pathlib import Path
 
+import dpkt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_emulator import Board, Output
+
+import loko
 
 HELLO = bytes([1, 0, 0, 8, 0, 0, 0, 1])
 FEATURES_REQUEST = bytes([1, 5, 0, 8, 0, 0, 0, 2])
@@ -20,22 +24,15 @@ PROFILE = Path(__file__).parents[1] / "switch-emulator/profiles/zodiac-fx.toml"
 
 
 def flow_mod(*, destination: bytes, port: int, priority: int = 1, cookie: int = 0) -> bytes:
-    """Build OFPT_FLOW_MOD: add an entry for IPv4 frames to an address."""
-    wildcards = 0x3FFFFF & ~0x10 & ~(0x3F << 14)
-    match = struct.pack(
-        "!IH6s6sHBxHBB2x4s4sHH", wildcards, 0, b"", b"", 0, 0, 0x800, 0, 0, b"", destination, 0, 0
-    )
-    head = struct.pack("!BBHI", 1, 14, 80, 7) + match
-    return head + struct.pack(
-        "!QHHHHIHHHHHH", cookie, 0, 0, 0, priority, 0xFFFFFFFF, 0xFFFF, 0, 0, 8, port, 0
-    )
+    """Add an entry for IPv4 frames to an address."""
+    match = {"dl_type": 0x0800, "nw_dst": str(IPv4Address(destination))}
+    return loko.flow_mod(match, output=port, priority=priority, cookie=cookie, xid=7)
 
 
 def ip_frame(destination: bytes, *, length: int = 302) -> bytes:
-    ethernet = bytes(12) + b"\x08\x00"
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, length - 14, 0, 0, 64, 17, 0, b"\x0a\x00\x00\x01", destination)
-    udp = struct.pack("!HHHH", 1, 2, length - 34, 0)
-    return (ethernet + ip + udp).ljust(length, b"\x55")
+    udp = dpkt.udp.UDP(sport=1, dport=2, ulen=length - 34)
+    ip = dpkt.ip.IP(src=b"\x0a\0\0\1", dst=destination, p=17, len=length - 14, data=udp)
+    return bytes(dpkt.ethernet.Ethernet(src=bytes(6), dst=bytes(6), data=ip)).ljust(length, b"\x55")
 
 
 def ready_board(*flow_mods: bytes, **config: object) -> Board:
@@ -107,7 +104,7 @@ def test_shows_its_table_in_order() -> None:
     assert [flow.nw_dst for flow in flows] == ["10.0.0.2", "10.0.0.1", "10.0.0.3"]
     assert [flow.packets for flow in flows] == [0, 1, 0]
     assert [flow.bytes > 0 for flow in flows] == [False, True, False]
-    assert flows[0].actions == [struct.pack("!HHHH", 0, 8, 2, 0)]
+    assert flows[0].actions == [struct.pack("!HHHH", 0, 8, 2, 0xFFFF)]
     assert flows[0] != flows[1]
     assert "10.0.0.2" in repr(flows[0])
 

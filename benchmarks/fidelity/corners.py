@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import struct
-from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any, Final
 
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
 from benchmarks.one_board import udp_frame
-from loko.controller.wire import Add, encode, entry_of
-from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP, Fields, FlowEntry
+from loko.controller.messages import flow_mod, output_to
+from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
@@ -112,21 +112,18 @@ def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
         "dl_type": ETHERTYPE_IPV4,
         "nw_tos": 0,
         "nw_proto": PROTOCOL_UDP,
-        "nw_src": source,
-        "nw_dst": _HOST_ADDRESSES[1],
+        "nw_src": str(source),
+        "nw_dst": str(_HOST_ADDRESSES[1]),
         "tp_src": _UDP_PORT,
         "tp_dst": _UDP_PORT,
     }
-    match = Fields(**{field: values[field] for field in corner.match.fields})
-    entry = entry_of(FlowEntry(priority=priority, match=match, actions=()), cookie=0)
-    return encode(Add(priority, replace(entry, actions=_actions(corner.action))))
+    match = parser.OFPMatch(**{field: values[field] for field in corner.match.fields})
+    return flow_mod(match, _actions(corner.action), priority=priority, xid=priority)
 
 
-def _actions(action: Action) -> bytes:
-    """Encode the actions (OpenFlow 1.0, section 5.2.4)."""
-    output = struct.pack("!HHHH", 0, 8, OUTPUT_PORT, 0)
+def _actions(action: Action) -> list[Any]:
     if action is Action.OUTPUT:
-        return output
+        return [output_to(OUTPUT_PORT)]
     if action is Action.SET_NW_SRC:
-        return struct.pack("!HHI", 6, 8, _NEW_SOURCE) + output
+        return [parser.OFPActionSetNwSrc(_NEW_SOURCE), output_to(OUTPUT_PORT)]
     raise ValueError(f"action {action.value} is at no corner")

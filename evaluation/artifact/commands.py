@@ -14,6 +14,7 @@ from evaluation.artifact.packing import pack
 from evaluation.artifact.verification import Bundle
 from evaluation.progress import ProgressBar
 from evaluation.provenance import sha256_of
+from loko.commands.telling import tell
 
 
 def bundle(
@@ -29,8 +30,8 @@ def bundle(
     """
     path = out if out is not None else directory.resolve().with_name(f"{directory.resolve().name}.zip")
     manifest = pack(directory, path)
-    typer.echo(f"written: {path} ({len(manifest.files)} files, commit {manifest.commit})")
-    typer.echo(f"SHA-256: {sha256_of(path)}")
+    tell(f"written: {path} ({len(manifest.files)} files, commit {manifest.commit})")
+    tell(f"SHA-256: {sha256_of(path)}")
 
 
 def verify(
@@ -61,12 +62,12 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="loko-verify-") as folder:
         with Archive.opened(archive) as opened:
             bundle = Bundle(opened, Path(folder))
-        typer.echo(f"checksums: {len(bundle)} files are as the manifest says, commit {bundle.commit}")
+        tell(f"checksums: {len(bundle)} files are as the manifest says, commit {bundle.commit}")
         left_out = [result.name for result in bundle.results.values() if result.mode != "virtual"]
         if left_out:
-            typer.echo(f"not replayed, since real time is never the same twice: {', '.join(left_out)}")
+            tell(f"not replayed, since real time is never the same twice: {', '.join(left_out)}")
         if checksums:
-            typer.echo("nothing was replayed (--checksums)")
+            tell("nothing was replayed (--checksums)")
             return
         chosen = bundle.chosen(figures or [], everything=everything)
         with ProgressBar() as progress:
@@ -76,8 +77,8 @@ def verify(
             lines = list(bundle.differences(figure))
             unlike = unlike or bool(lines)
             for line in lines or [f"{figure.name}: the same bytes"]:
-                typer.echo(f"differs: {line}" if lines else f"replayed: {line}")
+                tell(f"differs: {line}" if lines else f"replayed: {line}")
         if not chosen:
-            typer.echo("nothing was replayed: the archive has no results of virtual time")
+            tell("nothing was replayed: the archive has no results of virtual time")
     if unlike:
         raise typer.Exit(1)

@@ -30,6 +30,7 @@ from evaluation.predictability.marks import WORDS, thresholds
 from evaluation.predictability.subject import Subject
 from evaluation.progress import ProgressBar
 from loko.commands.for_programs import print_csv, refuse_both
+from loko.commands.telling import tell
 from loko.device import load_device
 from loko.document import InputError
 
@@ -121,12 +122,12 @@ def judge_predictability(
         print_csv(["dimension", "mark", "reasons"], rows)
         return
     if subject is not None:
-        typer.echo(f"measured {mode}")
+        tell(f"measured {mode}")
     table = Table("", "mark", "because", box=None)
     for name, verdict in judged.items():
         table.add_row(name, f"{verdict.mark.value} {WORDS[verdict.mark]}", "; ".join(verdict.reasons))
     Console().print(table)
-    typer.echo(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
+    tell(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
 
 
 def _mode(live: Subject | None, size: Size, results: Mapping[str, Mapping[str, Any]]) -> str:

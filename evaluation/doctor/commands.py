@@ -13,6 +13,7 @@ from evaluation.doctor.judgement import Diagnosis, Level, judge, trusted
 from evaluation.doctor.probes import gather
 from evaluation.progress import waiting_console
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.telling import tell
 
 _SECONDS: Final = 10
 _QUICK_SECONDS: Final = 1
@@ -66,13 +67,12 @@ def _print(diagnoses: list[Diagnosis], *, quick: bool) -> None:
     for diagnosis in diagnoses:
         sign = Text.from_markup(_SIGNS[diagnosis.level])
         sign.align("left", _SIGN_WIDTH)
-        # Neither cut nor wrapped: findings may be paths, and changes commands to copy.
+        # Neither cut nor broken: findings may be paths, and changes commands to copy.
         console.print(sign, f"{diagnosis.what:<{width}}", diagnosis.found, soft_wrap=True, highlight=False)
-        for said, text in (("means", diagnosis.means), ("change", diagnosis.change)):
-            if text:
-                console.print(
-                    f"{'':<{_SIGN_WIDTH}} {said}: {text}", soft_wrap=True, highlight=False, markup=False
-                )
+        if diagnosis.means:
+            tell(f"{'':<{_SIGN_WIDTH}} means: {diagnosis.means}")
+        if diagnosis.change:
+            typer.echo(f"{'':<{_SIGN_WIDTH}} change: {diagnosis.change}")
     if trusted(diagnoses):
         console.print("Live results from this machine can be trusted; each run still tells its stalls.")
         if quick:

@@ -31,7 +31,7 @@ from evaluation.runner import RunError
 from loko.commands.choices import OpenFlowOption
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.new_lab import new_lab
-from loko.commands.telling import tell
+from loko.commands.telling import tell, tell_error
 from loko.controller.manners import refuse_version
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
@@ -57,7 +57,7 @@ def _errors_end() -> Iterator[None]:
     try:
         yield
     except (InputError, RunError) as error:
-        typer.echo(f"error: {error}", err=True)
+        tell_error(error)
         raise typer.Exit(2) from None
 
 
@@ -119,7 +119,7 @@ def lab_up(
         for switch in the_lab.with_backend(backend).switches.values():
             refuse_version(switch, openflow)
         if warning := (CorePlan.relaxed_here() if relaxed else CorePlan.here()).warning:
-            typer.echo(f"warning: {warning}", err=True)
+            tell(f"warning: {warning}", err=True)
         running = up(
             the_lab,
             () if no_controller or elsewhere else _flows(the_lab, flows),
@@ -132,8 +132,8 @@ def lab_up(
             elsewhere=elsewhere,
         )
         told = running.status()
-    typer.echo(f"controller: {told.controller}")
-    typer.echo(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
+    tell(f"controller: {told.controller}")
+    tell(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
 
 
 @lab_app.command("down")
@@ -149,11 +149,11 @@ def lab_down(lab: LabArgument, *, builder: BuilderOption = Builder.MININET) -> N
             running.down()
         stale = remove(load_lab(lab), builder) if builder is Builder.CONTAINERLAB else []
         if stale:
-            typer.echo(f"removed: {', '.join(stale)}")
+            tell(f"removed: {', '.join(stale)}")
         if running is None:
-            typer.echo(f"lab {name} is not up")
+            tell(f"lab {name} is not up")
             return
-    typer.echo(f"lab {name} is down")
+    tell(f"lab {name} is down")
 
 
 @lab_app.command("status")
@@ -183,7 +183,7 @@ def lab_status(
         )
         print_csv(["lab", "switch", "counter", "value"], rows)
     elif not shown:
-        typer.echo(f"lab {_name(lab)} is not up" if lab else f"no lab is up (looked in {LABS})")
+        tell(f"lab {_name(lab)} is not up" if lab else f"no lab is up (looked in {LABS})")
     else:
         for view in shown:
             view.print()
@@ -239,7 +239,7 @@ def lab_exec(
     status = _run([*into, program, *command[1:]])
     if status and Path(command[0]).name.startswith("ping"):
         with _errors_end():
-            typer.echo(_why_no_ping(_up(lab).status()), err=True)
+            tell(_why_no_ping(_up(lab).status()), err=True)
     raise typer.Exit(status)
 
 
@@ -278,7 +278,7 @@ def lab_draw(
 
     with _errors_end():
         draw(load_lab(lab, cabling), out)
-    typer.echo(f"{out.with_suffix('.svg')}")
+    tell(f"{out.with_suffix('.svg')}")
 
 
 @lab_app.command("clab")
@@ -299,7 +299,7 @@ def lab_clab(
             return
         file = topology_file(the_lab)
         file.write_text(text, encoding="utf-8")
-    typer.echo(f"written: {file}")
+    tell(f"written: {file}")
 
 
 def _why_no_ping(status: LabStatus) -> str:

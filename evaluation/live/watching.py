@@ -37,6 +37,7 @@ from evaluation.runner import RunError
 from evaluation.traffic import Sender, TimeTriggered
 from evaluation.virtual import SEQUENCE_OFFSET
 from loko.commands.choices import wrong_input_ends
+from loko.commands.telling import tell_error
 from loko.document import InputError
 from loko.flow import Flow
 from loko.frame import HEADERS_BYTES, frame_of
@@ -302,7 +303,7 @@ def _failure_ends() -> Iterator[None]:
     try:
         yield
     except RunError as error:
-        typer.echo(f"error: {error}", err=True)
+        tell_error(error)
         raise typer.Exit(1) from None
 
 

@@ -11,6 +11,7 @@ from evaluation.schedule_check.document import load_schedule, load_wanted
 from evaluation.schedule_check.gates import gate_refutations, load_gates
 from evaluation.schedule_check.verdict import check
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.telling import tell
 from loko.lab import load_lab
 
 
@@ -44,10 +45,10 @@ def check_schedule(
         print_csv(["by", "refutation"], rows)
     else:
         for line in told:
-            typer.echo(f"refuted: {line}")
+            tell(f"refuted: {line}")
         if not told:
             replay_told = f"; {verdict.replay.packets} frames in {cycles} base periods" if cycles else ""
-            typer.echo(f"not refuted: {len(document.scheduled)} flows{replay_told}")
+            tell(f"not refuted: {len(document.scheduled)} flows{replay_told}")
     if told:
         raise typer.Exit(1)
 
@@ -73,8 +74,8 @@ def check_gates(
         print_csv(["refutation"], ({"refutation": line} for line in refutations))
     else:
         for line in refutations:
-            typer.echo(f"refuted: {line}")
+            tell(f"refuted: {line}")
         if not refutations:
-            typer.echo(f"not refuted: {len(gates.streams)} streams")
+            tell(f"not refuted: {len(gates.streams)} streams")
     if refutations:
         raise typer.Exit(1)

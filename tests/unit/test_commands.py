@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -336,3 +337,22 @@ def test_a_target_that_no_chosen_scheme_keeps_is_refused_not_ignored(tmp_path: P
     assert "--target-ms: is for --scheme packets or ports" in alone.stderr
     advised = call(*words, "--scheme", "packets", "--scheme", "loko")
     assert advised.exit_code == 0, advised.output
+
+
+def test_many_refusals_are_grouped_and_the_most_frequent_told(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yml"
+    lab.write_text("name: round\ntitle: a ring\nring: {switches: 12, hosts_per_switch: 1, one_way: false}\n")
+    flows = tmp_path / "flows.csv"
+    names = [f"h{number}" for number in (*range(1, 13), 1)]
+    pairs = [*pairwise(names), (names[4], names[5])]
+    flows.write_text(
+        "id,source,destination,udp_source,udp_destination,rate,burst,frame\n"
+        + "".join(
+            f"f{place},{source},{destination},{place + 1},2,9 Mbit/s,1 frame,306 bytes\n"
+            for place, (source, destination) in enumerate(pairs)
+        )
+    )
+    lines = call("plan", lab, flows).output.splitlines()
+    assert lines[0].startswith("refused: 2 flows, by rate at s5, 0 % used; the first is f4: rate at s5: ")
+    assert all(line.startswith("refused: 1 flow, by rate at s") for line in lines[1:10])
+    assert lines[10:12] == ["refused: 2 flows at 2 other places; --csv lists them all", "0 of 13 fit"]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from loko.commands.telling import tell
+from loko.commands.telling import tell_error
 from loko.document import InputError
 from loko.lab import Lab
 from loko.mix import Mix, load_mix
@@ -69,6 +69,5 @@ def wrong_input_ends() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        for line in error.lines:
-            tell(f"error: {line}", err=True)
+        tell_error(error)
         raise typer.Exit(2) from None

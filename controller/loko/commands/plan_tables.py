@@ -20,7 +20,7 @@ _NO_CHANGE: Final = "nothing changes for the flows that stay"
 _NS_PER_US: Final = 1e3
 _US_PER_MS: Final = 1e3
 _FEW: Final = 10
-"""Up to this many refusals are printed one by one."""
+"""Up to this many refusals are printed one by one, and so many groups of them."""
 _FEW_TERMS: Final = 3
 _NUMBERS: Final = frozenset({"guarantee ms", "deadline ms", "slack ms"})
 """Columns that are never folded. Others are folded but never cut: two ids might begin alike."""
@@ -83,13 +83,19 @@ def _print_groups(result: Plan) -> None:
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in result.refused:
         groups.setdefault((refusal.quantity, refusal.switch), []).append(refusal)
-    for (quantity, switch), refused in sorted(groups.items(), key=lambda group: -len(group[1])):
+    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
+    for (quantity, switch), refused in ranked[:_FEW]:
         first = refused[0]
         full = f", {100 * first.used / first.allowed:.0f} % used" if first.allowed else ""
-        _print_refusal(
-            f"refused: {len(refused)} flows, by {quantity} at {switch}{full}; the first is {first}",
-            first,
-        )
+        count = _counted(len(refused), "flow")
+        _print_refusal(f"refused: {count}, by {quantity} at {switch}{full}; the first is {first}", first)
+    if rest := ranked[_FEW:]:
+        count = _counted(sum(len(refused) for _, refused in rest), "flow")
+        tell(f"refused: {count} at {_counted(len(rest), 'other place')}; --csv lists them all")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _print_refusal(told: str, refusal: Refusal) -> None:

@@ -19,6 +19,12 @@ def tell(sentence: str, *, err: bool = False) -> None:
     typer.echo(broken(sentence, shutil.get_terminal_size().columns) if is_seen else sentence, err=err)
 
 
+def tell_error(error: Exception) -> None:
+    """Print an error on standard error: a line, or one for each thing that is wrong (`InputError.lines`)."""
+    for line in getattr(error, "lines", (str(error),)):
+        tell(f"error: {' '.join(line.split())}", err=True)
+
+
 def broken(sentence: str, columns: int) -> str:
     """Break a sentence at its spaces; a word that is longer than a line, such as a path, stays whole."""
     return textwrap.fill(

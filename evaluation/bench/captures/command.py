@@ -13,6 +13,7 @@ from evaluation.bench.captures.analysis import COLUMNS, HEADINGS, Analysis, Stam
 from evaluation.bench.captures.frame_records import frame_records
 from evaluation.bench.equations import Wire
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.telling import tell
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(help="One capture with both taps, or two: the entrance's first.")
@@ -71,14 +72,14 @@ def _print(analysis: Analysis) -> None:
     for row in analysis.rows():
         table.add_row(*row)
     Console().print(table)
-    typer.echo(
+    tell(
         f"{analysis.entered} frames entered, {analysis.left} left, {analysis.lost} were lost;"
         f" at the end {analysis.under_way} may have been under way"
     )
     if analysis.unknown or analysis.not_ip:
-        typer.echo(f"left out: {analysis.unknown} that left without entering, {analysis.not_ip} without IPv4")
+        tell(f"left out: {analysis.unknown} that left without entering, {analysis.not_ip} without IPv4")
     if first := analysis.first_loss:
-        typer.echo(
+        tell(
             f"first loss: a frame of {first.frame_bytes} bytes at {first.at_ns} ns,"
             f" when the switch held {first.backlog_frames}"
         )

@@ -23,6 +23,7 @@ from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.telling import tell
 
 DeviceOption = Annotated[str, typer.Option(help="An inventory: its name in labs/bench, or its path.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
@@ -39,7 +40,7 @@ def check(*, device: DeviceOption) -> None:
     """
     with open_bench(load_inventory(device)) as bench:
         self_test(bench, connect_s=CONNECT_S)
-        typer.echo(f"{bench.name}: wired as its inventory says; stamps by {bench.stamps}")
+        tell(f"{bench.name}: wired as its inventory says; stamps by {bench.stamps}")
 
 
 def judge(
