@@ -71,7 +71,17 @@ def test_what_takes_long_or_depends_on_chance_is_run_every_night_and_only_then()
     [nightly] = [job for job in WORKFLOW["jobs"].values() if "if" in job]
     gate = WORKFLOW["jobs"]["test"]
     assert "if" not in gate
-    assert called(nightly) == {"setup", "roles", "anywhere", "evidence", "fuzz", "random", "vagrant-smoke"}
+    assert called(nightly) == {
+        "setup",
+        "roles",
+        "anywhere",
+        "evidence",
+        "fuzz",
+        "random",
+        "vagrant-smoke",
+        "deb",
+        "service-image",
+    }
     assert called(nightly) & called(gate) == {"setup"}
     assert "github.event_name == 'schedule'" in nightly["if"]
     assert WORKFLOW[True]["schedule"]
