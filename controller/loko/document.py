@@ -216,10 +216,16 @@ def problems(error: ValidationError) -> list[Problem]:
     return [_problem(details) for details in error.errors(include_url=False)]
 
 
+_NO_KEYS: Final = frozenset({"model_type", "model_attributes_type", "dataclass_type"})
+"""What pydantic calls a text, number or list where keys should be; its messages name classes of Python."""
+
+
 def _problem(details: ErrorDetails) -> Problem:
     location: Sequence[int | str] = details["loc"]
     key = details.get("ctx", {}).get("key") if details["type"] == "unknown_key" else None
     message = " ".join(details["msg"].removeprefix("Value error, ").split())
+    if details["type"] in _NO_KEYS:
+        message = "Input should be keys with values, as in 'name: value'"
     return Problem([*location, key] if key else location, _name(location), message)
 
 
