@@ -77,7 +77,8 @@ def judge(
             ),
         )
         if isinstance(judgement, NotTestable):
-            here, holds, because = judgement.here, None, judgement.why
+            here, holds = judgement.here, None
+            because = "; ".join(filter(None, (judgement.why, claim.if_missing)))
         else:
             here, holds = judgement
             because = "" if holds else claim.if_not

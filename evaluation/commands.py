@@ -344,7 +344,7 @@ def _print_result(result: FigureResult) -> None:
         if claim.holds is not True:
             word = "does not hold" if claim.holds is False else "not testable here"
             why = f"; {claim.because}" if claim.holds is None else ""
-            tell(f"  {word}: {claim.claim} (paper: {claim.paper}; here: {claim.here}{why})")
+            tell(f"  {word}: {claim.claim} ({result.reference}: {claim.paper}; here: {claim.here}{why})")
     for board, said in result.provenance.real_boards.items():
         tell(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
     if host.stalls:

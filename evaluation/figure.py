@@ -100,10 +100,12 @@ class Claim(Strict):
     fact: str
     """Reference to the fact that says what the paper prints and where."""
     paper: str
-    """What the paper says, phrased so that it compares with what the replay finds."""
+    """What the paper (or the figure's `reference`) says, in words that compare with what the replay finds."""
     check: Check
     if_not: str = ""
     """For the report: why the claim may fail here."""
+    if_missing: str = ""
+    """For the report: why what it needs may be missing here."""
     kind: ClaimKind | None = None
     """Default: by the role of its fact (`evaluation.claims.kind_of`). A document may only lower it."""
     kind_because: str = ""
@@ -133,6 +135,8 @@ class Figure(Strict):
     for the profile's `tolerance` (docs/model.md, section 14)."""
     ours: bool = False
     """Whether the figure is this project's own: none of its claims is the paper's."""
+    reference: str = "paper"
+    """What the claims compare with, in a word, if it is not the paper."""
     by_name_only: bool = False
     """Whether the figure is replayed only if it is named: a long study of its own."""
     notes: list[Note] = Field(default=[])

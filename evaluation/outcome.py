@@ -136,6 +136,7 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
         figure=figure.figure,
         paper=figure.paper,
         title=figure.title,
+        reference=figure.reference,
         mode=options.mode,
         seed=options.seed,
         x=outcome.x,

@@ -243,6 +243,8 @@ class FigureResult(_Stored):
     figure: str
     paper: str
     title: str
+    reference: str = "paper"
+    """What the claims compare with, in a word."""
     mode: str
     seed: int
     x: AxisLabel

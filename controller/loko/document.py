@@ -236,7 +236,10 @@ _MESSAGES: Final = {
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
     **dict.fromkeys(("string_type", "string_sub_type"), "must be text"),
     **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
-    **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), "must have keys"),
+    **dict.fromkeys(
+        ("dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type"),
+        "must be keys with values, as in 'name: value'",
+    ),
 }
 """What pydantic's errors mean to whoever wrote the document, by their type."""
 _LONGEST: Final = 40

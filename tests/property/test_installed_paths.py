@@ -340,7 +340,7 @@ def test_paths_survive_a_file(tmp_path: Path) -> None:
     ("text", "says"),
     [
         (None, "no such file"),
-        ("[]", "must have keys"),
+        ("[]", "must be keys with values"),
         ('{"f0": [{"switch": "s1"}]}', "output_port: is missing"),
         ('{"f0": [{"switch": "s1", "port": 3}]}', "unknown key 'port'"),
     ],

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from evaluation.claims import judge
 from evaluation.kinds.experiments import experiments
+from evaluation.kinds.live_transfers import production
 from evaluation.kinds.live_transfers.document import LiveTransfers
 from evaluation.kinds.live_transfers.production import live_of
-from evaluation.kinds.slices import htb_port
+from evaluation.kinds.slices import htb_port, tcp_port
 from evaluation.kinds.slices.tcp_port import Cpu, reply_of
+from evaluation.options import Options, Silent
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, load_slices
 
@@ -25,7 +29,7 @@ def interval(end_s: float, **values: int) -> dict[str, Any]:
 def reports() -> tuple[dict[str, Any], dict[str, Any]]:
     sender = {
         "start": {"tcp_mss_default": 1000},
-        "intervals": [interval(n, retransmits=n, snd_cwnd=1000 * n) for n in (1, 2, 3, 4)],
+        "intervals": [interval(n, retransmits=n, snd_cwnd=1000 * n, rtt=500 * n) for n in (1, 2, 3, 4)],
     }
     receiver = {"intervals": [interval(n, bytes=125_000 * n) for n in (1, 2, 3, 4, 5)]}
     return sender, receiver
@@ -36,6 +40,7 @@ def test_the_first_quarter_and_what_comes_after_the_end_are_left_out() -> None:
     assert live.payload_bps == pytest.approx(1e6 * (2 + 3 + 4) / 3)
     assert live.retransmissions_pps == pytest.approx((2 + 3 + 4) / 3)
     assert live.window_packets == pytest.approx(3)
+    assert live.round_trip_ms == pytest.approx(1.5)
     with pytest.raises(RunError, match="make seconds longer"):
         live_of(reply_of(*reports(), idle=CPU, busy=CPU, refused=0), 40)
 
@@ -44,9 +49,45 @@ def test_what_iperf3_complains_of_is_one_line() -> None:
     sender, receiver = reports()
     with pytest.raises(RunError, match=r"^iperf3: unable to connect$"):
         reply_of({"error": "unable to connect"}, receiver, idle=CPU, busy=CPU, refused=0)
-    del sender["intervals"][0]["streams"][0]["snd_cwnd"]
+    del sender["intervals"][0]["streams"][0]["rtt"]
     with pytest.raises(RunError, match=r"use iperf3 3\.9 or newer"):
         reply_of(sender, receiver, idle=CPU, busy=CPU, refused=0)
+
+
+def test_what_the_switch_does_not_carry_is_not_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """4 intervals of 1 to 4 Mbit/s: the switch carries 3 Mbit/s here, however fast its queue."""
+    found = experiments()["slicing/iperf3"]
+    assert isinstance(found, LiveTransfers)
+    figure = found.model_copy(
+        update={
+            "queue_rates_mbps": [1, 10],
+            "congestion_controls": ["reno"],
+            "quick": found.quick.model_copy(update={"seconds": 4}),
+        }
+    )
+    asked = []
+
+    def carry_alone(_carry: object, requests: list[tcp_port.Request]) -> list[tcp_port.Reply]:
+        asked.extend(request.port.queues[0].rate_bps for request in requests)
+        return [reply_of(*reports(), idle=CPU, busy=CPU, refused=0) for _ in requests]
+
+    monkeypatch.setattr(production, "carry_alone", carry_alone)
+    options = Options(mode="live", seed=1, out=tmp_path, quick=True)
+    findings = production.compute(figure, options, Silent())[0].findings
+    assert asked == [1_000_000_000, 1_000_000, 10_000_000]
+    assert findings["switch_carries_mbps"] == pytest.approx(3)
+    assert "virtual_to_iperf3_reno_1_percent" in findings
+    assert "virtual_to_iperf3_reno_10_percent" not in findings
+    (result,) = judge(
+        figure.model_copy(
+            update={"claims": [claim for claim in figure.claims if "10 Mbit/s" in claim.claim][:1]}
+        ),
+        findings=findings,
+    )
+    assert result.holds is None
+    assert "it and not the queue limits the transfer" in result.because
 
 
 def test_rates_and_controls_are_named_once() -> None:

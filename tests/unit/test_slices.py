@@ -253,9 +253,16 @@ def test_a_policed_queue_has_no_bound_beside_one_of_which_nothing_is_said() -> N
         (changed(TRTCM, queue={"cbs_bytes": 1_000}), "no bucket holds a packet of 1500 bytes"),
         (changed(TRTCM) | {"scheduler": "prio"}, "scheduler"),
         (changed(HTB, queue={"rate": 1}), "did you mean"),
+        (changed(HTB, queue={"rate_bps": "10Mbit"}), "queues.0.rate_bps: must be a whole number"),
+        (changed(HTB, queue={"drops": {"kind": "late"}}), "after_us: is missing"),
+        (changed(HTB, queue={"drops": {"kind": "late", "after_us": 0}}), "must be at least 0.001"),
+        (changed(HTB, queue={"drops": {"kind": "red"}}), "'late', 'codel'"),
+        (changed(HTB, queue={"drops": "late"}), "keys with values"),
+        (changed(TRTCM, queue={"drops": {"kind": "codel"}}), "unknown key 'drops'"),
+        (["htb"], "keys with values, as in 'name: value'"),
     ],
 )
-def test_wrong_ports_are_refused_in_one_line(tmp_path: Path, values: dict[str, Any], said: str) -> None:
+def test_wrong_ports_are_refused_in_one_line(tmp_path: Path, values: Any, said: str) -> None:
     path = written(tmp_path / "port.yml", values)
     with pytest.raises(InputError) as refused:
         load_slices(path)

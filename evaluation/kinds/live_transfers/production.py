@@ -51,6 +51,8 @@ class Live:
     retransmissions_pps: float
     window_packets: float
     """Mean over the ends of iperf3's intervals."""
+    round_trip_ms: float
+    """The same of the sender's estimate."""
 
 
 def live_of(reply: tcp_port.Reply, seconds: float) -> Live:
@@ -66,6 +68,7 @@ def live_of(reply: tcp_port.Reply, seconds: float) -> Live:
         payload_bps=float(reply.received_bytes[kept].sum()) * 8 / lasted_s,
         retransmissions_pps=float(reply.retransmissions[late].sum()) / (seconds - from_s),
         window_packets=float(reply.window_bytes[late].mean()) / reply.segment_bytes,
+        round_trip_ms=float(reply.round_trip_us[late].mean()) / 1e3,
     )
 
 
@@ -97,15 +100,20 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
     )
     points = list(product(figure.congestion_controls, figure.queue_rates_mbps))
     progress.begin(1 + len(points), 0, "transfers")
-    requests = []
+    free = port_with(sliced, plain.link_rate_bps)
+    assert isinstance(free, HtbPort)
+    requests = [
+        tcp_port.Request(port=free, congestion_control=figure.congestion_controls[0], seconds=seconds)
+    ]
     for control, rate in points:
         port = port_with(sliced, round(rate * _MBPS))
         assert isinstance(port, HtbPort)
         requests.append(tcp_port.Request(port=port, congestion_control=control, seconds=seconds))
-    replies = carry_alone(tcp_port.carry, requests)
+    freely, *replies = carry_alone(tcp_port.carry, requests)
     progress.advance("iperf3")
+    carries_bps = live_of(freely, seconds).payload_bps
     did: dict[tuple[str, int], _Both] = {}
-    for (control, rate), request, reply in zip(points, requests, replies, strict=True):
+    for (control, rate), request, reply in zip(points, requests[1:], replies, strict=True):
         sends = Tcp(congestion_control=control)
         carried = transfer(
             Transfer(request.port, figure.device, figure.frame_bytes, sends, duration_ns, options.seed)
@@ -121,6 +129,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
         *("TCP", "queue [Mbit/s]", "iperf3 [Mbit/s]", "virtual [Mbit/s]"),
         *("iperf3: sent again [1/s]", "virtual: sent again [1/s]"),
         *("iperf3: window [packets]", "virtual: window [packets]"),
+        *("iperf3: round trip [ms]", "virtual: latency [ms]"),
         *("refused by the queue", "switch's CPU [%]", "interrupts' CPU [%]", "machine's CPU [%]"),
     ]
     rows: list[list[Any]] = [
@@ -128,6 +137,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
             *(control, rate, both.live.payload_bps / _MBPS, both.virtual.payload_bps / _MBPS),
             *(both.live.retransmissions_pps, both.virtual.retransmissions_pps),
             *(both.live.window_packets, both.virtual.window_packets),
+            *(both.live.round_trip_ms, both.virtual.latency_ms),
             *(both.reply.refused_by_queue, 100 * both.reply.busy.switch),
             *(100 * both.reply.busy.softirq, 100 * both.reply.busy.machine),
         ]
@@ -138,7 +148,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
             panels=[_panel(figure, did)],
             caption=f"one transfer of {seconds:g} s each, without its first quarter",
         ),
-        findings=_findings(did) | more,
+        findings=_findings(did, carries_bps) | more,
         x=AxisLabel(name="queue rate", unit="Mbit/s"),
         profile="",
         table=TableResult(columns=columns, rows=rows),
@@ -157,23 +167,35 @@ def _polling() -> dict[str, float]:
     return {"dpdk_cpu_percent": 100 * carry_alone(idle_share, port)}
 
 
-def _findings(did: Did) -> dict[str, float]:
-    findings: dict[str, float] = {}
+_SPARE: Final = 0.9
+"""Share of what the switch carries up to which a queue's rate, and not the switch, limits a transfer."""
+
+
+def _findings(did: Did, carries_bps: float) -> dict[str, float]:
+    """Return the findings; without comparisons at rates that the switch does not carry even unlimited."""
+    findings = {"switch_carries_mbps": carries_bps / _MBPS}
     for (control, rate), both in did.items():
         of = f"{control}_{rate}"
         live, virtual = both.live, both.virtual
         findings |= {
             f"iperf3_{of}_mbps": live.payload_bps / _MBPS,
             f"virtual_{of}_mbps": virtual.payload_bps / _MBPS,
-            f"virtual_to_iperf3_{of}_percent": 100 * virtual.payload_bps / live.payload_bps,
             f"window_iperf3_{of}_packets": live.window_packets,
             f"window_virtual_{of}_packets": virtual.window_packets,
-            f"window_virtual_to_iperf3_{of}_percent": 100 * virtual.window_packets / live.window_packets,
+            f"round_trip_iperf3_{of}_ms": live.round_trip_ms,
+            f"latency_virtual_{of}_ms": virtual.latency_ms,
             f"retransmissions_iperf3_{of}_pps": live.retransmissions_pps,
             f"retransmissions_virtual_{of}_pps": virtual.retransmissions_pps,
             f"refused_by_queue_{of}_packets": float(both.reply.refused_by_queue),
             f"switch_cpu_{of}_percent": 100 * both.reply.busy.switch,
             f"interrupts_cpu_{of}_percent": 100 * both.reply.busy.softirq,
+        }
+        if rate * _MBPS > _SPARE * carries_bps:
+            continue
+        findings |= {
+            f"virtual_to_iperf3_{of}_percent": 100 * virtual.payload_bps / live.payload_bps,
+            f"window_virtual_to_iperf3_{of}_percent": 100 * virtual.window_packets / live.window_packets,
+            f"latency_virtual_to_iperf3_{of}_percent": 100 * virtual.latency_ms / live.round_trip_ms,
         }
         if live.retransmissions_pps > 0:
             findings[f"retransmissions_virtual_to_iperf3_{of}_percent"] = (
@@ -237,7 +259,7 @@ def _estimate_s(figure: LiveTransfers) -> dict[str, float]:
     controls = len(figure.congestion_controls)
     gbits = figure.seconds * controls * sum(figure.queue_rates_mbps) / 1e3
     each_s = _BUILD_S + figure.seconds
-    return {"live": controls * len(figure.queue_rates_mbps) * each_s + _VIRTUAL_S_PER_GBIT * gbits}
+    return {"live": (1 + controls * len(figure.queue_rates_mbps)) * each_s + _VIRTUAL_S_PER_GBIT * gbits}
 
 
 KIND: Final = Kind(document=LiveTransfers, produce=OneByOne(compute, parameters), estimate_s=_estimate_s)

@@ -74,6 +74,8 @@ class Reply:
     received_end_s: NDArray[np.float64]
     retransmissions: NDArray[np.int64]
     window_bytes: NDArray[np.int64]
+    round_trip_us: NDArray[np.int64]
+    """The sender's smoothed estimate at the end of the interval."""
     segment_bytes: int
     idle: Cpu
     busy: Cpu
@@ -144,6 +146,7 @@ def reply_of(
             end_s=np.array([one["end"] for one in sent], dtype=np.float64),
             retransmissions=np.array([one["retransmits"] for one in sent], dtype=np.int64),
             window_bytes=np.array([one["snd_cwnd"] for one in sent], dtype=np.int64),
+            round_trip_us=np.array([one["rtt"] for one in sent], dtype=np.int64),
             received_end_s=np.array([one["end"] for one in received], dtype=np.float64),
             received_bytes=np.array([one["bytes"] for one in received], dtype=np.int64),
             segment_bytes=int(sender["start"]["tcp_mss_default"]),
@@ -152,7 +155,9 @@ def reply_of(
             refused_by_queue=refused,
         )
     except (KeyError, IndexError, TypeError):
-        raise RunError("iperf3's report has no retransmits and snd_cwnd: use iperf3 3.9 or newer") from None
+        raise RunError(
+            "iperf3's report has no retransmits, snd_cwnd and rtt: use iperf3 3.9 or newer"
+        ) from None
 
 
 @contextmanager
