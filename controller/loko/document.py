@@ -253,7 +253,11 @@ def _message(details: ErrorDetails) -> str:
     value = details["input"]
     is_told = isinstance(value, str | int | float) and details["type"] != "missing"
     said = f", not {value!r}" if is_told and len(repr(value)) <= _LONGEST else ""
-    return known.format(**details.get("ctx", {})) + said
+    limits = {
+        name: f"{limit:.15g}" if isinstance(limit, float) else limit
+        for name, limit in details.get("ctx", {}).items()
+    }
+    return known.format(**limits) + said
 
 
 def _name(location: Sequence[int | str]) -> str:

@@ -123,10 +123,11 @@ def test_the_drawings_of_the_hardware_guide_are_what_its_command_draws(image, tm
 
 
 def test_every_picture_of_the_documentation_is_shown_by_a_page():
-    pages = "".join(page.read_text() for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"))
+    pages = (*DOCS.glob("*.md"), *DOCS.glob("site/*.py"), DOCS.parent / "README.md")
+    shown_there = "".join(page.read_text() for page in pages)
     for picture in (DOCS / "images").iterdir():
-        shown = f"images/{picture.name})" in pages
-        twin = picture.suffix == ".png" and f"images/{picture.stem}.svg)" in pages
+        shown = f"images/{picture.name})" in shown_there
+        twin = picture.suffix == ".png" and f"images/{picture.stem}.svg)" in shown_there
         assert shown or twin, picture.name
 
 

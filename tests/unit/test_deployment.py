@@ -59,7 +59,7 @@ def test_silos_intermediate_values_are_those_of_appendix_a(name: str) -> None:
 def test_what_silo_refuses_is_not_deployed() -> None:
     one = figure("fig3a")
     greedy = SiloSystem(system="silo", label="Silo", rate_bps=51e6, burst_bytes=306.0)
-    with pytest.raises(InputError, match=r"Silo refuses flow-2: rate of port 3 at s1: 51000000 used"):
+    with pytest.raises(InputError, match=r"Silo refuses flow-2: rate of port 3 at s1: 51 used"):
         deploy(one, greedy)
 
 
