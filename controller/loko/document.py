@@ -228,6 +228,8 @@ _MESSAGES: Final = {
     "greater_than_equal": "must be at least {ge}",
     "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
+    "too_short": "must have at least {min_length} items",
+    "too_long": "must have at most {max_length} items",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
     "literal_error": "must be {expected}",
@@ -253,11 +255,13 @@ def _message(details: ErrorDetails) -> str:
     value = details["input"]
     is_told = isinstance(value, str | int | float) and details["type"] != "missing"
     said = f", not {value!r}" if is_told and len(repr(value)) <= _LONGEST else ""
-    limits = {
-        name: f"{limit:.15g}" if isinstance(limit, float) else limit
-        for name, limit in details.get("ctx", {}).items()
-    }
+    limits = {key: _short(limit) for key, limit in details.get("ctx", {}).items()}
     return known.format(**limits) + said
+
+
+def _short(limit: object) -> object:
+    """Write 1.0 as 1: the limits of a rate are those of a number."""
+    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
 
 
 def _name(location: Sequence[int | str]) -> str:
