@@ -124,7 +124,7 @@ def test_networks_of_other_programs_are_read():
     [
         ("x.graphml", "no graph", ["x.graphml: is not GraphML", "syntax error"]),
         ("x.graphml", "<graphml/>", ["x.graphml: is not GraphML"]),
-        ("x.json", "[]", ["x.json", "valid dictionary"]),
+        ("x.json", "[]", ["x.json", "keys with values"]),
         ("x.json", '{"type": "DeviceConfiguration", "nodes": [], "links": []}', ["give a NetworkGraph"]),
         ("x.json", '{"type": "NetworkGraph", "nodes": [{"id": "a"}]}', ["x.json:1: links: is missing"]),
         ("x.yml", "topology: {nodes: {a: }, links: [{endpoints: ['a:1']}]}", ["x.yml:1", "at least 2 items"]),
