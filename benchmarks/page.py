@@ -184,6 +184,15 @@ def _verdicts(results: dict[str, Any]) -> str:
                 _reached(errors["p50"] <= goals["live_p50_ns"] and errors["p99"] <= goals["live_p99_ns"]),
             )
         )
+    if timed := systems.get("timed"):
+        p50_ns = timed["all"]["processing"]["p50"]
+        rows.append(
+            (
+                f"timed twin: p50 <= {_time(goals['timed_p50_ns'])} outside stalls",
+                f"p50 {_time(p50_ns)}",
+                _reached(p50_ns <= goals["timed_p50_ns"]),
+            )
+        )
     for quantile in ("p50", "p99"):
         ratio = twin["processing"][quantile] / max(live["processing"][quantile], 1)
         rows.append(

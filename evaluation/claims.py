@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from evaluation.facts import Fact, fact
-from evaluation.figure import Claim, Evidence, Figure, Judgement, NotTestable
+from evaluation.figure import NOT_MEASURED, Claim, Evidence, Figure, Judgement, NotTestable
 from evaluation.options import Options
 from evaluation.result import ClaimKind, ClaimResult, FigureResult, Series, TableResult
 from loko.document import InputError
@@ -78,7 +78,8 @@ def judge(
         )
         if isinstance(judgement, NotTestable):
             here, holds = judgement.here, None
-            because = "; ".join(filter(None, (judgement.why, claim.if_missing)))
+            missing = claim.if_missing if here == NOT_MEASURED else ""
+            because = "; ".join(filter(None, (judgement.why, missing)))
         else:
             here, holds = judgement
             because = "" if holds else claim.if_not

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -25,13 +25,16 @@ Answer = tuple[str, bool]
 """What the replay found, in the terms of the claim, and whether the claim holds."""
 
 
+NOT_MEASURED: Final = "not measured"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotTestable:
     """The judgement that a replay cannot tell whether the claim holds."""
 
     why: str
     """The reason, phrased to follow "not testable here:"."""
-    here: str = "not measured"
+    here: str = NOT_MEASURED
 
 
 Judgement = Answer | NotTestable

@@ -290,7 +290,8 @@ class FigureResult(_Stored):
     @property
     def switched_by_open_vswitch(self) -> bool:
         """Whether Open vSwitch forwarded frames in place of a board."""
-        return not {Backend.OVS, Backend.MININET_LINK}.isdisjoint(self.provenance.backend.split(", "))
+        switched = {Backend.OVS, Backend.OVS_TIMED, Backend.MININET_LINK}
+        return not switched.isdisjoint(self.provenance.backend.split(", "))
 
     @property
     def setting(self) -> str:

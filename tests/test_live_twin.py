@@ -9,15 +9,16 @@ import struct
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
 
+from benchmarks.fidelity import expected
 from benchmarks.one_board import Controller, Namespace, Tap, add_flow, sequence_of, udp_frame
-from evaluation.live import mininet_link, twin
+from evaluation.live import mininet_link, timed_twin, twin
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST, RunError
@@ -95,6 +96,56 @@ def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
             assert len(burst(sender, receiver, 0, 32)[0]) == 32
 
 
+@contextmanager
+def timed_switch(folder: Path):
+    """The timed twin between two interfaces, without a core of its own: taps at both, and at the switch."""
+    device = timed_twin.Device.of(PROFILE, EVALUATION)
+    held = timed_twin.HeldSwitch(name="s1", ports=PORTS, device=device)
+    with ExitStack() as stack:
+        namespace = stack.enter_context(Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]))
+        controller = stack.enter_context(Controller(namespace))
+        with namespace.entered():
+            holder = timed_twin.Holder([held], folder / "holder", cpu=None)
+            stack.callback(holder.close)
+            ovs = OpenVSwitch(folder / "ovs")
+            stack.callback(ovs.close)
+            address = f"127.0.0.1:{controller.port}"
+            ovs.add_switch("s1", datapath_id=1, ports=timed_twin.inner(held), controller=address)
+        controller.handshake()
+        controller.send(add_flow(2, udp_port=5000))
+        controller.barrier()
+        taps = [stack.enter_context(Tap(namespace, name)) for name in ("h1", "h2", "s1-eth1")]
+        yield *taps, holder
+
+
+def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path):
+    """How much later one leaves depends on the machine: `make bench ARGS=fidelity` measures it."""
+    ahead_ns = 30_000  # the most that the program allows for the way through the kernel
+    device = expected.Device.of(PROFILE, next(EVALUATION.cases()))
+    with timed_switch(tmp_path) as (sender, receiver, port, holder):
+        for number in range(40):
+            sender.send(udp_frame(number))
+            time.sleep(0.002)
+        departed = {sequence_of(f.data): f.stamp_ns for f in receiver.seen(outgoing=False, count=40)}
+        arrived = {sequence_of(f.data): f.stamp_ns for f in port.seen(outgoing=False, count=40)}
+        assert set(departed) == set(arrived) == set(range(40))
+        due = device.departures_ns([arrived[number] for number in range(40)])
+        assert all(departed[number] > due[number] - ahead_ns for number in range(40))
+        counters = holder.report().counters["s1"]
+    assert (counters["received"], counters["forwarded"], counters["dropped_buffer"]) == (40, 40, 0)
+
+
+def test_of_a_burst_as_many_frames_pass_the_timed_twin_as_the_ring_holds(tmp_path):
+    device = expected.Device.of(PROFILE, next(EVALUATION.cases()))
+    with timed_switch(tmp_path) as (sender, receiver, port, holder):
+        for first in range(0, 500, 100):
+            passed, _ = burst(sender, receiver, first, 32)
+            arrived = [frame.stamp_ns for frame in port.seen(outgoing=False, count=32)]
+            due = device.departures_ns(arrived)
+            assert passed == [first + place for place, at in enumerate(due) if at is not None]
+        assert holder.report().counters["s1"]["dropped_buffer"] > 0
+
+
 @pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])
 def test_the_long_run_rate_is_the_model_s(backend, tmp_path):
     """The best of some tries: while the machine is busy, the queue may run empty."""
@@ -151,6 +202,29 @@ def test_the_lab_carries_traffic_without_boards(backend, relaxed, machine):
     assert records.host.stalls == ()
     for counters in records.boards.values():
         assert 0 < counters["forwarded"] <= counters["received"]
+
+
+@waits
+def test_the_lab_runs_with_timed_twins(relaxed, machine):
+    with LiveRunner(SETTING.lab, SETTING.admitted(), backend=Backend.OVS_TIMED, cores=relaxed) as runner:
+        assert {"zodiac-fx", "ovs-vswitchd"} <= {name for name, _ in named(os.getpid())}
+        status = runner.status()
+        assert (status.connected, status.switches) == (2, 2)
+        records = runner.run(TRAFFIC, seconds=1, seed=1)
+    assert (records.received_ns != LOST).sum() > 0.5 * len(records)
+    for counters in records.boards.values():
+        assert 0 < counters["forwarded"] <= counters["received"]
+
+
+@waits
+def test_boards_and_timed_twins_are_refused_together(relaxed, tmp_path):
+    text = SETTING.lab.path.read_text().replace(
+        "    profile: zodiac-fx\n", "    profile: zodiac-fx\n    backend: ovs-timed\n", 1
+    )
+    (tmp_path / "lab.yml").write_text(text)
+    lab = replace(SETTING.lab, path=tmp_path / "lab.yml")
+    with pytest.raises(RunError, match="both want a core to themselves"):
+        LiveRunner(lab, SETTING.admitted(), cores=relaxed).__enter__()
 
 
 @waits

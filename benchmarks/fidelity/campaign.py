@@ -26,6 +26,7 @@ GOAL_VIRTUAL_NS: Final = 1
 GOAL_LIVE_P50_NS: Final = 1_000
 GOAL_LIVE_P99_NS: Final = 5_000
 GOAL_CLOSER: Final = 20.0
+GOAL_TIMED_P50_NS: Final = 5_000
 
 _QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
 _CURVE: Final = 200
@@ -97,6 +98,7 @@ def summary(
             "live_p50_ns": GOAL_LIVE_P50_NS,
             "live_p99_ns": GOAL_LIVE_P99_NS,
             "closer": GOAL_CLOSER,
+            "timed_p50_ns": GOAL_TIMED_P50_NS,
         },
         "systems": {
             kind.name: {

@@ -31,8 +31,8 @@ from benchmarks.one_board import (
     send_paced,
     sequence_of,
 )
-from evaluation.live import mininet_link, twin
-from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live import mininet_link, timed_twin, twin
+from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request, features_request, hello
 from loko.device import Profile, load_profile
@@ -214,8 +214,8 @@ class _LiveBench(Bench):
         self._behind.close()
 
 
-class _FirmwareBench(_LiveBench):
-    """The live firmware emulator: its trace tells which frames a stall of the host delayed."""
+class _TracedBench(_LiveBench):
+    """A switch of the program `zodiac-fx`: its trace tells which frames a stall of the host delayed."""
 
     trace: Path
 
@@ -256,8 +256,8 @@ def systems(program: Path) -> tuple[System, ...]:
 
     @contextmanager
     def firmware(corner: Case, folder: Path) -> Iterator[Bench]:
-        trace = folder / "trace.csv"
-        process = f'cpu = {core()}\ntrace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
+        trace, tracing = _trace(folder)
+        process = f"cpu = {core()}\n{tracing}"
         with ExitStack() as stack:
             namespace = stack.enter_context(_namespace())
             controller = stack.enter_context(Controller(namespace))
@@ -272,7 +272,33 @@ def systems(program: Path) -> tuple[System, ...]:
                 )
             )
             _install(controller, table(corner), one_by_one=True)
-            bench = _FirmwareBench(program, namespace, folder, controller, corner)
+            bench = _TracedBench(program, namespace, folder, controller, corner)
+            bench.trace = trace
+            stack.callback(bench.close)
+            yield bench
+
+    @contextmanager
+    def timed(corner: Case, folder: Path) -> Iterator[Bench]:
+        trace, tracing = _trace(folder)
+        with ExitStack() as stack:
+            namespace = stack.enter_context(_namespace())
+            controller = stack.enter_context(Controller(namespace))
+            switch = timed_twin.HeldSwitch(
+                name=_SWITCH,
+                ports=_PORTS,
+                device=timed_twin.Device.of(load_profile(PROFILE), scenario(corner)),
+            )
+            with _told(), namespace.entered():
+                holder = timed_twin.Holder([switch], folder / "holder", cpu=core(), process=tracing)
+                stack.callback(holder.close)
+                ovs = OpenVSwitch(folder / "ovs", cpus=os.sched_getaffinity(0) - {core()} or {core()})
+                stack.callback(ovs.close)
+                address = f"127.0.0.1:{controller.port}"
+                ports = timed_twin.inner(switch)
+                ovs.add_switch(_SWITCH, datapath_id=1, ports=ports, controller=address)
+                hurry(ovs.pid)
+            _install(controller, table(corner), one_by_one=False)
+            bench = _TracedBench(program, namespace, folder, controller, corner)
             bench.trace = trace
             stack.callback(bench.close)
             yield bench
@@ -298,8 +324,15 @@ def systems(program: Path) -> tuple[System, ...]:
         System(name="virtual", title="firmware, virtual", live=False, at=virtual),
         System(name="live", title="firmware, live", live=True, at=firmware),
         System(name="twin", title="OVS and tc twin", live=True, at=openvswitch(_build_twin)),
+        System(name="timed", title="OVS, timed twin", live=True, at=timed),
         System(name="mininet", title="plain Mininet", live=True, at=openvswitch(_build_mininet)),
     )
+
+
+def _trace(folder: Path) -> tuple[Path, str]:
+    """Return the file of a trace, and the lines of [process] that ask for it."""
+    trace = folder / "trace.csv"
+    return trace, f'trace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
 
 
 def _build_twin(ovs: OpenVSwitch, profile: Profile, corner: Case, controller: str) -> None:

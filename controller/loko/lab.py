@@ -42,6 +42,8 @@ class Backend(StrEnum):
     """The emulated board."""
     OVS = "ovs"
     """The coarse twin: Open vSwitch behind one shared, rate-limited queue (docs/twin.md)."""
+    OVS_TIMED = "ovs-timed"
+    """The timed twin: Open vSwitch whose frames are held until the board would send them (docs/twin.md)."""
     MININET_LINK = "mininet-link"
     """Open vSwitch with Mininet's rate-limited links, for comparison: what is usually done."""
     HARDWARE = "hardware"

@@ -15,10 +15,10 @@ WHOLE_CORE = ("--sched-runtime", "1000000", "--sched-deadline", "1000000", "--sc
 
 _TIMEOUT_S = 10.0
 
-_USERS = {"twin": ("ovs",), "mininet-link": ("mininet-link",)}
+_USERS = {"twin": ("ovs",), "twins": ("ovs", "ovs-timed"), "mininet-link": ("mininet-link",)}
 """Which backends need a part, by the first word of its name."""
 
-_COARSE_BACKENDS = ("ovs", "mininet-link")
+_COARSE_BACKENDS = ("ovs", "ovs-timed", "mininet-link")
 
 _NETEM = "mininet-link: netem"
 
@@ -49,7 +49,7 @@ _COARSE = {
         "ip link set probe1 master probe0 && ip link set probe1 type bridge_slave learning off",
         "bridge",
     ),
-    "twin: tap interfaces": ("ip tuntap add probe0 mode tap", "tun"),
+    "twins: tap interfaces": ("ip tuntap add probe0 mode tap", "tun"),
     "mininet-link: htb": (
         "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root handle 5: htb && "
         "tc class add dev probe0 parent 5: classid 5:1 htb rate 1mbit",
@@ -100,7 +100,7 @@ def _programs() -> Iterator[Requirement]:
 
 
 def _coarse(*, root: bool) -> Iterator[Requirement]:
-    """Yield what the backends `ovs` and `mininet-link` need besides."""
+    """Yield what the backends that run Open vSwitch need besides."""
     for program, package in TWIN_PACKAGES.items():
         if program not in PACKAGES:
             yield _program(program, package, _COARSE_BACKENDS)

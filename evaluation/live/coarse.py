@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.live import mininet_link, twin
+from evaluation.live import mininet_link, timed_twin, twin
 from evaluation.live.boards import BoardsReport
-from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.live.programs import run_json
 from loko.device import deterministic
 from loko.lab import Backend, Switch
@@ -36,23 +36,49 @@ class CoarseSwitches:
         scenario: Scenario,
         controller: str,
         cpus: Collection[int],
+        holder_cpu: int | None,
         folder: Path,
     ) -> None:
         """Build them in the current network namespace. Raises `RunError` or `InputError`.
 
-        The scenario says what the switches forward; it sets their rate and their queue. `cpus`: where Open
-        vSwitch may run.
+        The scenario says what the switches forward; it sets their rate and their queue, or their times.
+        `cpus`: where Open vSwitch may run. `holder_cpu`: the core of what holds frames, if it has one.
         """
         self._scenario = scenario
         self._cores = ", ".join(map(str, sorted(cpus)))
         self._ovs = OpenVSwitch(folder, cpus=cpus)
         self._counted: dict[str, _Counted] = {}
+        switches = list(switches)
+        held = [
+            timed_twin.HeldSwitch(
+                name=switch.name,
+                ports=ports[switch.name],
+                device=timed_twin.Device.of(deterministic(switch.profile), scenario),
+            )
+            for switch in switches
+            if switch.backend is Backend.OVS_TIMED
+        ]
+        self._holder = timed_twin.Holder(held, folder / "holder", cpu=holder_cpu) if held else None
+        inner = {switch.name: timed_twin.inner(switch) for switch in held}
         for switch in switches:
+            if switch.name in inner:
+                self._add(switch, inner[switch.name], controller)
+                continue
             build = self._build_twin if switch.backend is Backend.OVS else self._build_limited
             self._counted[switch.name] = build(switch, ports[switch.name], controller)
+        self._held = tuple(inner)
+        if holder_cpu is not None and held:
+            hurry(self._ovs.pid)
 
     def report(self) -> BoardsReport:
-        """How they are. The kernel says nothing of stalls, so there are none."""
+        """How they are. Of stalls only the holder knows; the kernel says nothing. Raises `RunError`."""
+        parts = [self._report()] if self._counted else []
+        if self._holder:
+            held = self._holder.report()
+            parts.append(replace(held, connected=self._ovs.connected(self._held)))
+        return BoardsReport.joined(parts)
+
+    def _report(self) -> BoardsReport:
         links = {link["ifname"]: link["stats64"] for link in _show("ip", "link")}
         drops = {entry["dev"]: int(entry["drops"]) for entry in _show("tc", "qdisc") if entry.get("root")}
         counters = {}

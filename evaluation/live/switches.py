@@ -23,6 +23,13 @@ def refuse(lab: Lab, request: BuildRequest) -> None:
     if lab.behind(Backend.FIRMWARE):
         require_emulator()
     coarse = _coarse(lab)
+    held = lab.behind(Backend.OVS_TIMED)
+    if held:
+        require_emulator()
+    if held and lab.behind(Backend.FIRMWARE):
+        raise RunError(
+            f"{lab.path}: backends firmware and ovs-timed both want a core to themselves: use one of them"
+        )
     if coarse:
         for program in TWIN_PACKAGES:
             require(program)
@@ -42,6 +49,7 @@ class Switches:
         """Start them and wait until they take frames. Raises `RunError` or `InputError`."""
         boards = {switch.name: ports[switch.name] for switch in lab.behind(Backend.FIRMWARE)}
         coarse = _coarse(lab)
+        held = lab.behind(Backend.OVS_TIMED)
         real = lab.behind(Backend.HARDWARE)
         self._real = RealBoards(real, controller_address(lab)) if real else None
         cores = request.cores
@@ -53,8 +61,9 @@ class Switches:
                 ports,
                 scenario=scenario_of(request.flows, entries=request.entries, match=match_of(lab)),
                 controller=controller_address(lab),
-                # The emulator shares its core with nobody; without it, that core is Open vSwitch's too.
-                cpus=cores.others if boards else cores.others | {cores.emulator},
+                # Emulator and holder share their core with nobody; without, that core is Open vSwitch's too.
+                cpus=cores.others if boards or held else cores.others | {cores.emulator},
+                holder_cpu=None if cores.relaxed else cores.emulator,
                 folder=folder / "openvswitch",
             )
         groups = [{name: boards[name]} for name in boards] if lab.separate else [boards] if boards else []

@@ -105,7 +105,7 @@ class Names:
 
 def queue_commands(switch: str, queue: SharedQueue) -> list[list[str]]:
     """The commands that make a switch's queue."""
-    return _commands(
+    return commands(
         "queue",
         {
             "queue": Names(switch=switch).queue,
@@ -120,7 +120,7 @@ def queue_commands(switch: str, queue: SharedQueue) -> list[list[str]]:
 def port_commands(switch: str, port: int, interface: str) -> list[list[str]]:
     """The commands that lead a port's frames through the queue and on to Open vSwitch."""
     names = Names(switch=switch)
-    return _commands(
+    return commands(
         "port",
         {
             "port": interface,
@@ -177,7 +177,8 @@ def _leave_frames_alone() -> None:
         setting.write_text("0", encoding="ascii")
 
 
-def _commands(name: str, values: Mapping[str, object]) -> list[list[str]]:
+def commands(name: str, values: Mapping[str, object]) -> list[list[str]]:
+    """The commands of a file of the construction, with its names filled in."""
     text = Template((CONSTRUCTION / f"{name}.commands").read_text(encoding="utf-8"))
     lines = text.substitute(values).splitlines()
     return [line.split() for line in lines if line and not line.startswith("#")]

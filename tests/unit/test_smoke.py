@@ -34,7 +34,7 @@ def records(arrived: dict[int, list[bool]]) -> RunRecords:
 def test_every_backend_carries_two_switches_and_a_ring_of_five():
     assert [str(one) for one in EVERY] == [
         f"{lab}, {built}"
-        for built in ("firmware", "ovs", "mininet-link", "containerlab")
+        for built in ("firmware", "ovs", "ovs-timed", "mininet-link", "containerlab")
         for lab in ("two-switch", "ring-of-five")
     ]
 

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.fidelity import expected
 from evaluation.live import twin
 from evaluation.live.mininet_link import LinkLimit, rates_mbps
 from evaluation.live.shaping import TokenBucket
+from evaluation.live.timed_twin import Device, HeldSwitch, inner
 from evaluation.live.twin import Names, SharedQueue, port_commands, queue_commands
 from evaluation.runner import RunError
 from loko.device import load_profile
 from loko.document import InputError
-from loko.scenario import EVALUATION, of_lokos_tables
+from loko.scenario import EVALUATION, Action, of_lokos_tables
 from loko.service_curve import service_curve
 
 PROFILE = load_profile("zodiac-fx")
@@ -53,7 +55,28 @@ def test_of_several_sizes_the_slowest_rate_and_the_largest_frame() -> None:
     )
 
 
+@given(size=st.integers(64, 1518), entries=st.integers(1, 128), action=st.sampled_from(Action))
+def test_the_timed_twin_has_the_board_s_times_for_every_length(
+    size: int, entries: int, action: Action
+) -> None:
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(306,), action=action)
+    device = Device.of(PROFILE, scenario)
+    (case,) = replace(scenario, packet_sizes_bytes=(size,)).cases()
+    board = expected.Device.of(PROFILE, case)
+    assert (device.cpu_base_ps + device.cpu_byte_ps * size) / 1e3 == pytest.approx(board.cpu_ns, abs=1)
+    assert device.transit_ps / 1e3 == board.transit_ns
+    assert -(-size // device.unit_bytes) == board.units_of_frame
+
+
+def test_the_timed_twin_is_between_the_network_and_open_vswitch() -> None:
+    device = Device.of(PROFILE, EVALUATION)
+    held = HeldSwitch(name="s1", ports={1: "s1-eth1", 3: "s1-eth3"}, device=device)
+    assert inner(held) == {1: "s1-ovs1", 3: "s1-ovs3"}
+
+
 def test_a_scenario_that_the_device_does_not_hold_is_refused() -> None:
+    with pytest.raises(InputError, match="129 entries; zodiac-fx holds 128"):
+        Device.of(PROFILE, of_lokos_tables(entries=129, packet_sizes_bytes=(306,)))
     with pytest.raises(InputError, match="129 entries; zodiac-fx holds 128"):
         SharedQueue.of(PROFILE, of_lokos_tables(entries=129, packet_sizes_bytes=(306,)))
 

@@ -12,7 +12,7 @@ use rtrb::Consumer;
 use zodiac_firmware::Counters;
 
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::Process;
 use crate::control::Line;
 use crate::error::StartError;
 use crate::packet_socket::Losses;
@@ -46,19 +46,19 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the files and forgets those of an earlier run.
+    /// Opens the files and forgets those of an earlier run. Boards have names, and controllers unless they connect to none.
     ///
     /// # Errors
     /// A file cannot be written.
     pub fn open(
-        config: &Config,
+        process: &Process,
+        (names, controllers): (Vec<String>, Vec<SocketAddr>),
         clock: Clock,
         shared: Arc<Shared>,
         messages: Consumer<Message>,
         lines: mpsc::Receiver<Line>,
         losses: Vec<Losses>,
     ) -> Result<Self, StartError> {
-        let process = &config.process;
         for (key, path) in [("report", &process.report), ("ready", &process.ready)] {
             check_writable(key, path.as_deref())?;
         }
@@ -67,20 +67,16 @@ impl Journal {
             let _ = fs::remove_file(ready);
         }
         let trace = process.trace.as_deref().map(open_trace).transpose()?;
-        let boards = config.boards.len();
+        let boards = names.len();
         Ok(Self {
-            names: config
-                .boards
-                .iter()
-                .map(|board| board.name.clone())
-                .collect(),
+            names,
             clock,
             shared,
             messages,
             lines,
             losses,
             counters: vec![None; boards],
-            controllers: config.boards.iter().map(|board| board.controller).collect(),
+            controllers,
             connected: vec![false; boards],
             stalls: Vec::new(),
             threshold_ns: process.stall_threshold_us.saturating_mul(1_000),

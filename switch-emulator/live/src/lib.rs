@@ -15,6 +15,7 @@
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
 //! | [`host_noise`] | how often the host keeps such a thread from running, measured beforehand |
+//! | [`holder`] | departure times for the frames of a software switch |
 //! | [`slots`] | a source that sends by time slots, by sockets or by rings |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`link_watch`] | whether they have a carrier |
@@ -39,6 +40,7 @@ pub mod eeprom;
 pub mod error;
 pub mod head_start;
 pub mod histogram;
+pub mod holder;
 pub mod host_noise;
 pub mod journal;
 pub mod link_watch;

@@ -8,7 +8,7 @@ use rustix::process::{getppid, set_parent_process_death_signal, Signal};
 use zodiac_firmware::Duration;
 use zodiac_live::config::Config;
 use zodiac_live::error::{RunError, StartError};
-use zodiac_live::{host_noise, slots, supervisor};
+use zodiac_live::{holder, host_noise, slots, supervisor};
 
 const EXAMPLE: &str = r#"Example:
   zodiac-fx run lab.toml        with lab.toml:
@@ -66,6 +66,14 @@ enum Command {
         /// Configuration file (TOML)
         config: PathBuf,
     },
+    /// Hold the frames of a software switch until a device would have sent them; until SIGTERM or SIGINT
+    #[command(
+        after_help = "Example:\n  zodiac-fx hold hold.toml        docs/twin.md says what is in the file"
+    )]
+    Hold {
+        /// Configuration file (TOML)
+        config: PathBuf,
+    },
     /// Measure how often this host keeps a data thread from running; prints JSON
     #[command(after_help = "Example:\n  zodiac-fx noise --cpu 1 --seconds 10")]
     Noise {
@@ -89,6 +97,7 @@ fn main() -> ExitCode {
         } => run(&config, die_with_parent),
         Command::Check { config } => check(&config),
         Command::Slots { config } => slots_of(&config),
+        Command::Hold { config } => hold(&config),
         Command::Noise {
             cpu,
             seconds,
@@ -137,6 +146,11 @@ fn noise(cpu: Option<usize>, seconds: u64, threshold_us: u64) -> Result<(), RunE
         Duration::from_micros(threshold_us),
     )?;
     print_json(&measured)
+}
+
+fn hold(config: &std::path::Path) -> Result<(), RunError> {
+    end_with_parent()?;
+    holder::run(config)
 }
 
 fn slots_of(config: &std::path::Path) -> Result<(), RunError> {

@@ -29,21 +29,21 @@ use crate::telemetry::{Message, Note, Shared, Telemetry};
 use crate::waker::Waker;
 
 /// How often signals and messages are looked at.
-const TURN: Pause = Pause::from_millis(5);
+pub(crate) const TURN: Pause = Pause::from_millis(5);
 /// The same while somebody waits for a report.
 const SHORT_TURN: Pause = Pause::from_millis(1);
 /// How long the data thread may take to hand over its counters.
 const COUNTERS_WAIT: Pause = Pause::from_secs(1);
 
 /// Set by signals.
-struct Signals {
-    stop: Arc<AtomicBool>,
-    report: Arc<AtomicBool>,
+pub(crate) struct Signals {
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) report: Arc<AtomicBool>,
 }
 
 impl Signals {
     /// SIGTERM and SIGINT end the program cleanly, a second one at once; SIGUSR1 asks for a report.
-    fn install() -> io::Result<Self> {
+    pub(crate) fn install() -> io::Result<Self> {
         let signals = Self {
             stop: Arc::default(),
             report: Arc::default(),
@@ -85,7 +85,16 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let (consoles, console_ports) = Consoles::open(config, clock, &news, &line_sender)?;
     let (control, controls) = ControllerLinks::new(clock, &controllers, &news, line_sender)
         .map_err(|error| start_failed("set up the control thread", error))?;
-    let mut journal = Journal::open(config, clock, Arc::clone(&shared), messages, lines, losses)?;
+    let names = config.boards.iter().map(|board| board.name.clone());
+    let mut journal = Journal::open(
+        &config.process,
+        (names.collect(), controllers),
+        clock,
+        Arc::clone(&shared),
+        messages,
+        lines,
+        losses,
+    )?;
 
     // Restored when all threads have ended.
     let real_time = config.process.scheduling != Scheduling::Other;

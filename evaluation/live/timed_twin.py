@@ -1,0 +1,165 @@
+"""The timed twin: Open vSwitch between two sides of a holder that gives each frame its time of departure.
+
+Open vSwitch looks frames up and changes them. The program `zodiac-fx hold` stands at all ports. It computes
+each frame's departure from its arrival by the board's delay terms, and keeps what Open vSwitch gives back
+until then (docs/twin.md).
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final, Self
+
+from evaluation.live import twin
+from evaluation.live.boards import STALL_THRESHOLD_US, BoardsReport
+from evaluation.live.daemon import Daemon, version_of
+from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.programs import require_emulator, run
+from evaluation.runner import RunError
+from loko.device import Profile
+from loko.scenario import Scenario
+from loko.service_curve import processing, service_curve
+from loko.units import PS_PER_NS
+
+_SIZES: Final = (64, 1518)
+"""p_CPU is linear in the length between these."""
+_REPORT_TIMEOUT_S: Final = 15.0
+_START_TIMEOUT_S: Final = 30.0
+_END_TIMEOUT_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """The board's delay terms, as `zodiac-fx hold` reads them."""
+
+    link_rate_bps: int
+    preamble_bytes: int
+    gap_bytes: int
+    tag_bytes: int
+    transit_ps: int
+    cpu_base_ps: int
+    cpu_byte_ps: int
+    units: int
+    unit_bytes: int
+
+    @classmethod
+    def of(cls, profile: Profile, scenario: Scenario) -> Self:
+        """Return the device for a switch whose frames all take the scenario's longest time for their length.
+
+        Raises `InputError` if the scenario does not fit the device.
+        """
+        service_curve(profile, scenario)  # refuses what does not fit
+        shortest_ps, longest_ps = (_cpu_ps(profile, scenario, size) for size in _SIZES)
+        per_byte_ps = round((longest_ps - shortest_ps) / (_SIZES[1] - _SIZES[0]))
+        ports = profile.ports
+        return cls(
+            link_rate_bps=ports.link_rate_bps.value,
+            preamble_bytes=ports.preamble_bytes.value,
+            gap_bytes=ports.interframe_gap_bytes.value,
+            tag_bytes=ports.tail_tag_bytes.value,
+            transit_ps=profile.integrated_switch.transit_ps.value,
+            cpu_base_ps=shortest_ps - per_byte_ps * _SIZES[0],
+            cpu_byte_ps=per_byte_ps,
+            units=profile.buffer.units.value,
+            unit_bytes=profile.buffer.unit_bytes.value,
+        )
+
+
+def _cpu_ps(profile: Profile, scenario: Scenario, frame_bytes: int) -> int:
+    cases = replace(scenario, packet_sizes_bytes=(frame_bytes,)).cases()
+    return round(max(processing(profile, case).cpu_ns for case in cases) * PS_PER_NS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSwitch:
+    """A switch whose frames are held."""
+
+    name: str
+    ports: Mapping[int, str]
+    """The interface of each port, towards the network."""
+    device: Device
+
+
+class Holder:
+    """The running program, for one switch or several."""
+
+    def __init__(
+        self, switches: list[HeldSwitch], folder: Path, *, cpu: int | None, process: str = ""
+    ) -> None:
+        """Start it in the current network namespace, and wait until it holds. Raises `RunError`.
+
+        `cpu` is its core; without one it takes turns with everything else. `process` has more lines for the
+        section [process] of its file.
+        """
+        folder.mkdir(exist_ok=True)
+        for switch in switches:
+            _cables(switch)
+        file = folder / "hold.toml"
+        file.write_text(_configuration(switches, folder, cpu=cpu, process=process), encoding="utf-8")
+        self._report = folder / "report.json"
+        self._daemon = Daemon(
+            "the holder",
+            [str(require_emulator()), "hold", str(file)],
+            log=folder / "hold.log",
+            ready=folder / "holder.ready",
+        )
+        try:
+            self._daemon.wait_ready(_START_TIMEOUT_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def report(self) -> BoardsReport:
+        """Have the report written anew and read it. Raises `RunError` if it does not come."""
+        before = version_of(self._report)
+        self._daemon.signal(signal.SIGUSR1)
+        self._daemon.wait_until(
+            lambda: version_of(self._report) != before, _REPORT_TIMEOUT_S, "writes no report"
+        )
+        return BoardsReport.parse(json.loads(self._report.read_text(encoding="utf-8")))
+
+    def close(self) -> None:
+        """End the program, which puts the machine's limit for real-time threads back."""
+        with suppress(RunError):
+            self._daemon.signal(signal.SIGTERM)
+            self._daemon.wait_until(lambda: False, _END_TIMEOUT_S, "does not end")
+        self._daemon.end()
+
+
+def inner(switch: HeldSwitch) -> dict[int, str]:
+    """Return the interface that Open vSwitch takes for each port."""
+    names = twin.Names(switch=switch.name)
+    return {port: names.far(port) for port in switch.ports}
+
+
+def _cables(switch: HeldSwitch) -> None:
+    names = twin.Names(switch=switch.name)
+    for port in sorted(switch.ports):
+        what = f"{switch.name}: port {port}"
+        for command in twin.commands("timed-port", {"near": names.near(port), "far": names.far(port)}):
+            run(command, what=what)
+        for cable_end in (names.near(port), names.far(port)):
+            switch_off_offloads(cable_end, what=what)
+
+
+def _configuration(switches: list[HeldSwitch], folder: Path, *, cpu: int | None, process: str) -> str:
+    lines = [
+        "[process]",
+        *(['scheduling = "other"'] if cpu is None else [f"cpu = {cpu}", 'scheduling = "deadline"']),
+        f"stall_threshold_us = {STALL_THRESHOLD_US}",
+        f"report = {json.dumps(str(folder / 'report.json'))}",
+        f"ready = {json.dumps(str(folder / 'holder.ready'))}",
+        process,
+    ]
+    for switch in switches:
+        lines += ["[[switch]]", f"name = {json.dumps(switch.name)}", "[switch.ports]"]
+        for port, outside in sorted(switch.ports.items()):
+            inside = twin.Names(switch=switch.name).near(port)
+            lines.append(f"{port} = {{outside = {json.dumps(outside)}, inside = {json.dumps(inside)}}}")
+        lines += ["[switch.device]", *(f"{key} = {value}" for key, value in asdict(switch.device).items())]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,516 @@
+//! Gives each frame of a software switch the departure that a device would have given it.
+//!
+//! The switch, such as Open vSwitch, forwards at once; the holder stands at all of its ports. A frame that arrives from the
+//! network goes on to the switch, and its departure is computed from its arrival ([`device`]). When the switch gives it
+//! back by a port, it waits there for that instant. A frame that the switch gives back after it leaves at once: it is *late*.
+//! A frame that is not known leaves at once too: the switch, or its controller, has made it.
+
+use std::cmp::Reverse;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{mpsc, Arc};
+use std::thread;
+
+use zodiac_firmware::{Counters, Duration, Instant, PortNumber};
+
+use crate::agenda::Agenda;
+use crate::ancillary::Checksum;
+use crate::checksum;
+use crate::clock::{Clock, ClockPair};
+use crate::config::Scheduling;
+use crate::error::{RunError, StartError};
+use crate::head_start::HeadStart;
+use crate::journal::Journal;
+use crate::packet_socket::{is_link_down, PacketSocket, ReceiveBuffer};
+use crate::readiness::Readiness;
+use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
+use crate::receive_port::ReceivePort;
+use crate::send_lead::SendLead;
+use crate::stall::StallWatch;
+use crate::supervisor::{Signals, TURN};
+use crate::telemetry::{Departure, Message, Note, Shared, Telemetry};
+
+mod config;
+mod device;
+mod in_flight;
+
+pub use config::{Config, DeviceConfig, PortConfig, SwitchConfig};
+use device::Device;
+use in_flight::InFlight;
+
+/// A departure so near is waited for in a tight loop.
+const SPIN: Duration = Duration::from_micros(16);
+/// With nothing due for so long the thread rests a little: a core on which a real-time thread never sleeps starves the
+/// kernel's own threads there.
+const QUIET: Duration = Duration::from_micros(50);
+const REST: std::time::Duration = std::time::Duration::from_micros(10);
+/// How long the relation between the two clocks is taken as constant.
+const PAIR_VALID: Duration = Duration::from_millis(1);
+/// Frames read from one interface in a row.
+const READS_PER_PASS: usize = 64;
+
+/// A port of a switch.
+#[derive(Debug)]
+struct Port {
+    switch: usize,
+    number: PortNumber,
+    outside: PacketSocket,
+    inside: PacketSocket,
+    receive: ReceivePort,
+    /// When its link can begin another frame.
+    free_at: Instant,
+    is_told: bool,
+}
+
+#[derive(Debug)]
+struct Switch {
+    device: Device,
+    in_flight: InFlight,
+    counters: Counters,
+}
+
+/// What arrived in a pass, from all ports.
+#[derive(Debug)]
+struct Arrived {
+    at: Instant,
+    port: usize,
+    data: Vec<u8>,
+}
+
+/// The thread that holds frames.
+#[derive(Debug)]
+struct Holder {
+    clock: Clock,
+    pair: ClockPair,
+    watch: StallWatch,
+    switches: Vec<Switch>,
+    ports: Vec<Port>,
+    /// Of all sockets: those outside first, then those inside, in order of `ports`.
+    readiness: Readiness,
+    ready: Vec<usize>,
+    /// As of the data thread of boards: what came before it and was not read waits for the host.
+    emptied: Instant,
+    arrived: Vec<Arrived>,
+    /// Frames and their ports.
+    outgoing: Agenda<(usize, Vec<u8>)>,
+    head_start: HeadStart,
+    trace_offset: Option<usize>,
+    telemetry: Telemetry,
+    buffer: ReceiveBuffer,
+}
+
+/// Holds frames until a signal ends it.
+///
+/// # Errors
+/// `Start` for whatever keeps it from running, `Ended` if it stops by itself.
+pub fn run(path: &Path) -> Result<(), RunError> {
+    let config = Config::load(path)?;
+    let process = &config.process;
+    let signals = Signals::install()
+        .map_err(|error| StartError::new(format!("cannot watch signals: {error}")))?;
+    if let Some(cpu) = process.cpu {
+        check_cpu(cpu)?;
+    }
+    let clock = Clock::start();
+    let (switches, ports) = open(&config)?;
+    let mut losses = Vec::new();
+    for port in &ports {
+        for socket in [&port.outside, &port.inside] {
+            losses.push(socket.losses().map_err(StartError::new)?);
+        }
+    }
+    let shared = Arc::new(Shared::default());
+    let (telemetry, messages) = Telemetry::channel(Arc::clone(&shared));
+    let (_, lines) = mpsc::channel();
+    let names = config.switches.iter().map(|one| one.name.clone()).collect();
+    let mut journal = Journal::open(
+        process,
+        (names, Vec::new()),
+        clock,
+        Arc::clone(&shared),
+        messages,
+        lines,
+        losses,
+    )?;
+    let real_time = process.scheduling != Scheduling::Other;
+    let _unlimited = real_time.then(UnlimitedRuntime::obtain);
+    let readiness = Readiness::new()
+        .and_then(|readiness| {
+            let sockets = ports.iter().map(|port| &port.outside);
+            let sockets = sockets.chain(ports.iter().map(|port| &port.inside));
+            for (number, socket) in sockets.enumerate() {
+                readiness.watch(socket, number)?;
+            }
+            Ok(readiness)
+        })
+        .map_err(|error| StartError::new(format!("cannot watch the interfaces: {error}")))?;
+    let (cpu, scheduling, required) =
+        (process.cpu, process.scheduling, process.scheduling_required);
+    let lead = process.send_lead_ns.map(Duration::from_nanos);
+    let threshold = Duration::from_micros(process.stall_threshold_us);
+    let offset = process.trace_sequence_offset;
+    let trace_offset = process.trace.is_some().then_some(offset);
+    let (told, prepared) = mpsc::channel();
+    let thread = thread::Builder::new()
+        .name("holder".into())
+        .spawn(move || {
+            let (obtained, warning) = match prepare_thread(cpu, scheduling, required) {
+                Ok(obtained) => obtained,
+                Err(error) => return drop(told.send(Err(error))),
+            };
+            let lead = lead.map_or_else(|| SendLead::measured(clock), SendLead::fixed);
+            let pair = clock.pair();
+            let mut holder = Holder {
+                clock,
+                pair,
+                watch: StallWatch::new(threshold, pair.now),
+                switches,
+                ports,
+                readiness,
+                ready: Vec::new(),
+                emptied: pair.now,
+                arrived: Vec::new(),
+                outgoing: Agenda::new(),
+                head_start: HeadStart::new(lead, true, pair.now),
+                trace_offset,
+                telemetry,
+                buffer: ReceiveBuffer::new(),
+            };
+            if let Some(text) = warning {
+                holder.note(None, text);
+            }
+            // The starter waits for this and cannot be gone.
+            let _ = told.send(Ok(()));
+            holder.run(obtained);
+        })
+        .map_err(|error| StartError::new(format!("cannot start the holder's thread: {error}")))?;
+    prepared.recv().map_err(|_| {
+        StartError::new("the holder's thread ended before it began; report this as a bug")
+    })??;
+    while !signals.stop.load(Relaxed) && !thread.is_finished() {
+        journal.collect();
+        if signals.report.swap(false, Relaxed) {
+            journal.expect_counters();
+            shared.ask_for_counters();
+            let asked = std::time::Instant::now();
+            while !journal.has_counters() && asked.elapsed() < std::time::Duration::from_secs(1) {
+                thread::sleep(TURN);
+                journal.collect();
+            }
+            journal.write_report();
+        }
+        thread::sleep(TURN);
+    }
+    shared.stop.store(true, Relaxed);
+    let ended = thread.join();
+    journal.collect();
+    journal.close();
+    ended.map_err(|_| RunError::Ended("the holder's thread failed; report this as a bug".into()))
+}
+
+fn open(config: &Config) -> Result<(Vec<Switch>, Vec<Port>), StartError> {
+    let (mut switches, mut ports) = (Vec::new(), Vec::new());
+    for (place, switch) in config.switches.iter().enumerate() {
+        let device = Device::new(switch.device);
+        let owner = format!("switch {}", switch.name);
+        for (&number, port) in &switch.ports {
+            ports.push(Port {
+                switch: place,
+                number,
+                outside: PacketSocket::open(&port.outside, &owner)?,
+                inside: PacketSocket::open(&port.inside, &owner)?,
+                receive: ReceivePort::new(device.link()),
+                free_at: Instant::ZERO,
+                is_told: false,
+            });
+        }
+        switches.push(Switch {
+            device,
+            in_flight: InFlight::default(),
+            counters: Counters::default(),
+        });
+    }
+    Ok((switches, ports))
+}
+
+impl Holder {
+    fn run(mut self, scheduling: String) {
+        self.telemetry.tell(Message::Running {
+            scheduling,
+            send_lead_ns: self.head_start.initial().as_nanos(),
+        });
+        let mut pass_began = self.look();
+        while !self.telemetry.shared.stop.load(Relaxed) {
+            self.pass(pass_began);
+            let now = self.look();
+            let took = now.saturating_since(pass_began).as_nanos();
+            self.telemetry.shared.passes.record(took);
+            if self.telemetry.shared.counters_wanted() {
+                self.tell_counters();
+            }
+            pass_began = self.rest(now);
+        }
+        self.tell_counters();
+    }
+
+    /// Everything that is due at `now`.
+    fn pass(&mut self, now: Instant) {
+        if now.saturating_since(self.pair.now) > PAIR_VALID {
+            self.pair = self.clock.pair();
+            for switch in &mut self.switches {
+                switch.in_flight.forget(now);
+            }
+        }
+        let mut ready = core::mem::take(&mut self.ready);
+        let mut emptied = self.readiness.ask(&mut ready);
+        // From the network first: what the switch gives back has come from there.
+        ready.sort_unstable();
+        let count = self.ports.len();
+        for &socket in ready.iter().filter(|socket| **socket < count) {
+            emptied &= self.read(socket, true);
+        }
+        self.pass_on();
+        for &socket in ready.iter().filter(|socket| **socket >= count) {
+            emptied &= self.read(socket - count, false);
+        }
+        self.ready = ready;
+        if emptied {
+            self.emptied = now;
+        }
+        self.depart();
+        if let Some(next_at) = self.outgoing.next_at() {
+            self.head_start.warm_up(next_at, self.clock);
+        }
+        self.watch.caught_up(now);
+    }
+
+    /// Reads an interface; tells whether nothing is left there.
+    fn read(&mut self, port: usize, is_outside: bool) -> bool {
+        for _ in 0..READS_PER_PASS {
+            self.keep_departures();
+            let socket = if is_outside {
+                &self.ports[port].outside
+            } else {
+                &self.ports[port].inside
+            };
+            match socket.receive(&mut self.buffer) {
+                Ok(None) => return true,
+                Ok(Some(mut received)) => {
+                    if received.interface_bytes > received.data.len() {
+                        self.trouble(
+                            port,
+                            "delivered a frame that no link carries: turn offloads off",
+                        );
+                        continue;
+                    }
+                    if received.checksum == Checksum::Partial {
+                        // What it cannot complete passes as it came.
+                        let _ = checksum::complete(&mut received.data);
+                    }
+                    if is_outside {
+                        self.arrive(port, received.stamp_realtime_ns, received.data);
+                    } else {
+                        self.come_back(port, received.data);
+                    }
+                }
+                Err(error) => {
+                    if !is_link_down(&error) {
+                        self.trouble(port, &format!("cannot be read: {error}"));
+                    }
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// A frame has come from the network.
+    fn arrive(&mut self, place: usize, stamp_realtime_ns: u64, data: Vec<u8>) {
+        let now = self.clock.now();
+        let stamp = self.pair.instant_of(stamp_realtime_ns).min(now);
+        if let Some(stall) = self.watch.delivered(stamp, self.emptied, now) {
+            self.telemetry.stall(stamp_realtime_ns, stall);
+        }
+        let port = &mut self.ports[place];
+        self.switches[port.switch].counters.received += 1;
+        match port.receive.arrival(stamp, data.len()) {
+            Ok(at) => self.arrived.push(Arrived {
+                at,
+                port: place,
+                data,
+            }),
+            Err(_) => self.trouble(place, "gets more than its link carries: frames are lost"),
+        }
+    }
+
+    /// Hands to the switches what has come, in order of arrival.
+    fn pass_on(&mut self) {
+        let mut arrived = core::mem::take(&mut self.arrived);
+        arrived.sort_by_key(|one| Reverse(one.at));
+        while let Some(Arrived { at, port, data }) = arrived.pop() {
+            self.keep_departures();
+            let place = port;
+            let port = &self.ports[place];
+            let switch = &mut self.switches[port.switch];
+            let Ok(leaves_at) = switch.device.leaves_at(at, data.len()) else {
+                switch.counters.dropped_buffer += 1;
+                continue;
+            };
+            switch.counters.processed += 1;
+            match port.inside.send(&data) {
+                Ok(()) => switch.in_flight.add(data, leaves_at),
+                Err(error) if is_link_down(&error) => {}
+                Err(error) => {
+                    let text = format!("the switch's side refuses a frame: {error}: it is lost");
+                    self.trouble(place, &text);
+                }
+            }
+        }
+        self.arrived = arrived;
+    }
+
+    /// The switch gives a frame back by this port.
+    fn come_back(&mut self, place: usize, data: Vec<u8>) {
+        let now = self.clock.now();
+        let port = &mut self.ports[place];
+        let switch = &mut self.switches[port.switch];
+        let leaves_at = match switch.in_flight.leaves_at(port.number.get(), &data) {
+            Some(at) => {
+                let at = at.max(port.free_at);
+                port.free_at = at + switch.device.slot(data.len());
+                at
+            }
+            None => now,
+        };
+        self.outgoing.add(leaves_at, (place, data));
+    }
+
+    /// Lets everything leave that is due, and waits for what is due at once.
+    fn depart(&mut self) {
+        loop {
+            let now = self.look();
+            if self.outgoing.next_at().is_none_or(|at| at > now + SPIN) {
+                return;
+            }
+            let Some((at, (port, data))) = self.outgoing.pop() else {
+                return;
+            };
+            self.send(port, at, &data);
+        }
+    }
+
+    fn send(&mut self, place: usize, at: Instant, data: &[u8]) {
+        let next_at = self.outgoing.next_at();
+        let lead = self.head_start.of(false, data.len(), at, next_at);
+        let mut now = self.look();
+        while now + lead.time < at {
+            std::hint::spin_loop();
+            now = self.look();
+        }
+        let socket = &self.ports[place].outside;
+        let result = if lead.is_stamped {
+            socket.send_stamped(data)
+        } else {
+            socket.send(data)
+        };
+        if lead.is_stamped {
+            let buffer = &mut self.buffer;
+            self.head_start
+                .observe(lead, socket, buffer, self.pair, now, data);
+        }
+        self.look();
+        match result {
+            Ok(()) => self.account(place, at, now + lead.time, data),
+            Err(error) if is_link_down(&error) => {}
+            Err(error) => self.trouble(place, &format!("refuses a frame: {error}: it is lost")),
+        }
+    }
+
+    fn account(&mut self, place: usize, at: Instant, left: Instant, data: &[u8]) {
+        let port = &self.ports[place];
+        self.switches[port.switch].counters.forwarded += 1;
+        let in_stall = self.watch.excuses(at);
+        let shared = &self.telemetry.shared;
+        let histogram = if in_stall {
+            &shared.lateness_in_stalls
+        } else {
+            &shared.lateness
+        };
+        histogram.record(left.saturating_since(at).as_nanos());
+        let Some(offset) = self.trace_offset else {
+            return;
+        };
+        let number = data
+            .get(offset..offset + 4)
+            .and_then(|bytes| bytes.try_into().ok());
+        self.telemetry.tell(Message::Departure(Departure {
+            board: port.switch,
+            port: port.number,
+            sequence: number.map_or(0, u32::from_be_bytes),
+            intended_ns: self.pair.realtime_of(at),
+            left_ns: self.pair.realtime_of(left),
+            in_stall,
+        }));
+    }
+
+    /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
+    fn keep_departures(&mut self) {
+        let now = self.look();
+        if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
+            self.depart();
+        }
+    }
+
+    /// Lets others have the core for a moment if nothing is due soon. Gives the instant after it.
+    fn rest(&mut self, now: Instant) -> Instant {
+        if self.outgoing.next_at().is_some_and(|at| at < now + QUIET) {
+            return now;
+        }
+        thread::sleep(REST);
+        let rested = self.clock.now();
+        self.emptied = rested;
+        if self.outgoing.next_at().is_none_or(|at| at > rested) {
+            self.watch.rested(rested);
+        }
+        self.look()
+    }
+
+    /// Reads the clock under the eyes of the stall watch.
+    fn look(&mut self) -> Instant {
+        let now = self.clock.now();
+        if let Some(stall) = self.watch.observe(now) {
+            self.telemetry
+                .stall(self.pair.realtime_of(stall.start), stall);
+        }
+        now
+    }
+
+    fn trouble(&mut self, place: usize, text: &str) {
+        let port = &mut self.ports[place];
+        if !core::mem::replace(&mut port.is_told, true) {
+            let text = format!(
+                "port {}: interface {} {text}",
+                port.number,
+                port.outside.interface()
+            );
+            let switch = port.switch;
+            self.note(Some(switch), text);
+        }
+    }
+
+    fn note(&mut self, board: Option<usize>, text: String) {
+        let at_ns = self.pair.realtime_of(self.clock.now());
+        self.telemetry.tell(Message::Note {
+            at_ns,
+            board,
+            note: Note::Text(text),
+        });
+    }
+
+    fn tell_counters(&mut self) {
+        for (board, switch) in self.switches.iter().enumerate() {
+            let counters = switch.counters;
+            self.telemetry.tell(Message::Counters { board, counters });
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The configuration file of `zodiac-fx hold`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use zodiac_firmware::PortNumber;
+
+use crate::config::Process;
+use crate::error::StartError;
+
+/// What it is told (TOML).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The program as a whole.
+    pub process: Process,
+    /// The switches whose frames are held.
+    #[serde(rename = "switch")]
+    pub switches: Vec<SwitchConfig>,
+}
+
+/// One switch.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchConfig {
+    /// Name in logs and reports.
+    pub name: String,
+    /// Its interfaces.
+    pub ports: BTreeMap<PortNumber, PortConfig>,
+    /// The device's times.
+    pub device: DeviceConfig,
+}
+
+/// Both sides of a port.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortConfig {
+    /// Where the network is.
+    pub outside: String,
+    /// Where the switch is that forwards.
+    pub inside: String,
+}
+
+/// How long the device takes: the delay terms of `docs/architecture.md`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Rate of all links, outside and inside the device.
+    pub link_rate_bps: u64,
+    /// Preamble and start-of-frame delimiter.
+    pub preamble_bytes: u64,
+    /// Interframe gap.
+    pub gap_bytes: u64,
+    /// What a frame on the inner link has more.
+    pub tag_bytes: u64,
+    /// `p_IS`.
+    pub transit_ps: u64,
+    /// `p_CPU` of a frame of no length.
+    pub cpu_base_ps: u64,
+    /// What each byte, FCS included, adds to it.
+    pub cpu_byte_ps: u64,
+    /// Units of the receive ring.
+    pub units: u64,
+    /// Bytes of a unit.
+    pub unit_bytes: u64,
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// One line: what is wrong where, and how to mend it.
+    pub fn load(path: &Path) -> Result<Self, StartError> {
+        let text = fs::read_to_string(path)
+            .map_err(|error| StartError::new(format!("{}: {error}", path.display())))?;
+        Self::parse(&text).map_err(|why| StartError::new(format!("{}: {why}", path.display())))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let line = error
+                .span()
+                .map_or(1, |span| text[..span.start].lines().count().max(1));
+            let what = error.message().replace('\n', " ");
+            format!("line {line}: {what}")
+        })?;
+        if config.switches.is_empty() {
+            return Err("there is no [[switch]]: add one".into());
+        }
+        for switch in &config.switches {
+            switch
+                .check()
+                .map_err(|why| format!("switch {}: {why}", switch.name))?;
+        }
+        Ok(config)
+    }
+}
+
+impl SwitchConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.ports.is_empty() {
+            return Err("it has no ports: add [switch.ports.1]".into());
+        }
+        let device = &self.device;
+        for (name, value) in [
+            ("link_rate_bps", device.link_rate_bps),
+            ("units", device.units),
+            ("unit_bytes", device.unit_bytes),
+        ] {
+            if value == 0 {
+                return Err(format!("device.{name} is 0: give a positive number"));
+            }
+        }
+        if device.cpu_base_ps < 2 * device.transit_ps {
+            return Err("device.cpu_base_ps is below twice transit_ps, which it contains".into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: &str = "link_rate_bps = 100_000_000\npreamble_bytes = 8\ngap_bytes = 12\ntag_bytes = 1\n\
+        transit_ps = 2_070_000\ncpu_base_ps = 50_000_000\ncpu_byte_ps = 80_000\nunits = 24\nunit_bytes = 128\n";
+
+    fn text(ports: &str, device: &str) -> String {
+        format!("[process]\n[[switch]]\nname = \"s1\"\n[switch.ports]\n{ports}\n[switch.device]\n{device}")
+    }
+
+    #[test]
+    fn a_file_in_order() {
+        let config = Config::parse(&text("1 = {outside = \"a\", inside = \"b\"}", DEVICE)).unwrap();
+        let switch = &config.switches[0];
+        assert_eq!((switch.name.as_str(), switch.ports.len()), ("s1", 1));
+    }
+
+    #[test]
+    fn wrong_files_are_refused_in_one_line() {
+        let port = "1 = {outside = \"a\", inside = \"b\"}";
+        for (text, says) in [
+            ("switch = []\n[process]\n".to_owned(), "add one"),
+            (text("", DEVICE), "switch s1: it has no ports"),
+            (
+                text(port, &DEVICE.replace("units = 24", "units = 0")),
+                "device.units is 0",
+            ),
+            (
+                text(port, &DEVICE.replace("50_000_000", "5")),
+                "below twice transit_ps",
+            ),
+            (
+                text("1 = {outside = \"a\"}", DEVICE),
+                "line 5: missing field `inside`",
+            ),
+        ] {
+            let why = Config::parse(&text).unwrap_err();
+            assert!(why.contains(says), "{why}");
+            assert!(!why.contains('\n'), "{why}");
+        }
+    }
+}
