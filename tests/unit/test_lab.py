@@ -88,7 +88,8 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
         (
             "profile: zodiac-fx",
             "backend: bmv2\n    profile: zodiac-fx",
-            "lab.yml:9: switches.s1.backend: must be 'firmware', 'ovs', 'ovs-timed', 'mininet-link' or 'hardware'",
+            "lab.yml:9: switches.s1.backend: must be 'firmware', 'ovs', 'ovs-timed', 'mininet-link' or"
+            " 'hardware'",
         ),
         ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, ring, switches, hosts,"),
         ("hosts:", "hots:", "did you mean 'hosts'?"),

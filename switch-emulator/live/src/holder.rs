@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{mpsc, Arc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use zodiac_firmware::{Counters, Duration, Instant, PortNumber};
 
@@ -134,16 +134,7 @@ pub fn run(path: &Path) -> Result<(), RunError> {
     )?;
     let real_time = process.scheduling != Scheduling::Other;
     let _unlimited = real_time.then(UnlimitedRuntime::obtain);
-    let readiness = Readiness::new()
-        .and_then(|readiness| {
-            let sockets = ports.iter().map(|port| &port.outside);
-            let sockets = sockets.chain(ports.iter().map(|port| &port.inside));
-            for (number, socket) in sockets.enumerate() {
-                readiness.watch(socket, number)?;
-            }
-            Ok(readiness)
-        })
-        .map_err(|error| StartError::new(format!("cannot watch the interfaces: {error}")))?;
+    let readiness = watched(&ports)?;
     let (cpu, scheduling, required) =
         (process.cpu, process.scheduling, process.scheduling_required);
     let lead = process.send_lead_ns.map(Duration::from_nanos);
@@ -187,6 +178,28 @@ pub fn run(path: &Path) -> Result<(), RunError> {
     prepared.recv().map_err(|_| {
         StartError::new("the holder's thread ended before it began; report this as a bug")
     })??;
+    keep(&mut journal, &signals, &shared, &thread);
+    shared.stop.store(true, Relaxed);
+    let ended = thread.join();
+    journal.collect();
+    journal.close();
+    ended.map_err(|_| RunError::Ended("the holder's thread failed; report this as a bug".into()))
+}
+
+/// The sockets of all ports: those outside first.
+fn watched(ports: &[Port]) -> Result<Readiness, StartError> {
+    let failed = |error| StartError::new(format!("cannot watch the interfaces: {error}"));
+    let readiness = Readiness::new().map_err(failed)?;
+    let sockets = ports.iter().map(|port| &port.outside);
+    let sockets = sockets.chain(ports.iter().map(|port| &port.inside));
+    for (number, socket) in sockets.enumerate() {
+        readiness.watch(socket, number).map_err(failed)?;
+    }
+    Ok(readiness)
+}
+
+/// Keeps the journal until a signal comes or the thread ends.
+fn keep(journal: &mut Journal, signals: &Signals, shared: &Shared, thread: &JoinHandle<()>) {
     while !signals.stop.load(Relaxed) && !thread.is_finished() {
         journal.collect();
         if signals.report.swap(false, Relaxed) {
@@ -201,11 +214,6 @@ pub fn run(path: &Path) -> Result<(), RunError> {
         }
         thread::sleep(TURN);
     }
-    shared.stop.store(true, Relaxed);
-    let ended = thread.join();
-    journal.collect();
-    journal.close();
-    ended.map_err(|_| RunError::Ended("the holder's thread failed; report this as a bug".into()))
 }
 
 fn open(config: &Config) -> Result<(Vec<Switch>, Vec<Port>), StartError> {
