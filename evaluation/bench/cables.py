@@ -38,6 +38,11 @@ class VirtualCables:
         """Whether the cable is out now."""
         return self._out.get(port) == 0
 
+    @property
+    def stay_plugged(self) -> bool:
+        """Whether no cable is out, or will be after some more frames."""
+        return not self._out
+
     def frames_until_out(self, port: int) -> int | None:
         """Return how many more frames enter before the cable is out; None if it stays plugged in."""
         return self._out.get(port)

@@ -18,6 +18,7 @@ from evaluation.runner import RunError
 from loko.controller.framing import segments_of
 from loko.controller.wire import SEGMENT_BYTES
 from loko.device import load_profile
+from loko.on_demand import OnDemand
 from loko.scenario import OpenFlow
 
 _HEADERS_BYTES: Final = 14 + 20 + 20
@@ -168,28 +169,29 @@ class VirtualDevice:
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """See `Device.send`."""
-        board, wire = self._board, self.wire
+        take, cables, wire = self._board.frame, self.cables, self.wire
         first = number_of(frames[0])
         if first is None:
             raise ValueError("the bench's frames carry numbers")
         entered = np.full(len(frames), MISSING, dtype=np.int64)
         left = np.full(len(frames), MISSING, dtype=np.int64)
-        preamble_ns = wire.preamble_ns
+        preamble_ns, gap_ns = wire.preamble_ns, wire.time_ns(wire.gap_bytes)
+        passing_ns = OnDemand(wire.time_ns)
         begin = free = self.now_ns
         self._follow_cables(begin)
         for place, (gap, data) in enumerate(zip(gaps_ns, frames, strict=True)):
             begin = max(begin + gap, free)
-            entered[place] = begin + preamble_ns
-            length = len(data) + FCS_BYTES
-            arrived = begin + preamble_ns + wire.time_ns(length)
-            free = arrived + wire.time_ns(wire.gap_bytes)
-            if not self.cables.is_out(IN_PORT):
-                board.frame(arrived, IN_PORT, data)
-            self.cables.entered()
-            self._follow_cables(arrived)
+            entered[place] = entry = begin + preamble_ns
+            arrived = entry + passing_ns[len(data) + FCS_BYTES]
+            free = arrived + gap_ns
+            if not cables.is_out(IN_PORT):
+                take(arrived, IN_PORT, data)
+            if not cables.stay_plugged:
+                cables.entered()
+                self._follow_cables(arrived)
         for output in self._settled(free):
             if output.kind == "frame" and output.port & _OUT_MASK:
-                sent_ns = output.at_ns + preamble_ns + wire.time_ns(len(output.data) + FCS_BYTES)
+                sent_ns = output.at_ns + preamble_ns + passing_ns[len(output.data) + FCS_BYTES]
                 if sent_ns > self._cut_ns.get(OUT_PORT, sent_ns):
                     continue
                 number = number_of(output.data)

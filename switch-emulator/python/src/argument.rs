@@ -2,17 +2,20 @@
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::de::DeserializeOwned;
-use zodiac_firmware::{Profile, ZODIAC_FX};
+use zodiac_firmware::{Profile, ProfileError, ZODIAC_FX};
 use zodiac_simulator::{DeviceProfile, BANANA_PI_R1};
 
 /// Latest instant: eleven days, far enough for any run, near enough that no timer runs for ever.
 const MAX_NS: i64 = 1_000_000_000_000_000;
+
+/// More than any lab has.
+const KEPT_PROFILES: usize = 16;
 
 /// A `ValueError` with this text.
 pub(crate) fn wrong(reason: impl Display) -> PyErr {
@@ -67,8 +70,8 @@ pub(crate) fn config<C: DeserializeOwned + Default>(
 
 /// The profile of a Zodiac FX by name or path.
 pub(crate) fn board_profile(name: &str) -> PyResult<Profile> {
-    match profile(name)? {
-        DeviceProfile::Board(profile) => Ok(*profile),
+    match &*profile(name)? {
+        DeviceProfile::Board(profile) => Ok((**profile).clone()),
         DeviceProfile::Switch(_) => Err(wrong(format!(
             "profile {name:?} describes another kind of device than a Zodiac FX: put it into a Network with add_board()"
         ))),
@@ -76,7 +79,7 @@ pub(crate) fn board_profile(name: &str) -> PyResult<Profile> {
 }
 
 /// A profile of any kind by name or path. A path ends in `.toml` or has a separator.
-pub(crate) fn profile(name: &str) -> PyResult<DeviceProfile> {
+pub(crate) fn profile(name: &str) -> PyResult<Arc<DeviceProfile>> {
     let path = if Path::new(name)
         .extension()
         .is_some_and(|extension| extension == "toml")
@@ -87,7 +90,7 @@ pub(crate) fn profile(name: &str) -> PyResult<DeviceProfile> {
         let beside = profiles().join(format!("{name}.toml"));
         let embedded = EMBEDDED.iter().find(|(known, _)| *known == name);
         if let Some((_, text)) = embedded.filter(|_| !beside.exists()) {
-            return DeviceProfile::from_toml(text).map_err(wrong);
+            return parsed(text).map_err(wrong);
         }
         beside
     };
@@ -98,7 +101,22 @@ pub(crate) fn profile(name: &str) -> PyResult<DeviceProfile> {
             profiles().display()
         ))
     })?;
-    DeviceProfile::from_toml(&text).map_err(|error| wrong(format!("{}: {error}", path.display())))
+    parsed(&text).map_err(|error| wrong(format!("{}: {error}", path.display())))
+}
+
+/// What a text says. The last few texts are not read again: a replay makes thousands of boards of one profile.
+fn parsed(text: &str) -> Result<Arc<DeviceProfile>, ProfileError> {
+    static KNOWN: Mutex<Vec<(String, Arc<DeviceProfile>)>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, profile)) = known.iter().find(|(other, _)| other == text) {
+        return Ok(Arc::clone(profile));
+    }
+    let profile = Arc::new(DeviceProfile::from_toml(text)?);
+    if known.len() == KEPT_PROFILES {
+        known.remove(0);
+    }
+    known.push((text.to_owned(), Arc::clone(&profile)));
+    Ok(profile)
 }
 
 /// The profiles that are compiled in, for an installation without the sources.

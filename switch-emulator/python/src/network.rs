@@ -50,14 +50,14 @@ impl Network {
         profile: &str,
         config: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        match self::profile(profile)? {
+        match &*self::profile(profile)? {
             DeviceProfile::Board(profile) => {
                 let config = self::config(config)?;
-                self.with(|network| network.add_board(name, &profile, config))
+                self.with(|network| network.add_board(name, profile, config))
             }
             DeviceProfile::Switch(profile) => {
                 let config = self::config(config)?;
-                self.with(|network| network.add_switch(name, &profile, &config))
+                self.with(|network| network.add_switch(name, profile, &config))
             }
         }
     }

@@ -102,7 +102,8 @@ impl LinuxSwitch {
         Some(begin_ns + self.wire.wire_ns(bytes))
     }
 
-    /// Puts into the ring what has arrived until `now_ns`. Who arrives when a frame is taken still finds it there.
+    /// Puts into the ring what has arrived until `now_ns`. A frame that arrives when another one is taken still finds
+    /// that one there.
     fn fill_ring(&mut self, now_ns: u64) {
         while self
             .inbound
