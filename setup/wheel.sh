@@ -8,7 +8,7 @@ use_tools
 [ -f "$target/release/libswitch_emulator.so" ] ||
     fail "the emulator was built elsewhere (prebuilt/): make the wheel where it was built"
 begin wheel
-rm -rf "$build/dist"
+rm -f "$build"/dist/loko_testbed-*.whl
 export CARGO_TARGET_DIR="$target"
 logged wheel uv build --quiet --wheel --no-build-isolation --python "$venv/bin/python" --out-dir "$build/dist" "$root"
 for wheel in "$build"/dist/*.whl; do

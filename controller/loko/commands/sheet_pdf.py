@@ -51,6 +51,16 @@ class _Table:
     """Whether each column is one of numbers."""
 
 
+class _Sheet(FPDF):
+    """Sheets of paper, numbered."""
+
+    def footer(self) -> None:
+        self.set_y(-_MARGIN_MM + _TABLE_PT * _MM_PER_PT)
+        self.set_font(_FONT, "", _TABLE_PT)
+        self.set_text_color(*_GREY)
+        self.cell(0, _TABLE_PT * _MM_PER_PT, f"{self.page_no()} / {{nb}}", align="R")
+
+
 class _Page(HTMLParser):
     """Reads the sheet's own page, which is made of few elements."""
 
@@ -103,7 +113,7 @@ def as_pdf(page: str, title: str) -> bytes:
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table that it leaves out
     read = _Page()
     read.feed(page)
-    pdf = FPDF(format="A4")
+    pdf = _Sheet(format="A4")
     pdf.set_creation_date(_EPOCH)
     pdf.set_title(title)
     pdf.set_margin(_MARGIN_MM)
