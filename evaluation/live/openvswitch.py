@@ -24,6 +24,8 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 
 _START_TIMEOUT_S = 20.0
 _COMMAND_TIMEOUT_S = 30
+_NEVER_MS = 86_400_000
+"""After so long a silence a switch asks whether its controller is there."""
 _PRIORITY = 50
 
 
@@ -79,11 +81,18 @@ class OpenVSwitch:
             raise
 
     def add_switch(
-        self, name: str, *, datapath_id: int, ports: Mapping[int, str], controller: str | None
+        self,
+        name: str,
+        *,
+        datapath_id: int,
+        ports: Mapping[int, str],
+        controller: str | None,
+        probes: bool = True,
     ) -> None:
         """Add a switch for OpenFlow 1.0 with these interfaces; it forwards nothing without entries.
 
-        `controller` is an address and a TCP port; without one, `ovs-ofctl` may be used at `management`.
+        `controller` is an address and a TCP port; without one, `ovs-ofctl` may be used at `management`. With
+        `probes` it must answer within 5 s whenever it is asked, or the switch ends the session.
         Raises `RunError` if an interface is not taken at its port.
         """
         settings = [
@@ -93,6 +102,8 @@ class OpenVSwitch:
         command = ["add-br", name, "--", "set", "bridge", name, *settings]
         if controller:
             command += ["--", "set-controller", name, f"tcp:{controller}"]
+            if not probes:
+                command += ["--", "set", "controller", name, f"inactivity_probe={_NEVER_MS}"]
         for port, interface in sorted(ports.items()):
             command += ["--", "add-port", name, interface]
             settings = self.datapath.interface(interface)

@@ -193,6 +193,7 @@ def _running(
             datapath_id=DATAPATH_ID,
             ports={port: near(port) for port in numbers},
             controller=f"{_ADDRESS}:{_PORT}",
+            probes=False,  # nobody answers while frames are sent
         )
         if not datapath.polls:
             switch.leave_queues([near(port) for port in numbers])
