@@ -71,6 +71,9 @@ def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest
     rows = {row.what: row for row in measured_rows("open-vswitch", tmp_path, seed=1)}
     assert rows["rate"].verdict is Verdict.AS_CONFIGURED
     assert rows["group"].verdict is not Verdict.NOT_MEASURED
+    if locate("iperf3") is not None:
+        # A busy machine carries less, and says so.
+        assert rows["TCP payload"].verdict in {Verdict.AS_CONFIGURED, Verdict.FOLLOWS}
     assert names() == before
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from evaluation.kinds.slices import tcp_port
 from evaluation.kinds.slices.policed_port import Policer, refuse
 from evaluation.kinds.slices.port import (
     SENDERS,
@@ -19,6 +20,8 @@ from evaluation.kinds.slices.port import (
     carry_live,
     transfer,
 )
+from evaluation.live.alone import carry_alone
+from evaluation.live.programs import locate
 from evaluation.runner import LOST, RunError
 from evaluation.slice_bench.document import DpdkSwitch, LiveSwitch, Meter, SlicedSwitch, VirtualSwitch
 from evaluation.traffic import Tcp
@@ -30,6 +33,8 @@ from loko.slices.lengths import on_wire, payload
 
 _NS_PER_S: Final = 1e9
 _PREAMBLE: Final = 8
+_LEAST_TCP_S: Final = 1.0
+"""iperf3 tells of tenths of a second."""
 
 
 class Device(Protocol):
@@ -148,8 +153,15 @@ class Live:
         """See `Device`."""
         return {number: carry_live(self._port, release)[0] for number, release in releases.items()}
 
-    def tcp(self, *_: int) -> None:
-        """Not sent here."""
+    def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
+        """See `Device`. One transfer of iperf3, of at least a second, scaled to the duration."""
+        if queue or locate("iperf3") is None:
+            return None
+        seconds = max(duration_ns / _NS_PER_S, _LEAST_TCP_S)
+        request = tcp_port.Request(port=self._port, congestion_control="cubic", seconds=seconds)
+        (reply,) = carry_alone(tcp_port.carry, [request])
+        bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
+        return round(bytes_per_s * duration_ns / _NS_PER_S)
 
 
 class Dpdk:

@@ -410,7 +410,7 @@ class _Judge:
             f"full packets in its bucket: {holds}; of a window that comes together the rest is dropped, and"
             " TCP waits for its timer"
             if isinstance(self._queue, TrtcmQueue)
-            else "its rate, its bucket or what others leave does not suffice for TCP"
+            else "its rate, its bucket, what others leave or what the machine carries is too little for TCP"
         )
         return [self._row("TCP payload", configured, measured, Verdict.FOLLOWS, because)]
 

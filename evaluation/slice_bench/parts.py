@@ -249,8 +249,7 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
                 Part(key(queue.name, GROUP, turn=turn), one.group),
                 Part(key(queue.name, LATENCY, turn=turn), one.latency),
             ]
-        if not device.real_time:
-            todo.append(Part(key(queue.name, TCP), one.tcp))
+        todo.append(Part(key(queue.name, TCP), one.tcp))
         for other, its in enumerate(port.queues):
             if device.several and other != number:
                 todo += [
