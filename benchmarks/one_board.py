@@ -176,12 +176,12 @@ def message(kind: int, xid: int, body: bytes = b"") -> bytes:
     return struct.pack("!BBHI", 1, kind, 8 + len(body), xid) + body
 
 
-def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100, actions: int = 1) -> bytes:
+def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100) -> bytes:
     """Build FLOW_MOD ADD for all IPv4 UDP, or for one five-tuple of `udp_frame` (section 5.3.3)."""
     fields: dict[str, object] = {"dl_type": ETHERTYPE_IPV4, "nw_proto": PROTOCOL_UDP}
     if udp_port is not None:
         fields |= {"nw_src": "10.0.0.1", "nw_dst": "10.0.0.2", "tp_src": udp_port, "tp_dst": udp_port}
-    return flow_mod(parser.OFPMatch(**fields), [output_to(output)] * actions, priority=priority, xid=priority)
+    return flow_mod(parser.OFPMatch(**fields), [output_to(output)], priority=priority, xid=priority)
 
 
 def udp_frame(

@@ -18,6 +18,7 @@ import pytest
 from benchmarks.one_board import (
     ECHO_REPLY,
     ECHO_REQUEST,
+    FLOW_MOD,
     HELLO,
     PACKET_IN,
     ROOT,
@@ -291,7 +292,9 @@ class TestControlConnection:
 
     def test_message_longer_than_a_segment(self, emulator, controller, sender, receiver):
         controller.handshake()
-        controller.send(add_flow(2, actions=70))
+        once = add_flow(2)
+        body = once[8:] + 69 * once[-8:]  # 70 times the same action
+        controller.send(message(FLOW_MOD, 100, body))
         controller.barrier()
         sender.send(udp_frame(1))
         assert receiver.seen(outgoing=False, count=1, patience_s=0.2) == []
