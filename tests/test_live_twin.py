@@ -126,8 +126,8 @@ def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path)
         for number in range(40):
             sender.send(udp_frame(number))
             time.sleep(0.002)
-        departed = {sequence_of(f.data): f.stamp_ns for f in receiver.seen(outgoing=False, count=40)}
-        arrived = {sequence_of(f.data): f.stamp_ns for f in port.seen(outgoing=False, count=40)}
+        departed = {sequence_of(f.data): f.at_ns for f in receiver.seen(outgoing=False, count=40)}
+        arrived = {sequence_of(f.data): f.at_ns for f in port.seen(outgoing=False, count=40)}
         assert set(departed) == set(arrived) == set(range(40))
         due = device.departures_ns([arrived[number] for number in range(40)])
         assert all(departed[number] > due[number] - ahead_ns for number in range(40))
@@ -140,7 +140,7 @@ def test_of_a_burst_as_many_frames_pass_the_timed_twin_as_the_ring_holds(tmp_pat
     with timed_switch(tmp_path) as (sender, receiver, port, holder):
         for first in range(0, 500, 100):
             passed, _ = burst(sender, receiver, first, 32)
-            arrived = [frame.stamp_ns for frame in port.seen(outgoing=False, count=32)]
+            arrived = [frame.at_ns for frame in port.seen(outgoing=False, count=32)]
             due = device.departures_ns(arrived)
             assert passed == [first + place for place, at in enumerate(due) if at is not None]
         assert holder.report().counters["s1"]["dropped_buffer"] > 0
