@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from evaluation.kinds.slices.htb_port import sliced_switch
 from evaluation.kinds.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.live.interfaces import switch_off_offloads
-from evaluation.live.network_namespace import namespace_of
+from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.openvswitch import hurry
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
@@ -163,17 +163,9 @@ def reply_of(
 @contextmanager
 def _host(name: str, request: Request) -> Iterator[list[str]]:
     """Give an interface a namespace, an address and the link's rate; yield how to enter it."""
-    die = [require("setpriv"), "--pdeathsig", "KILL", "--"]
-    holder = subprocess.Popen([*die, require("unshare"), "--net", "sleep", "infinity"])
-    try:
-        here, there = namespace_of(1).stat().st_ino, namespace_of(holder.pid)
-        deadline = time.monotonic() + patient(_START_S)
-        while there.stat().st_ino == here:
-            if time.monotonic() > deadline:
-                raise RunError(f"{name} gets no network namespace")
-            time.sleep(0.001)
-        run(["ip", "link", "set", name, "netns", str(holder.pid)], what=name)
-        prefix = [require("nsenter"), f"--net={there}", "--"]
+    with another_namespace() as holder:
+        run(["ip", "link", "set", name, "netns", str(holder)], what=name)
+        prefix = [require("nsenter"), f"--net={namespace_of(holder)}", "--"]
         switch_off_offloads(name, what=name, prefix=prefix)
         settings = [f"net.ipv4.tcp_{kind}mem={_BUFFERS}" for kind in "rw"]
         settings += ["net.ipv4.tcp_no_metrics_save=1"]
@@ -184,8 +176,6 @@ def _host(name: str, request: Request) -> Iterator[list[str]]:
         link += ["limit", str(_BACKLOG_BYTES)]
         run(["tc", "qdisc", "add", "dev", name, "root", "tbf", *link], what=f"{name}'s link", prefix=prefix)
         yield prefix
-    finally:
-        _end(holder)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
