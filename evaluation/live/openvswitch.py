@@ -32,18 +32,23 @@ _PRIORITY = 50
 def hurry(pid: int, cores: Collection[int] = ()) -> None:
     """Give all threads of a switch's process real-time priority, on these cores if any are named.
 
-    Else it shares the cores with all other programs, and wakes up as late as they let it.
+    Else it shares the cores with all other programs, and wakes up as late as they let it. It keeps its
+    priority where the kernel refuses another.
     """
     for task in Path(f"/proc/{pid}/task").iterdir():
         if cores:
             os.sched_setaffinity(int(task.name), cores)
-        run_first(int(task.name))
+    with contextlib.suppress(RunError):
+        raise_priority(pid, _PRIORITY)
 
 
-def run_first(thread: int) -> None:
-    """Give a thread, 0 for the caller's, real-time priority as far as the kernel permits."""
-    with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+def raise_priority(pid: int, priority: int) -> None:
+    """Give all threads of a process this real-time priority. Raises `RunError` if the kernel refuses."""
+    try:
+        for thread in psutil.Process(pid).threads():
+            os.sched_setscheduler(thread.id, os.SCHED_FIFO, os.sched_param(priority))
+    except (OSError, psutil.Error) as error:
+        raise RunError(f"the kernel refuses real-time priority ({error})") from None
 
 
 class OpenVSwitch:

@@ -157,7 +157,7 @@ class _Board:
 
     def stalls(self) -> Sequence[Stall]:
         """Return the emulator's stalls since the last call. Raises `RunError` if there were too many."""
-        report = self._boards.report()
+        report = self._boards.reports.latest()
         if report.stalls_truncated:
             raise RunError("the host stalls the emulator too often: use a quieter machine, or more cores")
         new = report.stalls[self._known_stalls :]
@@ -166,7 +166,7 @@ class _Board:
 
     def lateness_ns(self) -> int:
         """Return the median lateness since the board was switched on. Raises `RunError`."""
-        return self._boards.report().lateness_ns["p50"]
+        return self._boards.reports.latest().lateness_ns["p50"]
 
     def end(self) -> None:
         """Switch the board off."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
-
-import psutil
 
 from evaluation.bench.inventory import Controller, SoftwareSwitch
 from evaluation.bench.live.bench import (
@@ -23,11 +20,11 @@ from evaluation.bench.live.bench import (
 from evaluation.bench.live.own_network import own_network
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.live.cores import CorePlan
-from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.openvswitch import OpenVSwitch, raise_priority
 from evaluation.runner import RunError
 
 _CONTROLLER: Final = Controller(interface="lo", listen="127.0.0.1:6633")
-_PRIORITY: Final = 40
+SWITCH_PRIORITY: Final = 40
 """Below the priority of the sender."""
 
 
@@ -44,7 +41,7 @@ def software_switch(inventory: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
         switch.add_switch(SWITCH, datapath_id=DATAPATH_ID, ports=SWITCH_PORTS, controller=_CONTROLLER.listen)
         if inventory.real_time:
             try:
-                raise_priority(switch.pid)
+                raise_priority(switch.pid, SWITCH_PRIORITY)
             except RunError as error:
                 raise RunError(f"real_time: {error}; leave it out") from None
         around = Surroundings(
@@ -56,12 +53,3 @@ def software_switch(inventory: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
             core=min(cores.others),
         )
         yield assemble(stack, inventory, around)
-
-
-def raise_priority(pid: int) -> None:
-    """Give every thread of a process real-time priority. Raises `RunError`."""
-    try:
-        for thread in psutil.Process(pid).threads():
-            os.sched_setscheduler(thread.id, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-    except (OSError, psutil.Error) as error:
-        raise RunError(f"the kernel refuses real-time priority ({error})") from None

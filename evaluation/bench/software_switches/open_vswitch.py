@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from evaluation.bench.live.bench import CONNECT_S, DATAPATH_ID
-from evaluation.bench.live.software_switch import raise_priority
+from evaluation.bench.live.software_switch import SWITCH_PRIORITY
 from evaluation.bench.software_switches.ports import Instruments, Ports, near
 from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from evaluation.instruments.dialect import DIALECTS
@@ -20,7 +20,7 @@ from evaluation.instruments.virtual_session import ERROR
 from evaluation.live import datapaths
 from evaluation.live.cores import CorePlan
 from evaluation.live.datapaths import LEAST_NICE, Datapath
-from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.openvswitch import OpenVSwitch, raise_priority
 from evaluation.predictability.subject import SWITCH, Opened, Sent, Stream, Subject
 from evaluation.runner import RunError
 from loko.scenario import OpenFlow
@@ -134,7 +134,7 @@ def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTes
         waits = _Scheduling(running.switch.pid)
         running.stack.callback(waits.close)
         # Else any program of the machine holds it up. The sender's priority is higher.
-        raise_priority(running.switch.pid)
+        raise_priority(running.switch.pid, SWITCH_PRIORITY)
         yield running.measured(switch_core=cores.emulator, waited_ns=waits.waited_ns)
 
 
