@@ -131,7 +131,7 @@ def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path)
         assert set(departed) == set(arrived) == set(range(40))
         due = device.departures_ns([arrived[number] for number in range(40)])
         assert all(departed[number] > due[number] - ahead_ns for number in range(40))
-        counters = holder.report().counters["s1"]
+        counters = holder.reports.latest().counters["s1"]
     assert (counters["received"], counters["forwarded"], counters["dropped_buffer"]) == (40, 40, 0)
 
 
@@ -143,7 +143,7 @@ def test_of_a_burst_as_many_frames_pass_the_timed_twin_as_the_ring_holds(tmp_pat
             arrived = [frame.at_ns for frame in port.seen(outgoing=False, count=32)]
             due = device.departures_ns(arrived)
             assert passed == [first + place for place, at in enumerate(due) if at is not None]
-        assert holder.report().counters["s1"]["dropped_buffer"] > 0
+        assert holder.reports.latest().counters["s1"]["dropped_buffer"] > 0
 
 
 @pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])

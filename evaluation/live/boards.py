@@ -160,6 +160,33 @@ class BoardsReport:
         }
 
 
+class Reports:
+    """What a running `zodiac-fx` tells of itself, when it is asked."""
+
+    def __init__(self, daemon: Daemon, file: Path) -> None:
+        """`file` is the one that the program replaces when it gets SIGUSR1."""
+        self._daemon, self._file = daemon, file
+        self._before: tuple[int, int] | None = None
+
+    def ask(self) -> None:
+        """Have the report written anew. Raises `RunError` if the program has ended."""
+        self._before = version_of(self._file)
+        self._daemon.signal(signal.SIGUSR1)
+
+    def answer(self) -> BoardsReport:
+        """Read the report that was asked for. Raises `RunError` if it does not come."""
+        before = self._before
+        self._daemon.wait_until(
+            lambda: version_of(self._file) != before, _REPORT_TIMEOUT_S, "writes no report"
+        )
+        return BoardsReport.parse(json.loads(self._file.read_text(encoding="utf-8")))
+
+    def latest(self) -> BoardsReport:
+        """Ask, and read the answer. Raises `RunError`."""
+        self.ask()
+        return self.answer()
+
+
 class Boards:
     """A running emulator."""
 
@@ -181,8 +208,6 @@ class Boards:
         )
         file = folder / "boards.toml"
         file.write_text(text, encoding="utf-8")
-        self._report = folder / "report.json"
-        self._before: tuple[int, int] | None = None
         self._folder, self._names = folder, tuple(ports)
         self.daemon = Daemon(
             "the emulator",
@@ -190,26 +215,9 @@ class Boards:
             log=folder / "boards.log",
             ready=folder / "boards.ready",
         )
+        self.reports = Reports(self.daemon, folder / "report.json")
 
     def consoles(self) -> dict[str, str]:
         """The device of each board's serial console, without those that restart just now."""
         links = {name: _console(self._folder, name) for name in self._names}
         return {name: str(link.readlink()) for name, link in links.items() if link.is_symlink()}
-
-    def report(self) -> BoardsReport:
-        """Have the report written anew and read it. Raises `RunError` if it does not come."""
-        self.ask()
-        return self.answer()
-
-    def ask(self) -> None:
-        """Have the report written anew."""
-        self._before = version_of(self._report)
-        self.daemon.signal(signal.SIGUSR1)
-
-    def answer(self) -> BoardsReport:
-        """Read the report that was asked for. Raises `RunError` if it does not come."""
-        before = self._before
-        self.daemon.wait_until(
-            lambda: version_of(self._report) != before, _REPORT_TIMEOUT_S, "writes no report"
-        )
-        return BoardsReport.parse(json.loads(self._report.read_text(encoding="utf-8")))

@@ -74,7 +74,7 @@ class CoarseSwitches:
         """How they are. Of stalls only the holder knows; the kernel says nothing. Raises `RunError`."""
         parts = [self._report()] if self._counted else []
         if self._holder:
-            held = self._holder.report()
+            held = self._holder.reports.latest()
             parts.append(replace(held, connected=self._ovs.connected(self._held)))
         return BoardsReport.joined(parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from evaluation.live.patience import patient
@@ -52,6 +53,13 @@ class Daemon:
         """Send it a signal. Raises `RunError` if it has ended."""
         self.check()
         self._process.send_signal(number)
+
+    def stop(self, timeout_s: float) -> None:
+        """Have the program end, so that it can put things back; at once if that takes longer."""
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(patient(timeout_s))
+        self.end()
 
     def end(self) -> None:
         """End the program at once and wait until it is gone."""

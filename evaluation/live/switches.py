@@ -89,8 +89,8 @@ class Switches:
     def report(self) -> BoardsReport:
         """How they are. Raises `RunError` if one of their programs has ended."""
         for part in self._boards:
-            part.ask()
-        parts = [part.answer() for part in self._boards]
+            part.reports.ask()
+        parts = [part.reports.answer() for part in self._boards]
         parts += [part.report() for part in (self._coarse, self._real) if part]
         return BoardsReport.joined(parts)
 

@@ -8,19 +8,16 @@ until then (docs/twin.md).
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
 from evaluation.live import twin
-from evaluation.live.boards import STALL_THRESHOLD_US, BoardsReport
-from evaluation.live.daemon import Daemon, version_of
+from evaluation.live.boards import STALL_THRESHOLD_US, Reports
+from evaluation.live.daemon import Daemon
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.programs import require_emulator, run
-from evaluation.runner import RunError
 from loko.device import Profile
 from loko.scenario import Scenario
 from loko.service_curve import processing, service_curve
@@ -28,7 +25,6 @@ from loko.units import PS_PER_NS
 
 _SIZES: Final = (64, 1518)
 """p_CPU is linear in the length between these."""
-_REPORT_TIMEOUT_S: Final = 15.0
 _START_TIMEOUT_S: Final = 30.0
 _END_TIMEOUT_S: Final = 5.0
 
@@ -101,34 +97,22 @@ class Holder:
             _cables(switch)
         file = folder / "hold.toml"
         file.write_text(_configuration(switches, folder, cpu=cpu, process=process), encoding="utf-8")
-        self._report = folder / "report.json"
         self._daemon = Daemon(
             "the holder",
             [str(require_emulator()), "hold", str(file)],
             log=folder / "hold.log",
             ready=folder / "holder.ready",
         )
+        self.reports = Reports(self._daemon, folder / "report.json")
         try:
             self._daemon.wait_ready(_START_TIMEOUT_S)
         except BaseException:
             self.close()
             raise
 
-    def report(self) -> BoardsReport:
-        """Have the report written anew and read it. Raises `RunError` if it does not come."""
-        before = version_of(self._report)
-        self._daemon.signal(signal.SIGUSR1)
-        self._daemon.wait_until(
-            lambda: version_of(self._report) != before, _REPORT_TIMEOUT_S, "writes no report"
-        )
-        return BoardsReport.parse(json.loads(self._report.read_text(encoding="utf-8")))
-
     def close(self) -> None:
         """End the program, which puts the machine's limit for real-time threads back."""
-        with suppress(RunError):
-            self._daemon.signal(signal.SIGTERM)
-            self._daemon.wait_until(lambda: False, _END_TIMEOUT_S, "does not end")
-        self._daemon.end()
+        self._daemon.stop(_END_TIMEOUT_S)
 
 
 def inner(switch: HeldSwitch) -> dict[int, str]:

@@ -201,7 +201,7 @@ impl Config {
 }
 
 /// "file, line n, key: reason" of an error of the TOML reader.
-fn syntax_error(text: &str, file: &str, error: &toml::de::Error) -> StartError {
+pub(crate) fn syntax_error(text: &str, file: &str, error: &toml::de::Error) -> StartError {
     let Some(span) = error.span() else {
         return StartError::new(format!("{file}: {}", error.message()));
     };

@@ -27,7 +27,7 @@ use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::ReceivePort;
 use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
-use crate::supervisor::{Signals, TURN};
+use crate::supervisor::{Reports, Signals};
 use crate::telemetry::{Departure, Message, Note, Shared, Telemetry};
 
 mod config;
@@ -200,19 +200,10 @@ fn watched(ports: &[Port]) -> Result<Readiness, StartError> {
 
 /// Keeps the journal until a signal comes or the thread ends.
 fn keep(journal: &mut Journal, signals: &Signals, shared: &Shared, thread: &JoinHandle<()>) {
+    let mut reports = Reports::default();
     while !signals.stop.load(Relaxed) && !thread.is_finished() {
         journal.collect();
-        if signals.report.swap(false, Relaxed) {
-            journal.expect_counters();
-            shared.ask_for_counters();
-            let asked = std::time::Instant::now();
-            while !journal.has_counters() && asked.elapsed() < std::time::Duration::from_secs(1) {
-                thread::sleep(TURN);
-                journal.collect();
-            }
-            journal.write_report();
-        }
-        thread::sleep(TURN);
+        thread::sleep(reports.turn(signals, shared, journal));
     }
 }
 

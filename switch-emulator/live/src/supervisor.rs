@@ -29,7 +29,7 @@ use crate::telemetry::{Message, Note, Shared, Telemetry};
 use crate::waker::Waker;
 
 /// How often signals and messages are looked at.
-pub(crate) const TURN: Pause = Pause::from_millis(5);
+const TURN: Pause = Pause::from_millis(5);
 /// The same while somebody waits for a report.
 const SHORT_TURN: Pause = Pause::from_millis(1);
 /// How long the data thread may take to hand over its counters.
@@ -38,7 +38,7 @@ const COUNTERS_WAIT: Pause = Pause::from_secs(1);
 /// Set by signals.
 pub(crate) struct Signals {
     pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) report: Arc<AtomicBool>,
+    report: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -136,24 +136,46 @@ pub fn run(config: &Config) -> Result<(), RunError> {
 
 /// Looks after the links and keeps the journal until a signal comes or a thread ends.
 fn watch(signals: &Signals, threads: &Threads, link_watch: &mut LinkWatch, journal: &mut Journal) {
-    let mut report_due: Option<Deadline> = None;
+    let mut reports = Reports::default();
     while !signals.stop.load(Relaxed) && !threads.any_ended() {
         link_watch.look();
         journal.collect();
+        thread::sleep(reports.turn(signals, &threads.shared, journal));
+    }
+}
+
+/// Writes the report whenever a signal asks for it.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    due: Option<Deadline>,
+}
+
+impl Reports {
+    /// Writes it as soon as the data thread has told its counters, or without them if that takes long. Gives the pause
+    /// until the next turn.
+    pub(crate) fn turn(
+        &mut self,
+        signals: &Signals,
+        shared: &Shared,
+        journal: &mut Journal,
+    ) -> Pause {
         if signals.report.swap(false, Relaxed) {
             journal.expect_counters();
-            threads.shared.ask_for_counters();
-            report_due = Some(Deadline::now() + COUNTERS_WAIT);
+            shared.ask_for_counters();
+            self.due = Some(Deadline::now() + COUNTERS_WAIT);
         }
-        if report_due.is_some_and(|due| journal.has_counters() || Deadline::now() >= due) {
-            report_due = None;
+        if self
+            .due
+            .is_some_and(|due| journal.has_counters() || Deadline::now() >= due)
+        {
+            self.due = None;
             journal.write_report();
         }
-        thread::sleep(if report_due.is_some() {
+        if self.due.is_some() {
             SHORT_TURN
         } else {
             TURN
-        });
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use zodiac_firmware::PortNumber;
 
-use crate::config::Process;
+use crate::config::{syntax_error, Process};
 use crate::error::StartError;
 
 /// What it is told (TOML).
@@ -73,28 +73,31 @@ impl Config {
     /// # Errors
     /// One line: what is wrong where, and how to mend it.
     pub fn load(path: &Path) -> Result<Self, StartError> {
+        let file = path.display().to_string();
         let text = fs::read_to_string(path)
-            .map_err(|error| StartError::new(format!("{}: {error}", path.display())))?;
-        Self::parse(&text).map_err(|why| StartError::new(format!("{}: {why}", path.display())))
+            .map_err(|error| StartError::new(format!("{file}: {error}")))?;
+        Self::parse(&text, &file)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
-        let config: Self = toml::from_str(text).map_err(|error| {
-            let line = error
-                .span()
-                .map_or(1, |span| text[..span.start].lines().count().max(1));
-            let what = error.message().replace('\n', " ");
-            format!("line {line}: {what}")
-        })?;
-        if config.switches.is_empty() {
+    fn parse(text: &str, file: &str) -> Result<Self, StartError> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| syntax_error(text, file, &error))?;
+        config
+            .check()
+            .map_err(|why| StartError::new(format!("{file}: {why}")))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.switches.is_empty() {
             return Err("there is no [[switch]]: add one".into());
         }
-        for switch in &config.switches {
+        for switch in &self.switches {
             switch
                 .check()
                 .map_err(|why| format!("switch {}: {why}", switch.name))?;
         }
-        Ok(config)
+        Ok(())
     }
 }
 
@@ -133,7 +136,11 @@ mod tests {
 
     #[test]
     fn a_file_in_order() {
-        let config = Config::parse(&text("1 = {outside = \"a\", inside = \"b\"}", DEVICE)).unwrap();
+        let config = Config::parse(
+            &text("1 = {outside = \"a\", inside = \"b\"}", DEVICE),
+            "hold.toml",
+        )
+        .unwrap();
         let switch = &config.switches[0];
         assert_eq!((switch.name.as_str(), switch.ports.len()), ("s1", 1));
     }
@@ -153,11 +160,15 @@ mod tests {
                 "below twice transit_ps",
             ),
             (
+                text(port, &format!("{DEVICE}colour = 1\n")),
+                "hold.toml, line 16: colour = 1: unknown field `colour`",
+            ),
+            (
                 text("1 = {outside = \"a\"}", DEVICE),
-                "line 5: missing field `inside`",
+                "hold.toml, line 5: 1 = {outside = \"a\"}: missing field `inside`",
             ),
         ] {
-            let why = Config::parse(&text).unwrap_err();
+            let why = Config::parse(&text, "hold.toml").unwrap_err().to_string();
             assert!(why.contains(says), "{why}");
             assert!(!why.contains('\n'), "{why}");
         }
