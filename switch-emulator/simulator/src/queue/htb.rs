@@ -294,7 +294,7 @@ impl Discipline for Htb {
         let mut dropped = Dropped::default();
         for leaf in self.classes.iter().filter_map(|class| class.leaf.as_ref()) {
             dropped.full += leaf.queue.dropped().full;
-            dropped.policed += leaf.queue.dropped().chosen;
+            dropped.policed += leaf.queue.dropped().policed;
         }
         dropped
     }

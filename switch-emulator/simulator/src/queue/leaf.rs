@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::config::DropsConfig;
-use super::Waiting;
+use super::{Dropped, Waiting};
 
 /// A full frame as the kernel counts it: `CoDel` drops nothing while no more than this waits.
 const FULL_FRAME_BYTES: u64 = 1_514;
@@ -30,16 +30,7 @@ pub(super) struct LeafQueue {
     limit: usize,
     late_after_ns: Option<u64>,
     codel: Option<Codel>,
-    dropped: LeafDropped,
-}
-
-/// What a queue has dropped.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LeafDropped {
-    /// There was no room.
-    pub(super) full: u64,
-    /// There was room.
-    pub(super) chosen: u64,
+    dropped: Dropped,
 }
 
 impl LeafQueue {
@@ -58,7 +49,7 @@ impl LeafQueue {
             limit: usize::try_from(limit_frames).unwrap_or(usize::MAX),
             late_after_ns,
             codel,
-            dropped: LeafDropped::default(),
+            dropped: Dropped::default(),
         }
     }
 
@@ -77,7 +68,7 @@ impl LeafQueue {
         head.map_or(0, |entry| entry.frame.frame_bytes())
     }
 
-    pub(super) fn dropped(&self) -> LeafDropped {
+    pub(super) fn dropped(&self) -> Dropped {
         self.dropped
     }
 
@@ -91,7 +82,7 @@ impl LeafQueue {
         if let Some(after_ns) = self.late_after_ns {
             let in_time = |soonest_ns| soonest_ns <= now_ns.saturating_add(after_ns);
             if !soonest_ns.is_some_and(in_time) {
-                self.dropped.chosen += 1;
+                self.dropped.policed += 1;
                 return;
             }
         }
@@ -114,7 +105,7 @@ impl LeafQueue {
         let is_late = |entry: &Entry| entry.came_ns.saturating_add(after_ns) < now_ns;
         while self.entries.front().is_some_and(is_late) {
             self.take();
-            self.dropped.chosen += 1;
+            self.dropped.policed += 1;
         }
     }
 
@@ -129,7 +120,7 @@ impl LeafQueue {
             // `CoDel` never drops the last frame, so that there is another.
             let Some(next) = self.take() else { break };
             entry = next;
-            self.dropped.chosen += 1;
+            self.dropped.policed += 1;
         }
         Some(entry.frame)
     }

@@ -21,7 +21,7 @@ fn a_frame_leaves_in_time_or_never() {
     // The very last instant still counts.
     assert_eq!(queue.pop(5 * MS).map(|frame| frame.data[0]), Some(1));
     assert_eq!(queue.pop(6 * MS + 1), None);
-    assert_eq!((queue.dropped().full, queue.dropped().chosen), (0, 1));
+    assert_eq!((queue.dropped().full, queue.dropped().policed), (0, 1));
     assert_eq!(queue.bytes(), 0);
 }
 
@@ -31,7 +31,7 @@ fn what_is_known_to_be_late_is_dropped_as_it_comes() {
     queue.push(MS, frame(1), Some(6 * MS));
     queue.push(MS, frame(2), Some(6 * MS + 1));
     queue.push(MS, frame(3), None);
-    assert_eq!(queue.dropped().chosen, 2);
+    assert_eq!(queue.dropped().policed, 2);
     assert_eq!(marks(&mut queue, MS), [1]);
 }
 
@@ -42,7 +42,7 @@ fn late_frames_make_room() {
     queue.push(0, frame(2), Some(0));
     queue.expire(3 * MS);
     queue.push(3 * MS, frame(3), Some(3 * MS));
-    assert_eq!((queue.dropped().full, queue.dropped().chosen), (1, 1));
+    assert_eq!((queue.dropped().full, queue.dropped().policed), (1, 1));
     assert_eq!(marks(&mut queue, 3 * MS), [3]);
 }
 
@@ -52,7 +52,7 @@ fn without_a_choice_nothing_but_a_full_queue_drops() {
     for mark in 1..=3 {
         queue.push(0, frame(mark), None);
     }
-    assert_eq!((queue.dropped().full, queue.dropped().chosen), (1, 0));
+    assert_eq!((queue.dropped().full, queue.dropped().policed), (1, 0));
     assert_eq!(marks(&mut queue, 1_000_000 * MS), [1, 2]);
 }
 
@@ -108,5 +108,5 @@ fn codel_takes_what_it_drops_from_the_head() {
         .collect();
     assert_eq!(sent[99..102], [99, 101, 102]);
     assert!(sent.is_sorted());
-    assert_eq!(queue.dropped().chosen, 1);
+    assert_eq!(queue.dropped().policed, 1);
 }
