@@ -1,9 +1,12 @@
 """A live test that fails is tried again if the machine stalled meanwhile, and only then; a plugin of pytest.
 
 The emulator and its tests excuse what a short stall does to a packet. What a long one does to a lab cannot be
-excused packet by packet: a session times out, a program is not ready. So a test in real time that fails has a
-second try, from nothing, if `host_watch` saw the machine keep the processor from it. Without that it fails.
-The summary names each test that was tried again and what the machine did, and counts them over all runs.
+excused packet by packet: a session times out, a program is not ready. So a test in real time that fails is
+tried again, from nothing, if `host_watch` saw the machine keep the processor from it; the next try waits for
+the machine to be quiet. Without a stall it fails at once, and it fails after `TRIES`, with one exception: if
+the machine stopped a core for `LONG_GAP_NS` during every try, nothing can be said of the test here. It is
+*undecided*; more than one test in `UNDECIDED_SHARE` fails the run. The summary names each test that was tried
+again and what the machine did, and counts them over all runs.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,10 +31,19 @@ FOREIGN_CORES = 0.25
 """So much of a core, used by others for half a second, is a stall: a lab wants the cores to itself."""
 AIM = 500
 """At most one live test in so many may need a second try."""
+TRIES = 3
+LONG_GAP_NS = 100_000_000
+"""A machine that takes a core away for so long is of no use to a test in real time."""
+UNDECIDED_SHARE = 20
+"""At most one live test in so many, and one in any case, may be undecided."""
 _MARKERS = {"live", "namespaces"}
 _ANSWER_S = 10.0
+_QUIET_S = 3.0
+_MOST_WAIT_S = 60.0
 _AGAIN = "again"
-_SECOND_TRY = pytest.StashKey[bool]()
+_UNDECIDED = "undecided"
+_STATUS = {_AGAIN: ("R", "yellow"), _UNDECIDED: ("U", "yellow")}
+_TRIES = pytest.StashKey[list[Answer | None]]()
 
 
 class Watch(Protocol):
@@ -38,6 +51,9 @@ class Watch(Protocol):
 
     def ask(self) -> Answer | None:
         """Since the last question; None if the watch itself does not answer in time."""
+
+    def settle(self) -> None:
+        """Wait until the machine has not stalled for a while, or for as long as makes sense."""
 
     def close(self) -> None:
         """End it."""
@@ -59,6 +75,21 @@ def described(answer: Answer | None) -> str:
 def is_stall(answer: Answer | None) -> bool:
     """Whether that may be why a test failed."""
     return answer is None or bool(answer.gaps_ns) or _busiest(answer).cores >= FOREIGN_CORES
+
+
+def is_long(answer: Answer | None) -> bool:
+    """Whether the machine was of no use to a test in real time."""
+    return answer is None or max(answer.gaps_ns, default=0) >= LONG_GAP_NS
+
+
+def wait_for_quiet(watch: Watch) -> None:
+    """Settle by asking."""
+    until_s = time.monotonic() + _MOST_WAIT_S
+    while True:
+        watch.ask()
+        time.sleep(_QUIET_S)
+        if not is_stall(watch.ask()) or time.monotonic() > until_s:
+            return
 
 
 def _busiest(answer: Answer) -> Window:
@@ -112,6 +143,9 @@ class HostWatch:
             self._unanswered -= 1
         return Answer.from_json(text.decode())
 
+    def settle(self) -> None:
+        wait_for_quiet(self)
+
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -127,7 +161,7 @@ class SecondTries:
         self._config = config
         self._watch: Watch | None = None
         self._live: set[str] = set()
-        self._again: dict[str, dict[str, str]] = {}
+        self._again: dict[str, dict[str, Any]] = {}
         self._told: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -137,21 +171,28 @@ class SecondTries:
         if self._watch is None:
             self._watch = item.ihook.pytest_stall_watch(config=item.config)
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        earlier = item.stash.get(_TRIES, [])
+        if earlier:
+            self._watch.settle()
         self._watch.ask()  # what was before is nobody's concern
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         answer = self._watch.ask()
         failed = any(report.failed for report in reports)
-        again = failed and is_stall(answer) and not item.stash.get(_SECOND_TRY, False)
+        again = failed and is_stall(answer) and len(earlier) + 1 < TRIES
+        undecided = (
+            failed and not again and len(earlier) + 1 == TRIES and all(map(is_long, [*earlier, answer]))
+        )
         for report in reports:
             if report.failed:
                 report.sections.append(("the machine during the test", described(answer)))
-                report.outcome = _AGAIN if again else report.outcome  # type: ignore[assignment]
-            if not again or report.outcome == _AGAIN:  # what passed at the first try does not count
+                if again or undecided:
+                    report.outcome = _AGAIN if again else _UNDECIDED  # type: ignore[assignment]
+            if not again or report.outcome == _AGAIN:  # what passed at a try that failed does not count
                 item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if again:
             self._begin_anew(item)
-            item.stash[_SECOND_TRY] = True
+            item.stash[_TRIES] = [*earlier, answer]
             # By the hook, so that the time limit and others of its kind begin anew, too.
             item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         return True
@@ -166,30 +207,48 @@ class SecondTries:
             item.ihook.pytest_runtest_logreport(report=report)
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        return (_AGAIN, "R", ("AGAIN", {"yellow": True})) if report.outcome == _AGAIN else None
+        if report.outcome not in _STATUS:
+            return None
+        letter, colour = _STATUS[report.outcome]
+        return report.outcome, letter, (report.outcome.upper(), {colour: True})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not _MARKERS & report.keywords.keys() or report.skipped:
             return
         if report.outcome == _AGAIN:
             [(_, what)] = report.sections[-1:]
-            self._again[report.nodeid] = {"test": report.nodeid, "machine": what, "then": "passed"}
-        elif report.failed and report.nodeid in self._again:
-            self._again[report.nodeid]["then"] = "failed"
+            tried = self._again.setdefault(
+                report.nodeid, {"test": report.nodeid, "machine": [], "then": "passed"}
+            )
+            tried["machine"].append(what)
+        elif not report.passed and report.nodeid in self._again:
+            self._again[report.nodeid]["then"] = report.outcome
+            if report.outcome == _UNDECIDED:
+                self._again[report.nodeid]["why"] = report.longreprtext.strip().splitlines()[-1]
         if report.when == "call" or not report.passed:
             self._live.add(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._watch is not None:
             self._watch.close()
         if not self._live or hasattr(self._config, "workerinput"):
             return
         again = list(self._again.values())
         self._told = [
-            f"AGAIN {second['test']}: {second['machine']}; {second['then']} at the second try"
-            for second in again
+            f"AGAIN {tried['test']}: {'; then '.join(tried['machine'])};"
+            f" {tried['then']} at try {len(tried['machine']) + 1}"
+            for tried in again
         ]
+        undecided = [tried for tried in again if tried["then"] == _UNDECIDED]
+        self._told += [f"UNDECIDED {tried['test']}: {tried['why']}" for tried in undecided]
+        most = max(1, len(self._live) // UNDECIDED_SHARE)
+        if len(undecided) > most:
+            self._told.append(
+                f"{len(undecided)} of {len(self._live)} tests in real time are undecided, more than {most}:"
+                " this machine cannot run them"
+            )
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         self._told.append(f"this run: {_rate(len(again), len(self._live))}")
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         log = self._config.rootpath / ".setup" / "second-tries.jsonl"

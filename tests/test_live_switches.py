@@ -79,7 +79,9 @@ def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: 
     with opened_switch(name) as subject:
         capacity = buffers.measure(subject, 1, 1, seed=1)
     assert capacity is not None
-    assert QUEUE_FRAMES - 4 <= capacity.frames <= QUEUE_FRAMES + RINGS.get(name, 0) + 4
+    assert capacity.frames >= QUEUE_FRAMES - 4
+    # A busy machine serves a line late, which looks like more frames; not at every loss, though.
+    assert capacity.least_frames <= QUEUE_FRAMES + RINGS.get(name, 0) + 4
 
 
 @every_switch

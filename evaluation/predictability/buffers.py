@@ -102,16 +102,18 @@ def capacities(
     """Return a queue's capacity at each loss after `after_ns`, from the delays of all its streams.
 
     A frame's wait beyond the shortest time of any frame, counted in frames, is what was before it (equations
-    3 to 5).
+    3 to 5). Where that frame met a stall of the host, the loss tells nothing.
     """
     sent_ns = np.concatenate([stream.sent_ns for stream in through])
     received_ns = np.concatenate([stream.received_ns for stream in through])
+    kept = np.concatenate([stream.kept for stream in through])
     order = np.argsort(sent_ns, kind="stable")
-    sent_ns, received_ns = sent_ns[order], received_ns[order]
+    sent_ns, received_ns, kept = sent_ns[order], received_ns[order], kept[order]
     came = np.flatnonzero(received_ns != LOST)
     lost = np.flatnonzero((received_ns == LOST) & (sent_ns >= after_ns))
     passed = np.searchsorted(came, lost)  # how many came before each lost one
     before = came[passed[passed > 0] - 1]
+    before = before[kept[before]]
     times_ns = received_ns - sent_ns
     waited_ns = times_ns[before] - times_ns[came].min(initial=np.iinfo(np.int64).max)
     frames: NDArray[np.float64] = np.rint(waited_ns / subject.slot_ns(frame_bytes)) + 1

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.bench import campaign
 from evaluation.bench.device import ControlFrame
-from evaluation.bench.part import Apart, Extent
+from evaluation.bench.part import Apart, Extent, Taken
 from evaluation.bench.procedures import cp_time, messages
 from evaluation.bench.procedures.messages import (
     ECHO_UNMODIFIED,
@@ -48,6 +48,20 @@ def test_a_barrier_takes_what_the_paper_says(device: VirtualDevice) -> None:
     found = messages.barrier(device, samples=100, seed=1)
     assert found.usual_ns == pytest.approx(BARRIER_NS, abs=1_000)
     assert found.longest_ns == pytest.approx(BARRIER_NS + LOOP_NS / 2, abs=1_000)
+
+
+def test_barriers_that_are_interrupted_as_often_as_not_are_no_measure(
+    device: VirtualDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def takes(*times_ns: int) -> None:
+        taken = Taken(np.array(times_ns))
+        monkeypatch.setattr(messages, "with_reply", lambda *_, **__: taken)
+
+    takes(92_000, 93_000, 113_000, 94_000, 120_000)
+    assert messages.barrier(device, samples=5, seed=1) == messages.Barrier(94_000, 94_000)
+    takes(92_000, 93_000, 113_000, 120_000)
+    with pytest.raises(RunError, match=r"2 of 4 barriers took over 20 us longer .* use a quieter machine"):
+        messages.barrier(device, samples=4, seed=1)
 
 
 def test_the_barrier_method_agrees_with_the_costs(device: VirtualDevice) -> None:

@@ -289,6 +289,8 @@ def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
     assert buffers.capacities(subject, [first, other], after_ns=0).tolist() == [4, 4, 8]
     assert buffers.capacities(subject, [first, other], after_ns=450).tolist() == [8]
     assert buffers.capacities(subject, [Sent(first.sent_ns, np.full(3, LOST))], after_ns=0).size == 0
+    stalled = Sent(first.sent_ns, first.received_ns, np.array([True, True, True]))
+    assert buffers.capacities(subject, [stalled, other], after_ns=0).tolist() == [4, 4]
 
 
 @pytest.mark.parametrize(("case", "frames"), [((1, 1), 420), ((6, 4), 50)])

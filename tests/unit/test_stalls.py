@@ -8,16 +8,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import stalls
 from host_watch import GAP_NS, Answer, ForeignWork, Process, Samples, Window
-from stalls import FOREIGN_CORES, HostWatch, described, is_stall
+from stalls import FOREIGN_CORES, LONG_GAP_NS, HostWatch, described, is_stall
 
 pytest_plugins = ["pytester"]
 
 QUIET = Answer((), (Window(1_000_000_000, 10_000_000),))
 STALLED = Answer((23_000_000, 12_000_000), QUIET.windows)
+STOPPED = Answer((LONG_GAP_NS,), QUIET.windows)
 BUSY = Answer((), (Window(1_000_000_000, 0), Window(500_000_000, 400_000_000)))
 
 
@@ -31,7 +33,7 @@ def live(pytester: pytest.Pytester):
     def run(tests: str, *answers: Answer | None, options: tuple[str, ...] = ()) -> pytest.RunResult:
         lines = [None if one is None else one.to_json() for one in (QUIET, *answers)]
         pytester.makeconftest(f"""
-            import sys
+            import pathlib, sys
             sys.path.insert(0, {str(Path(stalls.__file__).parent)!r})
             from host_watch import Answer
             pytest_plugins = ["stalls"]
@@ -41,6 +43,9 @@ def live(pytester: pytest.Pytester):
                 def ask(self):
                     text = self.left.pop(0) if len(self.left) > 1 else self.left[0]
                     return text and Answer.from_json(text)
+                def settle(self):
+                    waits = pathlib.Path("waits")
+                    waits.write_text(waits.read_text() + "x" if waits.exists() else "x")
                 def close(self):
                     print("watch closed")
 
@@ -70,7 +75,7 @@ def test_a_test_that_fails_in_a_stall_is_tried_again_and_named(live, pytester, a
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            f"AGAIN *::test_it: {described(answer)}; passed at the second try",
+            f"AGAIN *::test_it: {described(answer)}; passed at try 2",
             "this run: 1 of 1 tests in real time tried again (1 in 1)",
             "all 1 runs in .setup/second-tries.jsonl: 1 of 1 *; the aim is at most 1 in 500",
         ]
@@ -86,12 +91,67 @@ def test_a_test_that_fails_without_a_stall_fails(live, pytester) -> None:
     result.stdout.fnmatch_lines(["*the machine during the test*", described(QUIET), "this run: 0 of 1 *"])
 
 
-def test_there_is_no_third_try(live, pytester) -> None:
-    result = live(FAILS, STALLED)
-    assert result.parseoutcomes() == {"failed": 1, "again": 1}
+def test_after_three_tries_a_test_fails(live, pytester) -> None:
+    result = live(FAILS, STALLED, QUIET, STOPPED, QUIET, STALLED)
+    assert result.parseoutcomes() == {"failed": 1, "again": 2}
     assert result.ret == 1
+    assert (pytester.path / "tries").read_text() == "xxx"
+    assert (pytester.path / "waits").read_text() == "xx", "each later try waits for a quiet machine"
+    result.stdout.fnmatch_lines(
+        [f"AGAIN *: {described(STALLED)}; then {described(STOPPED)}; failed at try 3"]
+    )
+
+
+def test_a_test_that_fails_without_a_stall_at_a_later_try_fails(live, pytester) -> None:
+    result = live(FAILS, STOPPED, QUIET)
+    assert result.parseoutcomes() == {"failed": 1, "again": 1}
     assert (pytester.path / "tries").read_text() == "xx"
-    result.stdout.fnmatch_lines(["AGAIN *; failed at the second try"])
+
+
+def test_where_the_machine_stops_at_every_try_a_test_is_undecided(live) -> None:
+    result = live(FAILS, STOPPED)
+    assert result.parseoutcomes() == {"undecided": 1, "again": 2}
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["AGAIN *; undecided at try 3", "UNDECIDED *::test_it: *AssertionError"])
+
+
+def test_a_machine_that_decides_too_little_fails_the_run(live) -> None:
+    result = live(FAILS + FAILS.replace("test_it", "test_other"), STOPPED)
+    assert result.parseoutcomes() == {"undecided": 2, "again": 4}
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["2 of 2 tests in real time are undecided, more than 1: *"])
+
+
+class Machine:
+    """Answers one after the other, the last for ever, and counts the questions."""
+
+    def __init__(self, *answers: Answer | None) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    def ask(self) -> Answer | None:
+        self.asked += 1
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    def settle(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_quiet_machine_is_waited_for_but_not_for_ever(monkeypatch) -> None:
+    now_s = 0.0
+
+    def sleep(duration_s: float) -> None:
+        nonlocal now_s
+        now_s += duration_s
+
+    monkeypatch.setattr(stalls, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: now_s))
+    stalls.wait_for_quiet(machine := Machine(STALLED, STALLED, BUSY, BUSY, STALLED, QUIET))
+    assert machine.asked == 6
+    stalls.wait_for_quiet(Machine(BUSY))
+    assert 60 < now_s < 90
 
 
 def test_a_stall_before_a_test_excuses_nothing(live) -> None:
@@ -155,7 +215,7 @@ def test_a(lab): pass
 
 def test_each_try_has_its_own_time_limit(live) -> None:
     hangs = "@pytest.mark.live\n@pytest.mark.timeout(0.3)\ndef test_it(): time.sleep(1000)"
-    assert live(hangs, STALLED).parseoutcomes() == {"failed": 1, "again": 1}
+    assert live(hangs, STALLED).parseoutcomes() == {"failed": 1, "again": 2}
 
 
 def test_the_rate_is_kept_over_runs(live, pytester) -> None:

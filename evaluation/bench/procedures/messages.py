@@ -244,9 +244,15 @@ class Barrier:
 
 
 def barrier(device: Device, *, samples: int, seed: int) -> Barrier:
-    """Measure p_BR. Raises `RunError`."""
+    """Measure p_BR. Raises `RunError`, also if half of the barriers are interrupted."""
     times = with_reply(device, _BARRIER, samples=samples, seed=seed).values
-    return Barrier(int(np.median(times)), int(times[times < times.min() + INTERRUPTED_NS].max()))
+    calm = times[times < times.min() + INTERRUPTED_NS]
+    if 2 * len(calm) <= len(times):
+        raise RunError(
+            f"{device.name}: {len(times) - len(calm)} of {len(times)} barriers took over"
+            f" {INTERRUPTED_NS // 1000} us longer than the shortest: use a quieter machine"
+        )
+    return Barrier(int(np.median(times)), int(calm.max()))
 
 
 def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples: int, seed: int) -> Taken:
