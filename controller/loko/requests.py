@@ -177,9 +177,9 @@ def _each(
     taken: list[_Taken] = []
     wrong: list[str] = []
     for row in rows:
+        wrong += [_told(name, row, problem) for problem in _strange_hosts(row.values, lab)]
         try:
             document = row.check(row.values)
-            wrong += [_told(name, row, problem) for problem in _strange_hosts(document, lab)]
             taken.append(take(document))
             rows_taken.append((row, document))
         except ValidationError as error:
@@ -196,11 +196,12 @@ def _each(
     return tuple(taken)
 
 
-def _strange_hosts(document: RequestDocument, lab: Lab | None) -> Iterator[Problem]:
-    if lab is None:
+def _strange_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
+    """Yield hosts that the lab does not have, also of a request that is wrong in other ways."""
+    if lab is None or not isinstance(values, Mapping):
         return
-    for key, host in (("source", document.source), ("destination", document.destination)):
-        if host not in lab.hosts:
+    for key in ("source", "destination"):
+        if isinstance(host := values.get(key), str) and host not in lab.hosts:
             close = difflib.get_close_matches(host, lab.hosts, n=1)
             known = list(lab.hosts)
             others = ", ".join(known[:_FEW]) + (", …" if len(known) > _FEW else "")
@@ -252,7 +253,10 @@ def _csv_rows(name: str, text: str) -> Iterator[_Row]:
     strange = [cell for cell in header if cell not in RequestDocument.model_fields]
     if strange:
         allowed = ", ".join(RequestDocument.model_fields)
-        raise InputError(f"{name}:1: unknown column '{''.join(strange[:1])}' (allowed: {allowed})")
+        raise InputError(
+            *(f"{name}:1: unknown column '{column}'" for column in strange[:-1]),
+            f"{name}:1: unknown column '{strange[-1]}' (allowed: {allowed})",
+        )
     for cells in table:
         if not any(cell.strip() for cell in cells):
             continue

@@ -142,10 +142,20 @@ def test_hosts_that_a_lab_has_not_are_told_with_all_else(tmp_path: Path) -> None
         "2: flow 'a': source: lab 'two-switch' has no host 'H9'; it has H1, H2, H3, H4",
         "2: flow 'a': destination: lab 'two-switch' has no host 'nowhere'; it has H1, H2, H3, H4",
         "3: 2 cells; the first line names 8 columns",
+        "4: flow 'c': destination: lab 'two-switch' has no host 'h3'; did you mean 'H3'?",
         "4: flow 'c': rate: 'much' is not a rate such as 2.3 Mbit/s (units: bit/s, bps, kbit/s, kbps, Mbit/s,"
         " Mbps, Gbit/s, Gbps)",
         "5: flow 'd': destination: lab 'two-switch' has no host 'H33'; did you mean 'H3'?",
     ]
+
+
+def test_all_columns_that_nobody_knows_are_told(tmp_path: Path) -> None:
+    path = written(tmp_path, "flows.csv", "id,from,to\na,H1,H3\n")
+    with pytest.raises(InputError) as error:
+        load_requests(path)
+    first, second = error.value.lines
+    assert first == f"{path}:1: unknown column 'from'"
+    assert second.startswith(f"{path}:1: unknown column 'to' (allowed: id, source, destination, ")
 
 
 @pytest.mark.parametrize(
