@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import signal
 import sys
@@ -136,7 +137,17 @@ def load(name: str) -> Command:
         alone = typer.Typer(add_completion=False)
         alone.command(name)(command)
         command = alone
-    return get_command(command)
+    return _wrapped_by_the_terminal(get_command(command))
+
+
+def _wrapped_by_the_terminal(command: Command) -> Command:
+    """Let the terminal break the lines of a command's help, not the docstring that it comes from."""
+    if command.help:
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for one in getattr(command, "commands", {}).values():
+        _wrapped_by_the_terminal(one)
+    return command
 
 
 app = typer.Typer(

@@ -202,8 +202,9 @@ def _strange_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
         return
     for key in ("source", "destination"):
         if isinstance(host := values.get(key), str) and host not in lab.hosts:
-            close = difflib.get_close_matches(host, lab.hosts, n=1)
             known = list(lab.hosts)
+            alike = {name.casefold(): name for name in known}
+            close = [alike[name] for name in difflib.get_close_matches(host.casefold(), alike, n=1)]
             others = ", ".join(known[:_FEW]) + (", …" if len(known) > _FEW else "")
             hint = f"did you mean '{close[0]}'?" if close else f"it has {others}"
             yield Problem((key,), key, f"lab '{lab.name}' has no host '{host}'; {hint}")

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,14 @@ def test_quiet_leaves_only_errors_of_any_command(tmp_path: Path) -> None:
 def test_a_group_has_no_completion_of_its_own(group: str) -> None:
     assert "--install-completion" not in CliRunner().invoke(app, [group, "--help"]).output
     assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
+
+
+@pytest.mark.parametrize("words", ["plan", "lab up", "bench predictability", "evaluate"])
+def test_a_help_fills_the_lines_of_the_terminal(words: str) -> None:
+    """It is not broken where its docstring happens to be."""
+    output = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*words.split(), "--help"]).output
+    prose = output.partition("Usage:")[2].partition("╭")[0]
+    for paragraph in prose.split("\n" + 80 * " " + "\n")[1:]:
+        lines = [line.strip() for line in paragraph.splitlines()]
+        for line, after in pairwise(filter(None, lines)):
+            assert len(line) + 1 + len(after.split()[0]) > 78, paragraph
