@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -263,6 +264,18 @@ def test_a_lab_takes_a_controller_of_ones_own_and_can_be_watched(relaxed, machin
         watched = command("lab", "watch", "two-switch", "--interval", "0.1", "--count", "2")
         assert (watched.exit_code, watched.output.count("table walk")) == (0, 2)
         assert max(map(len, watched.output.splitlines())) <= 80
+        times = ("--interval", "0.1", "--count", "2")
+        looks = command("lab", "watch", "two-switch", *times, "--json").output.splitlines()
+        assert [[row["switch"] for row in json.loads(look)["switches"]] for look in looks] == [
+            ["s1", "s2"]
+        ] * 2
+        assert json.loads(looks[0])["connected"] == 2
+        rows = list(
+            csv.DictReader(command("lab", "watch", "two-switch", *times, "--csv").output.splitlines())
+        )
+        assert [(row["look"], row["switch"], row["received"]) for row in rows] == [
+            (look, switch, "0") for look in "12" for switch in ("s1", "s2")
+        ]
         for board in boards:
             board.close()
         wait_until(lambda: lab.status().connected == 0, "the boards know that the controller has ended")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Final, Self
@@ -25,11 +26,11 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.messages import Elsewhere, LabStatus
 from evaluation.live.programs import locate
 from evaluation.live.state import LABS, require_root
-from evaluation.live.watch import view
+from evaluation.live.watch import SWITCH_COLUMNS, look, switch_rows, view
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.commands.choices import OpenFlowOption
-from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
+from loko.commands.for_programs import JsonOption, csv_lines, print_csv, print_json, refuse_both
 from loko.commands.new_lab import new_lab
 from loko.commands.telling import tell, tell_error
 from loko.controller.manners import refuse_version
@@ -195,6 +196,10 @@ def lab_watch(
     *,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 1.0,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many. Default: at Ctrl-C.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each look.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV, a line for each switch at each look; not the ports.")
+    ] = False,
 ) -> None:
     """Watch what passes a lab that is up: ports, table walk, queue, losses, stalls. Needs root.
 
@@ -204,21 +209,50 @@ def lab_watch(
     Example: sudo loko lab watch two-switch
     """
     with _errors_end(), contextlib.suppress(KeyboardInterrupt):
+        refuse_both(as_json=as_json, as_csv=as_csv)
         require_root()
         running = _up(lab) if lab else _the_only_one()
-        console = Console()
+        form = _as_json if as_json else _as_csv if as_csv else _for_people
         before = running.status()
-        # On a terminal each view replaces the one before; in a file or a pipe they follow each other.
-        with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
+        with form(interval) as tell_look:
             for _ in itertools.repeat(None) if count is None else range(count):
                 time.sleep(interval)
                 now = running.status()
-                shown = view(before, now, interval)
-                if live:
-                    live.update(shown, refresh=True)
-                else:
-                    console.print(shown)
+                tell_look(before, now)
                 before = now
+
+
+_TellsLook = Callable[[LabStatus, LabStatus], None]
+"""Tells what happened between two statuses."""
+
+
+@contextmanager
+def _for_people(seconds: float) -> Iterator[_TellsLook]:
+    """On a terminal each view replaces the one before; in a file or a pipe they follow each other."""
+    console = Console()
+    if not console.is_terminal:
+        yield lambda before, now: console.print(view(before, now, seconds))
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda before, now: live.update(view(before, now, seconds), refresh=True)
+
+
+@contextmanager
+def _as_json(seconds: float) -> Iterator[_TellsLook]:
+    yield lambda before, now: typer.echo(json.dumps(look(before, now, seconds), ensure_ascii=False))
+
+
+@contextmanager
+def _as_csv(seconds: float) -> Iterator[_TellsLook]:
+    numbers = itertools.count(1)
+
+    def tell_look(before: LabStatus, now: LabStatus) -> None:
+        number = next(numbers)
+        rows = [{"look": number, "seconds": seconds, **asdict(row)} for row in switch_rows(before, now)]
+        heading, _, lines = csv_lines(SWITCH_COLUMNS, rows).partition("\n")
+        typer.echo(f"{heading}\n{lines}" if number == 1 else lines, nl=False)
+
+    yield tell_look
 
 
 @lab_app.command("exec", context_settings={"allow_interspersed_args": False})

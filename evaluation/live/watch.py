@@ -6,8 +6,8 @@ The rows are computed from two statuses and drawn from them; nothing here asks a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
 
 from rich.console import Group
 from rich.table import Table
@@ -32,6 +32,10 @@ class SwitchRow:
     """Entries that the search of the table compared with a frame, on average; None without a search."""
     queue: int | None
     """Most units of the receive ring in use at once since the lab is up; None of other than our boards."""
+
+
+SWITCH_COLUMNS: Final = ("look", "seconds", *(field.name for field in fields(SwitchRow)))
+"""Columns of what `--csv` prints: which look, how long it was, and a switch's row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,19 @@ def port_rows(before: LabStatus, now: LabStatus) -> list[PortRow]:
         for port in now.ports
         if (was := earlier.get((port.switch, port.port)))
     ]
+
+
+def look(before: LabStatus, now: LabStatus, seconds: float) -> dict[str, Any]:
+    """What happened in between, for programs: counts are for `seconds`."""
+    return {
+        "lab": now.lab,
+        "seconds": seconds,
+        "switches": [asdict(row) for row in switch_rows(before, now)],
+        "ports": [asdict(row) for row in port_rows(before, now)],
+        "connected": now.connected,
+        "controller": now.controller,
+        "stalls": now.stalls - before.stalls,
+    }
 
 
 def view(before: LabStatus, now: LabStatus, seconds: float) -> Group:

@@ -28,6 +28,7 @@ from evaluation.bench.preconditions import Precondition
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.cli import COMMANDS, app, load
 from evaluation.doctor.judgement import Diagnosis, Level
+from evaluation.live.messages import LabStatus
 from evaluation.predictability.marks import Mark
 from evaluation.result import ClaimResult
 from evaluation.slice_bench.judgement import Row, Verdict
@@ -147,6 +148,31 @@ def status(patch: Patch, _: Path) -> None:
     ]
 
 
+def watch(patch: Patch, _: Path) -> None:
+    def at(received: int) -> LabStatus:
+        return LabStatus(
+            lab="two-switch",
+            path="",
+            switches=1,
+            connected=1,
+            controller="none",
+            flows=(),
+            scheduling="",
+            counters={"s1": {"received": received, "searches": received, "entries_examined": 3 * received}},
+            consoles={},
+            real_boards={},
+            ports=(),
+            stalls=0,
+        )
+
+    statuses = iter([at(0), at(4), at(4)])
+    patch.setattr(live, "require_root", lambda: None)
+    patch.setattr(live, "_up", lambda _: SimpleNamespace(status=lambda: next(statuses)))
+    first, second = rows_of("lab", "watch", "two-switch", "--interval", 0.1, "--count", 2)
+    assert (first["look"], first["switch"], first["received"], first["walk"]) == ("1", "s1", "4", "3.0")
+    assert (second["look"], second["received"], second["walk"]) == ("2", "0", "")
+
+
 def analyse(patch: Patch, flows: Path) -> None:
     times = Times(
         frame_bytes=64,
@@ -251,6 +277,7 @@ TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "evaluate": evaluate,
     "figures": listed,
     "lab status": status,
+    "lab watch": watch,
     "bench analyse": analyse,
     "bench preconditions": preconditions,
     "bench senders": senders,
