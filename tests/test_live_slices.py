@@ -50,7 +50,8 @@ def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
     port = load_slices("htb")
     assert isinstance(port, HtbPort)
     before = names()
-    sent, share = carry_live(port, release(10))
+    carried, share = carry_live(port, {0: release(10)})
+    sent = carried[0]
     assert (sent.received_ns > sent.sent_ns).all()
     queue = port.queues[0]
     for received in np.split(sent.received_ns, 10):
@@ -77,6 +78,27 @@ def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest
     assert names() == before
 
 
+def test_a_slice_keeps_what_it_is_assured_beside_another_that_borrows() -> None:
+    """Both want more than the port has: the first gets its rate at least, and together they get the port."""
+    port = load_slices("borrowing")
+    assert isinstance(port, HtbPort)
+    before = names()
+    wanted = (1.5 * port.queues[0].rate_bps, float(port.link_rate_bps))
+    releases = {
+        number: Release(
+            queue=number, host=host, frame_bytes=1518, instants_ns=np.arange(0, 500e6, 1514 * 8e9 / bps)
+        )
+        for number, (host, bps) in enumerate(zip(SENDERS, wanted, strict=True))
+    }
+    carried, _ = carry_live(port, releases)
+    came = {number: parts.steady(sent) for number, sent in carried.items()}
+    rates_bps = {number: 1514 * 8e9 * count / span_ns for number, (count, span_ns, *_) in came.items()}
+    assert rates_bps[0] > 0.9 * port.queues[0].rate_bps
+    assert rates_bps[1] > port.queues[1].rate_bps, "it borrows what the first leaves"
+    assert sum(rates_bps.values()) < 1.02 * port.link_rate_bps
+    assert names() == before
+
+
 @needs_dpdk
 @pytest.mark.parametrize(("policer", "name"), [(Policer.TRTCM, "dpdk"), (Policer.EGRESS, "policer")])
 def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer, name: str) -> None:
@@ -88,7 +110,8 @@ def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer
         pps = 2 * (queue.cir_bps + queue.eir_bps) / 8 / 1500
         instants_ns = (np.arange(1, 1000) * 1e9 / pps).astype(np.int64)
         sends = Release(queue=number, host=SENDERS[0], frame_bytes=1518, instants_ns=instants_ns)
-        sent, share = carry_live(port, sends, policer=policer)
+        carried, share = carry_live(port, {0: sends}, policer=policer)
+        sent = carried[0]
         came_ns = sent.received_ns[sent.received_ns != LOST]
         assert came_ns.size
         # When the switch saw a frame lies between the two stamps.
@@ -117,7 +140,7 @@ def test_what_the_kernel_refuses_is_one_line() -> None:
     assert isinstance(port, HtbPort)
     queue = port.queues[0].model_copy(update={"rate_bps": 8_000, "burst_bytes": 10**9})
     with pytest.raises(RunError) as refused:
-        carry_live(port.model_copy(update={"queues": [queue]}), release(1))
+        carry_live(port.model_copy(update={"queues": [queue]}), {0: release(1)})
     assert "htb on the port" in str(refused.value)
     assert "\n" not in str(refused.value)
 

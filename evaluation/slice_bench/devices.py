@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
@@ -35,6 +36,8 @@ _NS_PER_S: Final = 1e9
 _PREAMBLE: Final = 8
 _LEAST_TCP_S: Final = 1.0
 """iperf3 tells of tenths of a second."""
+SENDERS_PPS: Final = 40_000.0
+"""What one core sends in real time, in Python, for two hosts."""
 
 
 class Device(Protocol):
@@ -42,9 +45,9 @@ class Device(Protocol):
 
     several: bool
     """Whether two hosts can send at once, through different queues."""
-    every_slice: bool
-    """Whether it has all slices of its port, and not only the first."""
     real_time: bool
+    most_pps: float
+    """The most frames a second that a host can send; infinite if only its link limits it."""
 
     def parameters(self) -> dict[str, Any]:
         """Return what the samples depend on, apart from what was configured."""
@@ -63,8 +66,8 @@ class Virtual:
     """A switch in virtual time."""
 
     several = True
-    every_slice = True
     real_time = False
+    most_pps = math.inf
 
     def __init__(self, port: Port, profile: str) -> None:
         self._port, self._profile = port, profile
@@ -97,8 +100,8 @@ class Metered:
     """A meter in virtual time: its tokens, and the link that brings the frames."""
 
     several = False
-    every_slice = True
     real_time = False
+    most_pps = math.inf
 
     def __init__(self, meter: Meter, link_rate_bps: int) -> None:
         self._meter, self._link_bps = meter, link_rate_bps
@@ -138,9 +141,9 @@ class Metered:
 class Live:
     """Open vSwitch with `tc htb` in a namespace that each run makes and removes."""
 
-    several = False
-    every_slice = False
+    several = True
     real_time = True
+    most_pps = SENDERS_PPS
 
     def __init__(self, port: HtbPort) -> None:
         self._port = port
@@ -151,14 +154,14 @@ class Live:
 
     def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
         """See `Device`."""
-        return {number: carry_live(self._port, release)[0] for number, release in releases.items()}
+        return carry_live(self._port, releases)[0]
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
         """See `Device`. One transfer of iperf3, of at least a second, scaled to the duration."""
-        if queue or locate("iperf3") is None:
+        if locate("iperf3") is None:
             return None
         seconds = max(duration_ns / _NS_PER_S, _LEAST_TCP_S)
-        request = tcp_port.Request(port=self._port, congestion_control="cubic", seconds=seconds)
+        request = tcp_port.Request(port=self._port, congestion_control="cubic", seconds=seconds, queue=queue)
         (reply,) = carry_alone(tcp_port.carry, [request])
         bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
         return round(bytes_per_s * duration_ns / _NS_PER_S)
@@ -167,9 +170,9 @@ class Live:
 class Dpdk:
     """Open vSwitch with DPDK and a policer, in a namespace that each run makes and removes."""
 
-    several = False
-    every_slice = True
+    several = True
     real_time = True
+    most_pps = SENDERS_PPS
 
     def __init__(self, port: TrtcmPort, policer: Policer) -> None:
         self._port, self._policer = port, policer
@@ -180,10 +183,7 @@ class Dpdk:
 
     def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
         """See `Device`."""
-        sent = {}
-        for number, release in releases.items():
-            sent[number] = carry_live(self._port, release, policer=self._policer)[0]
-        return sent
+        return carry_live(self._port, releases, policer=self._policer)[0]
 
     def tcp(self, *_: int) -> None:
         """Not sent here."""

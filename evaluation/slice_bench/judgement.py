@@ -32,6 +32,7 @@ _TCP_SHARE: Final = 0.5
 _GROWS: Final = 0.1
 """Growth of the delay, as a share of the time that a flow lasts, above which it gets less than it sends."""
 _COMPLAINED_PAYLOAD: Final = 16
+_NO_OTHER: Final = "the bench has no second sender here, or it was too slow"
 
 
 class Verdict(StrEnum):
@@ -361,7 +362,7 @@ class _Judge:
         what, configured = f"rate beside {other}", f"at least {_mbps(rate_of(self._queue))}"
         numbers = next(iter(self._of(part.CROWDED, other).values()), None)
         if numbers is None:
-            return self._row(what, configured, "-", Verdict.NOT_MEASURED, "this bench has one sender here")
+            return self._row(what, configured, "-", Verdict.NOT_MEASURED, _NO_OTHER)
         came, _ = _pps(numbers)
         bps = came * 8 * (MAX_FRAME_BYTES + self._counts.more_bytes)
         most_bps = max(most_of(self._queue), rate_of(self._queue))
@@ -383,7 +384,7 @@ class _Judge:
     def _attacked(self, other: str) -> Row:
         what, taken = f"under attack by {other}", self._of(part.ATTACKED, other)
         if not taken:
-            return self._row(what, "-", "-", Verdict.NOT_MEASURED, "this bench has one sender here")
+            return self._row(what, "-", "-", Verdict.NOT_MEASURED, _NO_OTHER)
         found = [
             self._within_bound(what, numbers, f"its flow beside {length}-byte frames")
             for length, numbers in sorted(taken.items())

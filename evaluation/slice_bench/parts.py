@@ -34,6 +34,8 @@ _SETTLE_NS: Final = 1_000_000
 _TCP_FRAMES: Final = 3_000
 _LEAST_NS: Final = 200_000_000
 """How long a rate is measured in real time, so that what a host delayed and then caught up weighs little."""
+_SLOWER: Final = 0.05
+"""By this share a sender in real time may be slower than it should."""
 TURNS: Final = 5
 """How often a part is measured in real time."""
 
@@ -137,16 +139,19 @@ class Slice:
 
         def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
             frame = MAX_FRAME_BYTES
-            own = self._saturating(frame, min(rate_of(self.queue), self.port.link_rate_bps))
-            flood = self._flood(other, frame, int(own[-1]))
-            sent = device.send({0: self._release(frame, own), 1: flood}, seed)[0]
-            yield frame, steady(sent)
+            least_ns = _LEAST_NS if device.real_time else 0
+            own = self._saturating(frame, min(rate_of(self.queue), self.port.link_rate_bps), least_ns)
+            flood = self._flood(device, other, frame, int(own[-1]))
+            sent = device.send({0: self._release(frame, own), 1: flood}, seed)
+            if _kept_up(flood, sent[1]):
+                yield frame, steady(sent[0])
 
         return measure
 
-    def _flood(self, other: int, frame_bytes: int, until_ns: int) -> Release:
-        count = int(until_ns / self._slot_ns(frame_bytes)) + 1
-        instants_ns = (np.arange(count) * self._slot_ns(frame_bytes)).astype(np.int64)
+    def _flood(self, device: Device, other: int, frame_bytes: int, until_ns: int) -> Release:
+        """All that a sender's link carries, or that the sender can send."""
+        gap_ns = max(self._slot_ns(frame_bytes), _NS_PER_S / device.most_pps)
+        instants_ns = (np.arange(int(until_ns / gap_ns) + 1) * gap_ns).astype(np.int64)
         return Release(queue=other, host=attacker(), frame_bytes=frame_bytes, instants_ns=instants_ns)
 
     def burst(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
@@ -184,7 +189,8 @@ class Slice:
     def latency(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
         """The latencies of a flow that keeps to its bucket, alone."""
         frame, instants_ns = self._conforming()
-        yield frame, self._latencies(device.send({0: self._release(frame, instants_ns)}, seed)[0], frame)
+        sent = device.send({0: self._release(frame, instants_ns)}, seed)[0]
+        yield frame, self._latencies(device, sent, frame)
 
     def attacked(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
         """The same while another slice gets all that its sender's link carries, in long and in short frames.
@@ -195,15 +201,22 @@ class Slice:
         def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
             frame, instants_ns = self._conforming()
             for length in (MIN_FRAME_BYTES, MAX_FRAME_BYTES):
-                flood = self._flood(other, length, int(instants_ns[-1]))
-                sent = device.send({0: self._release(frame, instants_ns), 1: flood}, seed)[0]
-                yield length, self._latencies(sent, frame)
+                flood = self._flood(device, other, length, int(instants_ns[-1]))
+                sent = device.send({0: self._release(frame, instants_ns), 1: flood}, seed)
+                if _kept_up(flood, sent[1]):
+                    yield length, self._latencies(device, sent[0], frame)
 
         return measure
 
-    def _latencies(self, sent: Sent, frame_bytes: int) -> Numbers:
-        """From last bit in to first bit out; a sender's stamp is at the first bit."""
-        wire_ns = round((8 + frame_bytes) * 8 * _NS_PER_S / self.port.link_rate_bps)
+    def _latencies(self, device: Device, sent: Sent, frame_bytes: int) -> Numbers:
+        """From last bit in to first bit out.
+
+        A sender's stamp is at the first bit in virtual time. In real time a pair of veths hands the frame on
+        as a whole.
+        """
+        wire_ns = (
+            0 if device.real_time else round((8 + frame_bytes) * 8 * _NS_PER_S / self.port.link_rate_bps)
+        )
         return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns - wire_ns)
 
     def tcp(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
@@ -213,6 +226,12 @@ class Slice:
         delivered = device.tcp(self.number, MAX_FRAME_BYTES, duration_ns, seed)
         if delivered is not None:
             yield MAX_FRAME_BYTES, np.array([delivered, duration_ns], dtype=np.int64)
+
+
+def _kept_up(release: Release, sent: Sent) -> bool:
+    """Whether a sender was as fast as it should be."""
+    wanted_ns, took_ns = np.ptp(release.instants_ns), np.ptp(sent.sent_ns)
+    return bool(took_ns <= (1 + _SLOWER) * wanted_ns + _SETTLE_NS)
 
 
 def steady(sent: Sent) -> Numbers:
@@ -238,11 +257,10 @@ def _frames_in(instants_ns: NDArray[np.int64]) -> tuple[int, int]:
 def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
     """All parts for all slices that this bench can measure on the device."""
     todo = []
+    turns = range(TURNS if device.real_time else 1)
     for number, queue in enumerate(port.queues):
         one = Slice(port, number, counts)
-        if number and not device.every_slice:
-            break
-        for turn in range(TURNS if device.real_time else 1):
+        for turn in turns:
             todo += [
                 Part(key(queue.name, RATE, turn=turn), one.rate),
                 Part(key(queue.name, BURST, turn=turn), one.burst),
@@ -251,10 +269,12 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
             ]
         todo.append(Part(key(queue.name, TCP), one.tcp))
         for other, its in enumerate(port.queues):
-            if device.several and other != number:
+            if not device.several or other == number:
+                continue
+            for turn in turns:
                 todo += [
-                    Part(key(queue.name, CROWDED, its.name), one.crowded(other)),
-                    Part(key(queue.name, ATTACKED, its.name), one.attacked(other)),
+                    Part(key(queue.name, CROWDED, its.name, turn), one.crowded(other)),
+                    Part(key(queue.name, ATTACKED, its.name, turn), one.attacked(other)),
                 ]
     return todo
 

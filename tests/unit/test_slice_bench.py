@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from evaluation.cli import app
 from evaluation.kinds.slices import policed_port
 from evaluation.kinds.slices.policed_port import Policer
+from evaluation.kinds.slices.port import Release, Sent
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device
@@ -270,18 +272,49 @@ def test_every_device_of_the_lab_can_be_read_and_has_parts() -> None:
         assert parts.parts(switch.port(), switch.counted_as(), open_device(switch))
 
 
-def test_policers_of_dpdk_get_bytes_per_second_and_htb_is_measured_with_its_first_slice() -> None:
+def test_policers_of_dpdk_get_bytes_per_second() -> None:
     port = load_slices("dpdk")
     assert isinstance(port, TrtcmPort)
     values = policed_port.values(Policer.TRTCM, port.queues[1])
     assert values == {"cir": 6_250_000, "cbs": 60_000, "eir": 2_500_000, "ebs": 30_000}
     assert policed_port.values(Policer.EGRESS, port.queues[0]) == {"cir": 1_250_000, "cbs": 24_000}
-    dpdk, htb = (load_sliced_switch(name) for name in ("open-vswitch-dpdk", "open-vswitch"))
-    slices = [
-        {part.key.subject[0] for part in parts.parts(one.port(), one.counted_as(), open_device(one))}
-        for one in (dpdk, htb)
-    ]
-    assert slices == [{"control", "rest"}, {"slice"}]
+
+
+class TwoSenders:
+    """A device in real time whose second sender takes so much longer than it should."""
+
+    several = real_time = True
+    most_pps = 1e6
+
+    def __init__(self, slower: float) -> None:
+        self._slower = slower
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+        at_ns = {number: release.instants_ns for number, release in releases.items()}
+        at_ns[1] = (at_ns[1] * self._slower).astype(np.int64)
+        return {number: Sent(sent_ns, sent_ns + 700) for number, sent_ns in at_ns.items()}
+
+    def tcp(self, *_: int) -> None:
+        return None
+
+
+def test_what_a_slow_second_sender_disturbs_is_not_measured() -> None:
+    port = load_slices("borrowing")
+    own = parts.Slice(port, 0, Counts.FRAME_WITHOUT_FCS)
+    for measure in (own.crowded(1), own.attacked(1)):
+        assert not list(measure(TwoSenders(1.2), 1))
+        assert [length for length, _ in measure(TwoSenders(1.0), 1)]
+    times = dict(own.attacked(1)(TwoSenders(1.0), 1))
+    assert all((numbers == 700).all() for numbers in times.values()), "a veth hands on whole frames"
+
+
+def test_a_host_in_real_time_sends_no_faster_than_it_can() -> None:
+    own = parts.Slice(load_slices("htb"), 0, Counts.FRAME_WITHOUT_FCS)
+    flood = own._flood(TwoSenders(1.0), 0, 64, 1_000_000)
+    assert len(flood.instants_ns) == 1_001
 
 
 def test_what_rates_count_differs_by_headers() -> None:

@@ -113,7 +113,7 @@ class htb 1:1 root rate 1Gbit ceil 1Gbit burst 15000b cburst 15000b
 def test_what_the_kernel_did_not_take_is_found(shown: str, differs: str | None) -> None:
     queue = load_slices("htb").queues[0]
     assert isinstance(queue, HtbQueue)
-    found = difference(queue, shown)
+    found = difference(0, queue, shown)
     assert (found is None) if differs is None else (found is not None and differs in found)
 
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from evaluation.kinds.slices.live_port import EGRESS, Reply, Request, send, switch_between
+from evaluation.kinds.slices.live_port import (
+    EGRESS,
+    IN_PORTS,
+    OUT_PORT,
+    SOURCE,
+    Frames,
+    Reply,
+    Request,
+    send,
+    switch_between,
+)
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.live.programs import require, run
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, HtbQueue
 
-_CLASS: Final = "1:10"
+_FIRST_CLASS: Final = 0x10
 _LEAF = "pfifo"
 """What holds the frames of a class."""
 _US_PER_S: Final = 1_000_000
@@ -31,36 +41,53 @@ _SHOWN: Final = 0.01
 def carry(request: Request, folder: Path) -> Reply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, HtbPort)
-    with sliced_switch(request.port, folder, addressed=False) as switch:
+    hosts = tuple(kind.host for kind in request.frames)
+    with sliced_switch(request.port, folder, hosts=hosts) as switch:
+        for kind in request.frames:
+            _classify(kind)
         return send(request, switch)
 
 
 @contextmanager
-def sliced_switch(port: HtbPort, folder: Path, *, addressed: bool) -> Iterator[OpenVSwitch]:
+def sliced_switch(
+    port: HtbPort,
+    folder: Path,
+    *,
+    hosts: Sequence[str] = (SOURCE,),
+    default: int = 0,
+    addressed: bool = False,
+) -> Iterator[OpenVSwitch]:
     """Build links, switch and sliced port in this network namespace. Raises `RunError`.
 
-    `addressed`: source and destination have addresses, so that the switch also carries what comes back.
+    What nobody classifies goes through the queue `default`. `addressed`: source and destination have
+    addresses, so that the switch also carries what comes back.
     """
-    flows = ["in_port=1,actions=output:2", *(["in_port=2,actions=output:1"] if addressed else [])]
+    flows = [f"in_port={IN_PORTS[host]},actions=output:{OUT_PORT}" for host in hosts]
+    if addressed:
+        flows.append(f"in_port={OUT_PORT},actions=output:{IN_PORTS[SOURCE]}")
     check(port)
-    with switch_between(folder, flows) as switch:
-        slice_port(port)
+    with switch_between(folder, flows, hosts=hosts) as switch:
+        slice_port(port, default)
         yield switch
 
 
 def check(port: HtbPort) -> None:
-    """Raise `RunError` if no kernel can do what the port's first queue shall."""
-    if port.queues[0].drops is not None:
-        raise RunError(
-            f"htb on the port: queue '{port.queues[0].name}' drops what is late or what CoDel picks, which"
-            " only the simulator's does: use --mode virtual, or leave out its drops"
-        )
+    """Raise `RunError` if no kernel can do what the port's queues shall."""
+    for queue in port.queues:
+        if queue.drops is not None:
+            raise RunError(
+                f"htb on the port: queue '{queue.name}' drops what is late or what CoDel picks, which"
+                " only the simulator's does: use --mode virtual, or leave out its drops"
+            )
 
 
-def slice_port(port: HtbPort) -> None:
-    """Set up the port's classes with tc and verify them; leave no half of them. Raises `RunError`."""
+def slice_port(port: HtbPort, default: int = 0) -> None:
+    """Set up the port's classes with tc and verify them; leave no half of them. Raises `RunError`.
+
+    What nobody classifies goes through the queue `default`.
+    """
     try:
-        _slice(port)
+        _slice(port, default)
     except RunError:
         subprocess.run(
             [require("tc"), "qdisc", "del", "dev", EGRESS, "root"], capture_output=True, check=False
@@ -68,21 +95,35 @@ def slice_port(port: HtbPort) -> None:
         raise
 
 
-def _slice(port: HtbPort) -> None:
-    queue = port.queues[0]
+def _class(number: int) -> str:
+    """Return the class of a queue, as tc writes it."""
+    return f"1:{_FIRST_CLASS + number:x}"
+
+
+def _slice(port: HtbPort, default: int) -> None:
     what = "htb on the port"
     device = ["dev", EGRESS]
-    _discipline("htb", [*device, "root", "handle", "1:", "htb", "default", "10"], what)
+    rest = _class(default).partition(":")[2]
+    _discipline("htb", [*device, "root", "handle", "1:", "htb", "default", rest], what)
     root = _rates(port.root_bps, port.root_bps, port.root_burst_bytes, port.root_burst_bytes)
     run(["tc", "class", "add", *device, "parent", "1:", "classid", "1:1", "htb", *root], what=what)
-    leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
-    leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
-    run(["tc", "class", "add", *device, "parent", "1:1", "classid", _CLASS, "htb", *leaf], what=what)
-    limit = [_LEAF, "limit", str(queue.limit_frames)]
-    _discipline(_LEAF, [*device, "parent", _CLASS, "handle", "10:", *limit], what)
-    shown = run(["tc", "class", "show", *device], what=what)
-    if (differs := difference(queue, shown)) is not None:
-        raise RunError(f"{what}: {differs}: this kernel or tc did not obey")
+    for number, queue in enumerate(port.queues):
+        leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
+        leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
+        at = _class(number)
+        run(["tc", "class", "add", *device, "parent", "1:1", "classid", at, "htb", *leaf], what=what)
+        _discipline(_LEAF, [*device, "parent", at, _LEAF, "limit", str(queue.limit_frames)], what)
+        shown = run(["tc", "class", "show", *device], what=what)
+        if (differs := difference(number, queue, shown)) is not None:
+            raise RunError(f"{what}: queue '{queue.name}': {differs}: this kernel or tc did not obey")
+
+
+def _classify(frames: Frames) -> None:
+    """Direct frames to their queue. Open vSwitch in user space has no way to tell tc of its enqueue."""
+    match = ["match", "ip", "protocol", "17", "0xff"]
+    match += ["match", "ip", "dport", str(frames.udp_destination), "0xffff"]
+    add = ["tc", "filter", "add", "dev", EGRESS, "parent", "1:", "protocol", "ip", "prio", "1", "u32"]
+    run([*add, *match, "flowid", _class(frames.queue)], what="htb on the port: its filters")
 
 
 _UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")
@@ -108,9 +149,10 @@ def _rates(rate_bps: int, ceil_bps: int, burst_bytes: int, cburst_bytes: int) ->
     ]
 
 
-def difference(queue: HtbQueue, shown: str) -> str | None:
+def difference(number: int, queue: HtbQueue, shown: str) -> str | None:
     """Describe how the output of ``tc class show`` deviates beyond rounding; None if it does not."""
-    line = next((line for line in shown.splitlines() if line.startswith(f"class htb {_CLASS} ")), None)
+    begin = f"class htb {_class(number)} "
+    line = next((line for line in shown.splitlines() if line.startswith(begin)), None)
     if line is None:
         return "the class is not there"
     values = {name: float(number) * _UNITS[unit] for name, number, unit in _VALUES.findall(line)}

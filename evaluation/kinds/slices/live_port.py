@@ -1,7 +1,7 @@
-"""A switch between two veths in real time: links, sender and taps of a sliced port, whatever slices it.
+"""A switch between veths in real time: links, sender and taps of a sliced port, whatever slices it.
 
 Everything is in a network namespace of its own. Packet sockets send and receive frames, and the kernel stamps
-them. The namespace ends with the process that made it.
+them. One loop sends for all hosts, since they share a core. The namespace ends with the process that made it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,13 @@ from evaluation.runner import LOST
 from loko.slices.document import Port
 
 SOURCE: Final = "source"
+OTHER: Final = "other"
 DESTINATION: Final = "destination"
-INGRESS: Final = "s1-port1"
 EGRESS: Final = "s1-port2"
 """The interface of the port that is sliced."""
-IN_PORT, OUT_PORT = 1, 2
-"""The switch's numbers of these two."""
+IN_PORTS: Final = {SOURCE: 1, OTHER: 3}
+OUT_PORT: Final = 2
+"""The switch's numbers of the hosts' ports, and of the sliced one."""
 SWITCH: Final = "s1"
 _SO_RCVBUFFORCE: Final = 33
 _SO_TIMESTAMPNS: Final = 35
@@ -47,32 +49,59 @@ _PRIORITY: Final = 50
 _CPUCLOCK_SCHED: Final = 2
 """Low bits of Linux's clock ID of a process's CPU time, below the inverted PID (clock_getcpuclockid(3))."""
 _SPIN_NS: Final = 2_000_000
+_UDP_DESTINATION_AT: Final = 36
+"""In an Ethernet frame with an IPv4 header without options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """Frames to send through a queue of a port."""
+class Frames:
+    """Frames that a host sends through a queue."""
 
-    port: Port
+    host: str
     queue: int
-    """Its number. A port of HTB is built with its first queue only."""
+    """Its number."""
     frame: bytes
     """The frame without FCS."""
     sequence_offset: int
     """Offset of each frame's number, 32 bits."""
     instants_ns: NDArray[np.int64]
-    """Release times; frames of the same instant follow each other at the rate of the port's link."""
+    """Release times; frames of the same instant follow each other at the rate of the host's link."""
     slot_ns: float
     """Transmission time of a frame on that link, with preamble and gap."""
 
+    @property
+    def udp_destination(self) -> int:
+        """The UDP port to which all of them go."""
+        return int.from_bytes(self.frame[_UDP_DESTINATION_AT : _UDP_DESTINATION_AT + 2], "big")
+
+    def departures_ns(self) -> NDArray[np.float64]:
+        """When each can leave its host."""
+        turns_ns = np.arange(len(self.instants_ns)) * self.slot_ns
+        times_ns: NDArray[np.float64] = np.maximum.accumulate(self.instants_ns - turns_ns) + turns_ns
+        return times_ns
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """When each frame passed the source's and the destination's interface, in order of sending."""
+class Request:
+    """What to send through a port at once; each host sends frames of one kind."""
+
+    port: Port
+    frames: tuple[Frames, ...]
+
+
+class Passed(NamedTuple):
+    """When each frame passed the interfaces of its host and of the destination, in order of sending."""
 
     sent_ns: NDArray[np.int64]
     received_ns: NDArray[np.int64]
     """`LOST` for frames that never arrived."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What became of the frames of each host, in the order of the request."""
+
+    passed: tuple[Passed, ...]
     switch_cpu_s: float
     """CPU time of the switch meanwhile."""
     seconds: float
@@ -80,16 +109,18 @@ class Reply:
 
 @contextmanager
 def switch_between(
-    folder: Path, flows: Sequence[str], *, datapath: Datapath = USER_SPACE
+    folder: Path, flows: Sequence[str], *, hosts: Sequence[str] = (SOURCE,), datapath: Datapath = USER_SPACE
 ) -> Iterator[OpenVSwitch]:
     """Build links and switch in this network namespace. Raises `RunError`.
 
-    `flows`: its table, in the words of ovs-ofctl.
+    `flows`: its table, in the words of ovs-ofctl. `hosts` send to the destination.
     """
-    _links()
+    ports = {_port(host): IN_PORTS[host] for host in hosts} | {EGRESS: OUT_PORT}
+    _links({**{host: _port(host) for host in hosts}, DESTINATION: EGRESS})
     switch = OpenVSwitch(folder / "openvswitch", datapath=datapath)
     try:
-        switch.add_switch(SWITCH, datapath_id=1, ports={IN_PORT: INGRESS, OUT_PORT: EGRESS}, controller=None)
+        numbered = {number: interface for interface, number in ports.items()}
+        switch.add_switch(SWITCH, datapath_id=1, ports=numbered, controller=None)
         for flow in flows:
             run(
                 ["ovs-ofctl", "-O", "OpenFlow10", "add-flow", switch.management(SWITCH), flow],
@@ -98,13 +129,18 @@ def switch_between(
         yield switch
     finally:
         switch.close()
-        for interface in (INGRESS, EGRESS):
+        for interface in ports:
             # The other end may already have gone with its namespace, and this one with it.
             subprocess.run([require("ip"), "link", "del", interface], capture_output=True, check=False)
 
 
-def _links() -> None:
-    for host, port in ((SOURCE, INGRESS), (DESTINATION, EGRESS)):
+def _port(host: str) -> str:
+    """Return the switch's interface where a host is connected that sends."""
+    return f"s1-port{IN_PORTS[host]}"
+
+
+def _links(cables: Mapping[str, str]) -> None:
+    for host, port in cables.items():
         run(["ip", "link", "add", host, "type", "veth", "peer", "name", port], what=f"link of {host}")
         for interface in (host, port):
             switch_off_offloads(interface, what=interface)
@@ -118,22 +154,21 @@ def _links() -> None:
 class _Tap:
     """Collects the kernel's timestamps of our frames at an interface, by their numbers."""
 
-    def __init__(self, interface: str, request: Request) -> None:
+    def __init__(self, interface: str, kinds: Sequence[Frames]) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._socket.bind((interface, 0))
         self._socket.setblocking(False)
-        self._headers = request.frame[12:14]
-        self._offset = request.sequence_offset
-        self._length = len(request.frame)
+        self._kinds = {_mark(kind.frame): kind.sequence_offset for kind in kinds}
         self.stamps: dict[int, int] = {}
 
     def drain(self) -> None:
         """Read all frames that have arrived."""
         for frame, stamp_ns in self._frames():
-            if len(frame) == self._length and frame[12:14] == self._headers:
-                number = int.from_bytes(frame[self._offset : self._offset + 4], "big")
+            offset = self._kinds.get(_mark(frame))
+            if offset is not None:
+                number = int.from_bytes(frame[offset : offset + 4], "big")
                 self.stamps.setdefault(number, stamp_ns)
 
     def _frames(self) -> Iterator[tuple[bytes, int]]:
@@ -147,9 +182,14 @@ class _Tap:
                     seconds, nanoseconds = struct.unpack("ll", data[:16])
                     yield frame, seconds * 1_000_000_000 + nanoseconds
 
-    def array(self, count: int) -> NDArray[np.int64]:
-        """Return the timestamps of frames 0 to `count` - 1; `LOST` for missing ones."""
-        return np.array([self.stamps.get(number, LOST) for number in range(count)], dtype=np.int64)
+    def array(self, numbers: range) -> NDArray[np.int64]:
+        """Return the timestamps of these frames; `LOST` for missing ones."""
+        return np.array([self.stamps.get(number, LOST) for number in numbers], dtype=np.int64)
+
+
+def _mark(frame: bytes) -> tuple[int, bytes]:
+    """Return what tells our frames of one kind from all else: length and type."""
+    return len(frame), frame[12:14]
 
 
 def cpu_ns(pid: int) -> int:
@@ -159,12 +199,15 @@ def cpu_ns(pid: int) -> int:
 
 def send(request: Request, switch: OpenVSwitch) -> Reply:
     """Send the frames of a request through the switch. Raises `RunError`."""
-    switch_pid = switch.pid
-    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    sender.bind((SOURCE, _IPV4))
-    taps = [_Tap(SOURCE, request), _Tap(DESTINATION, request)]
-    frame = bytearray(request.frame)
-    place = slice(request.sequence_offset, request.sequence_offset + 4)
+    switch_pid, kinds = switch.pid, request.frames
+    taps = {host: _Tap(host, kinds) for host in (*(kind.host for kind in kinds), DESTINATION)}
+    ends = np.cumsum([len(kind.instants_ns) for kind in kinds]).tolist()
+    numbers = [range(begin, end) for begin, end in pairwise([0, *ends])]
+    departures_ns = np.concatenate([kind.departures_ns() for kind in kinds])
+    order = np.argsort(departures_ns, kind="stable")
+    senders = [_Sender(kind) for kind in kinds]
+    of = np.repeat(np.arange(len(kinds)), [len(kind.instants_ns) for kind in kinds])
+    steps = zip(order.tolist(), departures_ns[order].tolist(), of[order].tolist(), strict=True)
     _keep_apart(switch)
     # Sending spins for a few per cent of the time; preemption meanwhile would tear bursts apart.
     with contextlib.suppress(PermissionError):
@@ -172,30 +215,48 @@ def send(request: Request, switch: OpenVSwitch) -> Reply:
     time.sleep(_LEAD_S)
     before_ns = cpu_ns(switch_pid)
     begin_ns = time.monotonic_ns()
-    free_ns = 0.0
-    for number, instant_ns in enumerate((begin_ns + request.instants_ns).tolist()):
-        while instant_ns - time.monotonic_ns() > _SPIN_NS:
-            for tap in taps:
+    for number, departure_ns, kind in steps:
+        due_ns = begin_ns + departure_ns
+        while due_ns - time.monotonic_ns() > _SPIN_NS:
+            for tap in taps.values():
                 tap.drain()
-            time.sleep(max((instant_ns - time.monotonic_ns() - _SPIN_NS) / 1e9, 0.0))
-        frame[place] = number.to_bytes(4, "big")
-        at_ns = max(float(instant_ns), free_ns)
-        while (now_ns := time.monotonic_ns()) < at_ns:
-            pass
-        sender.send(frame)
-        free_ns = now_ns + request.slot_ns
+            time.sleep(max((due_ns - time.monotonic_ns() - _SPIN_NS) / 1e9, 0.0))
+        senders[kind].send(number, due_ns)
     time.sleep(_LEAD_S)
-    for tap in taps:
+    for tap in taps.values():
         tap.drain()
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     after_ns = cpu_ns(switch_pid)
-    count = len(request.instants_ns)
+    there = taps[DESTINATION]
     return Reply(
-        sent_ns=taps[0].array(count),
-        received_ns=taps[1].array(count),
+        passed=tuple(
+            Passed(taps[kind.host].array(own), there.array(own))
+            for kind, own in zip(kinds, numbers, strict=True)
+        ),
         switch_cpu_s=(after_ns - before_ns) / 1e9,
         seconds=(time.monotonic_ns() - begin_ns) / 1e9,
     )
+
+
+class _Sender:
+    """Sends the frames of one host, no faster than its link."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket.bind((frames.host, _IPV4))
+        self._frame = bytearray(frames.frame)
+        self._place = slice(frames.sequence_offset, frames.sequence_offset + 4)
+        self._slot_ns = frames.slot_ns
+        self._free_ns = 0.0
+
+    def send(self, number: int, due_ns: float) -> None:
+        """Send the frame of that number when it is due and the link is free."""
+        self._frame[self._place] = number.to_bytes(4, "big")
+        at_ns = max(due_ns, self._free_ns)
+        while (now_ns := time.monotonic_ns()) < at_ns:
+            pass
+        self._socket.send(self._frame)
+        self._free_ns = now_ns + self._slot_ns
 
 
 def _keep_apart(switch: OpenVSwitch) -> None:

@@ -11,7 +11,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from evaluation.kinds.slices.live_port import EGRESS, OUT_PORT, Reply, Request, cpu_ns, send, switch_between
+from evaluation.kinds.slices.live_port import (
+    EGRESS,
+    IN_PORTS,
+    OUT_PORT,
+    SOURCE,
+    Reply,
+    Request,
+    cpu_ns,
+    send,
+    switch_between,
+)
 from evaluation.live.datapaths import dpdk
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.runner import RunError
@@ -33,7 +43,7 @@ class Policer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicedRequest(Request):
-    """Frames to send through a queue of a policed port."""
+    """What to send through a policed port."""
 
     policer: Policer
 
@@ -41,30 +51,32 @@ class PolicedRequest(Request):
 def carry(request: PolicedRequest, folder: Path) -> Reply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, TrtcmPort)
-    with policed_switch(request.port, request.policer, request.queue, folder) as switch:
+    queues = {kind.host: kind.queue for kind in request.frames}
+    with policed_switch(request.port, request.policer, queues, folder) as switch:
         return send(request, switch)
 
 
 def idle_share(port: TrtcmPort, folder: Path) -> float:
     """Return the share of a core that such a switch uses while nothing is sent. Raises `RunError`."""
-    with policed_switch(port, Policer.TRTCM, 0, folder) as switch:
+    with policed_switch(port, Policer.TRTCM, {SOURCE: 0}, folder) as switch:
         before_ns, begin_ns = cpu_ns(switch.pid), time.monotonic_ns()
         time.sleep(_REST_S)
         return (cpu_ns(switch.pid) - before_ns) / (time.monotonic_ns() - begin_ns)
 
 
 @contextmanager
-def policed_switch(port: TrtcmPort, policer: Policer, queue: int, folder: Path) -> Iterator[OpenVSwitch]:
+def policed_switch(
+    port: TrtcmPort, policer: Policer, queues: Mapping[str, int], folder: Path
+) -> Iterator[OpenVSwitch]:
     """Build links, switch and policed port in this network namespace. Raises `RunError`.
 
-    All that comes in goes through this queue of the port.
+    All that a host sends goes through its queue of the port.
     """
     refuse(port, policer)
     cores = sorted(os.sched_getaffinity(0))
     datapath = dpdk(polling_core=cores[0], other_core=cores[-1])
-    with switch_between(
-        folder, [f"in_port=1,actions=enqueue:{OUT_PORT}:{queue}"], datapath=datapath
-    ) as switch:
+    flows = [f"in_port={IN_PORTS[host]},actions=enqueue:{OUT_PORT}:{queue}" for host, queue in queues.items()]
+    with switch_between(folder, flows, hosts=tuple(queues), datapath=datapath) as switch:
         first, *more = port.queues
         further = {number: values(policer, one) for number, one in enumerate(more, start=1)}
         switch.police(EGRESS, policer.value, values(policer, first), further)

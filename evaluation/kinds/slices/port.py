@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import switch_emulator
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import install
 from evaluation.kinds.slices import htb_port, policed_port
-from evaluation.kinds.slices.live_port import Request
+from evaluation.kinds.slices.live_port import OTHER, SOURCE, Frames, Request
 from evaluation.kinds.slices.policed_port import PolicedRequest, Policer
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import require_dpdk
@@ -35,7 +35,7 @@ from loko.slices.settings import scheduler_settings
 
 LAB: Final = "slicing"
 RECEIVER: Final = "destination"
-SENDERS: Final = ("source", "other")
+SENDERS: Final = (SOURCE, OTHER)
 """Hosts that can send to `RECEIVER`."""
 _SWITCH: Final = "s1"
 _SENDERS_PORT: Final = 1
@@ -152,29 +152,35 @@ def transfer(task: Transfer) -> Transferred:
     )
 
 
-def carry_live(port: Port, release: Release, *, policer: Policer = Policer.TRTCM) -> tuple[Sent, float]:
-    """Send in real time; return the packets and the share of a core that the switch used.
+def carry_live(
+    port: Port, releases: Mapping[int, Release], *, policer: Policer = Policer.TRTCM
+) -> tuple[dict[int, Sent], float]:
+    """Send in real time; return the packets of each release, and the share of a core that the switch used.
 
-    A port of HTB is Open vSwitch in user space with tc, and has its first queue only; one with policers is
-    Open vSwitch with DPDK. Raises `RunError`, also if this machine cannot run the port.
+    A port of HTB is Open vSwitch in user space with tc; one with policers is Open vSwitch with DPDK. Raises
+    `RunError`, also if this machine cannot run the port.
     """
     lab = load_lab(LAB)
-    common: dict[str, Any] = {
-        "port": port,
-        "queue": release.queue,
-        "frame": frame_of(lab, _flow(0, release)),
-        "sequence_offset": SEQUENCE_OFFSET,
-        "instants_ns": release.instants_ns,
-        "slot_ns": on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps,
-    }
+    frames = tuple(
+        Frames(
+            host=release.host,
+            queue=release.queue,
+            frame=frame_of(lab, _flow(number, release)),
+            sequence_offset=SEQUENCE_OFFSET,
+            instants_ns=release.instants_ns,
+            slot_ns=on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps,
+        )
+        for number, release in releases.items()
+    )
     if isinstance(port, HtbPort):
-        reply = carry_alone(htb_port.carry, Request(**common))
+        reply = carry_alone(htb_port.carry, Request(port=port, frames=frames))
     else:
         require_dpdk()
-        reply = carry_alone(policed_port.carry, PolicedRequest(policer=policer, **common))
-    if (reply.sent_ns == LOST).any():
+        reply = carry_alone(policed_port.carry, PolicedRequest(port=port, frames=frames, policer=policer))
+    if any((passed.sent_ns == LOST).any() for passed in reply.passed):
         raise RunError("the tap at the sender missed frames: the machine is too busy for this traffic")
-    return Sent(reply.sent_ns, reply.received_ns), reply.switch_cpu_s / reply.seconds
+    sent = {number: Sent(*passed) for number, passed in zip(releases, reply.passed, strict=True)}
+    return sent, reply.switch_cpu_s / reply.seconds
 
 
 def _network(lab: Lab, port: Port, device: str, seed: int) -> switch_emulator.Network:

@@ -69,7 +69,8 @@ class _Sendings:
         )
         self.findings: dict[str, float] = {}
         if options.mode == "live":
-            self.all, share = carry_live(port, release)
+            sent, share = carry_live(port, {0: release})
+            self.all = sent[0]
             self.findings["switch_cpu_percent"] = 100 * share
         else:
             sending = Sending(port, figure.device, {0: release}, options.seed)

@@ -45,11 +45,13 @@ _TICKS_PER_S: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A transfer through the first queue of a port."""
+    """A transfer through a queue of a port, alone on it."""
 
     port: HtbPort
     congestion_control: str
     seconds: float
+    queue: int = 0
+    """Its number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,10 @@ def carry(requests: Sequence[Request], folder: Path) -> list[Reply]:
 
 def _carry(request: Request, folder: Path) -> Reply:
     folder.mkdir(mode=0o700)
-    with sliced_switch(request.port, folder, addressed=True) as switch, ExitStack() as hosts:
+    with (
+        sliced_switch(request.port, folder, default=request.queue, addressed=True) as switch,
+        ExitStack() as hosts,
+    ):
         prefixes = {host: hosts.enter_context(_host(host, request)) for host in _ADDRESSES}
         # Else it shares the cores with all other programs, and loses what does not fit into its sockets.
         hurry(switch.pid)
@@ -194,7 +199,7 @@ def _wait_for(server: subprocess.Popen[bytes], prefix: list[str]) -> None:
 
 
 def _refused() -> int:
-    """Return how often the first queue was full."""
+    """Return how often a queue was full; only that of the transfer can be."""
     return sum(
         int(one.get("drops", 0))
         for one in json.loads(run(["tc", "-j", "-s", "qdisc", "show"], what="the queue's counters"))
