@@ -178,10 +178,9 @@ class SecondTries:
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         answer = self._watch.ask()
         failed = any(report.failed for report in reports)
-        again = failed and is_stall(answer) and len(earlier) + 1 < TRIES
-        undecided = (
-            failed and not again and len(earlier) + 1 == TRIES and all(map(is_long, [*earlier, answer]))
-        )
+        tries = [*earlier, answer]
+        again = failed and is_stall(answer) and len(tries) < TRIES
+        undecided = failed and len(tries) == TRIES and all(map(is_long, tries))
         for report in reports:
             if report.failed:
                 report.sections.append(("the machine during the test", described(answer)))
@@ -192,7 +191,7 @@ class SecondTries:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if again:
             self._begin_anew(item)
-            item.stash[_TRIES] = [*earlier, answer]
+            item.stash[_TRIES] = tries
             # By the hook, so that the time limit and others of its kind begin anew, too.
             item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
@@ -101,9 +101,7 @@ def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, pref
             htb = ["classid", which, "htb", "rate", _NEVER_WAITS, "quantum", str(_QUANTUM_BYTES)]
             tc("class", "add", "dev", interface, "parent", "1:", *htb)
             tc("qdisc", "add", "dev", interface, "parent", which, *bucket.arguments())
-            udp = ["match", "ip", "protocol", "17", "0xff", "match", "ip", "sport", str(port), "0xffff"]
-            to = ["protocol", "ip", "prio", "1", "u32", *udp, "flowid", which]
-            tc("filter", "add", "dev", interface, "parent", "1:", *to)
+            tc("filter", "add", "dev", interface, *udp_to_class("sport", port, which))
     shown = run_json(["tc", "-json", "qdisc", "show", "dev", interface], what=what, prefix=prefix)
     at_root = len(buckets) == 1
     for number, bucket in enumerate(buckets.values(), start=1):
@@ -112,6 +110,12 @@ def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, pref
             raise RunError(
                 f"{what}: {difference}: this kernel or tc did not obey '{' '.join(bucket.arguments())}'"
             )
+
+
+def udp_to_class(end: Literal["sport", "dport"], port: int, to_class: str) -> list[str]:
+    """Return the filter of tc that directs what has this UDP port to a class below the root ``1:``."""
+    udp = ["match", "ip", "protocol", "17", "0xff", "match", "ip", end, str(port), "0xffff"]
+    return ["parent", "1:", "protocol", "ip", "prio", "1", "u32", *udp, "flowid", to_class]
 
 
 def unshape(interface: str, *, host: str, prefix: Sequence[str]) -> None:

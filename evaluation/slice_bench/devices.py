@@ -13,14 +13,13 @@ from evaluation.kinds.slices import tcp_port
 from evaluation.kinds.slices.policed_port import Policer, refuse
 from evaluation.kinds.slices.port import (
     SENDERS,
-    Release,
     Sending,
-    Sent,
     Transfer,
     carry,
     carry_live,
     transfer,
 )
+from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.alone import carry_alone
 from evaluation.live.programs import locate
 from evaluation.runner import LOST, RunError

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.slice_transfers.document import SliceTransfers
 from evaluation.kinds.slice_transfers.production import compute, equation_1_ms, measured, port_with
-from evaluation.kinds.slices.port import Sent, Transferred
+from evaluation.kinds.slices.port import Transferred
+from evaluation.kinds.slices.release import Sent
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
 from evaluation.runner import LOST, RunError

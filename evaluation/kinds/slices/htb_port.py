@@ -22,6 +22,7 @@ from evaluation.kinds.slices.live_port import (
 )
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.live.programs import require, run
+from evaluation.live.shaping import udp_to_class
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, HtbQueue
 
@@ -41,10 +42,10 @@ _SHOWN: Final = 0.01
 def carry(request: Request, folder: Path) -> Reply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, HtbPort)
-    hosts = tuple(kind.host for kind in request.frames)
+    hosts = tuple(frames.release.host for frames in request.frames)
     with sliced_switch(request.port, folder, hosts=hosts) as switch:
-        for kind in request.frames:
-            _classify(kind)
+        for frames in request.frames:
+            _classify(frames)
         return send(request, switch)
 
 
@@ -95,16 +96,20 @@ def slice_port(port: HtbPort, default: int = 0) -> None:
         raise
 
 
+def _minor(number: int) -> str:
+    """Return the minor number of a queue's class, as tc writes it."""
+    return f"{_FIRST_CLASS + number:x}"
+
+
 def _class(number: int) -> str:
     """Return the class of a queue, as tc writes it."""
-    return f"1:{_FIRST_CLASS + number:x}"
+    return f"1:{_minor(number)}"
 
 
 def _slice(port: HtbPort, default: int) -> None:
     what = "htb on the port"
     device = ["dev", EGRESS]
-    rest = _class(default).partition(":")[2]
-    _discipline("htb", [*device, "root", "handle", "1:", "htb", "default", rest], what)
+    _discipline("htb", [*device, "root", "handle", "1:", "htb", "default", _minor(default)], what)
     root = _rates(port.root_bps, port.root_bps, port.root_burst_bytes, port.root_burst_bytes)
     run(["tc", "class", "add", *device, "parent", "1:", "classid", "1:1", "htb", *root], what=what)
     for number, queue in enumerate(port.queues):
@@ -113,17 +118,16 @@ def _slice(port: HtbPort, default: int) -> None:
         at = _class(number)
         run(["tc", "class", "add", *device, "parent", "1:1", "classid", at, "htb", *leaf], what=what)
         _discipline(_LEAF, [*device, "parent", at, _LEAF, "limit", str(queue.limit_frames)], what)
-        shown = run(["tc", "class", "show", *device], what=what)
+    shown = run(["tc", "class", "show", *device], what=what)
+    for number, queue in enumerate(port.queues):
         if (differs := difference(number, queue, shown)) is not None:
             raise RunError(f"{what}: queue '{queue.name}': {differs}: this kernel or tc did not obey")
 
 
 def _classify(frames: Frames) -> None:
     """Direct frames to their queue. Open vSwitch in user space has no way to tell tc of its enqueue."""
-    match = ["match", "ip", "protocol", "17", "0xff"]
-    match += ["match", "ip", "dport", str(frames.udp_destination), "0xffff"]
-    add = ["tc", "filter", "add", "dev", EGRESS, "parent", "1:", "protocol", "ip", "prio", "1", "u32"]
-    run([*add, *match, "flowid", _class(frames.queue)], what="htb on the port: its filters")
+    to_class = udp_to_class("dport", frames.udp_destination, _class(frames.release.queue))
+    run(["tc", "filter", "add", "dev", EGRESS, *to_class], what="htb on the port: its filters")
 
 
 _UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")

@@ -7,6 +7,7 @@ them. One loop sends for all hosts, since they share a core. The namespace ends 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import struct
@@ -17,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.datapaths import LEAST_NICE, USER_SPACE, Datapath
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.openvswitch import OpenVSwitch, hurry
@@ -44,64 +46,51 @@ _ALL_PROTOCOLS: Final = 0x0003
 _IPV4: Final = 0x0800
 _BUFFER_BYTES: Final = 64 * 1024 * 1024
 _ANCILLARY_BYTES: Final = 64
+_NUMBER_BYTES: Final = 4
 _LEAD_S: Final = 0.2
 _PRIORITY: Final = 50
 _CPUCLOCK_SCHED: Final = 2
 """Low bits of Linux's clock ID of a process's CPU time, below the inverted PID (clock_getcpuclockid(3))."""
 _SPIN_NS: Final = 2_000_000
-_UDP_DESTINATION_AT: Final = 36
-"""In an Ethernet frame with an IPv4 header without options."""
+_LONGEST_SPIN_NS: Final = 5_000_000
+"""Then the sender rests, so that real-time threads of lower priority get its core."""
+_REST_S: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """Frames that a host sends through a queue."""
+    """A release as the frames that carry it."""
 
-    host: str
-    queue: int
-    """Its number."""
+    release: Release
     frame: bytes
-    """The frame without FCS."""
-    sequence_offset: int
-    """Offset of each frame's number, 32 bits."""
-    instants_ns: NDArray[np.int64]
-    """Release times; frames of the same instant follow each other at the rate of the host's link."""
+    """Each of them, but for its number, without FCS."""
+    udp_destination: int
     slot_ns: float
-    """Transmission time of a frame on that link, with preamble and gap."""
-
-    @property
-    def udp_destination(self) -> int:
-        """The UDP port to which all of them go."""
-        return int.from_bytes(self.frame[_UDP_DESTINATION_AT : _UDP_DESTINATION_AT + 2], "big")
+    """Transmission time of a frame on the host's link, with preamble and gap."""
 
     def departures_ns(self) -> NDArray[np.float64]:
         """When each can leave its host."""
-        turns_ns = np.arange(len(self.instants_ns)) * self.slot_ns
-        times_ns: NDArray[np.float64] = np.maximum.accumulate(self.instants_ns - turns_ns) + turns_ns
+        turns_ns = np.arange(len(self.release.instants_ns)) * self.slot_ns
+        times_ns: NDArray[np.float64] = np.maximum.accumulate(self.release.instants_ns - turns_ns) + turns_ns
         return times_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to send through a port at once; each host sends frames of one kind."""
+    """What to send through a port at once; each host sends one release."""
 
     port: Port
-    frames: tuple[Frames, ...]
-
-
-class Passed(NamedTuple):
-    """When each frame passed the interfaces of its host and of the destination, in order of sending."""
-
-    sent_ns: NDArray[np.int64]
-    received_ns: NDArray[np.int64]
-    """`LOST` for frames that never arrived."""
+    frames: Sequence[Frames]
+    sequence_offset: int
+    """Offset of each frame's number, 32 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What became of the frames of each host, in the order of the request."""
+    """What became of the releases, in the order of the request, and what it cost."""
 
-    passed: tuple[Passed, ...]
+    sent: tuple[Sent, ...]
+    """When each frame passed the interfaces of its host and of the destination."""
     switch_cpu_s: float
     """CPU time of the switch meanwhile."""
     seconds: float
@@ -115,12 +104,11 @@ def switch_between(
 
     `flows`: its table, in the words of ovs-ofctl. `hosts` send to the destination.
     """
-    ports = {_port(host): IN_PORTS[host] for host in hosts} | {EGRESS: OUT_PORT}
-    _links({**{host: _port(host) for host in hosts}, DESTINATION: EGRESS})
+    ports = {IN_PORTS[host]: f"{SWITCH}-port{IN_PORTS[host]}" for host in hosts} | {OUT_PORT: EGRESS}
+    _links(dict(zip((*hosts, DESTINATION), ports.values(), strict=True)))
     switch = OpenVSwitch(folder / "openvswitch", datapath=datapath)
     try:
-        numbered = {number: interface for interface, number in ports.items()}
-        switch.add_switch(SWITCH, datapath_id=1, ports=numbered, controller=None)
+        switch.add_switch(SWITCH, datapath_id=1, ports=ports, controller=None)
         for flow in flows:
             run(
                 ["ovs-ofctl", "-O", "OpenFlow10", "add-flow", switch.management(SWITCH), flow],
@@ -129,14 +117,9 @@ def switch_between(
         yield switch
     finally:
         switch.close()
-        for interface in ports:
+        for interface in ports.values():
             # The other end may already have gone with its namespace, and this one with it.
             subprocess.run([require("ip"), "link", "del", interface], capture_output=True, check=False)
-
-
-def _port(host: str) -> str:
-    """Return the switch's interface where a host is connected that sends."""
-    return f"s1-port{IN_PORTS[host]}"
 
 
 def _links(cables: Mapping[str, str]) -> None:
@@ -154,22 +137,21 @@ def _links(cables: Mapping[str, str]) -> None:
 class _Tap:
     """Collects the kernel's timestamps of our frames at an interface, by their numbers."""
 
-    def __init__(self, interface: str, kinds: Sequence[Frames]) -> None:
+    def __init__(self, interface: str, request: Request) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._socket.bind((interface, 0))
         self._socket.setblocking(False)
-        self._kinds = {_mark(kind.frame): kind.sequence_offset for kind in kinds}
+        self._marks = {_mark(frames.frame) for frames in request.frames}
+        self._number = slice(request.sequence_offset, request.sequence_offset + _NUMBER_BYTES)
         self.stamps: dict[int, int] = {}
 
     def drain(self) -> None:
         """Read all frames that have arrived."""
         for frame, stamp_ns in self._frames():
-            offset = self._kinds.get(_mark(frame))
-            if offset is not None:
-                number = int.from_bytes(frame[offset : offset + 4], "big")
-                self.stamps.setdefault(number, stamp_ns)
+            if _mark(frame) in self._marks:
+                self.stamps.setdefault(int.from_bytes(frame[self._number], "big"), stamp_ns)
 
     def _frames(self) -> Iterator[tuple[bytes, int]]:
         while True:
@@ -188,7 +170,7 @@ class _Tap:
 
 
 def _mark(frame: bytes) -> tuple[int, bytes]:
-    """Return what tells our frames of one kind from all else: length and type."""
+    """Return what tells our frames from all else: length and type."""
     return len(frame), frame[12:14]
 
 
@@ -199,39 +181,42 @@ def cpu_ns(pid: int) -> int:
 
 def send(request: Request, switch: OpenVSwitch) -> Reply:
     """Send the frames of a request through the switch. Raises `RunError`."""
-    switch_pid, kinds = switch.pid, request.frames
-    taps = {host: _Tap(host, kinds) for host in (*(kind.host for kind in kinds), DESTINATION)}
-    ends = np.cumsum([len(kind.instants_ns) for kind in kinds]).tolist()
-    numbers = [range(begin, end) for begin, end in pairwise([0, *ends])]
-    departures_ns = np.concatenate([kind.departures_ns() for kind in kinds])
+    switch_pid, releases = switch.pid, [frames.release for frames in request.frames]
+    taps = {host: _Tap(host, request) for host in (*(release.host for release in releases), DESTINATION)}
+    counts = [len(release.instants_ns) for release in releases]
+    departures_ns = np.concatenate([frames.departures_ns() for frames in request.frames])
     order = np.argsort(departures_ns, kind="stable")
-    senders = [_Sender(kind) for kind in kinds]
-    of = np.repeat(np.arange(len(kinds)), [len(kind.instants_ns) for kind in kinds])
-    steps = zip(order.tolist(), departures_ns[order].tolist(), of[order].tolist(), strict=True)
+    senders = [_Sender(frames, request.sequence_offset) for frames in request.frames]
+    of = np.repeat(np.arange(len(releases)), counts)[order]
+    steps = zip(order.tolist(), departures_ns[order].tolist(), of.tolist(), strict=True)
     _keep_apart(switch)
     # Sending spins for a few per cent of the time; preemption meanwhile would tear bursts apart.
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     time.sleep(_LEAD_S)
     before_ns = cpu_ns(switch_pid)
-    begin_ns = time.monotonic_ns()
-    for number, departure_ns, kind in steps:
+    begin_ns = rested_ns = time.monotonic_ns()
+    for number, departure_ns, which in steps:
         due_ns = begin_ns + departure_ns
-        while due_ns - time.monotonic_ns() > _SPIN_NS:
+        while due_ns - (now_ns := time.monotonic_ns()) > _SPIN_NS:
             for tap in taps.values():
                 tap.drain()
             time.sleep(max((due_ns - time.monotonic_ns() - _SPIN_NS) / 1e9, 0.0))
-        senders[kind].send(number, due_ns)
+            rested_ns = time.monotonic_ns()
+        if now_ns - rested_ns > _LONGEST_SPIN_NS:
+            time.sleep(_REST_S)
+            rested_ns = time.monotonic_ns()
+        senders[which].send(number, due_ns)
     time.sleep(_LEAD_S)
     for tap in taps.values():
         tap.drain()
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     after_ns = cpu_ns(switch_pid)
-    there = taps[DESTINATION]
+    ends = itertools.accumulate(counts, initial=0)
     return Reply(
-        passed=tuple(
-            Passed(taps[kind.host].array(own), there.array(own))
-            for kind, own in zip(kinds, numbers, strict=True)
+        sent=tuple(
+            Sent(taps[release.host].array(numbers), taps[DESTINATION].array(numbers))
+            for release, numbers in zip(releases, itertools.starmap(range, pairwise(ends)), strict=True)
         ),
         switch_cpu_s=(after_ns - before_ns) / 1e9,
         seconds=(time.monotonic_ns() - begin_ns) / 1e9,
@@ -241,17 +226,17 @@ def send(request: Request, switch: OpenVSwitch) -> Reply:
 class _Sender:
     """Sends the frames of one host, no faster than its link."""
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: Frames, sequence_offset: int) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        self._socket.bind((frames.host, _IPV4))
+        self._socket.bind((frames.release.host, _IPV4))
         self._frame = bytearray(frames.frame)
-        self._place = slice(frames.sequence_offset, frames.sequence_offset + 4)
+        self._place = slice(sequence_offset, sequence_offset + _NUMBER_BYTES)
         self._slot_ns = frames.slot_ns
         self._free_ns = 0.0
 
     def send(self, number: int, due_ns: float) -> None:
         """Send the frame of that number when it is due and the link is free."""
-        self._frame[self._place] = number.to_bytes(4, "big")
+        self._frame[self._place] = number.to_bytes(_NUMBER_BYTES, "big")
         at_ns = max(due_ns, self._free_ns)
         while (now_ns := time.monotonic_ns()) < at_ns:
             pass

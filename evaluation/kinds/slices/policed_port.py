@@ -51,7 +51,7 @@ class PolicedRequest(Request):
 def carry(request: PolicedRequest, folder: Path) -> Reply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, TrtcmPort)
-    queues = {kind.host: kind.queue for kind in request.frames}
+    queues = {frames.release.host: frames.release.queue for frames in request.frames}
     with policed_switch(request.port, request.policer, queues, folder) as switch:
         return send(request, switch)
 

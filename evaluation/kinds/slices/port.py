@@ -7,8 +7,8 @@ port, which labs do not have. It does use `evaluation.traffic`, and each sending
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import switch_emulator
@@ -18,10 +18,11 @@ from evaluation.instruments.virtual_session import install
 from evaluation.kinds.slices import htb_port, policed_port
 from evaluation.kinds.slices.live_port import OTHER, SOURCE, Frames, Request
 from evaluation.kinds.slices.policed_port import PolicedRequest, Policer
+from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import require_dpdk
 from evaluation.runner import LOST, RunError
-from evaluation.traffic import Instants, Releases, Sender, Tcp, flow_of
+from evaluation.traffic import Releases, Sender, Tcp, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender
 from loko.controller.messages import add_entry
 from loko.document import PROFILES, find
@@ -44,26 +45,6 @@ _SLICED_PORT: Final = 2
 _TO_SEND_NS: Final = 100_000_000
 """Time for the frames released last to leave their hosts, one after the other."""
 _DRAIN_NS: Final = 2_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """All packets of one sender in order; times in ns."""
-
-    sent_ns: NDArray[np.int64]
-    received_ns: NDArray[np.int64]
-    """`LOST` for packets that never arrived."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """Frames of one length that a host sends through one queue."""
-
-    queue: int
-    host: str
-    frame_bytes: int
-    instants_ns: Instants
-    """Frames released at the same instant leave at the rate of the host's link."""
 
 
 class Sending(NamedTuple):
@@ -161,26 +142,22 @@ def carry_live(
     `RunError`, also if this machine cannot run the port.
     """
     lab = load_lab(LAB)
-    frames = tuple(
-        Frames(
-            host=release.host,
-            queue=release.queue,
-            frame=frame_of(lab, _flow(number, release)),
-            sequence_offset=SEQUENCE_OFFSET,
-            instants_ns=release.instants_ns,
-            slot_ns=on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps,
+    frames = []
+    for number, release in releases.items():
+        flow, slot_ns = _flow(number, release), on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps
+        frame = frame_of(lab, flow)
+        frames.append(
+            Frames(release=release, frame=frame, udp_destination=flow.udp_destination, slot_ns=slot_ns)
         )
-        for number, release in releases.items()
-    )
+    common: dict[str, Any] = {"port": port, "frames": frames, "sequence_offset": SEQUENCE_OFFSET}
     if isinstance(port, HtbPort):
-        reply = carry_alone(htb_port.carry, Request(port=port, frames=frames))
+        reply = carry_alone(htb_port.carry, Request(**common))
     else:
         require_dpdk()
-        reply = carry_alone(policed_port.carry, PolicedRequest(port=port, frames=frames, policer=policer))
-    if any((passed.sent_ns == LOST).any() for passed in reply.passed):
+        reply = carry_alone(policed_port.carry, PolicedRequest(policer=policer, **common))
+    if any((sent.sent_ns == LOST).any() for sent in reply.sent):
         raise RunError("the tap at the sender missed frames: the machine is too busy for this traffic")
-    sent = {number: Sent(*passed) for number, passed in zip(releases, reply.passed, strict=True)}
-    return sent, reply.switch_cpu_s / reply.seconds
+    return dict(zip(releases, reply.sent, strict=True)), reply.switch_cpu_s / reply.seconds
 
 
 def _network(lab: Lab, port: Port, device: str, seed: int) -> switch_emulator.Network:

@@ -13,7 +13,8 @@ from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterP
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.slices.document import Bursts, Case, Messages, Slices
 from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
-from evaluation.kinds.slices.port import SENDERS, Release, Sending, Sent, carry, carry_live
+from evaluation.kinds.slices.port import SENDERS, Sending, carry, carry_live
+from evaluation.kinds.slices.release import Release, Sent
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed

@@ -34,6 +34,7 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.generator import Generator, open_sink
 from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.programs import emulator, require, run, run_json
+from evaluation.live.shaping import udp_to_class
 from evaluation.runner import RunError, Stall
 from loko.frame import FCS_BYTES, frame_of
 from loko.lab import Lab, load_lab
@@ -202,27 +203,8 @@ def _limit(lab: Lab, figure: TimeTriggeredFigure, case: Case) -> None:
         )
         _tc("qdisc", "add", "dev", end, "parent", which, "pfifo", "limit", str(_MANY_FRAMES))
     if case.priority:
-        to_programs = [
-            "match",
-            "ip",
-            "dport",
-            str(flows_of(lab, case, figure.frame_bytes)[0].udp_destination),
-            "0xffff",
-        ]
-        _tc(
-            "filter",
-            "add",
-            "dev",
-            end,
-            "parent",
-            "1:",
-            "protocol",
-            "ip",
-            "u32",
-            *to_programs,
-            "flowid",
-            f"1:{_ABOVE}",
-        )
+        port = flows_of(lab, case, figure.frame_bytes)[0].udp_destination
+        _tc("filter", "add", "dev", end, *udp_to_class("dport", port, f"1:{_ABOVE}"))
 
 
 def _tc(*arguments: str) -> None:
