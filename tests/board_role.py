@@ -64,9 +64,6 @@ class BoardAtPseudoTerminal:
         assert self.process.poll() is None, self.log()
 
     def switch_off(self, how: signal.Signals = signal.SIGTERM) -> None:
-        if how == signal.SIGKILL:
-            # The link that it cannot remove any more may by then lead to somebody else's pseudo-terminal.
-            self.console.unlink()
         self.process.send_signal(how)
         self.process.wait(30)
         (self.folder / "ready").unlink(missing_ok=True)

@@ -62,9 +62,15 @@ class ConsoleRelay:
             time.sleep(0.01)
 
     def _run(self) -> None:
+        last = None
         while not self._ends.wait(0.02):
             with contextlib.suppress(OSError):
+                link = self._board.lstat()
+                # What a killed board left behind may lead to somebody else's pseudo-terminal by now.
+                if (made := (link.st_ino, link.st_mtime_ns)) == last:
+                    continue
                 device = os.open(self._board, os.O_RDWR | os.O_NOCTTY)
+                last = made
                 try:
                     self._relay(device)
                 finally:
