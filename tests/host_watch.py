@@ -170,7 +170,7 @@ def _is_marked(pid: int, run: str, namespace: Path) -> bool:
     try:
         if Path(f"/proc/{pid}/ns/pid").readlink() != namespace:
             return True
-        return run in run_mark.runs_of(Path(f"/proc/{pid}/environ").read_bytes())
+        return run in run_mark.runs_of(run_mark.environment_of(Path(f"/proc/{pid}")))
     except PermissionError:  # another user's
         return False
     except OSError:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 MARK = "LOKO_TEST_RUNS"
 """The variable: the runs, from the outermost to the innermost, to which a process belongs."""
+# Of /proc/PID/stat, after the state (proc_pid_stat(5)).
+_FLAGS_AT, _ENVIRONMENT_ENDS_AT = 5, 47
+_PF_KTHREAD = 0x0020_0000
 
 
 def begin() -> str:
@@ -28,3 +32,22 @@ def runs_of(environment: bytes) -> list[str]:
         if entry.startswith(prefix):
             return entry.removeprefix(prefix).decode(errors="replace").split()
     return []
+
+
+def environment_of(process: Path) -> bytes:
+    """The environment of a process, by its folder in /proc. Raises `OSError` if it has ended or is another's.
+
+    Between two programs (exec) a process shows none; then this waits for that of the second.
+    """
+    environment = (process / "environ").read_bytes()
+    if environment:
+        return environment
+    while _is_being_replaced(process):
+        time.sleep(0.001)
+    return (process / "environ").read_bytes()
+
+
+def _is_being_replaced(process: Path) -> bool:
+    state, *fields = (process / "stat").read_text().rpartition(")")[2].split()
+    is_gone, is_kernels = state in "ZX", int(fields[_FLAGS_AT]) & _PF_KTHREAD
+    return not is_gone and not is_kernels and fields[_ENVIRONMENT_ENDS_AT] == "0"

@@ -47,7 +47,7 @@ def carrying(run: str) -> Iterator[tuple[int, bool]]:
     """The processes of a run, and whether each ends by itself."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            environment = (folder / "environ").read_bytes()
+            environment = run_mark.environment_of(folder)
         except OSError:  # it has ended meanwhile, or belongs to another user
             continue
         if run in run_mark.runs_of(environment):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import run_mark
 from live_harness import Machine, left, named, needs_root, wait_until
 
 from evaluation.live.background import BackgroundLab
@@ -70,6 +71,21 @@ def test_others_are_left_alone(tmp_path: Path) -> None:
     finally:
         other.kill()
         other.wait()
+
+
+def test_a_process_that_has_just_begun_shows_its_environment() -> None:
+    """Popen returns while the new program begins; on a busy machine the kernel shows nothing of it yet."""
+    for _ in range(200):
+        with subprocess.Popen(["sleep", "1000"], env={run_mark.MARK: "17-4"}) as begun:
+            shown = run_mark.environment_of(Path(f"/proc/{begun.pid}"))
+            begun.kill()
+        assert run_mark.runs_of(shown) == ["17-4"]
+
+
+def test_a_process_without_environment_is_not_waited_for() -> None:
+    with subprocess.Popen(["sleep", "1000"], env={}) as bare:
+        assert run_mark.environment_of(Path(f"/proc/{bare.pid}")) == b""
+        bare.kill()
 
 
 @pytest.mark.live
