@@ -37,7 +37,7 @@ _GROWTH: Final = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class TimedProblem:
     """A problem, with a goal for the time to solve it."""
 
     name: str
@@ -53,7 +53,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class TimedResult:
     """The result of one method for one case."""
 
     case: str
@@ -84,12 +84,12 @@ def _network(model: nx.Graph, hosts: int) -> Graph:
     return graph_of(names, cables)
 
 
-def cases(*, quick: bool) -> list[Case]:
+def cases(*, quick: bool) -> list[TimedProblem]:
     """Return the cases that have goals; if `quick`, only small ones."""
     small = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
     middle = _network(nx.random_regular_graph(4, 28, seed=_SEED), 200)
     listed = [
-        Case(
+        TimedProblem(
             name="S/UR 110 flows, 24 hosts, 6 switches, 5 slots",
             scheme=SchedulingScheme.UNCONSTRAINED,
             graph=small,
@@ -106,7 +106,7 @@ def cases(*, quick: bool) -> list[Case]:
     ):
         name = f"{word} 300 flows, 256 links, 50 slots"
         listed.append(
-            Case(
+            TimedProblem(
                 name=name, scheme=scheme, graph=middle, flows=300, slots=50, goal_s=1, limit_s=60, paper=paper
             )
         )
@@ -118,14 +118,14 @@ def cases(*, quick: bool) -> list[Case]:
         name = f"S/PR 3,000 flows, 1,000 links, {slots} slots{word}"
         scheme = SchedulingScheme.PATH_SETS
         listed.append(
-            Case(
+            TimedProblem(
                 name=name, scheme=scheme, graph=graph, flows=3000, slots=slots, goal_s=60, limit_s=0, paper=""
             )
         )
     return listed
 
 
-def growth(tell: Callable[[str], None]) -> Iterator[tuple[CaseResult, CaseResult, Row]]:
+def growth(tell: Callable[[str], None]) -> Iterator[tuple[TimedResult, TimedResult, Row]]:
     """Measure each point of figures 4d, 4e and 4f once, with our method and the straight program."""
     known = experiments_named(_GROWTH)
     solve = solver_named(Solver.HIGHS)
@@ -149,7 +149,7 @@ def growth(tell: Callable[[str], None]) -> Iterator[tuple[CaseResult, CaseResult
             yield mine, paper, _growth_row(case, len(point.problem.demands), mine, paper)
 
 
-def _growth_row(case: str, flows: int, ours: CaseResult, straight: CaseResult) -> Row:
+def _growth_row(case: str, flows: int, ours: TimedResult, straight: TimedResult) -> Row:
     """Return a row with times per flow, as in the paper."""
     proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
     told = f"{ours.scheduled} flows of at most {ours.bound}"
@@ -163,7 +163,7 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
     start_s: dict[Solver, float] = {
         solver: _start_s(solver) for solver in Solver if solver is not Solver.HIGHS and has_or_tools
     }
-    answers: list[CaseResult] = []
+    answers: list[TimedResult] = []
     rows: list[Row] = []
     for case in cases(quick=quick):
         tell(f"  {case.name}")
@@ -197,7 +197,7 @@ def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any]
     }, rows
 
 
-def _row(case: Case, answer: CaseResult) -> Row:
+def _row(case: TimedProblem, answer: TimedResult) -> Row:
     proven = (
         "optimal"
         if answer.is_optimal
@@ -209,24 +209,24 @@ def _row(case: Case, answer: CaseResult) -> Row:
     return f"{case.name}: {answer.way}", f"{answer.seconds:.2f} s", "; ".join(told)
 
 
-def _ours(case: Case) -> CaseResult:
+def _ours(case: TimedProblem) -> TimedResult:
     return _timed(case, "ours", ours, Solver.HIGHS)
 
 
-def _straight(case: Case, solver: Solver, start_s: float) -> CaseResult:
+def _straight(case: TimedProblem, solver: Solver, start_s: float) -> TimedResult:
     result = _timed(case, f"{solver} straight", straight, solver)
     return replace(result, seconds=max(0.0, result.seconds - start_s))
 
 
-def _timed(case: Case, way: str, find: Find, solver: Solver) -> CaseResult:
+def _timed(case: TimedProblem, way: str, find: Find, solver: Solver) -> TimedResult:
     problem = Problem(case.graph, demands(case.graph, case.flows, seed=_SEED), case.slots)
     limit_s = case.limit_s or case.goal_s
     timing = timed(find, problem, case.scheme, solver_named(solver), limit_s=limit_s, seed=_SEED)
     return _result(case.name, way, timing)
 
 
-def _result(case: str, way: str, timing: Timing) -> CaseResult:
-    return CaseResult(
+def _result(case: str, way: str, timing: Timing) -> TimedResult:
+    return TimedResult(
         case=case,
         way=way,
         seconds=timing.seconds,

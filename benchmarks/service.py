@@ -56,7 +56,7 @@ class ServiceSpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _Rates:
     per_s: float
     cpu_ms: Mapping[str, float]
 
@@ -74,7 +74,7 @@ def measure(*, repetitions: int = 5, seconds: float = 3.0) -> ServiceSpeed:
     return ServiceSpeed(_speed(refusals), _speed(cycles), CONNECTIONS)
 
 
-def _speed(turns: Sequence[_Turn]) -> Speed:
+def _speed(turns: Sequence[_Rates]) -> Speed:
     return Speed(
         per_s=Spread.of([turn.per_s for turn in turns]),
         cpu_ms={name: median(turn.cpu_ms[name] for turn in turns) for name in turns[0].cpu_ms},
@@ -137,7 +137,7 @@ def _programs(service: psutil.Process) -> dict[str, psutil.Process]:
 
 def _turn(
     programs: Mapping[str, psutil.Process], port: int, conversations: Sequence[Iterator[Ask]], answers: int
-) -> _Turn:
+) -> _Rates:
     """Carry out all conversations in parallel; `answers` make one decision."""
     before_s = {name: _cpu_s(program) for name, program in programs.items()}
     began_s = time.monotonic()
@@ -146,7 +146,7 @@ def _turn(
     cpu_ms = {
         name: 1e3 * (_cpu_s(program) - before_s[name]) / decisions for name, program in programs.items()
     }
-    return _Turn(decisions / took_s, cpu_ms)
+    return _Rates(decisions / took_s, cpu_ms)
 
 
 def _cpu_s(process: psutil.Process) -> float:

@@ -9,7 +9,7 @@ import pytest
 from live_harness import needs_root
 
 from evaluation.kinds.experiments import experiments
-from evaluation.kinds.time_triggered.document import Case
+from evaluation.kinds.time_triggered.document import Row
 from evaluation.kinds.time_triggered.sent import Sending
 from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
 
@@ -20,8 +20,8 @@ FIG4B = experiments()["tssdn/fig4b"].in_real_time()
 PACKETS = 100
 
 
-def case(**values: object) -> Case:
-    return Case.model_validate({"name": "a", "label": "a case", "flows": 2, **values})
+def case(**values: object) -> Row:
+    return Row.model_validate({"name": "a", "label": "a case", "flows": 2, **values})
 
 
 @pytest.mark.parametrize("path", ["sockets", "packet-ring"])

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.attack import attack
 from evaluation.adversary.carriage import CarriageResult, carried, judged, released
-from evaluation.adversary.case import Case
 from evaluation.adversary.changes import forgetful, succession
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
 from evaluation.adversary.search import adversary
@@ -206,7 +206,7 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Carria
         duration_ns=150_000_000,
         delivered=scheme != FIFTH_RATE.name,
     )
-    case = history.case(Case(lab=lab, scheme=scheme, admitted=(), entries=17))
+    case = history.case(AdmittedSet(lab=lab, scheme=scheme, admitted=(), entries=17))
     records = carried(case, released(case, history.offers()), seed=_SEED, duration_ns=400_000_000)
     return len(history.lives), judged(case, records)
 
@@ -263,7 +263,7 @@ def _of_capacity(factor: float, scheme: str, told: bool) -> Row:
         }
 
 
-def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
+def _sharing(name: str, flows: int, lab: Lab | None = None) -> AdmittedSet:
     """Return flows with a burst of one frame that share all the rate that a scheme may allocate."""
     lab = lab or star()
     scheme = ALLOCATION_RULES.get(name.removesuffix(PRINTED), FULL_RATE)
@@ -275,6 +275,6 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
     return filled(name, lab, _STAR[:flows], rate_bps=rate_bps, burst_bytes=306)
 
 
-def _damage(case: Case) -> Row:
+def _damage(case: AdmittedSet) -> Row:
     worst = adversary(case, generations=_GENERATIONS, seed=_SEED)
     return {"worst": worst.history[-1][1], "lost": worst.damage.lost}

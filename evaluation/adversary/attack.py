@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import CarriageResult, bursts, carried, judged
-from evaluation.adversary.case import Case
 from evaluation.adversary.search import SearchResult, adversary, random_search
 
 LOADS: Final = (0.9, 4.0)
@@ -42,7 +42,7 @@ class Attack:
         )
 
 
-def attack(case: Case, *, generations: int, seconds: float, seed: int) -> Attack:
+def attack(case: AdmittedSet, *, generations: int, seconds: float, seed: int) -> Attack:
     """Attack an admitted set in every way. The same arguments give the same result."""
     return Attack(
         flows=len(case.admitted),
@@ -53,6 +53,6 @@ def attack(case: Case, *, generations: int, seconds: float, seed: int) -> Attack
     )
 
 
-def _bursts(case: Case, load: float, seconds: float, seed: int) -> CarriageResult:
+def _bursts(case: AdmittedSet, load: float, seconds: float, seed: int) -> CarriageResult:
     traffic = bursts(case, load=load)
     return judged(case, carried(case, traffic, seed=seed, duration_ns=round(seconds * 1e9)))

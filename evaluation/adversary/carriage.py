@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.adversary.case import Case
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.runner import RunRecords
 from evaluation.traffic import Bucket, Instants, RandomBursts, Releases, Sender
 from evaluation.virtual import VirtualRunner
@@ -64,7 +64,7 @@ class CarriageResult:
         return sum(flow.lost for flow in self.flows)
 
 
-def runner_of(case: Case) -> VirtualRunner:
+def runner_of(case: AdmittedSet) -> VirtualRunner:
     """Return the runner that carries a case's flows through its lab."""
     return VirtualRunner(
         case.lab,
@@ -75,13 +75,13 @@ def runner_of(case: Case) -> VirtualRunner:
     )
 
 
-def carried(case: Case, traffic: Sequence[Sender], *, seed: int, duration_ns: int) -> RunRecords:
+def carried(case: AdmittedSet, traffic: Sequence[Sender], *, seed: int, duration_ns: int) -> RunRecords:
     """Carry this traffic through the case's lab, and return the records."""
     with runner_of(case) as runner:
         return runner.powered(seed=seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
 
 
-def bursts(case: Case, *, load: float, observed: bool = False) -> list[Sender]:
+def bursts(case: AdmittedSet, *, load: float, observed: bool = False) -> list[Sender]:
     """Return senders that send as the paper's generator does (section 6.1), each before its bucket.
 
     `load` is the mean offered rate over the bucket's. Far above 1, a flow sends all that it may.
@@ -102,7 +102,7 @@ def bursts(case: Case, *, load: float, observed: bool = False) -> list[Sender]:
     ]
 
 
-def released(case: Case, releases: Sequence[Instants], *, observed: bool = False) -> list[Sender]:
+def released(case: AdmittedSet, releases: Sequence[Instants], *, observed: bool = False) -> list[Sender]:
     """Return senders that offer frames at these instants. Their buckets delay what comes too early."""
     return [
         Sender.of(number, flow, Releases(instants_ns=instants_ns, bucket=_bucket(flow)), observed=observed)
@@ -114,7 +114,7 @@ def _bucket(flow: Flow) -> Bucket:
     return Bucket(rate_bps=math.floor(flow.rate_bps), burst_bytes=flow.burst_bytes)
 
 
-def judged(case: Case, records: RunRecords) -> CarriageResult:
+def judged(case: AdmittedSet, records: RunRecords) -> CarriageResult:
     """Compare what arrived with what was guaranteed."""
     flows = []
     for number, seen in records.flows.items():

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.adversary.case import Case
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.release import LEAD_NS
 from evaluation.traffic import Instants
 from loko.admission import Admission, Admitted, Change, Refusal
@@ -95,7 +95,7 @@ class History:
         life.until_ns = self.now_ns
         self._admission.release(life.admitted.flow.id, now_ns=self.now_ns)
 
-    def case(self, case: Case) -> Case:
+    def case(self, case: AdmittedSet) -> AdmittedSet:
         """Return the case with the flows of this history instead of its own."""
         return replace(case, admitted=tuple(life.admitted for life in self.lives))
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import (
     DRAIN_NS,
     CarriageResult,
@@ -19,7 +20,6 @@ from evaluation.adversary.carriage import (
     released,
     runner_of,
 )
-from evaluation.adversary.case import Case
 from evaluation.adversary.release import LEAD_NS, critical, instants
 from evaluation.runner import RunError
 from loko.commands.choices import AllocationOption, wrong_input_ends
@@ -39,7 +39,7 @@ _LARGEST_LOAD = 4.0
 
 def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[CarriageResult]:
     """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`."""
-    case = Case(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=EVALUATION_ENTRIES)
+    case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=EVALUATION_ENTRIES)
     duration_ns = round(seconds * 1e9)
     rng = np.random.default_rng(seed)
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, judged, released
-from evaluation.adversary.case import Case
 from evaluation.adversary.random_cases import SHAPES, random_lab
 from evaluation.traffic import Instants, Releases, Sender
 from evaluation.virtual import PoweredLab, lab_network
@@ -86,7 +86,7 @@ def port_trial(seed: int, *, packets: int) -> PortTrial:
 
 def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int) -> CarriageResult:
     """Carry about so many packets, in bursts that meet, or all that the buckets allow; judge each of them."""
-    case = Case(lab=lab, scheme="ports", admitted=tuple(admitted), entries=_ENTRIES)
+    case = AdmittedSet(lab=lab, scheme="ports", admitted=tuple(admitted), entries=_ENTRIES)
     rng = np.random.default_rng(seed)
     duration_ns, releases = _bursts(case, rng, packets)
     traffic = [*released(case, releases)]
@@ -106,7 +106,7 @@ def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int)
     return judged(case, replace(records, flows=seen))
 
 
-def _bursts(case: Case, rng: np.random.Generator, packets: int) -> tuple[int, list[Instants]]:
+def _bursts(case: AdmittedSet, rng: np.random.Generator, packets: int) -> tuple[int, list[Instants]]:
     """Return how long it takes, and by flow when its frames are offered; its bucket delays what is too early.
 
     One round in so many all bursts meet at random instants within a spread, and then follow each other as

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from evaluation.adversary.case import Case
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.schemes import GUARANTEED, admission_named
 from evaluation.planned_control import SENDABLE
 from loko.admission import Admission, Admitted, Refusal
@@ -39,7 +39,7 @@ class Drawn:
     """A case, and what it was drawn from."""
 
     seed: int
-    case: Case
+    case: AdmittedSet
     admission: Admission
     """The admission control that has admitted it."""
     shape: str
@@ -80,7 +80,7 @@ def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> Drawn:
     return Drawn(
         seed=seed,
         admission=admission,
-        case=Case(
+        case=AdmittedSet(
             lab=lab,
             scheme=scheme,
             admitted=admitted,

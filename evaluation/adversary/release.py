@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.adversary.case import Case
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.traffic import Instants
 
 LEAD_NS: Final = 60_000_000
@@ -32,17 +32,17 @@ class Bursts:
     """By flow: number of frames after the burst, each sent as soon as the bucket allows."""
 
 
-def burst_frames(case: Case) -> NDArray[np.int64]:
+def burst_frames(case: AdmittedSet) -> NDArray[np.int64]:
     """Return the whole frames that each flow's bucket holds."""
     return np.array([int(flow.burst_bytes // flow.frame_bytes) for flow in case.flows], dtype=np.int64)
 
 
-def refill_ns(case: Case) -> float:
+def refill_ns(case: AdmittedSet) -> float:
     """Return the time after which every bucket is full again, however empty it was."""
     return max(flow.burst_bytes * 8e9 / flow.rate_bps for flow in case.flows)
 
 
-def critical(case: Case, rng: np.random.Generator, *, victim: int | None = None) -> Bursts:
+def critical(case: AdmittedSet, rng: np.random.Generator, *, victim: int | None = None) -> Bursts:
     """Aim all bursts at a frame of the victim, each where its path joins the victim's.
 
     The delays up to there are accounted for. How long the victim has waited before each switch is a guess
@@ -73,7 +73,7 @@ def critical(case: Case, rng: np.random.Generator, *, victim: int | None = None)
     return Bursts(offsets_ns=offsets.astype(np.int64), following=following.astype(np.int64))
 
 
-def sustained(case: Case, *, seconds: float) -> Bursts:
+def sustained(case: AdmittedSet, *, seconds: float) -> Bursts:
     """Release all bursts at once; then every flow sends all that it may for this long."""
     return Bursts(
         offsets_ns=np.zeros(len(case.admitted), dtype=np.int64),
@@ -83,7 +83,7 @@ def sustained(case: Case, *, seconds: float) -> Bursts:
     )
 
 
-def scattered(case: Case, rng: np.random.Generator, *, within_ns: int) -> Bursts:
+def scattered(case: AdmittedSet, rng: np.random.Generator, *, within_ns: int) -> Bursts:
     """Release bursts at independent random instants."""
     count = len(case.admitted)
     return Bursts(
@@ -103,7 +103,7 @@ def varied(bursts: Bursts, rng: np.random.Generator, *, scale_ns: float) -> Burs
     return Bursts(offsets_ns=offsets, following=following)
 
 
-def instants(case: Case, at_ns: Sequence[int], bursts: Sequence[Bursts]) -> list[Instants]:
+def instants(case: AdmittedSet, at_ns: Sequence[int], bursts: Sequence[Bursts]) -> list[Instants]:
     """Return, by flow, when its frames are offered if each of the bursts aims at its instant."""
     frames = burst_frames(case)
     begins = np.array(at_ns, dtype=np.int64)[:, None] + np.array([burst.offsets_ns for burst in bursts])

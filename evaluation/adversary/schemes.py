@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from evaluation.adversary.case import Case
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.traffic import flow_of
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
@@ -51,7 +51,7 @@ def filled(
     entries: int = 17,
     control: ControlTraffic | None = None,
     too_many: float = 0.0,
-) -> Case:
+) -> AdmittedSet:
     """Fill a lab with as many equal flows as the scheme accepts, round after round over the pairs of hosts.
 
     `too_many` adds flows that it refuses, as a fraction of those that it accepts, with the same guarantees: a
@@ -94,7 +94,7 @@ def filled(
     for extra in more:
         for hop in extra.path:
             passing[hop.switch] += 1
-    return Case(
+    return AdmittedSet(
         lab=lab,
         scheme=scheme,
         admitted=(*admitted, *more),

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import DRAIN_NS, released, runner_of
-from evaluation.adversary.case import Case
 from evaluation.adversary.release import (
     LEAD_NS,
     Bursts,
@@ -65,7 +65,7 @@ class SearchResult:
     """(patterns tried, longest delay over its guarantee so far)."""
 
 
-def adversary(case: Case, *, generations: int, seed: int) -> SearchResult:
+def adversary(case: AdmittedSet, *, generations: int, seed: int) -> SearchResult:
     """Search critical instants, worse in each generation, and try one long greedy phase. Deterministic."""
 
     def next_ones(best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
@@ -86,7 +86,7 @@ def adversary(case: Case, *, generations: int, seed: int) -> SearchResult:
     return replace(best_found, damage=damage, bursts=greedy, history=(*best_found.history, last))
 
 
-def random_search(case: Case, *, generations: int, seed: int) -> SearchResult:
+def random_search(case: AdmittedSet, *, generations: int, seed: int) -> SearchResult:
     """Try the same number of patterns, each with bursts at independent random instants."""
 
     def next_ones(_best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
@@ -98,7 +98,9 @@ def random_search(case: Case, *, generations: int, seed: int) -> SearchResult:
 _Next = Callable[[Sequence[Bursts], np.random.Generator], list[Bursts]]
 
 
-def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_timers: bool) -> SearchResult:
+def _search(
+    case: AdmittedSet, next_ones: _Next, *, generations: int, seed: int, aim_timers: bool
+) -> SearchResult:
     rng = np.random.default_rng(seed)
     ranked: list[tuple[Damage, int, Bursts]] = []
     history: list[tuple[int, float]] = []
@@ -118,7 +120,7 @@ def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_ti
 
 
 def damage_of(
-    case: Case, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool = True
+    case: AdmittedSet, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool = True
 ) -> list[Damage]:
     """Measure what each candidate does, each in a round of its own."""
     profile = _profile(case)
@@ -152,7 +154,9 @@ def damage_of(
     return _damages(case, records, first_ns - LEAD_NS, round_ns, len(candidates))
 
 
-def _damages(case: Case, records: RunRecords, begin_ns: int, round_ns: int, count: int) -> list[Damage]:
+def _damages(
+    case: AdmittedSet, records: RunRecords, begin_ns: int, round_ns: int, count: int
+) -> list[Damage]:
     guarantees = np.array([admitted.guarantee_ns for admitted in case.admitted])
     place = np.clip((records.sent_ns - begin_ns) // round_ns, 0, count - 1)
     lost = np.bincount(place[records.received_ns < 0], minlength=count)
@@ -171,7 +175,7 @@ def _damages(case: Case, records: RunRecords, begin_ns: int, round_ns: int, coun
     ]
 
 
-def _profile(case: Case) -> Profile:
+def _profile(case: AdmittedSet) -> Profile:
     profiles = [switch.profile for switch in case.lab.switches.values()]
     profile = profiles[0]
     if not isinstance(profile, Profile):

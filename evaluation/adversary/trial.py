@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, bursts, judged, released, runner_of
-from evaluation.adversary.case import Case
 from evaluation.adversary.changes import random_history
 from evaluation.adversary.random_cases import Drawn, drawn
 from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
@@ -116,7 +116,7 @@ def narrowed(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple
     return only, most_ns
 
 
-def _critical(case: Case, rng: np.random.Generator, duration_ns: int) -> list[Instants]:
+def _critical(case: AdmittedSet, rng: np.random.Generator, duration_ns: int) -> list[Instants]:
     """Return one critical instant after another, as fast as the buckets fill."""
     round_ns = int(min(_LONGEST_ROUND_NS, refill_ns(case) * rng.choice([0.4, 1.0]) + 5_000_000))
     at_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), round_ns)

@@ -44,7 +44,7 @@ _US: Final = 1000
 _MBIT: Final = 1e6
 _P50, _P999 = 50.0, 99.9
 
-Case = tuple[Table, int, int]
+MeasuredTable = tuple[Table, int, int]
 """A flow table, the turn in which it was measured, and the frame length."""
 
 
@@ -107,7 +107,7 @@ def preconditions(samples: Samples, wire: Wire) -> list[Precondition]:
     ]
 
 
-def _determinism(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
+def _determinism(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Precondition:
     presumed = f"p99.9 at most {SPREAD:g} times p50 in every case: one worst case stands for all frames"
     if not times:
         return _unknown("determinism: spread", presumed)
@@ -124,7 +124,7 @@ def _determinism(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
     )
 
 
-def _tail(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
+def _tail(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Precondition:
     presumed = f"no frame takes more than {TAIL:g} times p50: the worst case is one that was seen"
     if not times:
         return _unknown("determinism: tail", presumed)
@@ -141,7 +141,7 @@ def _tail(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
     )
 
 
-def _shared_cpu(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
+def _shared_cpu(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Precondition:
     name = "one slow CPU: time grows with the table"
     presumed = (
         f"p50 at the longest table at least {GROWTH:g} times that at the shortest: every entry is looked at"
@@ -162,7 +162,7 @@ def _shared_cpu(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
 
 
 def _capacity_follows(
-    times: Mapping[Case, NDArray[np.int64]], rates: Mapping[Case, float], wire: Wire
+    times: Mapping[MeasuredTable, NDArray[np.int64]], rates: Mapping[MeasuredTable, float], wire: Wire
 ) -> Precondition:
     name = "one slow CPU: capacity follows from processing time"
     presumed = (
@@ -189,7 +189,7 @@ def _capacity_follows(
     )
 
 
-def _buffer(frames: Mapping[Case, NDArray[np.int64]]) -> Precondition:
+def _buffer(frames: Mapping[MeasuredTable, NDArray[np.int64]]) -> Precondition:
     name = "a buffer with a known size"
     presumed = "the first loss of a burst shows how many frames the switch holds (section 3.5)"
     if not frames:
@@ -211,14 +211,14 @@ def _spread(times_ns: NDArray[np.int64]) -> float:
 
 
 def _extremes(
-    times: Mapping[Case, NDArray[np.int64]], middle: Callable[[NDArray[np.int64]], float]
-) -> tuple[tuple[Case, float], tuple[Case, float]] | None:
+    times: Mapping[MeasuredTable, NDArray[np.int64]], middle: Callable[[NDArray[np.int64]], float]
+) -> tuple[tuple[MeasuredTable, float], tuple[MeasuredTable, float]] | None:
     """Find, among cases that differ only in the number of entries, the shortest and the longest table.
 
     Of all such pairs, the one whose times differ least. Only tables whose last entry is used count: the
     paper's switch, too, looks at no other entry if the first one matches.
     """
-    alike: defaultdict[Case, list[Case]] = defaultdict(list)
+    alike: defaultdict[MeasuredTable, list[MeasuredTable]] = defaultdict(list)
     for case in times:
         table, turn, size = case
         if table.used_entry is UsedEntry.LAST:
@@ -231,7 +231,7 @@ def _extremes(
     return min(pairs, key=lambda pair: pair[1][1] / pair[0][1], default=None)
 
 
-def _cases(samples: Samples, procedure: Procedure) -> dict[Case, NDArray[np.int64]]:
+def _cases(samples: Samples, procedure: Procedure) -> dict[MeasuredTable, NDArray[np.int64]]:
     """Return the samples that a procedure took on flow tables."""
     cases = {}
     for key, by_size in procedure.among(samples).items():
@@ -241,6 +241,6 @@ def _cases(samples: Samples, procedure: Procedure) -> dict[Case, NDArray[np.int6
     return cases
 
 
-def _said(case: Case) -> str:
+def _said(case: MeasuredTable) -> str:
     table, _, size = case
     return f"{table.entries} entries, {table.match.value}, {size} bytes"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import DRAIN_NS, judged, released
-from evaluation.adversary.case import Case
 from evaluation.adversary.random_cases import random_lab
 from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
 from evaluation.adversary.schemes import GUARANTEED
@@ -182,7 +182,9 @@ class Carried:
 
 def carried(planned: Planned, tables: Tables, seed: int) -> Carried:
     """Bursts of all flows that meet where their paths join, again as soon as all buckets are full."""
-    case = Case(lab=planned.lab, scheme=planned.scheme, admitted=planned.admitted, entries=planned.entries)
+    case = AdmittedSet(
+        lab=planned.lab, scheme=planned.scheme, admitted=planned.admitted, entries=planned.entries
+    )
     rng = np.random.default_rng(seed)
     bursts = [critical(case, rng) for _ in range(6)]
     period_ns = round(refill_ns(case)) + 20_000_000

@@ -14,7 +14,7 @@ from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
 from evaluation.kinds.admission.batch import batch_of, carry_out
 from evaluation.kinds.admission.ceilings import LINEAR, NO_JITTER, LinearProgram
-from evaluation.kinds.admission.document import Series
+from evaluation.kinds.admission.document import Contender
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.experiments import experiments, load_experiment, select
 from evaluation.options import Options
@@ -28,7 +28,7 @@ from loko.packets import frame_server
 from loko.scenario import EVALUATION
 
 FIG20A = experiments()["loko/fig20a"]
-FULL = Series("full-rate", "as-printed")
+FULL = Contender("full-rate", "as-printed")
 
 
 def replay(name: str, out: Path, **options) -> bytes:
@@ -100,7 +100,7 @@ def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
     """And jitter costs something, so that the ceilings are no mere names."""
     accepted = {
         scheme: carry_out(
-            batch_of(BEYOND, series=Series(scheme, reservation), hops=hops, runs=range(2), seed=1)
+            batch_of(BEYOND, series=Contender(scheme, reservation), hops=hops, runs=range(2), seed=1)
         )
         for scheme in ("full-rate", "packet-granular", NO_JITTER, LINEAR)
     }

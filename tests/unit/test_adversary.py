@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star, succeeded
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import bursts, carried, judged, released
-from evaluation.adversary.case import Case
 from evaluation.adversary.changes import History, forgetful, random_history
 from evaluation.adversary.conformance import excess_bytes
 from evaluation.adversary.random_cases import drawn
@@ -126,7 +126,7 @@ def test_a_scheme_that_accepts_too_much_is_found_out(
     assert lost > 0 or worst > 1
 
 
-def full_rate(scheme: str) -> Case:
+def full_rate(scheme: str) -> AdmittedSet:
     """Two flows that share all that the scheme gives away of a switch."""
     reserved = {} if scheme == "full-rate" else None
     allocation = allocations_of(star(), FULL_RATE, EVALUATION, reserved)["s1"]

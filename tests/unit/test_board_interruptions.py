@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.adversary.case import Case
+from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.release import sustained
 from evaluation.adversary.search import adversary, damage_of
 from loko.admission import Admitted, LokoAdmission
@@ -32,7 +32,7 @@ SMALL = [(64, 1), (64, 2), (306, 1), (306, 2)]
 
 def filled(
     size: int, entries: int, scheme: AllocationRule, traffic: ControlTraffic | None, flows: int
-) -> Case:
+) -> AdmittedSet:
     """Flows that use up what is given away of the first switch."""
     allocations = allocations_of(
         LAB, scheme, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)), traffic
@@ -49,7 +49,9 @@ def filled(
             size,
         )
         assert isinstance(admission.request(asked), Admitted)
-    return Case(lab=LAB, scheme=scheme.name, admitted=tuple(admission.admitted.values()), entries=entries)
+    return AdmittedSet(
+        lab=LAB, scheme=scheme.name, admitted=tuple(admission.admitted.values()), entries=entries
+    )
 
 
 def tight(size: int) -> AllocationRule:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from evaluation.kinds.experiments import experiments
-from evaluation.kinds.slices.document import Case, Message, Slices
+from evaluation.kinds.slices.document import Message, Segmentation, Slices
 from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
 from evaluation.kinds.slices.htb_port import difference
 from evaluation.kinds.slices.production import compute
@@ -88,10 +88,10 @@ def test_messages_take_turns_or_follow_each_other() -> None:
         Message(name="data", packets=3, holds=["data"]),
         Message(name="command", packets=1, holds=["command"]),
     ]
-    assert Case(name="a", messages=messages).order() == [0, 0, 0, 1]
-    assert Case(name="b", messages=messages, interleaved=True).order() == [0, 1, 0, 0]
+    assert Segmentation(name="a", messages=messages).order() == [0, 0, 0, 1]
+    assert Segmentation(name="b", messages=messages, interleaved=True).order() == [0, 1, 0, 0]
     with pytest.raises(ValidationError, match="no command"):
-        Case(name="c", messages=messages[:1])
+        Segmentation(name="c", messages=messages[:1])
 
 
 SHOWN = """class htb 1:10 parent 1:1 leaf 10: prio 0 rate 200Mbit ceil 200Mbit burst 18475b cburst 18475b

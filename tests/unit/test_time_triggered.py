@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from evaluation.kinds.experiments import experiments
-from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.production import live_findings, not_judged
 from evaluation.kinds.time_triggered.sent import NEVER, Sending, Sent, cross_of, hosts_of
 from evaluation.kinds.time_triggered.virtual import carry
@@ -25,14 +25,14 @@ FRAME_US = 1.23
 PACKETS = 300
 
 
-def delays_us(figure: TimeTriggeredFigure, case: Case, packets: int = PACKETS) -> np.ndarray:
+def delays_us(figure: TimeTriggeredFigure, case: Row, packets: int = PACKETS) -> np.ndarray:
     sent = carry(Sending(figure, case, packets, 1))
     assert sent.came.all()
     return (sent.received_ns - sent.begun_ns) / 1e3
 
 
-def case(**values: object) -> Case:
-    return Case.model_validate({"name": "a", "label": "a", "flows": 1, **values})
+def case(**values: object) -> Row:
+    return Row.model_validate({"name": "a", "label": "a", "flows": 1, **values})
 
 
 def test_an_idle_cut_through_switch_adds_its_header_and_its_latency() -> None:

@@ -42,7 +42,7 @@ _TAP_S: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SenderUnderTest:
     """One sender to measure."""
 
     name: str
@@ -75,23 +75,27 @@ class Case:
 
 _FULL: Final = SenderSettings(offered_load=1.5)
 CASES: Final = (
-    Case(name="45 Mbit/s", rate_bps=45_000_000, shaped=True, senders=_FULL, line_rate_bps=100_000_000),
-    Case(
+    SenderUnderTest(
+        name="45 Mbit/s", rate_bps=45_000_000, shaped=True, senders=_FULL, line_rate_bps=100_000_000
+    ),
+    SenderUnderTest(
         name="45 Mbit/s, no shaper",
         rate_bps=45_000_000,
         shaped=False,
         senders=_FULL,
         line_rate_bps=100_000_000,
     ),
-    Case(name="450 Mbit/s", rate_bps=450_000_000, shaped=True, senders=_FULL, line_rate_bps=1_000_000_000),
-    Case(
+    SenderUnderTest(
+        name="450 Mbit/s", rate_bps=450_000_000, shaped=True, senders=_FULL, line_rate_bps=1_000_000_000
+    ),
+    SenderUnderTest(
         name="450 Mbit/s, no shaper",
         rate_bps=450_000_000,
         shaped=False,
         senders=_FULL,
         line_rate_bps=1_000_000_000,
     ),
-    Case(
+    SenderUnderTest(
         name="5.4 Mbit/s, bursts of 400",
         rate_bps=5_412_000,
         shaped=True,
@@ -136,7 +140,7 @@ class Seen:
         return self.frame_us - self.token_us if self.busy else None
 
 
-def measure(case: Case, seconds: float) -> Seen:
+def measure(case: SenderUnderTest, seconds: float) -> Seen:
     """Send for so many seconds. Raises `RunError` in one line."""
     flow = case.flow
     with (
@@ -177,7 +181,7 @@ def measure(case: Case, seconds: float) -> Seen:
     )
 
 
-def _counted(case: Case) -> tuple[int, int]:
+def _counted(case: SenderUnderTest) -> tuple[int, int]:
     """Return how many frames have left, and how many the shaper dropped."""
     if case.shaped:
         shown = run_json(["tc", "-s", "-json", "qdisc", "show", "dev", _NEAR], what="the shaper")[0]

@@ -204,7 +204,7 @@ def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool 
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class EchoTimes:
     """Processing times of echo requests over time."""
 
     at_ns: NDArray[np.int64]
@@ -296,7 +296,7 @@ def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples
 
 def echo_over_time(
     device: Device, *, spacing_ns: int = ECHO_SPACING_NS, duration_ns: int = ECHO_SERIES_NS
-) -> Series:
+) -> EchoTimes:
     """Send echo requests at fixed distances (figure 6a), with the firmware that the device has."""
     count = duration_ns // spacing_ns
     device.load([])
@@ -314,7 +314,7 @@ def echo_over_time(
         raise RunError(f"{device.name}: only {len(replied)} of {count} echo requests were answered")
     numbers = sorted(set(sent) & set(replied))
     begin_ns = sent[numbers[0]].at_ns
-    return Series(
+    return EchoTimes(
         np.array([sent[number].at_ns - begin_ns for number in numbers], dtype=np.int64),
         np.array(
             [

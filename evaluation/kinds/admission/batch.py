@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from evaluation.kinds.admission.ceilings import LINEAR, LinearProgram
-from evaluation.kinds.admission.document import AdmissionFigure, Series
+from evaluation.kinds.admission.document import AdmissionFigure, Contender
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.schemes import empty_admission
 from loko.admission import Admission, Refusal
@@ -37,7 +37,7 @@ class RunBatch:
 
     lab: str
     as_printed: bool
-    series: Series
+    series: Contender
     hops: int
     first_run: int
     runs: int
@@ -77,7 +77,7 @@ class RunRow(NamedTuple):
     """Rate use of each switch in the lab's order. Empty in figures that do not draw it."""
 
 
-def batch_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range, seed: int) -> RunBatch:
+def batch_of(figure: AdmissionFigure, *, series: Contender, hops: int, runs: range, seed: int) -> RunBatch:
     """Make a batch of a figure's runs."""
     return RunBatch(
         lab=figure.lab,

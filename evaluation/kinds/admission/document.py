@@ -40,8 +40,8 @@ Hops = list[Annotated[int, Field(ge=0)]]
 """Path lengths in links between switches; 0: both ends are at the same switch."""
 
 
-class Series(NamedTuple):
-    """One line of the picture: a scheme under a reservation."""
+class Contender(NamedTuple):
+    """A scheme under a reservation: one line of the picture."""
 
     scheme: str
     reservation: str
@@ -104,15 +104,15 @@ class AdmissionFigure(FindingFigure, LabFigure):
         return super().shorter(options)
 
     @property
-    def series(self) -> tuple[Series, ...]:
+    def series(self) -> tuple[Contender, ...]:
         """All series to compute, those under the first reservation first."""
         first, *_ = self.reservations
         return (
-            *(Series(scheme, first) for scheme in (*self.schemes, *self.further_schemes)),
-            *(Series(scheme, other) for other in self.reservations[1:] for scheme in self.schemes),
+            *(Contender(scheme, first) for scheme in (*self.schemes, *self.further_schemes)),
+            *(Contender(scheme, other) for other in self.reservations[1:] for scheme in self.schemes),
         )
 
-    def label(self, series: Series) -> str:
+    def label(self, series: Contender) -> str:
         """Return a series' name, unique in the figure: the scheme, and any reservation but the first."""
         if series.reservation == self.reservations[0]:
             return series.scheme

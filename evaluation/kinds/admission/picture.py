@@ -21,12 +21,12 @@ from evaluation.chart import (
 from evaluation.facts import fact
 from evaluation.kinds.admission.batch import RunRow
 from evaluation.kinds.admission.ceilings import CEILINGS
-from evaluation.kinds.admission.document import AdmissionFigure, Series
+from evaluation.kinds.admission.document import AdmissionFigure, Contender
 from evaluation.kinds.admission.reservations import RESERVATIONS
 
 _HOPS: Final = ChartAxis(label="path length [hops]")
 _Values = Callable[[RunRow], Sequence[float]]
-_Places = Mapping[tuple[Series, int], Sequence[RunRow]]
+_Places = Mapping[tuple[Contender, int], Sequence[RunRow]]
 
 
 def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: int) -> Chart:
@@ -103,7 +103,7 @@ def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]
             _accepted(
                 rows,
                 hops,
-                [Series(scheme, reservation) for scheme in figure.schemes],
+                [Contender(scheme, reservation) for scheme in figure.schemes],
                 f"reserved: {RESERVATIONS[reservation].meaning}",
                 log=True,
             )
@@ -130,7 +130,7 @@ def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]
 def _accepted(
     rows: _Places,
     hops: Sequence[int],
-    shown: Sequence[Series],
+    shown: Sequence[Contender],
     title: str,
     *,
     log: bool = False,
@@ -150,7 +150,9 @@ def _accepted(
     )
 
 
-def _ratio(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], shown: Sequence[Series]) -> LinePanel:
+def _ratio(
+    figure: AdmissionFigure, rows: _Places, hops: Sequence[int], shown: Sequence[Contender]
+) -> LinePanel:
     """Return ratios to the first scheme; it is included so that schemes have one colour in all panels."""
     return LinePanel(
         title=f"times as many as {figure.schemes[0]}",
@@ -172,7 +174,7 @@ def _ratio(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], shown: S
     )
 
 
-def _means(rows: _Places, series: Series, hops: Sequence[int]) -> list[float]:
+def _means(rows: _Places, series: Contender, hops: Sequence[int]) -> list[float]:
     return [float(np.mean([row.accepted for row in rows[series, length]])) for length in hops]
 
 

@@ -12,7 +12,7 @@ from evaluation.figure import lab_of
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.admission.batch import RunRow, batch_of, carry_out
 from evaluation.kinds.admission.ceilings import CEILINGS
-from evaluation.kinds.admission.document import AdmissionFigure, Series
+from evaluation.kinds.admission.document import AdmissionFigure, Contender
 from evaluation.kinds.admission.picture import chart_of
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.options import Options, Progress
@@ -58,11 +58,11 @@ def _parts(runs: int) -> list[range]:
 
 
 def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int) -> Outcome:
-    by_place: dict[tuple[Series, int], list[RunRow]] = {
+    by_place: dict[tuple[Contender, int], list[RunRow]] = {
         (series, length): [] for series in figure.series for length in hops
     }
     for row in rows:
-        by_place[Series(row.scheme, row.reservation), row.hops].append(row)
+        by_place[Contender(row.scheme, row.reservation), row.hops].append(row)
     service = _service(figure)
     first = [row for length in hops for row in by_place[figure.series[0], length]]
     return Outcome(
@@ -77,7 +77,7 @@ def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int
 
 def _use_findings(
     rows: Rows,
-    by_place: Mapping[tuple[Series, int], Rows],
+    by_place: Mapping[tuple[Contender, int], Rows],
     hops: Sequence[int],
     service: SwitchService,
 ) -> dict[str, float]:
@@ -105,7 +105,7 @@ def _use_findings(
 
 
 def _accepted_findings(
-    figure: AdmissionFigure, by_place: Mapping[tuple[Series, int], Rows], hops: Sequence[int]
+    figure: AdmissionFigure, by_place: Mapping[tuple[Contender, int], Rows], hops: Sequence[int]
 ) -> dict[str, float]:
     findings = {}
     for series in figure.series:
@@ -126,7 +126,7 @@ def _accepted_findings(
 
 
 def _table(
-    figure: AdmissionFigure, by_place: Mapping[tuple[Series, int], Rows], hops: Sequence[int]
+    figure: AdmissionFigure, by_place: Mapping[tuple[Contender, int], Rows], hops: Sequence[int]
 ) -> TableResult:
     """Return, for each reservation and path length, flows, their ratios to the first scheme's, guarantees."""
     schemes = [*figure.schemes, *figure.further_schemes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluation.kinds.admission.ceilings import NO_JITTER, no_jitter_growth
-from evaluation.kinds.admission.document import SAME_DELAY, Series
+from evaluation.kinds.admission.document import SAME_DELAY, Contender
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from loko.admission import Admission, LokoAdmission
 from loko.allocation import FULL_RATE
@@ -18,7 +18,9 @@ from loko.scenario import Scenario
 from loko.schemes import Choice, admission_of, choice_named
 
 
-def empty_admission(series: Series, lab: Lab, scenario: Scenario, mix: Mix, buffer_factor: int) -> Admission:
+def empty_admission(
+    series: Contender, lab: Lab, scenario: Scenario, mix: Mix, buffer_factor: int
+) -> Admission:
     """Return an empty admission of the scheme, optimised for the mix if the scheme is an optimised one.
 
     Raises `InputError` if the scheme cannot describe a switch.

@@ -37,7 +37,7 @@ class Message(Strict):
     holds: list[Literal["data", "command"]] = Field(min_length=1)
 
 
-class Case(Strict):
+class Segmentation(Strict):
     """One way in which a sender segments and orders data and command."""
 
     name: str
@@ -70,7 +70,7 @@ class Messages(Strict):
     """The same data and command, segmented and ordered in several ways."""
 
     shows: Literal["messages"]
-    cases: list[Case] = Field(min_length=2)
+    cases: list[Segmentation] = Field(min_length=2)
 
 
 class Quick(Strict):

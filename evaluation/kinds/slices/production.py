@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterPanel
 from evaluation.kinds import IN_TASKS, Kind
-from evaluation.kinds.slices.document import Bursts, Case, Messages, Slices
+from evaluation.kinds.slices.document import Bursts, Messages, Segmentation, Slices
 from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
 from evaluation.kinds.slices.port import SENDERS, Sending, carry, carry_live
 from evaluation.kinds.slices.release import Release, Sent
@@ -299,7 +299,7 @@ def _messages(
     return outcome, sendings.rows()
 
 
-def _arrival_us(case: Case, part: str, sendings: list[Sent]) -> float:
+def _arrival_us(case: Segmentation, part: str, sendings: list[Sent]) -> float:
     """Return the median time from the first packet until all messages that hold the part have arrived."""
     holds = np.array([part in message.holds for message in case.messages])[case.order()]
     return float(

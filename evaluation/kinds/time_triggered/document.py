@@ -33,7 +33,7 @@ class HostTimes(Strict):
         return self
 
 
-class Case(Strict):
+class Row(Strict):
     """One row: so many flows, and how they send. Flow i goes from the i-th host at s1 to the i-th at s2."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -91,7 +91,7 @@ class TimeTriggeredFigure(FindingFigure):
     """
     live_cross_frame_bytes: list[Annotated[int, Field(ge=_LEAST_LIVE_BYTES, le=1518)]] | None = None
     """In real time, these lengths, where they are others: the generator's shortest frame has 74 bytes."""
-    cases: list[Case] = Field(min_length=1)
+    cases: list[Row] = Field(min_length=1)
 
     def in_real_time(self) -> Self:
         """The figure as it is sent in real time."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, Panel, TimePanel
 from evaluation.kinds import IN_TASKS, Kind
-from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.sent import NS_PER_US, Sending, Sent
 from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
 from evaluation.kinds.time_triggered.virtual import carry
@@ -115,14 +115,14 @@ def _statistics(name: str, delays_us: NDArray[np.float64]) -> dict[str, float]:
     }
 
 
-def _findings(case: Case, sent: Sent) -> dict[str, float]:
+def _findings(case: Row, sent: Sent) -> dict[str, float]:
     return {
         **_statistics(case.name, _delays_us(sent, sent.came)),
         f"{case.name}_lost_packets": float((~sent.came).sum()),
     }
 
 
-def live_findings(case: Case, one: Sent) -> dict[str, float]:
+def live_findings(case: Row, one: Sent) -> dict[str, float]:
     """Of frames that met no stall; with how late they were handed over, and how long the kernel took them.
 
     Where too many met one, nothing is found but that, so no claim on the case is judged.

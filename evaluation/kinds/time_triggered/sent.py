@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
 from evaluation.runner import Stall
 from evaluation.traffic import RandomBursts, Sender, flow_of
 from loko.flow import Flow
@@ -29,7 +29,7 @@ class Sending(NamedTuple):
     """All that a case depends on."""
 
     figure: TimeTriggeredFigure
-    case: Case
+    case: Row
     packets: int
     seed: int
 
@@ -73,7 +73,7 @@ class Sent:
         return np.asarray(latest_end >= self.due_ns)
 
 
-def flows_of(lab: Lab, case: Case, frame_bytes: int) -> list[Flow]:
+def flows_of(lab: Lab, case: Row, frame_bytes: int) -> list[Flow]:
     """The flows of a case: from the i-th host at the first switch to the i-th at the second."""
     sources, destinations = hosts_of(lab)
     return [
@@ -137,6 +137,6 @@ def cross_of(sending: Sending, lab: Lab, trunk_bps: float, *, overhead_bytes: in
     return senders
 
 
-def offset_ns(figure: TimeTriggeredFigure, case: Case, number: int) -> int:
+def offset_ns(figure: TimeTriggeredFigure, case: Row, number: int) -> int:
     """When the slot of a flow begins in each period."""
     return round(figure.slot_us * NS_PER_US) * (number if case.adjacent else 0)

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.sent import (
     NEVER,
     NS_PER_US,
@@ -164,7 +164,7 @@ def _build(lab: Lab, holder: int) -> None:
     _batch("ip", _addresses(lab, sinks, sources), what="the destinations", prefix=inside)
 
 
-def _limit(lab: Lab, figure: TimeTriggeredFigure, case: Case) -> None:
+def _limit(lab: Lab, figure: TimeTriggeredFigure, case: Row) -> None:
     """Give the cable towards the second switch a rate: a frame goes at once, the next after its time.
 
     Beside other traffic it has two queues as well. Both may only borrow from the cable, and HTB lends to the

@@ -18,7 +18,7 @@ _PREAMBLE_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class AdmittedSet:
     """Flows that an admission scheme has accepted, each on the path for which it was accepted."""
 
     lab: Lab
