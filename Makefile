@@ -28,7 +28,7 @@ browser: setup ## Also install a browser, for the tests of the service's page on
 dpdk: ## Also install Open vSwitch with DPDK, for `loko bench` (Debian's packages, 80 MB)
 	@setup/dpdk.sh
 
-other-kernel: ## Also unpack user-mode Linux, only for tests that need another kernel's modules (Debian's package, 120 MB)
+other-kernel: ## Also install QEMU and unpack a kernel, only for tests that need its modules (Debian's packages, 450 MB)
 	@setup/other-kernel.sh
 
 evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=live -e figures=fig17a'

@@ -17,6 +17,7 @@ from evaluation.kinds.slices.port import SENDERS, carry_live
 from evaluation.kinds.slices.release import Release
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import missing_for_dpdk
+from evaluation.live.departure_times import departures
 from evaluation.live.openvswitch import SCHEMA
 from evaluation.live.programs import locate, run
 from evaluation.runner import LOST, RunError
@@ -168,6 +169,17 @@ def test_a_discipline_that_the_kernel_lacks_is_one_line_and_nothing_stays(
     assert f"no queueing discipline '{missing}' (module sch_{missing})" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert "htb" not in left
+
+
+@pytest.mark.namespaces
+def test_departure_times_without_fq_are_one_line(tmp_path: Path) -> None:
+    with Namespace([("destination", "s1-port2")]) as namespace, namespace.entered():
+        if not is_missing("fq"):
+            pytest.skip("this kernel has fq")
+        times = departures("s1-port2", tmp_path / "bpf", rate_bps=10**7, burst_bytes=3000, after_ns=10**6)
+        with pytest.raises(RunError, match=r"no queueing discipline 'fq' \(module sch_fq\): load it"), times:
+            raise AssertionError("there are no departure times")
+    assert not (tmp_path / "bpf").exists()
 
 
 LEAVES = ("fq", "codel", "pie", "choke", "sfq", "netem")

@@ -1,4 +1,4 @@
-"""What needs modules that this kernel may lack, in another one: the datapath of Open vSwitch, and flower."""
+"""What needs modules that this kernel may lack, in another one: Open vSwitch's datapath, flower, and fq."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from live_harness import needs_root
-from other_kernel import KERNEL, said_in_other_kernel
+from other_kernel import IS_HERE, said_in_other_kernel
 
 from evaluation.live.openvswitch import SCHEMA
 
 pytestmark = [
     pytest.mark.live,
     needs_root,
-    pytest.mark.skipif(not KERNEL.is_file(), reason="needs user-mode Linux: make other-kernel"),
+    pytest.mark.skipif(not IS_HERE, reason="needs another kernel in QEMU: make other-kernel"),
 ]
 
 ENQUEUED = """
@@ -67,3 +67,57 @@ def test_filters_of_flower_forward_where_the_kernel_has_them(tmp_path: Path) -> 
     said = json.loads(said_in_other_kernel(FILTERED, tmp_path).splitlines()[-1])
     assert said["remark"] == "its filters are those of flower"
     assert min(said["came"].values()) > 10
+
+
+BOUNDED = """
+import json
+import numpy as np
+from evaluation.kinds.slices.port import carry_live
+from evaluation.kinds.slices.release import Release
+from evaluation.runner import LOST
+from loko.slices.document import HtbPort, load_slices
+
+RATE_BPS = 10_000_000
+
+def port(name, changes=None):
+    values = load_slices(name).model_dump()
+    [queue] = values["queues"]
+    queue |= {"rate_bps": RATE_BPS, "burst_bytes": 3036, "flow": None} | (changes or {})
+    return HtbPort.model_validate(values | {"link_rate_bps": 100_000_000})
+
+def sent(port, share, frames=1000):
+    every_ns = 1514 * 8e9 / RATE_BPS / share
+    instants_ns = (np.arange(frames) * every_ns).astype(np.int64)
+    release = Release(host="source", instants_ns=instants_ns, queue=0, frame_bytes=1518)
+    [came] = carry_live(port, {0: release})[0].values()
+    there = came.received_ns != LOST
+    delays_ms = (came.received_ns - came.sent_ns)[there] / 1e6
+    lasted_s = float(np.ptp(came.received_ns[there])) / 1e9
+    return {
+        "longest_ms": float(delays_ms.max()),
+        "lost": int((~there).sum()),
+        "rate": 1514 * 8 * (len(delays_ms) - 1) / lasted_s / RATE_BPS,
+    }
+
+bound = port("bounded", {"drops": {"kind": "late", "after_us": 20_000}})
+print(json.dumps({
+    "bounded": sent(bound, 2.0),
+    "conforming": sent(bound, 0.98),
+    "htb": sent(port("htb"), 2.0),
+    "codel": sent(port("codel"), 2.0),
+}))
+"""
+
+
+@pytest.mark.skipif(not SCHEMA.is_file(), reason="needs Open vSwitch: openvswitch-switch")
+def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path: Path) -> None:
+    said = json.loads(said_in_other_kernel(BOUNDED, tmp_path).splitlines()[-1])
+    own_ms = said["conforming"]["longest_ms"]
+    """What the switch itself takes, in that machine without load."""
+    assert said["conforming"]["lost"] == 0
+    assert said["bounded"]["longest_ms"] < 20 + own_ms + 1
+    assert said["bounded"]["lost"] > 400
+    assert said["bounded"]["rate"] == pytest.approx(1, abs=0.02)
+    for beside in ("htb", "codel"):
+        assert said[beside]["longest_ms"] > 40
+        assert said[beside]["rate"] == pytest.approx(1, abs=0.02)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
@@ -116,6 +116,26 @@ def udp_to_class(end: Literal["sport", "dport"], port: int, to_class: str) -> li
     """Return the filter of tc that directs what has this UDP port to a class below the root ``1:``."""
     udp = ["match", "ip", "protocol", "17", "0xff", "match", "ip", end, str(port), "0xffff"]
     return ["parent", "1:", "protocol", "ip", "prio", "1", "u32", *udp, "flowid", to_class]
+
+
+_UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")
+"""What tc says of a discipline that kernel or tc does not have."""
+
+
+def replace_discipline(kind: str, arguments: Sequence[str], *, what: str) -> None:
+    """Put a queueing discipline in its place with ``tc qdisc replace``.
+
+    Raises `RunError`; if this kernel lacks it, with the module to load, which has the name of `kind`.
+    """
+    try:
+        run(["tc", "qdisc", "replace", *arguments], what=what)
+    except RunError as error:
+        if any(words in str(error) for words in _UNKNOWN):
+            raise RunError(
+                f"{what}: this kernel has no queueing discipline '{kind}' (module sch_{kind}): load it,"
+                " or use --mode virtual"
+            ) from None
+        raise
 
 
 def unshape(interface: str, *, host: str, prefix: Sequence[str]) -> None:

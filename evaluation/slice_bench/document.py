@@ -48,7 +48,7 @@ class VirtualSwitch(Strict):
     kind: Literal["virtual"]
     profile: str = "open-vswitch-1g"
     does: str | None = None
-    """The port that it really has: a name in `labs/slicing/slices` or a path. Default: the configured one."""
+    """The port that it really has, named as the configured one. Default: that."""
 
 
 class Meter(Strict):
@@ -79,7 +79,7 @@ class SlicedSwitch(Strict):
 
     title: str
     configured: str
-    """What was configured, as a name in `labs/slicing/slices` or a path."""
+    """What was configured, as a name in `labs/slicing/slices` or a path, relative to this file too."""
     counts: Annotated[Counts | None, Field(strict=False)] = None
     """What the configured rates are meant to count. Default: what the scheduler counts."""
     switch: Annotated[VirtualSwitch | Meter | LiveSwitch | DpdkSwitch, Field(discriminator="kind")]
@@ -96,5 +96,19 @@ class SlicedSwitch(Strict):
 
 
 def load_sliced_switch(name_or_path: str | Path) -> SlicedSwitch:
-    """Load a sliced switch by name (in `labs/slicing/devices`) or path. Raises `InputError`."""
-    return read(find(name_or_path, FOLDER, ".yml", "sliced switch"), SlicedSwitch)
+    """Load a sliced switch by name (in `labs/slicing/devices`) or path. Raises `InputError`.
+
+    The files of ports that it names are looked for beside it first.
+    """
+    path = find(name_or_path, FOLDER, ".yml", "sliced switch")
+    switch = read(path, SlicedSwitch)
+    how = switch.switch
+    if isinstance(how, VirtualSwitch) and how.does is not None:
+        how = how.model_copy(update={"does": _beside(path, how.does)})
+    return switch.model_copy(update={"configured": _beside(path, switch.configured), "switch": how})
+
+
+def _beside(path: Path, written: str) -> str:
+    """Return a port's file beside the device's, if there is one; else what is written."""
+    file = path.parent / written
+    return str(file) if file.is_file() else written

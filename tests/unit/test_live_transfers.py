@@ -15,6 +15,7 @@ from evaluation.kinds.live_transfers.document import LiveTransfers
 from evaluation.kinds.live_transfers.production import live_of
 from evaluation.kinds.slices import htb_port, tcp_port
 from evaluation.kinds.slices.tcp_port import Cpu, reply_of
+from evaluation.live import shaping
 from evaluation.options import Options, Silent
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, load_slices
@@ -113,7 +114,8 @@ def test_a_missing_discipline_is_one_line_and_nothing_stays(
     def remove(command: list[str], **_options: object) -> None:
         deleted.append(command[1:])
 
-    monkeypatch.setattr(htb_port, "run", run)
+    for module in (htb_port, shaping):
+        monkeypatch.setattr(module, "run", run)
     monkeypatch.setattr("subprocess.run", remove)
     monkeypatch.setattr(htb_port, "require", lambda program: program)
     port = load_slices("iperf3")
@@ -123,13 +125,6 @@ def test_a_missing_discipline_is_one_line_and_nothing_stays(
     assert f"no queueing discipline '{kind}' (module sch_{kind})" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert deleted == [["qdisc", "del", "dev", "s1-port2", "root"]]
-
-
-def test_what_only_the_simulator_drops_is_refused_before_anything_is_built() -> None:
-    port = load_slices("bounded")
-    assert isinstance(port, HtbPort)
-    with pytest.raises(RunError, match=r"^htb on the port: queue 'slice' drops .*: use --mode virtual"):
-        htb_port.check(port)
 
 
 @pytest.mark.parametrize(

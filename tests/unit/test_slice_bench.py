@@ -19,8 +19,9 @@ from evaluation.kinds.slices.release import Release, Sent
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device
-from evaluation.slice_bench.document import FOLDER, Counts, load_sliced_switch
+from evaluation.slice_bench.document import FOLDER, Counts, VirtualSwitch, load_sliced_switch
 from evaluation.slice_bench.judgement import Row, Verdict
+from loko.document import LABS
 from loko.slices.document import TrtcmPort, load_slices
 
 HTB: dict[str, Any] = {
@@ -329,3 +330,13 @@ def test_of_several_turns_the_one_counts_that_the_host_disturbed_least() -> None
     assert parts.least_disturbed(parts.BURST, turns).tolist() == good
     rates = [np.array([100, span, 150, span]) for span in (2_000, 900, 1_000)]
     assert parts.least_disturbed(parts.RATE, rates).tolist() == [100, 1_000, 150, 1_000]
+
+
+def test_a_devices_port_is_looked_for_beside_its_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text((LABS / "slicing" / "slices" / "two.yml").read_text())
+    device = tmp_path / "device.yml"
+    device.write_text("title: mine\nconfigured: mine.yml\nswitch: {kind: virtual, does: mine.yml}\n")
+    switch = load_sliced_switch(device)
+    assert switch.port() == load_slices("two")
+    assert isinstance(switch.switch, VirtualSwitch)
+    assert switch.switch.does == str(tmp_path / "mine.yml")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from evaluation.kinds.slices.live_port import (
+    DESTINATION,
     EGRESS,
     IN_PORTS,
     OUT_PORT,
@@ -20,15 +21,18 @@ from evaluation.kinds.slices.live_port import (
     send,
     switch_between,
 )
+from evaluation.live.departure_times import departures
+from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.live.programs import require, run
-from evaluation.live.shaping import udp_to_class
+from evaluation.live.shaping import replace_discipline, udp_to_class
 from evaluation.runner import RunError
-from loko.slices.document import HtbPort, HtbQueue
+from loko.slices.document import CodelDrops, HtbPort, HtbQueue, LateDrops
 
 _FIRST_CLASS: Final = 0x10
 _LEAF = "pfifo"
-"""What holds the frames of a class."""
+"""What holds the frames of a class that drops nothing but what finds no room."""
+_NS_PER_US: Final = 1000
 _US_PER_S: Final = 1_000_000
 _VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
 _UNITS: Final = {
@@ -43,10 +47,18 @@ def carry(request: Request, folder: Path) -> Reply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, HtbPort)
     hosts = tuple(frames.release.host for frames in request.frames)
-    with sliced_switch(request.port, folder, hosts=hosts) as switch:
-        for frames in request.frames:
-            _classify(frames)
-        return send(request, switch)
+    with ExitStack() as stack:
+        switch = stack.enter_context(sliced_switch(request.port, folder, hosts=hosts))
+        if bounded(request.port) is None:
+            for frames in request.frames:
+                _classify(frames)
+            return send(request, switch)
+        # A frame keeps its departure time in its namespace, and there would be no other stamp on it.
+        holder = stack.enter_context(another_namespace())
+        run(["ip", "link", "set", DESTINATION, "netns", str(holder)], what=DESTINATION)
+        inside = [require("nsenter"), f"--net={namespace_of(holder)}", "--"]
+        run(["ip", "link", "set", DESTINATION, "up"], what=DESTINATION, prefix=inside)
+        return send(request, switch, destination=namespace_of(holder))
 
 
 @contextmanager
@@ -67,19 +79,38 @@ def sliced_switch(
     if addressed:
         flows.append(f"in_port={OUT_PORT},actions=output:{IN_PORTS[SOURCE]}")
     check(port)
-    with switch_between(folder, flows, hosts=hosts) as switch:
-        slice_port(port, default)
+    with switch_between(folder, flows, hosts=hosts) as switch, ExitStack() as stack:
+        if (drops := bounded(port)) is None:
+            slice_port(port, default)
+        else:
+            (queue,) = port.queues
+            stack.enter_context(
+                departures(
+                    EGRESS,
+                    folder / "bpf",
+                    rate_bps=queue.rate_bps,
+                    burst_bytes=queue.burst_bytes,
+                    after_ns=round(drops.after_us * _NS_PER_US),
+                )
+            )
         yield switch
+
+
+def bounded(port: HtbPort) -> LateDrops | None:
+    """The bound of the port's only queue, if it has one: then departure times are in the place of HTB."""
+    return next((queue.drops for queue in port.queues if isinstance(queue.drops, LateDrops)), None)
 
 
 def check(port: HtbPort) -> None:
     """Raise `RunError` if no kernel can do what the port's queues shall."""
-    for queue in port.queues:
-        if queue.drops is not None:
-            raise RunError(
-                f"htb on the port: queue '{queue.name}' drops what is late or what CoDel picks, which"
-                " only the simulator's does: use --mode virtual, or leave out its drops"
-            )
+    if bounded(port) is not None and (
+        len(port.queues) > 1 or port.queues[0].ceiling_bps > port.queues[0].rate_bps
+    ):
+        late = next(queue for queue in port.queues if isinstance(queue.drops, LateDrops))
+        raise RunError(
+            f"htb on the port: queue '{late.name}' drops what is late, which Linux can only do for the one"
+            " queue of a port, without borrowing: use --mode virtual, or leave out its drops"
+        )
 
 
 def slice_port(port: HtbPort, default: int = 0) -> None:
@@ -109,7 +140,8 @@ def _class(number: int) -> str:
 def _slice(port: HtbPort, default: int) -> None:
     what = "htb on the port"
     device = ["dev", EGRESS]
-    _discipline("htb", [*device, "root", "handle", "1:", "htb", "default", _minor(default)], what)
+    at_root = [*device, "root", "handle", "1:", "htb", "default", _minor(default)]
+    replace_discipline("htb", at_root, what=what)
     root = _rates(port.root_bps, port.root_bps, port.root_burst_bytes, port.root_burst_bytes)
     run(["tc", "class", "add", *device, "parent", "1:", "classid", "1:1", "htb", *root], what=what)
     for number, queue in enumerate(port.queues):
@@ -117,33 +149,28 @@ def _slice(port: HtbPort, default: int) -> None:
         leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
         at = _class(number)
         run(["tc", "class", "add", *device, "parent", "1:1", "classid", at, "htb", *leaf], what=what)
-        _discipline(_LEAF, [*device, "parent", at, _LEAF, "limit", str(queue.limit_frames)], what)
+        kind, *settings = _leaf(queue)
+        replace_discipline(kind, [*device, "parent", at, kind, *settings], what=what)
     shown = run(["tc", "class", "show", *device], what=what)
     for number, queue in enumerate(port.queues):
         if (differs := difference(number, queue, shown)) is not None:
             raise RunError(f"{what}: queue '{queue.name}': {differs}: this kernel or tc did not obey")
 
 
+def _leaf(queue: HtbQueue) -> list[str]:
+    """Return what holds the frames of a class, with its settings, as tc wants them."""
+    room = ["limit", str(queue.limit_frames)]
+    if not isinstance(queue.drops, CodelDrops):
+        return [_LEAF, *room]
+    # Frames of all hosts are one flow, and none is marked in place of being dropped.
+    times = ["target", f"{queue.drops.target_us:g}us", "interval", f"{queue.drops.interval_us:g}us"]
+    return ["fq_codel", *room, "flows", "1", "noecn", *times]
+
+
 def _classify(frames: Frames) -> None:
     """Direct frames to their queue. Open vSwitch in user space has no way to tell tc of its enqueue."""
     to_class = udp_to_class("dport", frames.udp_destination, _class(frames.release.queue))
     run(["tc", "filter", "add", "dev", EGRESS, *to_class], what="htb on the port: its filters")
-
-
-_UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")
-"""What tc says of a discipline that kernel or tc does not have."""
-
-
-def _discipline(kind: str, arguments: list[str], what: str) -> None:
-    try:
-        run(["tc", "qdisc", "replace", *arguments], what=what)
-    except RunError as error:
-        if any(words in str(error) for words in _UNKNOWN):
-            raise RunError(
-                f"{what}: this kernel has no queueing discipline '{kind}' (module sch_{kind}): load it,"
-                " or use --mode virtual"
-            ) from None
-        raise
 
 
 def _rates(rate_bps: int, ceil_bps: int, burst_bytes: int, cburst_bytes: int) -> list[str]:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.datapaths import LEAST_NICE, USER_SPACE, Datapath
 from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.network_namespace import inside
 from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.live.programs import require, run
 from evaluation.runner import LOST
@@ -137,11 +138,12 @@ def _links(cables: Mapping[str, str]) -> None:
 class _Tap:
     """Collects the kernel's timestamps of our frames at an interface, by their numbers."""
 
-    def __init__(self, interface: str, request: Request) -> None:
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        self._socket.bind((interface, 0))
+    def __init__(self, interface: str, request: Request, namespace: Path | None = None) -> None:
+        with contextlib.nullcontext() if namespace is None else inside(namespace):
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            self._socket.bind((interface, 0))
         self._socket.setblocking(False)
         self._marks = {_mark(frames.frame) for frames in request.frames}
         self._number = slice(request.sequence_offset, request.sequence_offset + _NUMBER_BYTES)
@@ -179,14 +181,20 @@ def cpu_ns(pid: int) -> int:
     return time.clock_gettime_ns(~pid << 3 | _CPUCLOCK_SCHED)
 
 
-def send(request: Request, switch: OpenVSwitch) -> Reply:
-    """Send the frames of a request through the switch. Raises `RunError`."""
+def send(request: Request, switch: OpenVSwitch, *, destination: Path | None = None) -> Reply:
+    """Send the frames of a request through the switch. Raises `RunError`.
+
+    `destination`: the network namespace of the receiving host, if it is another one.
+    """
     switch_pid, releases = switch.pid, [frames.release for frames in request.frames]
-    taps = {host: _Tap(host, request) for host in (*(release.host for release in releases), DESTINATION)}
+    taps = {release.host: _Tap(release.host, request) for release in releases}
+    taps[DESTINATION] = _Tap(DESTINATION, request, destination)
     counts = [len(release.instants_ns) for release in releases]
     departures_ns = np.concatenate([frames.departures_ns() for frames in request.frames])
     order = np.argsort(departures_ns, kind="stable")
-    senders = [_Sender(frames, request.sequence_offset) for frames in request.frames]
+    # On one core the switch could not run while the sender spins.
+    spin_ns = _SPIN_NS if len(os.sched_getaffinity(0)) > 1 else 0
+    senders = [_Sender(frames, request.sequence_offset, spins=spin_ns > 0) for frames in request.frames]
     of = np.repeat(np.arange(len(releases)), counts)[order]
     steps = zip(order.tolist(), departures_ns[order].tolist(), of.tolist(), strict=True)
     _keep_apart(switch)
@@ -198,10 +206,10 @@ def send(request: Request, switch: OpenVSwitch) -> Reply:
     begin_ns = rested_ns = time.monotonic_ns()
     for number, departure_ns, which in steps:
         due_ns = begin_ns + departure_ns
-        while due_ns - (now_ns := time.monotonic_ns()) > _SPIN_NS:
+        while due_ns - (now_ns := time.monotonic_ns()) > spin_ns:
             for tap in taps.values():
                 tap.drain()
-            time.sleep(max((due_ns - time.monotonic_ns() - _SPIN_NS) / 1e9, 0.0))
+            time.sleep(max((due_ns - time.monotonic_ns() - spin_ns) / 1e9, 0.0))
             rested_ns = time.monotonic_ns()
         if now_ns - rested_ns > _LONGEST_SPIN_NS:
             time.sleep(_REST_S)
@@ -226,12 +234,13 @@ def send(request: Request, switch: OpenVSwitch) -> Reply:
 class _Sender:
     """Sends the frames of one host, no faster than its link."""
 
-    def __init__(self, frames: Frames, sequence_offset: int) -> None:
+    def __init__(self, frames: Frames, sequence_offset: int, *, spins: bool) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.bind((frames.release.host, _IPV4))
         self._frame = bytearray(frames.frame)
         self._place = slice(sequence_offset, sequence_offset + _NUMBER_BYTES)
         self._slot_ns = frames.slot_ns
+        self._spins = spins
         self._free_ns = 0.0
 
     def send(self, number: int, due_ns: float) -> None:
@@ -239,7 +248,8 @@ class _Sender:
         self._frame[self._place] = number.to_bytes(_NUMBER_BYTES, "big")
         at_ns = max(due_ns, self._free_ns)
         while (now_ns := time.monotonic_ns()) < at_ns:
-            pass
+            if not self._spins:
+                time.sleep((at_ns - now_ns) / 1e9)
         self._socket.send(self._frame)
         self._free_ns = now_ns + self._slot_ns
 
