@@ -112,10 +112,8 @@ print(json.dumps({
 @pytest.mark.skipif(not SCHEMA.is_file(), reason="needs Open vSwitch: openvswitch-switch")
 def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path: Path) -> None:
     said = json.loads(said_in_other_kernel(BOUNDED, tmp_path).splitlines()[-1])
-    own_ms = said["conforming"]["longest_ms"]
-    """What the switch itself takes, in that machine without load."""
     assert said["conforming"]["lost"] == 0
-    assert said["bounded"]["longest_ms"] < 20 + own_ms + 1
+    assert said["bounded"]["longest_ms"] < 20 + 1  # of the switch itself
     assert said["bounded"]["lost"] > 400
     assert said["bounded"]["rate"] == pytest.approx(1, abs=0.02)
     for beside in ("htb", "codel"):
