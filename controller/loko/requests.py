@@ -246,6 +246,20 @@ def _line_in(parsed: Parsed, place: int) -> Callable[[Sequence[int | str]], int 
     return lambda location: parsed.line((place, *location))
 
 
+_OTHER_WORDS: Final = {
+    **{"from": "source", "src": "source", "to": "destination", "dst": "destination"},
+    **{"name": "id", "flow": "id", "size": "frame", "length": "frame", "delay": "deadline"},
+}
+"""What other programs call these columns."""
+
+
+def _meant(column: str) -> str:
+    """Return a question with the column that was probably meant; nothing if there is none."""
+    near = difflib.get_close_matches(column, RequestDocument.model_fields, n=1)
+    meant = _OTHER_WORDS.get(column) or next(iter(near), None)
+    return f"; did you mean '{meant}'?" if meant is not None else ""
+
+
 def _csv_rows(name: str, text: str) -> Iterator[_Row]:
     table = csv.reader(text.splitlines())
     header = [_key(cell) for cell in next(table, [])]
@@ -253,11 +267,9 @@ def _csv_rows(name: str, text: str) -> Iterator[_Row]:
         raise InputError(f"{name}: is empty; name the columns in the first line: id,source,destination,…")
     strange = [cell for cell in header if cell not in RequestDocument.model_fields]
     if strange:
+        told = [f"{name}:1: unknown column '{column}'{_meant(column)}" for column in strange]
         allowed = ", ".join(RequestDocument.model_fields)
-        raise InputError(
-            *(f"{name}:1: unknown column '{column}'" for column in strange[:-1]),
-            f"{name}:1: unknown column '{strange[-1]}' (allowed: {allowed})",
-        )
+        raise InputError(*told[:-1], f"{told[-1]} (allowed: {allowed})")
     for cells in table:
         if not any(cell.strip() for cell in cells):
             continue

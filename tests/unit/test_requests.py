@@ -154,8 +154,8 @@ def test_all_columns_that_nobody_knows_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         load_requests(path)
     first, second = error.value.lines
-    assert first == f"{path}:1: unknown column 'from'"
-    assert second.startswith(f"{path}:1: unknown column 'to' (allowed: id, source, destination, ")
+    assert first == f"{path}:1: unknown column 'from'; did you mean 'source'?"
+    assert second.startswith(f"{path}:1: unknown column 'to'; did you mean 'destination'? (allowed: id, sour")
 
 
 @pytest.mark.parametrize(
