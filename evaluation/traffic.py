@@ -1,7 +1,8 @@
 """Traffic as data: a closed set of ways in which hosts send, for figures, adversary and duels in all modes.
 
-`Sender` says who sends which frames to whom; its `Sends` says when. A host may send several flows. A runner
-declares which ways of sending it supports (`evaluation.runner.Runner.carries`), and refuses the others.
+`Sender` says who sends which frames to whom; its `Sends` says when. A host may send several flows, each by
+one of its interfaces. A runner declares which ways of sending it supports
+(`evaluation.runner.Runner.carries`), and refuses the others.
 """
 
 from __future__ import annotations
@@ -111,8 +112,9 @@ class Sender:
     flow: int
     """Number of the flow in the records, from 0."""
     source: str
-    """Name of the sending host in the lab. A machine with several interfaces counts as one host for each."""
+    """Name of the sending host in the lab, with the interface by which frames leave if it has several."""
     destination: str
+    """Name of the receiving host, with the interface at which frames arrive if it has several."""
     udp_source: int
     udp_destination: int
     frame_bytes: int

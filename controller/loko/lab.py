@@ -6,16 +6,16 @@ import copyreg
 import gc
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from loko.allocation import allocation_name
 from loko.cabling import Cards, disagreement, load_cabling
@@ -25,6 +25,9 @@ from loko.mix import Mix
 from loko.on_demand import OnDemand
 from loko.ring import Ring, Setting
 from loko.tolerance import EXACT
+
+_OF_MACHINE: Final = ":"
+"""Between the names of a host and of one of its interfaces."""
 
 
 def _read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
@@ -57,7 +60,7 @@ class Backend(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One end of a link: a switch and its port, or a host and port 1."""
+    """One end of a link: a switch and its port, or a host (or one interface of a host) and port 1."""
 
     node: str
     port: int
@@ -99,11 +102,27 @@ class Switch:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A host of a lab. It has one interface."""
+    """A host of a lab, or one interface of a host with several: each has its own cable and addresses."""
 
     name: str
+    """What links and flows call it: `server`, or `server:eth1` if the host has several interfaces."""
     mac: str
     ip: IPv4Interface
+
+    @property
+    def machine(self) -> str:
+        """The name of the whole host. Its interfaces share it; nothing passes between them inside."""
+        return self.name.partition(_OF_MACHINE)[0]
+
+    @property
+    def interface(self) -> str | None:
+        """The interface's own name, such as `eth1`; None if the lab does not name it, since there is one."""
+        return self.name.partition(_OF_MACHINE)[2] or None
+
+    @property
+    def device(self) -> str:
+        """What Linux calls the interface in live labs: `server-eth1`, or `H1-eth0` as in Mininet."""
+        return f"{self.machine}-{self.interface or 'eth0'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +134,7 @@ class Lab:
     path: Path
     switches: Mapping[str, Switch]
     hosts: Mapping[str, Host]
+    """By name. A host with several interfaces is here once for each of them (`server:eth1`)."""
     links: tuple[Link, ...]
     control_port: int
     """0 if the controller's sessions are kept beside the network."""
@@ -155,6 +175,20 @@ class Lab:
             for name, switch in self.switches.items()
         }
         return replace(self, switches=MappingProxyType(switches))
+
+    @cached_property
+    def machines(self) -> Mapping[str, tuple[Host, ...]]:
+        """The interfaces of each whole host, in the order of the file."""
+        machines: dict[str, tuple[Host, ...]] = {}
+        for host in self.hosts.values():
+            machines[host.machine] = (*machines.get(host.machine, ()), host)
+        return machines
+
+    def which_interface(self, name: str) -> str | None:
+        """Ask for one of the interfaces, if the name is that of a host as a whole; None if it is not."""
+        if name in self.hosts or name not in self.machines:
+            return None
+        return f"say which interface of '{name}': {' or '.join(host.name for host in self.machines[name])}"
 
     @property
     def is_as_printed(self) -> bool:
@@ -340,6 +374,26 @@ class _HostFile(Strict):
         return _with_prefix(text)
 
 
+class _SeveralFile(Strict):
+    """A host with several interfaces."""
+
+    interfaces: dict[str, _HostFile] = Field(min_length=1)
+
+    @field_validator("interfaces")
+    @classmethod
+    def _names(cls, interfaces: dict[str, _HostFile]) -> dict[str, _HostFile]:
+        for name in interfaces:
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
+                raise ValueError(f"'{name}' is not an interface's name of letters and digits such as eth1")
+        return interfaces
+
+
+def _one_or_several(values: object) -> object:
+    """Read a host by what it says, so that mistakes are told of that form alone."""
+    several = isinstance(values, dict) and "interfaces" in values
+    return (_SeveralFile if several else _HostFile).model_validate(values)
+
+
 class _LinkFile(Strict):
     a: str
     b: str
@@ -351,7 +405,9 @@ class _LabFile(Strict):
     title: str
     ring: Ring | None = None
     switches: dict[str, _SwitchFile] = Field(min_length=1)
-    hosts: dict[str, _HostFile] = Field(min_length=1)
+    hosts: dict[str, Annotated[_HostFile | _SeveralFile, BeforeValidator(_one_or_several)]] = Field(
+        min_length=1
+    )
     links: list[_LinkFile] = Field(min_length=1)
     control_port: int = Field(default=0, ge=0)
     control: Literal["session", "network"] = "session"
@@ -420,21 +476,26 @@ class _Checker:
         self._files = OnDemand(self._profile_file)
         """Where the profiles are, by how the file names them."""
         self._devices = OnDemand(load_device)
-        self._names = {name: name for name in (*file.hosts, *file.switches)}
+        self._hosts = {host.name: (place, host) for place, host in self._placed_hosts()}
+        """By name, with the place in the file."""
+        self._names = {name: name for name in (*self._hosts, *file.switches)}
         """Each name once: a path is looked for in less time if equal names are the same object."""
 
     def lab(self) -> Lab:
         for name in self._file.hosts:
             if name in self._file.switches:
                 raise self._error(f"hosts.{name}", "a switch has this name already; rename one of them")
+            if _OF_MACHINE in name:
+                raise self._error(f"hosts.{name}", "the name has a colon; give the host `interfaces` instead")
         switches = {name: self._switch(name) for name in self._file.switches}
-        self._refuse_doubles({name: switch.datapath_id for name, switch in switches.items()}, "datapath_id")
-        hosts = {
-            name: Host(name=name, mac=host.mac, ip=IPv4Interface(host.ip))
-            for name, host in self._file.hosts.items()
-        }
-        self._refuse_doubles({name: host.mac for name, host in hosts.items()}, "mac")
-        self._refuse_doubles({name: host.ip.ip for name, host in hosts.items()}, "ip")
+        self._refuse_doubles(
+            "datapath_id",
+            ((name, ("switches", name), switch.datapath_id) for name, switch in switches.items()),
+        )
+        hosts = {name: host for name, (_, host) in self._hosts.items()}
+        placed = [(name, place, host) for name, (place, host) in self._hosts.items()]
+        self._refuse_doubles("mac", ((name, place, host.mac) for name, place, host in placed))
+        self._refuse_doubles("ip", ((name, place, host.ip.ip) for name, place, host in placed))
         lab = Lab(
             name=self._file.name,
             title=self._file.title,
@@ -453,6 +514,16 @@ class _Checker:
         self._refuse_unreachable(lab)
         self._refuse_miscabled(lab)
         return lab
+
+    def _placed_hosts(self) -> Iterator[tuple[tuple[str, ...], Host]]:
+        """Yield every host, or each interface of a host with several, with its place in the file."""
+        for name, file in self._file.hosts.items():
+            if isinstance(file, _HostFile):
+                yield ("hosts", name), Host(name=name, mac=file.mac, ip=IPv4Interface(file.ip))
+                continue
+            for label, one in file.interfaces.items():
+                host = Host(name=f"{name}{_OF_MACHINE}{label}", mac=one.mac, ip=IPv4Interface(one.ip))
+                yield ("hosts", name, "interfaces", label), host
 
     def _profile_file(self, written: str) -> Path:
         """Of a name, or of a path from the lab's file; what is not there may be a path from here."""
@@ -547,14 +618,17 @@ class _Checker:
         return tuple(links)
 
     def _endpoint(self, where: str, text: str, switches: Mapping[str, Switch]) -> Endpoint:
-        node, colon, port_text = text.partition(":")
+        if text in self._hosts:
+            return Endpoint(node=self._names[text], port=1)
+        node, _, port_text = text.partition(":")
         node = self._names.get(node, node)
-        if node in self._file.hosts:
-            if colon:
-                raise self._error(where, f"a host has one interface; write '{node}' instead of '{text}'")
-            return Endpoint(node=node, port=1)
+        if isinstance(host := self._file.hosts.get(node), _SeveralFile):
+            names = " or ".join(f"{node}{_OF_MACHINE}{label}" for label in host.interfaces)
+            raise self._error(where, f"'{text}' is no interface; write {names}")
+        if host is not None:
+            raise self._error(where, f"a host has one interface; write '{node}' instead of '{text}'")
         if node not in switches:
-            known = ", ".join([*self._file.hosts, *switches])
+            known = ", ".join([*self._hosts, *switches])
             raise self._error(where, f"unknown host or switch '{node}' (known: {known})")
         count = switches[node].profile.ports.count.value
         if not port_text.isdecimal() or not 1 <= int(port_text) <= count:
@@ -563,12 +637,12 @@ class _Checker:
             raise self._error(where, f"port {port_text} is the control port; use another one")
         return Endpoint(node=node, port=int(port_text))
 
-    def _refuse_doubles(self, values: Mapping[str, object], key: str) -> None:
-        group = "switches" if key == "datapath_id" else "hosts"
+    def _refuse_doubles(self, key: str, values: Iterable[tuple[str, tuple[str, ...], object]]) -> None:
+        """Refuse equal values of a key; each comes with the name of its owner and that one's place."""
         owners: dict[object, str] = {}
-        for name, value in values.items():
+        for name, place, value in values:
             if value in owners:
-                raise self._error(f"{group}.{name}.{key}", f"{owners[value]} has the same {key}; change one")
+                raise error_at(self._path, [*place, key], f"{owners[value]} has the same {key}; change one")
             owners[value] = name
 
     def _refuse_miscabled(self, lab: Lab) -> None:

@@ -165,6 +165,8 @@ def longest_path(lab: Lab) -> int:
 def refuse_ends(lab: Lab, source: str, destination: str) -> None:
     """Raise `InputError` if the lab does not have one of the hosts, or if both are the same."""
     for host in (source, destination):
+        if question := lab.which_interface(host):
+            raise InputError(f"lab '{lab.name}': {question}")
         if host not in lab.hosts:
             raise InputError(f"lab '{lab.name}' has no host '{host}' (hosts: {', '.join(lab.hosts)})")
     if source == destination:

@@ -197,11 +197,14 @@ def _each(
 
 
 def _strange_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
-    """Yield hosts that the lab does not have, also of a request that is wrong in other ways."""
+    """Yield names that are no host of the lab, also of a request that is wrong in other ways."""
     if lab is None or not isinstance(values, Mapping):
         return
     for key in ("source", "destination"):
         if isinstance(host := values.get(key), str) and host not in lab.hosts:
+            if question := lab.which_interface(host):
+                yield Problem((key,), key, question)
+                continue
             known = list(lab.hosts)
             alike = {name.casefold(): name for name in known}
             close = [alike[name] for name in difflib.get_close_matches(host.casefold(), alike, n=1)]

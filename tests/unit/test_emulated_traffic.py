@@ -104,10 +104,10 @@ def test_frames_that_look_alike_are_told_apart_by_their_order() -> None:
 
 
 class Emulation:
-    """The two-switch lab, its tables set up by OpenFlow sessions."""
+    """A lab of two switches, its tables set up by OpenFlow sessions."""
 
-    def __init__(self, *flows: Flow) -> None:
-        self.lab = load_lab("two-switch")
+    def __init__(self, *flows: Flow, lab: str = "two-switch") -> None:
+        self.lab = load_lab(lab)
         self.cabled = CabledLab(self.lab, cabled_network(self.lab, free_control=False))
         tables = {name: [] for name in self.lab.switches}  # type: ignore[var-annotated]
         for flow in flows:
@@ -144,6 +144,16 @@ def test_flow_arrives_with_the_delay_of_its_switches_and_nothing_is_lost() -> No
     assert seen.sent - len(seen.delays_ns) <= 2, "frames are under way"
     assert FLOOR_ONE_ENTRY_NS <= min(seen.delays_ns) <= FLOOR_ONE_ENTRY_NS + 40_000
     assert max(seen.delays_ns) < 2 * MS
+
+
+def test_the_flows_of_two_interfaces_of_a_host_leave_by_two_lines_and_arrive_where_they_name() -> None:
+    near = a_flow(1, source="server:eth1", destination="H1")
+    far = a_flow(2, source="server:eth2", destination="server:eth1")
+    emulation = Emulation(near, far, lab="two-switch/server.yml")
+    emulation.cabled.carry([near, far])
+    seen = emulation.run(5)
+    assert all(seen[name].lost == 0 and seen[name].sent > 100 for name in ("f1", "f2"))
+    assert min(seen["f1"].delays_ns) < FLOOR_ONE_ENTRY_NS <= min(seen["f2"].delays_ns), "one switch, and two"
 
 
 def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:

@@ -369,7 +369,7 @@ def test_the_schema_that_is_kept_is_that_of_the_models(what):
 
 def test_the_schemas_take_what_the_commands_take_and_refuse_what_they_refuse():
     labs = jsonschema.Draft202012Validator(schema_of("lab"))
-    for path in (*LABS.glob("*/lab.yml"), LABS / "ring/five.yml"):
+    for path in (*LABS.glob("*/lab.yml"), LABS / "ring/five.yml", LABS / "two-switch/server.yml"):
         assert list(labs.iter_errors(_as_json(path))) == [], path
     loko("lab", "new", "tree", "--switches", "3", "--out", "mine")
     loko("flows", "example", "mine", "--out", "mine/flows.yml")
@@ -401,7 +401,7 @@ def test_the_reference_page_names_every_key():
     page = (ROOT / "docs/own-labs.md").read_text()
     lab, flows = schema_of("lab"), schema_of("flows")
     keys = [*lab["properties"], *lab["$defs"]["Ring"]["properties"]]
-    for part in ("_SwitchFile", "_HostFile", "_LinkFile"):
+    for part in ("_SwitchFile", "_HostFile", "_SeveralFile", "_LinkFile"):
         keys += lab["$defs"][part]["properties"]
     keys += flows["$defs"]["RequestDocument"]["properties"]
     assert [key for key in keys if f"`{key}`" not in page and f"`{key}:" not in page] == []

@@ -34,7 +34,7 @@ class Slotted(NamedTuple):
 
 
 def source_document(lab: Lab, host: str, base_period_ns: int, sends: Iterable[Slotted]) -> str:
-    """What the source of a host sends, until it is ended; the lab's name of its interface is HOST-eth0."""
+    """What the source of a host sends, until it is ended; its interface is called as in a lab that is up."""
     head: _Keys = {
         "path": "packet-ring",
         "period_ns": base_period_ns,
@@ -44,7 +44,7 @@ def source_document(lab: Lab, host: str, base_period_ns: int, sends: Iterable[Sl
     }
     flows: list[_Keys] = [
         {
-            "source": interface_of(host),
+            "source": lab.hosts[host].device,
             "offset_ns": slotted.offset_ns,
             "period_ns": slotted.period_ns,
             "frame": frame_of(lab, slotted.flow).hex(),
@@ -66,11 +66,6 @@ def slots_file(head: Mapping[str, str | int], flows: Sequence[Mapping[str, str |
 def _keys(values: Mapping[str, str | int]) -> list[str]:
     # A string of JSON is one of TOML, too.
     return [f"{name} = {json.dumps(value)}" for name, value in values.items()]
-
-
-def interface_of(host: str) -> str:
-    """What a host's interface is called in a lab that is up."""
-    return f"{host}-eth0"
 
 
 def write_sources(schedule: LabSchedule, folder: Path) -> Sequence[Path]:
