@@ -143,7 +143,7 @@ endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='
 	@$(WITH) python -m benchmarks.endurance $(ARGS)
 
 topologies: setup ## Write the topology file of containerlab for each lab that can be had in containers
-	@for lab in two-switch ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
+	@for lab in two-switch labs/two-switch/server.yml ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
 
 drawings: setup ## Draw what the pages show of cables, rooms, frames and curves
 	@$(WITH) python tests/rooms.py

@@ -11,6 +11,7 @@ from live_harness import Machine, admitted, needs_root, wait_until
 
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST, RunError
+from evaluation.traffic import Bucket, Greedy, Sender, flow_of
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
@@ -18,11 +19,11 @@ pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
 SETTING, TRAFFIC = admitted()
 
 
-def mixed(folder, **changes):
+def mixed(folder, lab="two-switch"):
     """The lab of two switches whose s1 is a real board."""
     path = folder / "cabling.yml"
-    path.write_text(yaml.safe_dump({"switches": {"s1": CARDS | changes}}))
-    return load_lab("two-switch", path).as_printed()
+    path.write_text(yaml.safe_dump({"switches": {"s1": CARDS}}))
+    return load_lab(lab, path).as_printed()
 
 
 def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(relaxed, tmp_path):
@@ -47,6 +48,21 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(r
         arrived = (records.received_ns[records.flow == flow] != LOST).mean()
         assert arrived > 0.5, f"only {arrived:.0%} of the packets of flow {flow} came through"
     wait_until(lambda: Machine.now() == before, "the machine is as before")
+
+
+def test_a_host_has_a_card_at_the_real_board_and_another_interface_at_the_emulated_one(relaxed, tmp_path):
+    ends = [("server:eth1", "H3"), ("server:eth2", "H1"), ("H1", "server:eth2")]
+    flows = [
+        flow_of(number, *pair, rate_bps=200_000, burst_bytes=306, frame_bytes=306)
+        for number, pair in enumerate(ends)
+    ]
+    bucket = Bucket(rate_bps=200_000, burst_bytes=306)
+    traffic = [Sender.of(number, flow, Greedy(bucket=bucket)) for number, flow in enumerate(flows)]
+    lab = mixed(tmp_path, "two-switch/server.yml")
+    with board(tmp_path), LiveRunner(lab, flows, cores=relaxed) as runner:
+        records = runner.run(traffic, seconds=1, seed=1)
+    for flow in range(len(flows)):
+        assert (records.received_ns[records.flow == flow] != LOST).mean() > 0.5
 
 
 def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(relaxed, tmp_path, monkeypatch):

@@ -60,3 +60,44 @@ def test_hosts_of_a_live_lab_send_in_slots_that_begin_at_one_instant():
         at_ns = due_ns[records.sequence[mine]]
         assert (records.sent_ns[mine] >= at_ns).all(), "never early"
         assert abs(len(at_ns) - due_ns.size) <= 1, "one at the very end may be outside of the run"
+
+
+def test_each_flow_of_a_host_leaves_by_its_interface_and_arrives_at_the_one_it_names():
+    """All are in one network and have one UDP destination port; one flow goes from the host to itself."""
+    ends = [
+        ("server:eth1", "H3"),
+        ("server:eth2", "H3"),
+        ("H1", "server:eth2"),
+        ("server:eth1", "server:eth2"),
+    ]
+    flows = [
+        flow_of(number, *pair, rate_bps=200_000, burst_bytes=306, frame_bytes=306)._replace(
+            udp_destination=6000
+        )
+        for number, pair in enumerate(ends)
+    ]
+    sends = [Greedy(bucket=Bucket(rate_bps=200_000, burst_bytes=306)) for _ in flows]
+    with LiveRunner(load_lab("two-switch/server.yml"), flows) as live:
+        records = live.run(
+            [Sender.of(n, flow, sends[n]) for n, flow in enumerate(flows)], seconds=SECONDS, seed=1
+        )
+    for number, flow in enumerate(flows):
+        mine = records.flow == number
+        assert mine.sum() > 0.8 * 200_000 / 8 * SECONDS / 306, flow
+        assert (records.received_ns[mine] != LOST).mean() > 0.95, flow
+    assert records.boards["s1"]["received"] < records.boards["s2"]["received"], "eth2 to H3 never comes by s1"
+
+
+def test_slots_are_kept_by_each_interface():
+    ends = [("server:eth1", "H3"), ("server:eth2", "H3")]
+    flows = [
+        flow_of(number, *pair, rate_bps=244_800, burst_bytes=306, frame_bytes=306)
+        for number, pair in enumerate(ends)
+    ]
+    sends = [TimeTriggered(offset_ns=(1 + 4 * number) * MS, period_ns=10 * MS) for number in range(2)]
+    with LiveRunner(load_lab("two-switch/server.yml"), flows) as live:
+        records = live.run(
+            [Sender.of(n, flow, sends[n]) for n, flow in enumerate(flows)], seconds=SECONDS, seed=1
+        )
+    for number in range(2):
+        assert (records.received_ns[records.flow == number] != LOST).sum() > 0.9 * SECONDS * 100

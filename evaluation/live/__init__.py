@@ -8,8 +8,9 @@ all others and removes every interface, so nothing survives and nothing has to b
   `realtime_limit`: what the emulator changed for the whole machine is restored.
 - `inside`: that first process; it answers `messages`. `session`: the lab that it runs.
 - `building`: starts the tree, and before it what is outside. `afterwards`: removes that when the tree ends.
-- `network`: hosts and cables by Mininet; `containerlab`: in containers. `control_network`: cables from the
-  boards to the controller. `cards`: network cards that are cabled to real boards.
+- `network`: hosts and cables by Mininet; `containerlab`: in containers. `routes`: by which interface a host
+  sends. `control_network`: cables from the boards to the controller. `cards`: network cards that are cabled
+  to real boards.
 - `switches`: what is in the place of the lab's switches. `real_boards`: those that are real, whose cables
   `board_wiring` examines.
 - `boards`: the emulator. `coarse`: Open vSwitch instead (`openvswitch`), behind the shared queue of the

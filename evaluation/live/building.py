@@ -34,7 +34,7 @@ def start(
         raise RunError(reason)
     tree = Confinement.start(outlive=outlive, log=log, outside=lambda: deployment.deploy(lab, CONTAINERS))
     try:
-        nodes = [topology.CONTROLLER, *lab.switches, *lab.hosts]
+        nodes = [topology.CONTROLLER, *lab.switches, *lab.machines]
         return tree, replace(request, containers=deployment.found(lab, nodes))
     except BaseException:
         tree.close()

@@ -15,6 +15,8 @@ from evaluation.live.boards import BoardsReport
 from evaluation.live.capture import Frames, Tap, join, received_by, sent_by
 from evaluation.live.generator import Generator, open_sink, pattern_of
 from evaluation.live.network import Network
+from evaluation.live.programs import run
+from evaluation.live.routes import port_rule
 from evaluation.live.shaping import TokenBucket, shape, unshape
 from evaluation.live.slot_source import SlotSource, refuse_slots, start_instant_ns
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, SlotsKept, Stall
@@ -48,8 +50,11 @@ def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder
     """Send the traffic for so many seconds and capture it. Raises `RunError` if that cannot be done."""
     refuse(traffic, network.lab)
     with ExitStack() as stack:
-        for host, port in sorted({(flow.destination, flow.udp_destination) for flow in traffic}):
-            stack.enter_context(open_sink(network.namespace(host), port))
+        hosts = network.lab.hosts
+        for machine, port in sorted(
+            {(hosts[flow.destination].machine, flow.udp_destination) for flow in traffic}
+        ):
+            stack.enter_context(open_sink(network.namespace(machine), port))
         taps = _taps(network, traffic, folder, stack)
         start_ns, slots = _send(network, traffic, seconds, folder)
         time.sleep(DRAIN_S)
@@ -82,6 +87,10 @@ def _send(
             stack.callback(unshape, interface, host=host, prefix=prefix)
         generators = []
         for flow in shaped:
+            if rule := port_rule(network.lab, flow.source, flow.udp_source):
+                what, prefix = f"{flow.where}: route", network.inside(flow.source)
+                run(["ip", "rule", "add", *rule], what=what, prefix=prefix)
+                stack.callback(run, ["ip", "rule", "delete", *rule], what=what, prefix=prefix)
             address = network.lab.hosts[flow.destination].ip.ip
             generators.append(Generator(flow, address, network.inside(flow.source), folder))
             stack.callback(generators[-1].cancel)
@@ -149,13 +158,16 @@ def refuse(traffic: Sequence[Sender], lab: Lab) -> None:
     ports: dict[tuple[str, int], int] = {}
     for flow in traffic:
         for host in (flow.source, flow.destination):
+            if question := lab.which_interface(host):
+                raise RunError(f"flow {flow.flow}: {lab.path}: {question}")
             if host not in lab.hosts:
                 known = ", ".join(lab.hosts)
                 raise RunError(f"flow {flow.flow}: {lab.path} has no host '{host}' (hosts: {known})")
-        end = flow.source, flow.udp_source
+        machine = lab.hosts[flow.source].machine
+        end = machine, flow.udp_source
         if end in ports:
             raise RunError(
-                f"flows {ports[end]} and {flow.flow} both leave {flow.source} by UDP port {flow.udp_source}:"
+                f"flows {ports[end]} and {flow.flow} both leave {machine} by UDP port {flow.udp_source}:"
                 " in live runs a host tells its flows apart by it; give each a port of its own"
             )
         ports[end] = flow.flow

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from evaluation.live.programs import run
 from evaluation.runner import RunError
+from loko.lab import Host, Lab
 
 OFFLOADS = {
     "tx": "tx-checksumming",
@@ -28,6 +29,11 @@ def interface_name(name: str, *, node: str, where: str) -> str:
             f"shorten the name of {node}"
         )
     return name
+
+
+def device_of(host: Host, lab: Lab) -> str:
+    """The interface of a host of a lab that is up. Raises `RunError` if Linux would not take its name."""
+    return interface_name(host.device, node=host.name, where=str(lab.path))
 
 
 def switch_off_offloads(interface: str, *, what: str, prefix: Sequence[str] = ()) -> None:

@@ -17,10 +17,11 @@ from mininet.net import Mininet
 from mininet.node import Node, Switch
 
 from evaluation.live.cards import wait_for_carrier
-from evaluation.live.interfaces import OFFLOADS, interface_name, switch_off_offloads
+from evaluation.live.interfaces import OFFLOADS, device_of, interface_name, switch_off_offloads
 from evaluation.live.messages import PortStatus
 from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import require, run, run_json
+from evaluation.live.routes import commands
 from evaluation.runner import RunError
 from loko.lab import Endpoint, Host, Lab
 
@@ -46,16 +47,17 @@ class LabNetwork(Mininet):  # type: ignore[misc]  # Mininet carries no types
 
 
 def interface(end: Endpoint, lab: Lab) -> str:
-    """Name of the interface of an end of a cable: Mininet's, with hosts counted from 0.
+    """Name of the interface of an end of a cable, as Mininet has it.
 
     Raises `RunError` if Linux would not take it.
     """
-    name = f"{end.node}-eth{0 if end.node in lab.hosts else end.port}"
-    return interface_name(name, node=end.node, where=str(lab.path))
+    if host := lab.hosts.get(end.node):
+        return device_of(host, lab)
+    return interface_name(f"{end.node}-eth{end.port}", node=end.node, where=str(lab.path))
 
 
 class Network:
-    """Hosts, each in a network namespace of its own, and veth pairs, in the order of the lab file."""
+    """Hosts, each with a network namespace of its own, and veth pairs, in the order of the lab file."""
 
     def __init__(self, lab: Lab) -> None:
         """Build it all. Raises `RunError` in one line."""
@@ -81,9 +83,9 @@ class Network:
         setLogLevel("error")
         set_up_own_network()
         self._net = LabNetwork(controller=None, build=False)
-        for host in lab.hosts.values():
-            self._net.addHost(host.name, ip=str(host.ip), mac=host.mac)
-            silence_node(host.name, self.inside(host.name))
+        for machine, (first, *_) in lab.machines.items():
+            self._net.addHost(machine, ip=str(first.ip), mac=first.mac)
+            silence_node(machine, self.inside(machine))
         for switch in lab.switches.values():
             self._net.addSwitch(switch.name, cls=BoardSwitch, dpid=f"{switch.datapath_id:016x}")
         for end, card in self._cards.items():
@@ -92,6 +94,10 @@ class Network:
             if not (lab.is_real(link.a.node) or lab.is_real(link.b.node)):
                 self._cable(link.a, link.b)
         self._net.build()
+        for _, *others in lab.machines.values():  # Mininet gives addresses to the first interface only
+            for host in others:
+                address = ["ip", "address", "add", str(host.ip), "dev", self.interface(host.name)]
+                run(address, what=f"{host.name}: address", prefix=self.inside(host.name))
 
     def ports(self, switch: str) -> dict[int, str]:
         """Interface of every connected port of a switch."""
@@ -119,7 +125,7 @@ class Network:
         return self._interfaces[host, 1]
 
     def namespace(self, host: str) -> Path:
-        """The file of a host's network namespace."""
+        """The file of a host's network namespace, which its interfaces share."""
         return namespace_of(self._node(host).pid)
 
     def inside(self, host: str) -> list[str]:
@@ -174,35 +180,39 @@ class Network:
         self.wait_for_cards()
         for host in self.lab.hosts.values():
             self._introduce_others(host)
+        for machine, interfaces in self.lab.machines.items():
+            if len(interfaces) > 1:
+                lines = commands(interfaces, [self.interface(host.name) for host in interfaces])
+                self._ip(machine, "routes", lines)
 
     def _introduce_others(self, host: Host) -> None:
         """Give a host the addresses of all others, so that nobody ever asks by ARP."""
         device = self.interface(host.name)
         lines = [
-            f"neighbour replace to {other.ip.ip} lladdr {other.mac} dev {device} nud permanent\n"
+            f"neighbour replace to {other.ip.ip} lladdr {other.mac} dev {device} nud permanent"
             for other in self.lab.hosts.values()
             if other.name != host.name
         ]
-        run(
-            ["ip", "-batch", "-"],
-            what=f"{host.name}: neighbours",
-            prefix=self.inside(host.name),
-            stdin="".join(lines),
-        )
+        self._ip(host.name, "neighbours", lines)
+
+    def _ip(self, host: str, what: str, lines: Sequence[str]) -> None:
+        """Have ``ip`` carry out these lines in the namespace of a host."""
+        text = "".join(f"{line}\n" for line in lines)
+        run(["ip", "-batch", "-"], what=f"{host}: {what}", prefix=self.inside(host), stdin=text)
 
     def _plug_in(self, end: Endpoint, card: str) -> None:
         """Give a host the network card that is cabled to a real board; a switch's is where it should be."""
         if host := self.lab.hosts.get(end.node):
-            Intf(card, node=self._node(host.name), port=0, mac=host.mac)
+            Intf(card, node=self._node(host.name), port=self._port(end), mac=host.mac)
 
     def _cable(self, a: Endpoint, b: Endpoint) -> None:
         names = [self._interfaces[end.node, end.port] for end in (a, b)]
         macs = [self.lab.hosts[end.node].mac if end.node in self.lab.hosts else None for end in (a, b)]
-        numbers = [0 if end.node in self.lab.hosts else end.port for end in (a, b)]
+        numbers = [self._port(end) for end in (a, b)]
         options = {f"addr{side}": mac for side, mac in enumerate(macs, start=1) if mac}
         try:
             self._net.addLink(
-                *(a.node, b.node, *numbers),
+                *(self._machine(a.node), self._machine(b.node), *numbers),
                 cls=Link,
                 intfName1=names[0],
                 intfName2=names[1],
@@ -213,8 +223,18 @@ class Network:
                 f"{self.lab.path}: cable {a} - {b}: {str(error).strip().splitlines()[-1]}"
             ) from None
 
+    def _port(self, end: Endpoint) -> int:
+        """Mininet's number of a port: a host's interfaces are counted from 0."""
+        host = self.lab.hosts.get(end.node)
+        return end.port if host is None else self.lab.machines[host.machine].index(host)
+
+    def _machine(self, node: str) -> str:
+        """The node that has its own namespace: of an interface of a host, the whole host."""
+        host = self.lab.hosts.get(node)
+        return node if host is None else host.machine
+
     def _node(self, name: str) -> Node:
-        return self._net.getNodeByName(name)
+        return self._net.getNodeByName(self._machine(name))
 
     def _prefix(self, node: str) -> Sequence[str]:
         return self.inside(node) if node in self.lab.hosts else ()

@@ -29,7 +29,7 @@ from evaluation.beside.taps import Taps
 from evaluation.live.background import BackgroundLab
 from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
 from evaluation.live.generator import open_sink
-from evaluation.live.interfaces import interface_name
+from evaluation.live.interfaces import device_of
 from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.live.slot_source import Outlet, SlotProgram, told
@@ -131,7 +131,8 @@ class Watch:
         """Open them. Raises `RunError`."""
         self._lab = lab
         self._taps = {
-            host: _Tap.at(host, namespace, interface_of(lab, host)) for host, namespace in namespaces.items()
+            host: _Tap.at(host, namespace, device_of(lab.hosts[host], lab))
+            for host, namespace in namespaces.items()
         }
         self._joined = Taps()
         self._flows: dict[FiveTuple, Flow] = {}
@@ -211,7 +212,7 @@ class SlotSenders:
             for number, (flow, turn) in enumerate(wanted)
         ]
         outlets = {
-            host: Outlet(interface_of(self._lab, host), namespace)
+            host: Outlet(device_of(self._lab.hosts[host], self._lab), namespace)
             for host, namespace in self._namespaces.items()
         }
         return told(self._lab, traffic, outlets)
@@ -273,9 +274,10 @@ class HostSenders:
 
     def _sink(self, host: str, port: int) -> None:
         """Have a socket there that takes the frames, unless a program of the host has one."""
-        if (host, port) not in self._sinks:
+        machine = self._lab.hosts[host].machine
+        if (machine, port) not in self._sinks:
             with contextlib.suppress(OSError):
-                self._sinks[host, port] = open_sink(self._namespaces[host], port)
+                self._sinks[machine, port] = open_sink(self._namespaces[host], port)
 
 
 async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> None:
@@ -291,11 +293,6 @@ async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> No
             await run_beside(watch.run(), hear)
         finally:
             senders.end()
-
-
-def interface_of(lab: Lab, host: str) -> str:
-    """The interface of a host of a lab that is up."""
-    return interface_name(f"{host}-eth0", node=host, where=str(lab.path))
 
 
 @contextlib.contextmanager
@@ -319,10 +316,10 @@ def main(
         if running is None:
             raise InputError(f"lab {network.name} is not up: start it with 'loko lab up'")
         shells = {line.what.removeprefix("shell of "): line.pid for line in running.processes()}
-        missing = [name for name in network.hosts if name not in shells]
+        missing = [name for name in network.machines if name not in shells]
         if missing:
             raise RunError(f"lab {network.name}: no shell of {', '.join(missing)}")
-        namespaces = {name: namespace_of(shells[name]) for name in network.hosts}
+        namespaces = {name: namespace_of(shells[host.machine]) for name, host in network.hosts.items()}
         asyncio.run(_run(network, namespaces, traffic=traffic))
 
 

@@ -13,7 +13,7 @@ from evaluation.runner import RunError
 from loko.document import LABS
 from loko.lab import Backend, load_lab
 
-NAMES = ("two-switch", "ring", LABS / "ring" / "five.yml")
+NAMES = ("two-switch", LABS / "two-switch" / "server.yml", "ring", LABS / "ring" / "five.yml")
 
 
 @pytest.mark.parametrize("name", NAMES, ids=str)
@@ -31,16 +31,19 @@ def test_a_topology_has_every_node_cable_and_address_of_its_lab(name):
     lab = load_lab(name)
     document = yaml.safe_load(topology(lab))
     nodes = document["topology"]["nodes"]
-    assert set(nodes) == {CONTROLLER, *lab.switches, *lab.hosts}
+    assert set(nodes) == {CONTROLLER, *lab.switches, *lab.machines}
     ends = [tuple(link["endpoints"]) for link in document["topology"]["links"]]
+    named = {host.name: host.name for host in lab.hosts.values() if host.interface}
     assert ends == [
-        (f"{link.a.node}:eth{link.a.port}", f"{link.b.node}:eth{link.b.port}") for link in lab.links
+        tuple(named.get(end.node, f"{end.node}:eth{end.port}") for end in (link.a, link.b))
+        for link in lab.links
     ]
     for host in lab.hosts.values():
-        commands = " ".join(nodes[host.name]["exec"])
-        assert host.mac in commands
-        assert str(host.ip) in commands
-        assert nodes[host.name]["network-mode"] == "none", "no second way from host to host"
+        node = nodes[host.machine]
+        device = host.interface or "eth1"
+        assert f"ip link set dev {device} address {host.mac}" in node["exec"]
+        assert f"ip address add {host.ip} dev {device}" in node["exec"]
+        assert node["network-mode"] == "none", "no second way from host to host"
     addresses = [node["mgmt-ipv4"] for node in nodes.values() if "mgmt-ipv4" in node]
     assert len(set(addresses)) == len(addresses) == len(lab.switches) + 1
 
@@ -61,6 +64,11 @@ def test_a_lab_that_is_virtual_or_has_boards_on_a_network_is_refused(tmp_path):
     text = (LABS / "two-switch" / "lab.yml").read_text().replace("control: session", "control: network")
     (tmp_path / "lab.yml").write_text(text)
     with pytest.raises(RunError, match="control: network is not possible in containers"):
+        topology(load_lab(tmp_path))
+    (tmp_path / "lab.yml").write_text(
+        (LABS / "two-switch" / "server.yml").read_text().replace("eth1", "eth0")
+    )
+    with pytest.raises(RunError, match="server:eth0: in containers eth0 is containerlab's: rename it"):
         topology(load_lab(tmp_path))
 
 

@@ -10,10 +10,12 @@ from evaluation.kinds.experiments import experiments
 from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.production import live_findings, not_judged
 from evaluation.kinds.time_triggered.sent import NEVER, Sending, Sent, cross_of, hosts_of
+from evaluation.kinds.time_triggered.veths import carry_live
 from evaluation.kinds.time_triggered.virtual import carry
-from evaluation.runner import Stall
+from evaluation.runner import RunError, Stall
 from evaluation.traffic import RandomBursts, Releases, Sender, flow_of
 from evaluation.virtual import add_sender, lab_network
+from loko.document import LABS
 from loko.entries import flow_entry
 from loko.lab import load_lab
 
@@ -98,6 +100,15 @@ def test_hosts_take_what_they_are_said_to() -> None:
 
 def test_the_hosts_of_a_switch_are_sources_those_of_the_other_destinations() -> None:
     assert hosts_of(LAB) == (["A1", "A2", "A3", "A4", "A5"], ["B1", "B2", "B3", "B4", "B5"])
+
+
+def test_hosts_with_named_interfaces_are_refused_in_real_time_before_anything_is_built() -> None:
+    figure = TABLE3.model_copy(update={"lab": str(LABS / "two-switch/server.yml")})
+    with pytest.raises(
+        RunError, match="server:eth1: in real time each host of this figure has one interface"
+    ) as caught:
+        carry_live(Sending(figure, case(), 1, 1))
+    assert "\n" not in str(caught.value)
 
 
 def test_a_frame_met_a_stall_between_its_slot_and_its_arrival() -> None:

@@ -66,6 +66,13 @@ class NotHereError(RunError):
 
 def carry_live(sending: Sending) -> Sent:
     """What becomes of the frames of a case on this machine. Raises `RunError`, also as `NotHereError`."""
+    lab = load_lab(sending.figure.lab)
+    for host in lab.hosts.values():
+        if host.interface is not None:
+            raise RunError(
+                f"{lab.path}: {host.name}: in real time each host of this figure has one interface;"
+                f" make hosts of the interfaces of {host.machine}, or choose --mode virtual"
+            )
     return carry_alone(_carry, sending)
 
 

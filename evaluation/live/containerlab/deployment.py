@@ -85,7 +85,7 @@ def deploy(lab: Lab, folder: Path) -> Afterwards:
     file = folder / f"{lab.name}.clab.yml"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_text(topology(lab), encoding="utf-8")
-    timeout_s = _DEPLOY_TIMEOUT_S + _DEPLOY_TIMEOUT_A_NODE_S * (len(lab.switches) + len(lab.hosts))
+    timeout_s = _DEPLOY_TIMEOUT_S + _DEPLOY_TIMEOUT_A_NODE_S * (len(lab.switches) + len(lab.machines))
     removal = Afterwards("/bin/sh", "-c", _REMOVE, "remove", *_destruction(file))
     try:
         limit = ("--timeout", f"{patient(timeout_s):.0f}s")  # containerlab's own, for each answer of Docker

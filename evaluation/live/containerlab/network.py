@@ -22,17 +22,17 @@ class ContainerNetwork(Network):
 
     def namespace(self, host: str) -> Path:
         """The file of a node's network namespace."""
-        return Path(self._containers.namespaces[host])
+        return Path(self._containers.namespaces[self._machine(host)])
 
     def inside(self, host: str) -> list[str]:
         """What to put before a command so that it runs in the namespace of a node, with our own files."""
         return [require("nsenter"), f"--net={self.namespace(host)}", "--"]
 
     def _name(self, end: Endpoint) -> str:
-        return interface(end)
+        return interface(end, self.lab)
 
     def _build(self, lab: Lab) -> None:
-        for node in (*lab.hosts, *lab.switches):
+        for node in (*lab.machines, *lab.switches):
             silence_node(node, self.inside(node))
 
     def _prefix(self, node: str) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final
@@ -45,9 +45,10 @@ def controller_address() -> str:
     return f"{_MANAGEMENT[2]}:{CONTROLLER_PORT}"
 
 
-def interface(end: Endpoint) -> str:
+def interface(end: Endpoint, lab: Lab) -> str:
     """Name of the interface of an end of a cable, in its own container: eth0 is containerlab's."""
-    return f"eth{end.port}"
+    host = lab.hosts.get(end.node)
+    return (host and host.interface) or f"eth{end.port}"
 
 
 def container(lab: Lab, node: str) -> str:
@@ -61,9 +62,9 @@ def topology(lab: Lab) -> str:
     nodes: dict[str, Any] = {CONTROLLER: {"image": HOST_IMAGE, "mgmt-ipv4": str(_MANAGEMENT[2])}}
     for number, switch in enumerate(lab.switches.values()):
         nodes[switch.name] = _switch(lab, switch, number)
-    for host in lab.hosts.values():
-        nodes[host.name] = _host(host)
-    links = [{"endpoints": [_end(link.a), _end(link.b)]} for link in lab.links]
+    for machine, interfaces in lab.machines.items():
+        nodes[machine] = _host(lab, interfaces)
+    links = [{"endpoints": [_end(link.a, lab), _end(link.b, lab)]} for link in lab.links]
     document = {
         "name": lab.name,
         "mgmt": {"network": f"loko-{lab.name}", "ipv4-subnet": str(_MANAGEMENT)},
@@ -88,6 +89,11 @@ def _refuse(lab: Lab) -> None:
             raise RunError(
                 f"{lab.path}: {switch.name}: a {switch.profile.name} is in virtual time only: use zodiac-fx"
             )
+    for host in lab.hosts.values():
+        if host.interface == "eth0":
+            raise RunError(
+                f"{lab.path}: {host.name}: in containers eth0 is containerlab's: rename it to eth1"
+            )
 
 
 def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
@@ -96,7 +102,7 @@ def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
         (end for link in lab.links for end in (link.a, link.b) if end.node == switch.name),
         key=lambda end: end.port,
     )
-    ports = {end.port: interface(end) for end in ends}
+    ports = {end.port: interface(end, lab) for end in ends}
     process = [
         "[process]",
         # A container a board: there are more polling threads than cores, and none may have a whole one;
@@ -115,20 +121,20 @@ def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
     }
 
 
-def _host(host: Host) -> Mapping[str, Any]:
-    interface = "eth1"
-    return {
-        "image": HOST_IMAGE,
-        "network-mode": "none",
-        "exec": [
-            f"ip link set dev {interface} address {host.mac}",
-            f"ip address add {host.ip} dev {interface}",
-        ],
-    }
+def _host(lab: Lab, interfaces: Sequence[Host]) -> Mapping[str, Any]:
+    commands = []
+    for host in interfaces:
+        device = interface(Endpoint(node=host.name, port=1), lab)
+        commands += [
+            f"ip link set dev {device} address {host.mac}",
+            f"ip address add {host.ip} dev {device}",
+        ]
+    return {"image": HOST_IMAGE, "network-mode": "none", "exec": commands}
 
 
-def _end(end: Endpoint) -> str:
-    return f"{end.node}:{interface(end)}"
+def _end(end: Endpoint, lab: Lab) -> str:
+    host = lab.hosts.get(end.node)
+    return f"{end.node if host is None else host.machine}:{interface(end, lab)}"
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,0 +1,49 @@
+"""How live labs tell the interfaces of a host apart, and what they refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evaluation.live.carriage import refuse
+from evaluation.live.routes import commands, port_rule
+from evaluation.runner import RunError
+from evaluation.traffic import Bucket, Greedy, Sender, flow_of
+from loko.lab import load_lab
+
+LAB = load_lab("two-switch/server.yml")
+
+
+def test_in_live_labs_what_has_the_address_of_an_interface_leaves_by_it() -> None:
+    interfaces = LAB.machines["server"]
+    assert commands(interfaces, [host.device for host in interfaces]) == [
+        "rule add pref 100 lookup local",
+        "rule delete pref 0",
+        "route add 10.0.0.0/24 dev server-eth1 src 10.0.0.2 table 101",
+        "rule add pref 20 iif lo from 10.0.0.2 lookup 101",
+        "route add 10.0.0.0/24 dev server-eth2 src 10.0.0.4 table 102",
+        "rule add pref 20 iif lo from 10.0.0.4 lookup 102",
+    ]
+    rule = port_rule(LAB, "server:eth2", 5001)
+    assert rule is not None
+    assert " ".join(rule) == "pref 10 iif lo ipproto udp sport 5001 lookup 102"
+    assert port_rule(LAB, "H1", 5001) is None
+
+
+def test_live_labs_refuse_what_their_hosts_cannot_tell_apart() -> None:
+    greedy = Greedy(bucket=Bucket(rate_bps=244_800, burst_bytes=612))
+    flows = [
+        flow_of(number, f"server:eth{number + 1}", "H1", rate_bps=244_800, burst_bytes=612, frame_bytes=306)
+        for number in (0, 1)
+    ]
+    first, second = (Sender.of(number, flow, greedy) for number, flow in enumerate(flows))
+    refuse([first, second], LAB)
+    with pytest.raises(
+        RunError, match=r"flows 0 and 1 both leave server by UDP port 5000: .* give each a port of its own"
+    ):
+        refuse([first, replace(second, udp_source=first.udp_source)], LAB)
+    with pytest.raises(
+        RunError, match=r"flow 0: .*server.yml: say which interface of 'server': server:eth1 or"
+    ):
+        refuse([replace(first, destination="server")], LAB)
