@@ -153,6 +153,7 @@ drawings: setup ## Draw what the pages show of cables, rooms, frames and curves
 	    --out docs/images/cabling-two-switch.svg
 	@$(WITH) loko lab draw labs/ring/five.yml --cabling labs/ring/five-two-real-boards.yml \
 	    --out docs/images/cabling-ring.svg
+	@$(WITH) loko lab draw labs/two-switch/server.yml --out docs/images/cabling-server.svg
 
 wheel: setup ## Write dist/loko_testbed-….whl for `pip install` on other machines
 	@setup/wheel.sh

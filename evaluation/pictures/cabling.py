@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,15 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from evaluation.pictures.canvas import STYLE
-from loko.lab import Backend, Endpoint, Lab
+from loko.lab import Backend, Endpoint, Host, Lab
 
 _Point = tuple[float, float]
 _Vector = NDArray[np.float64]
 _SWITCHES_AT = 1.0
 """Radius of the circle on which the switches stand; the controller is in its middle."""
 _HOSTS_AT = 2.2
+_APART = 0.9
+"""Distance that a host with several cables keeps from others."""
 _FAN = 0.62
 """Angle between the hosts of a switch."""
 _NODE_POINTS, _NODE_PAD = 9, 0.5
@@ -53,7 +55,10 @@ class _Drawing:
         self._point = figure.dpi / 72
         """One point in pixels."""
         self._places = {**_places(lab), _CONTROLLER: _centre(lab)}
-        self._boxes = {name: self._node(name, *_looks(lab, name)) for name in (*lab.switches, *lab.hosts)}
+        self._boxes = {name: self._node(name, *_looks(lab, name)) for name in lab.switches}
+        for machine, interfaces in lab.machines.items():
+            box = self._node(interfaces[0].name, _addresses(machine, interfaces), _HOST)
+            self._boxes |= dict.fromkeys((host.name for host in interfaces), box)
         cards = lab.cards()
         cables = [((link.a, link.b), "black", "-") for link in lab.links]
         if lab.control_port:
@@ -72,12 +77,16 @@ class _Drawing:
         for ends, _, _ in cables:
             for end, far in (ends, ends[::-1]):
                 card = cards.get(end)
+                host = lab.hosts.get(end.node)
+                interface = host.interface if host else None
                 if end.node == _CONTROLLER:
                     card = lab.switches[far.node].cards.get(lab.control_port)
                 if card:
-                    self._label(end, far, card, card=True)
+                    self._label(end, far, f"{interface}: {card}" if interface else card, card=True)
                 elif end.node in lab.switches:
                     self._label(end, far, str(end.port))
+                elif interface:
+                    self._label(end, far, interface)
 
     def _node(self, name: str, text: str, colour: str, *, dashed: bool = False) -> Text:
         line = "--" if dashed else "-"
@@ -114,17 +123,20 @@ def _clear(near: Text, other: Text, pads: float, way: _Vector) -> float:
 
 
 def _looks(lab: Lab, node: str) -> tuple[str, str]:
-    """Return text and colour of a switch or host."""
-    if node in lab.hosts:
-        return f"{node}\n{lab.hosts[node].ip}", _HOST
+    """Return text and colour of a switch."""
     switch = lab.switches[node]
     if switch.backend is Backend.HARDWARE:
         return f"{node}\nreal board", _REAL
     return f"{node}\n{switch.profile.name}", _EMULATED
 
 
+def _addresses(machine: str, interfaces: Sequence[Host]) -> str:
+    """Return the text of a host: name and addresses, with the names of several interfaces."""
+    return "\n".join([machine, *(f"{host.interface or ''} {host.ip}".strip() for host in interfaces)])
+
+
 def _places(lab: Lab) -> dict[str, _Point]:
-    """Place the switches on a circle and the hosts of each outside of it."""
+    """Place the switches on a circle, the hosts of each outside, and those of several switches in between."""
     places = {}
     count = len(lab.switches)
     for index, name in enumerate(lab.switches):
@@ -135,7 +147,22 @@ def _places(lab: Lab) -> dict[str, _Point]:
         for number, host in enumerate(hosts):
             turn = (number - (len(hosts) - 1) / 2) * _FAN * (1 if count == 2 and index == 1 else -1)
             places[host] = _at(angle + turn, _HOSTS_AT)
+    several = [[host.name for host in interfaces] for interfaces in lab.machines.values() if interfaces[1:]]
+    for names, ends in [(names, [places.pop(name) for name in names]) for names in several]:
+        places |= dict.fromkeys(names, _between(ends, places.values()))
     return places
+
+
+def _between(ends: Sequence[_Point], others: Collection[_Point]) -> _Point:
+    """Return a place for a host with several cables: amid their ends, but outside, and near no other host."""
+    x, y = np.mean(ends, axis=0)
+    angle, radius = math.atan2(y, x / 1.35), math.hypot(x / 1.35, y)
+    if radius < _SWITCHES_AT / 2:  # opposite each other: above
+        angle = math.pi / 2
+    radius = max(radius, _SWITCHES_AT)
+    while any(math.dist(_at(angle, radius), other) < _APART for other in others):
+        radius += _APART
+    return _at(angle, radius)
 
 
 def _centre(lab: Lab) -> _Point:

@@ -114,6 +114,23 @@ def test_the_drawing_names_every_card_and_node(cabled, tmp_path):
     assert (tmp_path / "lab.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_host_with_two_interfaces_stands_once_between_its_switches_and_its_cables_bear_their_names(
+    tmp_path,
+):
+    draw(load_lab("two-switch/server.yml"), tmp_path / "server.svg")
+    drawn = (tmp_path / "server.svg").read_bytes()
+    assert drawn == (DOCS / "images/cabling-server.svg").read_bytes(), "run 'make drawings'"
+    assert all(drawn.count(text) == 1 for text in (b"<!-- server", b"<!-- eth1 -->", b"<!-- eth2 -->"))
+
+
+def test_the_interfaces_of_a_host_may_be_cards_of_this_machine(cabled):
+    cards = cabled(BOTH, lab="two-switch/server.yml").cards()
+    assert {end.node: card for end, card in cards.items()} == {
+        **{"H1": "a1", "server:eth1": "a2"},
+        **{"H3": "b1", "server:eth2": "b2"},
+    }
+
+
 @pytest.mark.parametrize("image", sorted(DRAWINGS))
 def test_the_drawings_of_the_hardware_guide_are_what_its_command_draws(image, tmp_path):
     lab, cabling = DRAWINGS[image]
