@@ -119,6 +119,27 @@ def test_networks_of_other_programs_are_read():
         assert (set(lab.switches), set(lab.hosts), len(lab.links)) == (switches, hosts, cables)
 
 
+def test_a_host_with_several_cables_gets_an_interface_for_each():
+    nodes = [{"id": "a"}, {"id": "b"}, *({"id": host, "properties": {"type": "host"}} for host in "xyz")]
+    links = [("x", "a"), ("y", "a"), ("a", "b"), ("b", "y"), ("z", "b")]
+    network = {"type": "NetworkGraph", "nodes": nodes}
+    network["links"] = [{"source": source, "target": target} for source, target in links]
+    Path("net.json").write_text(json.dumps(network))
+    loko("lab", "new", "--from", "net.json", "--out", "found")
+    lab = load_lab("found")
+    assert list(lab.hosts) == ["x", "y:eth1", "y:eth2", "z"]
+    assert [[end.node for _, end in lab.neighbours(name)] for name in lab.hosts] == [
+        ["a"],
+        ["a"],
+        ["b"],
+        ["b"],
+    ]
+    network["links"].remove({"source": "a", "target": "b"})
+    Path("net.json").write_text(json.dumps(network))
+    refused = loko("lab", "new", "--from", "net.json", "--out", "found", "--force", status=2)
+    in_one_line(refused, "b cannot be reached from a; connect the network")
+
+
 @pytest.mark.parametrize(
     ("file", "text", "says"),
     [

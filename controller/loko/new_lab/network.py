@@ -26,7 +26,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """Names of nodes, and the cables between them. A host has one cable, to a switch."""
+    """Names of nodes, and the cables between them. A host has an interface for each of its cables."""
 
     name: str
     title: str
@@ -48,12 +48,13 @@ class Drawing:
             missing = "switch" if not self.switches else "host"
             raise InputError(f"{self.title}: has no {missing}; a lab needs hosts at switches (--hosts)")
         for host in self.hosts:
-            if graph.degree[host] != 1:
-                raise InputError(f"{self.title}: host '{host}' has {graph.degree[host]} cables; give it one")
-        if not nx.is_connected(graph):
-            start = next(iter(self.switches))
-            lost = min(seen - nx.node_connected_component(graph, start))
-            raise InputError(f"{self.title}: {lost} cannot be reached from {start}; connect the network")
+            if graph.degree[host] == 0:
+                raise InputError(f"{self.title}: host '{host}' has no cable; give it one")
+        start = next(iter(self.switches))
+        reached = nx.node_connected_component(graph.subgraph(self.switches), start)
+        reached |= {host for host in self.hosts if not reached.isdisjoint(graph[host])}
+        if lost := seen - reached:  # nothing passes through a host
+            raise InputError(f"{self.title}: {min(lost)} cannot be reached from {start}; connect the network")
 
 
 def drawn(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) -> Drawing:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,17 +56,19 @@ def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
     """What a lab's file says. Raises `InputError` if a switch has more cables than the device has ports."""
     drawing.check()
     ports = device.ports.count.value
-    used = dict.fromkeys(drawing.switches, 0)
+    cables = Counter(node for cable in drawing.cables for node in cable)
+    used: Counter[str] = Counter()
+    switches = frozenset(drawing.switches)
 
     def end(node: str) -> str:
-        if node not in used:
-            return node
         used[node] += 1
-        return f"{node}:{used[node]}"
+        if node in switches:
+            return f"{node}:{used[node]}"
+        return node if cables[node] == 1 else f"{node}:{_interface(used[node])}"
 
     links = [{"a": end(a), "b": end(b)} for a, b in drawing.cables]
-    for switch, count in used.items():
-        if count > ports:
+    for switch in drawing.switches:
+        if (count := cables[switch]) > ports:
             raise InputError(
                 f"{drawing.title}: {switch} needs {count} ports, and {device.name} has {ports};"
                 " take fewer hosts or cables, or another device (--profile, --rate)"
@@ -76,10 +80,26 @@ def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
             "switches": {
                 switch: _switch(number, device, profile) for number, switch in enumerate(drawing.switches, 1)
             },
-            "hosts": {host: _host(number) for number, host in enumerate(drawing.hosts, 1)},
+            "hosts": _hosts(drawing.hosts, cables),
             "links": links,
         }
     )
+
+
+def _hosts(hosts: Iterable[str], cables: Mapping[str, int]) -> dict[str, object]:
+    """The hosts with addresses; those with several cables have so many interfaces."""
+    numbers = itertools.count(1)
+    return {
+        host: _host(next(numbers))
+        if cables[host] == 1
+        else {"interfaces": {_interface(which): _host(next(numbers)) for which in range(1, cables[host] + 1)}}
+        for host in hosts
+    }
+
+
+def _interface(number: int) -> str:
+    """What the interfaces of a host with several are called, from 1 on."""
+    return f"eth{number}"
 
 
 def ring_text(name: str, switches: int, hosts: int) -> str:
