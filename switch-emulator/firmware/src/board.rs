@@ -220,10 +220,30 @@ impl Board {
     }
 
     /// The same as [`frame`](Self::frame) without copying: takes the memory over.
+    #[inline]
     pub fn frame_owned(&mut self, now: Instant, port: PortNumber, mut frame: Vec<u8>) {
         let bytes = frame.len();
         crate::buffers::pad(&mut frame);
         self.receive(now, port, frame, bytes);
+    }
+
+    /// Until when a driver may keep back the frame that arrives next: `bytes` bytes, without FCS, on `port`, completely there
+    /// at `arrival`. If [`frame_owned`](Self::frame_owned) gets it then, with `arrival` for its instant, all is as if it had
+    /// got it in time. Before any other call the board wants what has arrived until then, and
+    /// [pause frames](crate::is_pause_frame) are never kept back.
+    #[must_use]
+    #[inline]
+    pub fn due_with(&self, arrival: Instant, port: PortNumber, bytes: usize) -> Instant {
+        if !(MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&bytes) || !self.agent.handles(port)
+        {
+            return arrival;
+        }
+        let due = self.due_at();
+        if self.next_frame_at().is_some() {
+            return due; // those before it come first
+        }
+        let in_ring = self.ingress.earliest(arrival, length_with_fcs(bytes));
+        due.min(self.main_loop.pass_for(in_ring))
     }
 
     /// Memory of a frame that the driver no longer needs, for frames to come.
@@ -238,6 +258,7 @@ impl Board {
     }
 
     /// Does all that is due until `now`, in order of time.
+    #[inline]
     pub fn advance(&mut self, now: Instant) {
         if !self.booted {
             self.power_up(now);
@@ -288,8 +309,13 @@ impl Board {
     #[must_use]
     #[inline]
     pub fn poll_at(&self) -> Option<Instant> {
+        Some(self.due_at())
+    }
+
+    #[inline]
+    fn due_at(&self) -> Instant {
         let pass = self.next.0;
-        Some(self.out.returning_at().map_or(pass, |at| pass.min(at)))
+        self.out.returning_at().map_or(pass, |at| pass.min(at))
     }
 
     /// The next output, in the order in which the CPU gave them.
@@ -324,6 +350,7 @@ impl Board {
     }
 
     /// Whether frames of this port are for the board's own IP stack.
+    #[inline]
     const fn is_native(&self, port: PortNumber) -> bool {
         self.agent.is_on_network() && self.native_ports.contains(port)
     }
@@ -352,6 +379,7 @@ impl Board {
         self.plan();
     }
 
+    #[inline]
     fn receive(&mut self, now: Instant, port: PortNumber, data: Vec<u8>, bytes: usize) {
         self.advance(now);
         let native = self.is_native(port);
@@ -389,15 +417,20 @@ impl Board {
         let hardware = &mut self.out.hardware[usize::from(port.get()) - 1];
         hardware.received_bytes += length_with_fcs(data.len()) as u64;
         let at = now;
+        let is_next = self.next_frame_at().is_none();
         if let Err(frame) = self.ingress.admit(ReceivedFrame { at, port, data }) {
-            hardware.received_dropped += 1;
+            self.out.hardware[port.index()].received_dropped += 1;
             self.out.counters.dropped_switch += 1;
             return self.out.pool.recycle(frame.data);
         }
-        self.plan();
+        // Behind others it does not change what comes next.
+        if is_next {
+            self.plan();
+        }
     }
 
     /// Finds what has arrived first and which pass of the main loop finds it.
+    #[inline]
     fn plan(&mut self) {
         let mut arrival = self.tick_at;
         let mut work = Work::Tick;
@@ -406,8 +439,7 @@ impl Board {
                 (arrival, work) = (*at, Work::Control);
             }
         }
-        // An empty ring has room for any frame, so the first one on the link is the next one.
-        if let Some(at) = self.ring.next_at().or(self.ingress.next_at()) {
+        if let Some(at) = self.next_frame_at() {
             if at <= arrival {
                 (arrival, work) = (at, Work::Frame);
             }
@@ -432,7 +464,15 @@ impl Board {
         self.next = (pass, work);
     }
 
+    /// When the frame that is next for the CPU arrives or has arrived in the ring. An empty ring has room for any frame, so it is
+    /// the first one on the link then.
+    #[inline]
+    fn next_frame_at(&self) -> Option<Instant> {
+        self.ring.next_at().or(self.ingress.next_at())
+    }
+
     /// When the IP stack has something to do. What is the board's own waits until its timers run.
+    #[inline]
     fn stack_due_at(&self) -> Option<Instant> {
         let at = self.agent.stack_due_at()?;
         Some(if self.agent.is_on_network() {
@@ -443,6 +483,7 @@ impl Board {
     }
 
     /// A pass of the main loop.
+    #[inline]
     fn pass(&mut self, pass: Instant, work: Work) {
         self.fill_ring(pass);
         if work != Work::Frame {
@@ -484,6 +525,7 @@ impl Board {
     }
 
     /// Lets the frames that have arrived until `now` into the ring. The MAC answers a lost one with a pause frame.
+    #[inline]
     fn fill_ring(&mut self, now: Instant) {
         while let Some(frame) = self.ingress.arrived(now) {
             if let Err(frame) = self.ring.push(frame) {
@@ -499,6 +541,7 @@ impl Board {
         }
     }
 
+    #[inline]
     fn take_frame(&mut self, pass: Instant) -> Duration {
         let Some(frame) = self.ring.take() else {
             return Duration::ZERO;

@@ -38,11 +38,13 @@ impl ReceiveRing {
     }
 
     /// When the frame that is next for the CPU has arrived, if one has.
+    #[inline]
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.held.front().map(|frame| frame.at)
     }
 
     /// A frame has arrived. It comes back when there is no room for it.
+    #[inline]
     pub(crate) fn push(&mut self, frame: ReceivedFrame) -> Result<(), ReceivedFrame> {
         let units = self.units_of(&frame);
         if self.used + units > self.units {
@@ -55,6 +57,7 @@ impl ReceiveRing {
     }
 
     /// Takes the oldest frame out and frees its units.
+    #[inline]
     pub(crate) fn take(&mut self) -> Option<ReceivedFrame> {
         let frame = self.held.pop_front()?;
         self.used -= self.units_of(&frame);
@@ -62,11 +65,13 @@ impl ReceiveRing {
     }
 
     /// Units in use.
+    #[inline]
     pub(crate) const fn used(&self) -> u64 {
         self.used
     }
 
     /// Whether frames that come soon may find no room: at least half of the units are in use.
+    #[inline]
     pub(crate) const fn fills(&self) -> bool {
         self.used >= self.units / 2
     }
@@ -76,12 +81,14 @@ impl ReceiveRing {
         self.peak
     }
 
+    #[inline]
     fn units_of(&self, frame: &ReceivedFrame) -> u64 {
         (length_with_fcs(frame.data.len()) as u64).div_ceil(self.unit_bytes)
     }
 }
 
 /// Length on the wire of a frame of `bytes` bytes: padded to the minimum, with FCS.
+#[inline]
 pub(crate) const fn length_with_fcs(bytes: usize) -> usize {
     (if bytes < MIN_FRAME_BYTES {
         MIN_FRAME_BYTES
@@ -104,6 +111,7 @@ impl FramePool {
     const KEPT: usize = 64;
 
     /// A copy of `data`, padded to the minimum length of a frame.
+    #[inline]
     pub(crate) fn copy(&mut self, data: &[u8]) -> Vec<u8> {
         let mut frame = self.copy_unpadded(data);
         pad(&mut frame);
@@ -111,6 +119,7 @@ impl FramePool {
     }
 
     /// A copy of `data` as it is.
+    #[inline]
     pub(crate) fn copy_unpadded(&mut self, data: &[u8]) -> Vec<u8> {
         let mut frame = self.free.pop().unwrap_or_default();
         frame.clear();
@@ -119,6 +128,7 @@ impl FramePool {
     }
 
     /// Takes back what is no longer needed.
+    #[inline]
     pub(crate) fn recycle(&mut self, frame: Vec<u8>) {
         if self.free.len() < Self::KEPT {
             self.free.push(frame);
@@ -127,6 +137,7 @@ impl FramePool {
 }
 
 /// Pads a frame with zeros to the minimum length.
+#[inline]
 pub(crate) fn pad(frame: &mut Vec<u8>) {
     if frame.len() < MIN_FRAME_BYTES {
         frame.resize(MIN_FRAME_BYTES, 0);

@@ -76,6 +76,7 @@ mod work;
 pub use board::Board;
 pub use config::{Config, ConfigError, ControlCarrier, FailState, MacAddress};
 pub use event::{Counters, Event, Hang};
+pub use integrated_switch::is_pause_frame;
 pub use matching::Match;
 pub use native::{FrameQueues, MAX_SEGMENT_BYTES};
 pub use openflow13::Flow13;

@@ -37,6 +37,7 @@ impl MainLoop {
     }
 
     /// Begin of the pass that finds work which has arrived at `arrival`, if nothing else comes before.
+    #[inline]
     pub(crate) fn pass_for(&self, arrival: Instant) -> Instant {
         let pass = self.poll(arrival);
         if self.timer_at > pass {
@@ -48,11 +49,13 @@ impl MainLoop {
     }
 
     /// When the CPU is first free, not before `at`.
+    #[inline]
     pub(crate) fn free_from(&self, at: Instant) -> Instant {
         self.free_at.max(at)
     }
 
     /// A pass has begun at `pass` and keeps the CPU busy for `busy`.
+    #[inline]
     pub(crate) fn worked(&mut self, pass: Instant, busy: Duration) {
         self.run_timers(pass);
         self.free_at = pass + busy;
@@ -66,6 +69,7 @@ impl MainLoop {
     }
 
     /// Runs the timers that are due at a pass until `now`.
+    #[inline]
     pub(crate) fn run_timers(&mut self, now: Instant) {
         while self.timer_at <= now {
             let pass = self.poll(self.timer_at);
@@ -78,6 +82,7 @@ impl MainLoop {
     }
 
     /// The first pass not before `arrival`: a whole number of idle passes later, rounded up to a nanosecond.
+    #[inline]
     fn poll(&self, arrival: Instant) -> Instant {
         let waited_ns = arrival.saturating_since(self.free_at).as_nanos();
         let ahead_ns = if waited_ns <= u64::MAX / 2_000 {

@@ -114,6 +114,7 @@ impl Outbox {
         self.queue.pop_front()
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, at: Instant, kind: OutputKind) {
         self.queue.push_back(Output { at, kind });
     }
@@ -160,6 +161,7 @@ impl Outbox {
         self.send(now, PortMask::EMPTY, frame);
     }
 
+    #[inline]
     fn count_transmitted(&mut self, ports: PortMask) {
         for port in ports.iter() {
             self.transmitted[usize::from(port.get()) - 1] += 1;
@@ -167,6 +169,7 @@ impl Outbox {
     }
 
     /// The CPU hands `frame` to its MAC at `now`.
+    #[inline]
     pub(crate) fn send(&mut self, now: Instant, ports: PortMask, mut frame: Vec<u8>) {
         self.count_transmitted(ports);
         pad(&mut frame);
@@ -178,6 +181,7 @@ impl Outbox {
     }
 
     /// A frame goes back to the integrated switch, from the OpenFlow agent or (`is_native`) from the IP stack.
+    #[inline]
     fn send_back(&mut self, now: Instant, ports: PortMask, frame: Vec<u8>, is_native: bool) {
         if self.room_is_uncertain || !self.returning.is_empty() {
             return self.returning.push_back(Returning {
@@ -223,6 +227,7 @@ impl Outbox {
     }
 
     /// Hands a frame to the MAC; gives the instant at which it has passed the integrated switch, if the MAC took it.
+    #[inline]
     fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
         let ready = self.egress.hand_over(now, length);
         self.counters.dropped_transmit += u64::from(ready.is_none());
@@ -230,6 +235,7 @@ impl Outbox {
     }
 
     /// A frame has found room in the integrated switch and has passed it at `ready`.
+    #[inline]
     fn pass_back(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>, is_native: bool) {
         if is_native {
             self.counters.native_sent += 1;
@@ -266,6 +272,7 @@ impl Outbox {
     }
 
     /// A frame leaves the integrated switch by `ports`, by each as soon as that is free.
+    #[inline]
     fn leave(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>) {
         let length = length_with_fcs(frame.len());
         if let Some(port) = ports.only() {

@@ -16,6 +16,7 @@ pub(crate) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
+    #[inline]
     pub(crate) const fn new(began: Instant, out: &'a mut Outbox) -> Self {
         Self {
             began,
@@ -26,11 +27,13 @@ impl<'a> Pass<'a> {
     }
 
     /// How long the CPU has been busy.
+    #[inline]
     pub(crate) fn busy(&self) -> Duration {
         Duration::from_picos_rounded(self.cost_ps)
     }
 
     /// Instant that the work has reached.
+    #[inline]
     pub(crate) fn reached(&self) -> Instant {
         self.began + self.busy()
     }

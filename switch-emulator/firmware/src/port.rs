@@ -15,6 +15,7 @@ pub struct PortNumber(u8);
 impl PortNumber {
     /// The port with this number, if there is one.
     #[must_use]
+    #[inline]
     pub const fn new(number: u8) -> Option<Self> {
         if number >= 1 && number as usize <= PORTS {
             Some(Self(number))
@@ -25,22 +26,26 @@ impl PortNumber {
 
     /// 1 to 4.
     #[must_use]
+    #[inline]
     pub const fn get(self) -> u8 {
         self.0
     }
 
+    #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize - 1
     }
 }
 
 impl fmt::Display for PortNumber {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
 impl From<PortNumber> for u8 {
+    #[inline]
     fn from(port: PortNumber) -> Self {
         port.0
     }
@@ -48,6 +53,7 @@ impl From<PortNumber> for u8 {
 
 impl TryFrom<u8> for PortNumber {
     type Error = String;
+    #[inline]
     fn try_from(number: u8) -> Result<Self, String> {
         Self::new(number)
             .ok_or_else(|| format!("there is no port {number}; the board has ports 1 to {PORTS}"))
@@ -62,41 +68,48 @@ impl PortMask {
     /// No port.
     pub const EMPTY: Self = Self(0);
 
+    #[inline]
     pub(crate) const fn all() -> Self {
         Self::from_bits(u8::MAX)
     }
 
     /// The front ports among these bits; others are dropped.
     #[must_use]
+    #[inline]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & ((1 << PORTS) - 1))
     }
 
     /// Bit 0 is port 1.
     #[must_use]
+    #[inline]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
     /// Whether `port` belongs to the set.
     #[must_use]
+    #[inline]
     pub const fn contains(self, port: PortNumber) -> bool {
         self.0 & (1 << port.index()) != 0
     }
 
     /// Whether the set is empty.
     #[must_use]
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// How many ports it has.
     #[must_use]
+    #[inline]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
     /// Its ports, ascending.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = PortNumber> {
         let mut bits = self.0;
         core::iter::from_fn(move || {
@@ -107,6 +120,7 @@ impl PortMask {
     }
 
     /// Its port, if it has but one.
+    #[inline]
     pub(crate) fn only(self) -> Option<PortNumber> {
         let lowest = self.0.trailing_zeros() as u8;
         self.0
@@ -114,16 +128,19 @@ impl PortMask {
             .then_some(PortNumber(lowest.wrapping_add(1)))
     }
 
+    #[inline]
     pub(crate) const fn with(self, port: PortNumber) -> Self {
         Self(self.0 | (1 << port.index()))
     }
 
+    #[inline]
     pub(crate) const fn without(self, port: PortNumber) -> Self {
         Self(self.0 & !(1 << port.index()))
     }
 }
 
 impl FromIterator<PortNumber> for PortMask {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = PortNumber>>(ports: I) -> Self {
         ports.into_iter().fold(Self::EMPTY, Self::with)
     }
@@ -139,6 +156,7 @@ pub(crate) struct HardwareCounters {
 
 impl HardwareCounters {
     /// Adds the lower `bits` of what was read.
+    #[inline]
     pub(crate) fn add(&mut self, read: Self, bits: u64) {
         self.received_bytes += read.received_bytes & bits;
         self.sent_bytes += read.sent_bytes & bits;

@@ -21,24 +21,28 @@ impl Instant {
 
     /// The instant `nanos` nanoseconds after zero.
     #[must_use]
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// Nanoseconds since zero.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Time since `earlier`, or nothing if `earlier` is later.
     #[must_use]
+    #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl fmt::Display for Instant {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -61,18 +65,21 @@ impl Duration {
 
     /// `nanos` nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// `micros` microseconds.
     #[must_use]
+    #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros * 1_000)
     }
 
     /// `millis` milliseconds.
     #[must_use]
+    #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis * 1_000_000)
     }
@@ -80,6 +87,7 @@ impl Duration {
     /// Picoseconds, rounded to the nearest nanosecond; less than nothing counts as nothing.
     #[must_use]
     #[allow(clippy::cast_sign_loss)] // the sign is looked at first
+    #[inline]
     pub const fn from_picos_rounded(picos: i64) -> Self {
         if picos <= 0 {
             Self(0)
@@ -90,11 +98,13 @@ impl Duration {
 
     /// The span in nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Seconds that have passed completely.
+    #[inline]
     pub(crate) const fn whole_seconds(self) -> u32 {
         (self.0 / 1_000_000_000) as u32
     }
@@ -102,12 +112,14 @@ impl Duration {
 
 impl Add<Duration> for Instant {
     type Output = Self;
+    #[inline]
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 }
 
 impl AddAssign<Duration> for Instant {
+    #[inline]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
     }
@@ -116,6 +128,7 @@ impl AddAssign<Duration> for Instant {
 impl Sub for Instant {
     type Output = Duration;
     /// Time from `earlier` to `self`; `earlier` must not be later.
+    #[inline]
     fn sub(self, earlier: Self) -> Duration {
         debug_assert!(self >= earlier, "{self} is before {earlier}");
         self.saturating_since(earlier)
@@ -124,6 +137,7 @@ impl Sub for Instant {
 
 impl Add for Duration {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
@@ -131,6 +145,7 @@ impl Add for Duration {
 
 impl Sub for Duration {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

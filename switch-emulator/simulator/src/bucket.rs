@@ -27,6 +27,7 @@ impl TokenBucket {
     ///
     /// # Errors
     /// [`Error::Value`] if the rate is not in 1 .. 10^12 bit/s or the burst not in 1 .. 10^9 bytes.
+    #[inline]
     pub fn new(rate_bps: f64, burst_bytes: f64) -> Result<Self, Error> {
         Error::check("shaper_rate_bps", rate_bps, 1.0, MAX_RATE_BPS)?;
         Error::check("shaper_burst_bytes", burst_bytes, 1.0, MAX_BURST_BYTES)?;
@@ -44,12 +45,14 @@ impl TokenBucket {
 
     /// The most that can pass at once, in whole bytes.
     #[must_use]
+    #[inline]
     pub fn burst_bytes(&self) -> u64 {
         self.capacity / UNITS_PER_BYTE
     }
 
     /// The first instant, not before `from_ns`, when the bucket holds `bytes`; nothing if it never does.
     #[must_use]
+    #[inline]
     pub fn ready_at(&self, from_ns: u64, bytes: u64) -> Option<u64> {
         let needed = bytes * UNITS_PER_BYTE;
         if needed > self.capacity {
@@ -60,6 +63,7 @@ impl TokenBucket {
     }
 
     /// Takes `bytes` out at `now_ns`, an instant not before the one given by [`Self::ready_at`].
+    #[inline]
     pub fn take(&mut self, now_ns: u64, bytes: u64) {
         let gained = u128::from(now_ns - self.updated_ns) * u128::from(self.rate_bps);
         // The capacity is below 2^63, so the minimum fits.
@@ -74,6 +78,7 @@ impl TokenBucket {
 
     /// Whole bits a second that the bucket lets pass in the long run.
     #[must_use]
+    #[inline]
     pub fn rate_bps(&self) -> u64 {
         self.rate_bps
     }

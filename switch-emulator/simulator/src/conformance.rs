@@ -27,6 +27,7 @@ impl Meter {
     }
 
     /// A frame is sent at `at_ns`, not before the last one; says whether it conforms. One that does not is not counted.
+    #[inline]
     pub fn conforms(&mut self, at_ns: u64, frame_bytes: u64) -> bool {
         let now = u128::from(at_ns) * self.rate_bps;
         let due = self.due.max(now) + u128::from(frame_bytes) * u128::from(UNITS_PER_BYTE);

@@ -14,6 +14,7 @@ use zodiac_firmware::{FrameQueues, MacAddress};
 
 use crate::controller::{echo_replies, Messages, ECHO_DELAY_NS};
 use crate::error::Error;
+use crate::inbox::Inbox;
 
 /// The stack's clock runs so much slower, for its shortest repetition comes after 10 ms: a usual kernel waits 200 ms,
 /// and a board may acknowledge as late as that.
@@ -99,6 +100,7 @@ pub(crate) struct ControllerHost {
     pub(crate) name: String,
     /// Outgoing links, by port from 1.
     pub(crate) links: BTreeMap<u8, usize>,
+    pub(crate) inbox: Inbox,
     tcp_port: u16,
     stack: Interface,
     queues: FrameQueues,
@@ -136,6 +138,7 @@ impl ControllerHost {
         Self {
             name: name.into(),
             links: BTreeMap::new(),
+            inbox: Inbox::default(),
             tcp_port: config.tcp_port,
             stack,
             queues,

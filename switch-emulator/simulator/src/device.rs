@@ -69,6 +69,7 @@ impl Ports {
     }
 
     /// Its ports, ascending.
+    #[inline]
     pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
         let mut bits = self.0;
         std::iter::from_fn(move || {
@@ -138,6 +139,7 @@ pub(crate) trait Switch: fmt::Debug + Send {
     }
 
     /// What it gives out, in order.
+    #[inline]
     fn poll_output(&mut self) -> Option<Output> {
         self.outputs().pop_front()
     }
@@ -174,6 +176,7 @@ impl Device {
         }
     }
 
+    #[inline]
     pub(crate) fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>) {
         match self {
             Self::Board(board) => board.frame_owned(now, board_port(port), data),
@@ -189,6 +192,7 @@ impl Device {
         }
     }
 
+    #[inline]
     pub(crate) fn advance(&mut self, now: Instant) {
         match self {
             Self::Board(board) => board.advance(now),
@@ -196,6 +200,7 @@ impl Device {
         }
     }
 
+    #[inline]
     pub(crate) fn poll_at(&self) -> Option<Instant> {
         match self {
             Self::Board(board) => board.poll_at(),
@@ -203,6 +208,16 @@ impl Device {
         }
     }
 
+    /// Until when the frame that arrives next, at `arrival`, can be kept back, if nothing else happens.
+    #[inline]
+    pub(crate) fn due_with(&self, arrival: Instant, port: u8, bytes: usize) -> Instant {
+        match self {
+            Self::Board(board) => board.due_with(arrival, board_port(port), bytes),
+            Self::Switch(_) => arrival,
+        }
+    }
+
+    #[inline]
     pub(crate) fn poll_output(&mut self) -> Option<Output> {
         match self {
             Self::Board(board) => loop {
@@ -223,12 +238,14 @@ impl Device {
     }
 }
 
+#[inline]
 fn board_port(port: u8) -> PortNumber {
     PortNumber::new(port).expect("connect() refuses ports that the device does not have")
 }
 
 impl Output {
     /// What matters to a network: nobody is at the serial console.
+    #[inline]
     fn of_board(output: zodiac_firmware::Output) -> Option<Self> {
         use zodiac_firmware::OutputKind as Kind;
         let kind = match output.kind {

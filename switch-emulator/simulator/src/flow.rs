@@ -1,5 +1,7 @@
 //! Flows: what their frames look like, and the taps that record when they were sent and received.
 
+use zodiac_firmware::is_pause_frame;
+
 use crate::conformance::Meter;
 
 /// Recorded instead of an instant for a frame that never arrived.
@@ -81,6 +83,7 @@ impl Flow {
     }
 
     /// Numbers the frame that passes the sender's tap at `at_ns`.
+    #[inline]
     pub(crate) fn send(&mut self, at_ns: i64) -> u32 {
         let sequence = self.counters.sent as u32;
         self.counters.sent += 1;
@@ -96,7 +99,20 @@ impl Flow {
         sequence
     }
 
+    /// Length of its frames, without frame check sequence.
+    #[inline]
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Whether its frames ask for a pause.
+    #[inline]
+    pub(crate) fn is_pause(&self) -> bool {
+        is_pause_frame(&self.frame)
+    }
+
     /// The bytes of frame number `sequence`.
+    #[inline]
     pub(crate) fn frame(&mut self, sequence: u32) -> &[u8] {
         let offset = self.sequence_offset;
         self.frame[offset..offset + 4].copy_from_slice(&sequence.to_be_bytes());
@@ -106,6 +122,7 @@ impl Flow {
     /// A frame that carries this flow's identifier passes `host`'s tap at `at_ns`.
     ///
     /// `sequence_offset` is where its number is now: a tag that was pushed or stripped has moved it.
+    #[inline]
     fn receive(&mut self, host: usize, at_ns: i64, data: &[u8], sequence_offset: usize) {
         let (sequence, rest) = number(&data[sequence_offset..])
             .expect("an identifier is found only where a sequence number follows");
@@ -125,6 +142,7 @@ impl Flow {
     }
 
     /// Notes that a frame has arrived; if it has for the first time, says when it was sent.
+    #[inline]
     fn first_arrival(&mut self, sequence: u32, at_ns: i64) -> Option<i64> {
         if !self.observed {
             return self.latest.arrived(sequence);
@@ -152,11 +170,13 @@ impl Latest {
         Self(vec![(0, ARRIVED); frames].into_boxed_slice())
     }
 
+    #[inline]
     fn sent(&mut self, sequence: u32, at_ns: i64) {
         self.0[sequence as usize % LATEST_FRAMES] = (sequence, at_ns);
     }
 
     /// When it was sent, if it arrives for the first time.
+    #[inline]
     fn arrived(&mut self, sequence: u32) -> Option<i64> {
         let (number, sent_ns) = &mut self.0[sequence as usize % LATEST_FRAMES];
         let first = *number == sequence && *sent_ns != ARRIVED;
@@ -165,6 +185,7 @@ impl Latest {
 }
 
 /// The number in the first four bytes, most significant first, and what follows.
+#[inline]
 fn number(data: &[u8]) -> Option<(u32, &[u8])> {
     let (bytes, rest) = data.split_first_chunk()?;
     Some((u32::from_be_bytes(*bytes), rest))
@@ -232,6 +253,7 @@ impl Identities {
     }
 
     /// The index of the flow, and where the frame has its identifier.
+    #[inline]
     fn find(&self, data: &[u8]) -> Option<(usize, usize)> {
         self.shapes
             .iter()
@@ -244,6 +266,7 @@ impl Identities {
     }
 
     /// Records that `host` receives `data`; false if it belongs to no flow.
+    #[inline]
     pub(crate) fn receive(&self, flows: &mut [Flow], host: usize, at_ns: i64, data: &[u8]) -> bool {
         match self.find(data) {
             Some((index, offset)) => {

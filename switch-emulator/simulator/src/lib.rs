@@ -13,7 +13,8 @@
 //! | `queue` | disciplines before a port: what waits, and what leaves next |
 //! | `run` | the event loop: of a whole run, or step by step for a caller that decides meanwhile what hosts send |
 //! | `schedule` | what happens next |
-//! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
+//! | `link` | one direction of a cable: serialisation, propagation |
+//! | `inbox` | what is on its way to a board or controller |
 //! | `source`, [`TokenBucket`] | random bursts or a given release pattern, the shaper and its queue |
 //! | [`Meter`] | an independent check that what was sent keeps to its token bucket |
 //! | `tcp` | bulk transfers over TCP: both ends, their frames and windows |
@@ -29,6 +30,7 @@ mod controller_host;
 mod device;
 mod error;
 mod flow;
+mod inbox;
 mod link;
 mod network;
 mod queue;

@@ -11,7 +11,8 @@ use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
 use crate::flow::Flow;
-use crate::link::{End, Link, Timing};
+use crate::inbox::Inbox;
+use crate::link::{End, Link, Timing, HOST_PORT};
 use crate::random::Stream;
 use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
@@ -22,8 +23,6 @@ use crate::tcp::{Connection, Side, TcpConfig};
 const BOARD_STREAMS: u64 = 1 << 32;
 /// From here on to controllers.
 const CONTROLLER_STREAMS: u64 = 1 << 33;
-/// The only port of a host.
-const HOST_PORT: u8 = 1;
 /// Latest instant of a run that can be planned for.
 const MAX_PLANNED_NS: u64 = 1_000_000_000_000_000;
 
@@ -40,6 +39,7 @@ pub(crate) struct BoardNode {
     header_bytes: Option<u64>,
     /// Outgoing link of each port, from port 1 on.
     pub(crate) links: Vec<Option<usize>>,
+    pub(crate) inbox: Inbox,
 }
 
 #[derive(Debug)]
@@ -192,6 +192,7 @@ impl Network {
             link_rate_bps,
             header_bytes: None,
             links: vec![None; usize::from(ports)],
+            inbox: Inbox::default(),
         });
     }
 
@@ -542,19 +543,18 @@ impl Network {
         self.check_room(2)
     }
 
-    /// Whether a run can tell so many timers more apart: one for the changes of cables, two for each board, one for each
-    /// controller, source and direction of a cable.
+    /// Whether a run can tell so many timers more apart: one for the changes of cables, two for each board, controller
+    /// and transfer over TCP, one for each source.
     fn check_room(&self, more: usize) -> Result<(), Error> {
         let timers = 1
             + 2 * self.boards.len()
-            + self.controllers.len()
-            + self.links.len()
+            + 2 * self.controllers.len()
             + self.sources.len()
             + 2 * self.connections.len();
         if timers + more > MOST_TIMERS {
             return Err(Error::Order(format!(
-                "a network has at most {MOST_TIMERS} timers: two for each board, two for each cable, one for each \
-                 source, two for each transfer over TCP"
+                "a network has at most {MOST_TIMERS} timers: two for each board, one for each source, two for each \
+                 transfer over TCP"
             )));
         }
         Ok(())

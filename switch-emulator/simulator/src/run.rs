@@ -9,8 +9,9 @@ use zodiac_firmware::Instant;
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::OutputKind;
 use crate::error::Error;
-use crate::flow::Identities;
-use crate::link::{size_on_wire, Cargo, End};
+use crate::flow::{Flow, Identities};
+use crate::inbox::{Cargo, Frame};
+use crate::link::{size_on_wire, End};
 use crate::network::{BoardNode, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::{Schedule, Slot};
@@ -66,13 +67,13 @@ impl Network {
 /// What a timer stands for, by index in the network.
 #[derive(Debug, Clone, Copy)]
 enum Timer {
-    /// A board has something to do.
+    /// A board has something to do, on its own or with a frame that has arrived.
     Work(usize),
     /// The controller's next answer reaches its board.
     Answer(usize),
     /// A controller on a network has something to do.
     Stack(usize),
-    /// The first frame in flight on a link has completely arrived at a board or controller.
+    /// A frame arrives at a controller.
     Arrival(usize),
     /// A source's next frame is due on its host's line.
     Release(usize),
@@ -87,24 +88,23 @@ impl Network {
     fn timers(&self) -> Vec<Timer> {
         let boards = 0..self.boards.len();
         let mut timers: Vec<_> = boards.clone().map(Timer::Work).collect();
-        let waits = |link: &usize| !matches!(self.links[*link].end, End::Host(_));
-        let links = (0..self.links.len()).filter(waits);
-        timers.extend(links.map(Timer::Arrival));
         timers.extend((0..self.sources.len()).map(Timer::Release));
-        let at = |link: usize| match self.links[link].end {
-            End::Board(board, _) => board,
-            End::Host(_) | End::Controller(..) => self.boards.len(),
-        };
         timers.sort_by_key(|timer| match *timer {
             Timer::Work(board) => board,
-            Timer::Arrival(link) => at(link),
-            Timer::Release(source) => at(self.line(source)),
-            Timer::Answer(_) | Timer::Stack(_) | Timer::Transfer(..) | Timer::Cable => {
-                self.boards.len()
-            }
+            Timer::Release(source) => match self.links[self.line(source)].end {
+                End::Board(board, _) => board,
+                End::Host(_) | End::Controller(..) => self.boards.len(),
+            },
+            Timer::Answer(_)
+            | Timer::Stack(_)
+            | Timer::Arrival(_)
+            | Timer::Transfer(..)
+            | Timer::Cable => self.boards.len(),
         });
         timers.extend(boards.map(Timer::Answer));
-        timers.extend((0..self.controllers.len()).map(Timer::Stack));
+        for controller in 0..self.controllers.len() {
+            timers.extend([Timer::Stack(controller), Timer::Arrival(controller)]);
+        }
         for connection in 0..self.connections.len() {
             timers.extend(
                 [Side::Sender, Side::Receiver].map(|side| Timer::Transfer(connection, side)),
@@ -112,6 +112,18 @@ impl Network {
         }
         timers.push(Timer::Cable);
         timers
+    }
+
+    /// A frame sets out at `now_ns` to a board or controller, which is given if it is to come there before all others.
+    fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
+        let link = &mut self.links[frame.link as usize];
+        let end = link.end;
+        let inbox = match end {
+            End::Board(board, _) => &mut self.boards[board].inbox,
+            End::Controller(controller, _) => &mut self.controllers[controller].inbox,
+            End::Host(_) => return None,
+        };
+        inbox.push(frame, link, now_ns).then_some(end)
     }
 
     /// The line onto which a source sends.
@@ -123,19 +135,20 @@ impl Network {
     }
 }
 
-/// Slots of the timers in the schedule; a link knows its own.
+/// Slots of the timers in the schedule.
 #[derive(Default)]
 struct Slots {
     work: Vec<Slot>,
     answer: Vec<Slot>,
     stack: Vec<Slot>,
+    arrival: Vec<Slot>,
     release: Vec<Slot>,
     transfer: Vec<[Slot; 2]>,
     cable: Slot,
 }
 
 impl Slots {
-    fn of(net: &mut Network, timers: &[Timer]) -> Self {
+    fn of(net: &Network, timers: &[Timer]) -> Self {
         let mut slots = Self {
             release: vec![0; net.sources.len()],
             transfer: vec![[0; 2]; net.connections.len()],
@@ -146,7 +159,7 @@ impl Slots {
                 Timer::Work(_) => slots.work.push(slot),
                 Timer::Answer(_) => slots.answer.push(slot),
                 Timer::Stack(_) => slots.stack.push(slot),
-                Timer::Arrival(link) => net.links[link].arrival_slot = slot,
+                Timer::Arrival(_) => slots.arrival.push(slot),
                 Timer::Release(source) => slots.release[source] = slot,
                 Timer::Transfer(index, side) => slots.transfer[index][side as usize] = slot,
                 Timer::Cable => slots.cable = slot,
@@ -216,12 +229,7 @@ impl<'a> Run<'a> {
         }
         for controller in 0..run.net.controllers.len() {
             run.arm_controller(controller, begin_ns);
-        }
-        for link in 0..run.net.links.len() {
-            if let Some(at_ns) = run.net.links[link].next_arrival_ns() {
-                run.schedule
-                    .arm(run.net.links[link].arrival_slot, Some(at_ns));
-            }
+            run.arm_arrival(controller);
         }
         run
     }
@@ -265,6 +273,7 @@ impl<'a> Run<'a> {
         self.now_ns = now_ns;
         match self.timers[slot as usize] {
             Timer::Work(board) => {
+                self.take_in(board, now_ns);
                 self.net.boards[board]
                     .device
                     .advance(Instant::from_nanos(now_ns));
@@ -275,7 +284,7 @@ impl<'a> Run<'a> {
                 self.net.controllers[controller].work(now_ns);
                 self.collect_controller(controller, now_ns);
             }
-            Timer::Arrival(link) => self.arrive(link, now_ns),
+            Timer::Arrival(controller) => self.arrive(controller, now_ns),
             Timer::Release(source) => self.release(source, now_ns),
             Timer::Transfer(index, side) => self.transfer(index, side, now_ns),
             Timer::Cable => self.change_cable(now_ns),
@@ -288,10 +297,19 @@ impl<'a> Run<'a> {
     }
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
-        let at_ns = self.net.boards[board]
-            .device
-            .poll_at()
-            .map(|at| at.as_nanos().max(now_ns));
+        let BoardNode { device, inbox, .. } = &self.net.boards[board];
+        let mut at = device.poll_at();
+        if let Some(frame) = inbox.first() {
+            let arrival = Instant::from_nanos(frame.arrival_ns);
+            // Whoever takes steps looks at boards in between.
+            let due = if frame.is_pause || self.net.steps.is_some() {
+                arrival
+            } else {
+                device.due_with(arrival, frame.port, frame.bytes as usize)
+            };
+            at = Some(at.map_or(due, |at| at.min(due)));
+        }
+        let at_ns = at.map(|at| at.as_nanos().max(now_ns));
         // A frame that comes while the CPU works does not change when the next pass begins.
         if at_ns != self.work_ns[board] {
             self.work_ns[board] = at_ns;
@@ -324,16 +342,23 @@ impl<'a> Run<'a> {
         self.arm_cables();
         for link in change.links() {
             self.net.links[link].is_out = !change.is_in;
-            if !change.is_in {
-                self.cut += self.net.links[link].cut();
-                if !matches!(self.net.links[link].end, End::Host(_)) {
-                    self.schedule.arm(self.net.links[link].arrival_slot, None);
+            match self.net.links[link].end {
+                End::Board(board, port) => {
+                    self.take_in(board, now_ns.saturating_sub(1));
+                    let BoardNode { device, inbox, .. } = &mut self.net.boards[board];
+                    if !change.is_in {
+                        self.cut += inbox.cut(link as u32);
+                    }
+                    device.link_state(Instant::from_nanos(now_ns), port, change.is_in);
+                    self.collect(board, now_ns);
                 }
-            }
-            if let End::Board(board, port) = self.net.links[link].end {
-                let device = &mut self.net.boards[board].device;
-                device.link_state(Instant::from_nanos(now_ns), port, change.is_in);
-                self.collect(board, now_ns);
+                End::Controller(controller, _) => {
+                    if !change.is_in {
+                        self.cut += self.net.controllers[controller].inbox.cut(link as u32);
+                        self.arm_arrival(controller);
+                    }
+                }
+                End::Host(_) => {}
             }
         }
     }
@@ -394,62 +419,66 @@ impl<'a> Run<'a> {
             self.cut += 1;
             return;
         }
-        match line.end {
-            End::Board(..) | End::Controller(..) => {
-                let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
-                if line.push(
-                    arrival_ns,
-                    Cargo::Emission {
-                        source: index as u32,
-                        sequence,
-                    },
-                ) {
-                    self.schedule.arm(line.arrival_slot, Some(arrival_ns));
-                }
-            }
-            End::Host(host) => {
-                let begin_ns = now_ns + line.timing.propagation_ns();
-                let data = flows[index].frame(sequence).to_vec();
-                self.deliver(host, begin_ns, &data);
-            }
+        if let End::Host(host) = line.end {
+            let begin_ns = now_ns + line.timing.propagation_ns();
+            let data = flows[index].frame(sequence).to_vec();
+            return self.deliver(host, begin_ns, &data);
+        }
+        let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
+        let flow = &flows[index];
+        let frame = Frame {
+            arrival_ns,
+            link: line_index as u32,
+            bytes: flow.data_bytes() as u32,
+            port: line.end.port(),
+            is_pause: flow.is_pause(),
+            cargo: Cargo::Emission {
+                source: index as u32,
+                sequence,
+            },
+        };
+        self.set_out(frame);
+    }
+
+    /// A frame sets out to a board or controller.
+    fn set_out(&mut self, frame: Frame) {
+        match self.net.set_out(frame, self.now_ns) {
+            Some(End::Board(board, _)) => self.arm_board(board, self.now_ns),
+            Some(End::Controller(controller, _)) => self.arm_arrival(controller),
+            _ => {}
         }
     }
 
-    /// The first frame in flight on a link has completely arrived at a board or controller.
-    fn arrive(&mut self, link: usize, now_ns: u64) {
+    /// Gives a board the frames that have arrived until `until_ns`, each with its instant.
+    fn take_in(&mut self, board: usize, until_ns: u64) {
+        let Network { boards, flows, .. } = &mut *self.net;
+        let BoardNode { device, inbox, .. } = &mut boards[board];
+        while let Some(frame) = inbox.arrived(until_ns) {
+            let at = Instant::from_nanos(frame.arrival_ns);
+            let data = written_out(frame.cargo, flows, &mut self.spare);
+            device.frame(at, frame.port, data);
+        }
+    }
+
+    /// The frame that is next for a controller arrives there.
+    fn arrive(&mut self, index: usize, now_ns: u64) {
         let Network {
-            boards,
-            controllers,
-            links,
-            flows,
-            ..
+            controllers, flows, ..
         } = &mut *self.net;
-        let link = &mut links[link];
-        let Some((_, cargo)) = link.pop() else {
+        let controller = &mut controllers[index];
+        let Some(frame) = controller.inbox.arrived(now_ns) else {
             return;
         };
-        self.schedule.arm(link.arrival_slot, link.next_arrival_ns());
-        let data = match cargo {
-            Cargo::Emission { source, sequence } => {
-                let mut data = self.spare.pop().unwrap_or_default();
-                data.clear();
-                data.extend_from_slice(flows[source as usize].frame(sequence));
-                data
-            }
-            Cargo::Bytes(data) => data,
-        };
-        let now = Instant::from_nanos(now_ns);
-        match link.end {
-            End::Board(board, port) => {
-                boards[board].device.frame(now, port, data);
-                self.collect(board, now_ns);
-            }
-            End::Controller(controller, port) => {
-                controllers[controller].receive(now_ns, port, data);
-                self.collect_controller(controller, now_ns);
-            }
-            End::Host(_) => {}
-        }
+        let data = written_out(frame.cargo, flows, &mut self.spare);
+        controller.receive(now_ns, frame.port, data);
+        self.arm_arrival(index);
+        self.collect_controller(index, now_ns);
+    }
+
+    fn arm_arrival(&mut self, controller: usize) {
+        let next = self.net.controllers[controller].inbox.first();
+        let at_ns = next.map(|frame| frame.arrival_ns);
+        self.arm(self.slots.arrival[controller], at_ns);
     }
 
     /// The controller's next segment reaches its board, or leaves for it.
@@ -460,6 +489,7 @@ impl<'a> Run<'a> {
                 self.net.controllers[controller].send(now_ns, address, &bytes);
                 self.collect_controller(controller, now_ns);
             } else {
+                self.take_in(board, now_ns.saturating_sub(1));
                 let device = &mut self.net.boards[board].device;
                 device.segment(Instant::from_nanos(now_ns), &bytes);
             }
@@ -527,9 +557,8 @@ impl<'a> Run<'a> {
         }
         // Whoever sends keeps the frames of a link apart.
         let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(data.len()));
-        if link.push(arrival_ns, Cargo::Bytes(data)) {
-            self.schedule.arm(link.arrival_slot, Some(arrival_ns));
-        }
+        let frame = Frame::of_bytes(arrival_ns, index, link.end, data);
+        self.set_out(frame);
         None
     }
 
@@ -573,17 +602,27 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Gives all boards what has arrived until now: the run ends here, or rests.
+    fn settle(&mut self) {
+        for board in 0..self.net.boards.len() {
+            self.take_in(board, self.end_ns);
+        }
+    }
+
     fn finish(mut self) -> RunResult {
+        self.settle();
         self.events.sort_by_key(|event| event.at_ns);
         let Network {
             boards,
-            links,
+            controllers,
             sources,
             flows,
             connections,
             ..
         } = self.net;
-        let in_flight: u64 = links.iter().map(|link| link.frames() as u64).sum();
+        let inboxes = boards.iter().map(|node| &node.inbox);
+        let inboxes = inboxes.chain(controllers.iter().map(|controller| &controller.inbox));
+        let in_flight: u64 = inboxes.map(|inbox| inbox.len() as u64).sum();
         for (flow, source) in flows.iter_mut().zip(sources.iter_mut()) {
             flow.counters.unsent = source.finish();
             flow.counters.offered = source.counters.offered;
@@ -620,4 +659,17 @@ impl<'a> Run<'a> {
 #[allow(clippy::cast_possible_wrap)] // instants stay below 2^62
 fn signed_difference_ns(at_ns: u64, earlier_ns: u64) -> i64 {
     at_ns as i64 - earlier_ns as i64
+}
+
+/// The bytes of a frame; memory for it is taken from `spare`.
+fn written_out(cargo: Cargo, flows: &mut [Flow], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
+    match cargo {
+        Cargo::Emission { source, sequence } => {
+            let mut data = spare.pop().unwrap_or_default();
+            data.clear();
+            data.extend_from_slice(flows[source as usize].frame(sequence));
+            data
+        }
+        Cargo::Bytes(data) => data,
+    }
 }

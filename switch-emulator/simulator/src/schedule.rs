@@ -23,6 +23,7 @@ const CHILDREN: usize = 4;
 struct Node([u128; CHILDREN]);
 
 impl Node {
+    #[inline]
     fn least(&self) -> u128 {
         let [a, b, c, d] = self.0;
         a.min(b).min(c.min(d))
@@ -60,6 +61,7 @@ impl Schedule {
     }
 
     /// Arms `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
+    #[inline]
     pub(crate) fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
         let mut key = match at_ns {
             Some(at_ns) => {
@@ -85,6 +87,7 @@ impl Schedule {
     }
 
     /// The timer that fires first and its instant. It stays armed.
+    #[inline]
     pub(crate) fn first(&self) -> Option<(u64, Slot)> {
         let key = self.first;
         let slot = key & (MOST_TIMERS as u128 - 1);

@@ -214,11 +214,13 @@ impl Source {
     }
 
     /// The frame's length on the wire.
+    #[inline]
     pub(crate) fn frame_bytes(&self) -> u64 {
         self.frame_bytes
     }
 
     /// When the next frame leaves the shaper for a line that is free from `line_free_ns` on.
+    #[inline]
     pub(crate) fn next_release_ns(&self, line_free_ns: u64) -> Option<u64> {
         let mut from_ns = line_free_ns;
         if self.queued == 0 {
@@ -235,6 +237,7 @@ impl Source {
 
     /// The frame at the head of the queue leaves at `now_ns`, an instant given by [`Self::next_release_ns`].
     /// A frame offered at this very instant still finds it in the queue.
+    #[inline]
     pub(crate) fn release(&mut self, now_ns: u64) {
         self.take_offers(now_ns);
         self.queued -= 1;
@@ -243,6 +246,7 @@ impl Source {
 
     /// Queues, or drops, all that was offered until `now_ns`. Whole bursts at a time: an overloaded source
     /// must not cost more than one that fits.
+    #[inline]
     fn take_offers(&mut self, now_ns: u64) {
         while self.next_offer_ns <= now_ns && self.next_offer_ns < self.stop_ns {
             match &mut self.offers {

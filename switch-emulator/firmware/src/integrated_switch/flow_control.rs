@@ -27,6 +27,7 @@ impl FlowControl {
     }
 
     /// Whether a pause that was asked for has not been called off.
+    #[inline]
     pub(crate) const fn is_paused(&self) -> bool {
         self.is_paused
     }
@@ -43,6 +44,7 @@ impl FlowControl {
     }
 
     /// The CPU has taken a frame from the ring, of which `used_units` are still in use: whether that ends the pause.
+    #[inline]
     pub(crate) fn drained(&mut self, used_units: u64) -> bool {
         let ends = self.is_paused && used_units <= self.resume_units;
         self.is_paused &= !ends;
@@ -51,10 +53,18 @@ impl FlowControl {
 }
 
 /// Quanta that a frame asks for if it is a pause frame. Type and opcode count; its address is that of all pause frames.
+#[inline]
 pub(crate) fn pause_request(frame: &[u8]) -> Option<u16> {
     const ADDRESS: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
     const MAC_CONTROL_PAUSE: [u8; 4] = [0x88, 0x08, 0x00, 0x01];
     let quanta = frame.get(16..18)?;
     (frame[12..16] == MAC_CONTROL_PAUSE && frame[..6] == ADDRESS)
         .then(|| u16::from_be_bytes([quanta[0], quanta[1]]))
+}
+
+/// Whether a frame, given without FCS, asks the port on which it arrives for a pause.
+#[must_use]
+#[inline]
+pub fn is_pause_frame(frame: &[u8]) -> bool {
+    pause_request(frame).is_some()
 }

@@ -42,6 +42,7 @@ impl Ingress {
 
     /// A frame of the controller has arrived at a native port at `now`; gives the instant at which it has arrived in the
     /// ring. It is never lost, since TCP would send it again, and never held by a pause.
+    #[inline]
     pub(crate) fn carry(&mut self, now: Instant, length: usize) -> Instant {
         let duration = self.wire.inner(length);
         let ready = now + self.wire.transit;
@@ -54,6 +55,7 @@ impl Ingress {
 
     /// The frame arrived at its front port at `frame.at` and goes on to the ring. It comes back when there is no room:
     /// when frames wait for the link longer than the frame memory lasts, or for the end of a pause.
+    #[inline]
     pub(crate) fn admit(&mut self, mut frame: ReceivedFrame) -> Result<(), ReceivedFrame> {
         let length = length_with_fcs(frame.data.len());
         let mut ready = frame.at + self.wire.transit;
@@ -72,12 +74,20 @@ impl Ingress {
         Ok(())
     }
 
+    /// When a frame of `length` bytes that arrives at its port at `at` can at the earliest be in the ring.
+    #[inline]
+    pub(crate) fn earliest(&self, at: Instant, length: usize) -> Instant {
+        (at + self.wire.transit).max(self.inner.free_at) + self.wire.inner(length)
+    }
+
     /// When the next frame arrives in the ring.
+    #[inline]
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.under_way.front().map(|frame| frame.at)
     }
 
     /// The next frame that has arrived in the ring until `now`, this instant included.
+    #[inline]
     pub(crate) fn arrived(&mut self, now: Instant) -> Option<ReceivedFrame> {
         if self.next_at()? > now {
             return None;
@@ -107,6 +117,7 @@ impl Ingress {
     }
 
     /// Whether a frame that is ready at this instant has to wait for the end of a pause.
+    #[inline]
     fn is_paused(&self, ready: Instant) -> bool {
         let (from, until) = self.paused;
         ready < until && ready.max(self.inner.free_at) >= from

@@ -11,6 +11,7 @@ mod learning;
 mod wire;
 
 pub(crate) use egress::Egress;
+pub use flow_control::is_pause_frame;
 pub(crate) use flow_control::{pause_request, FlowControl};
 pub(crate) use ingress::Ingress;
 pub(crate) use learning::LearningSwitch;

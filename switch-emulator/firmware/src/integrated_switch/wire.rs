@@ -31,26 +31,31 @@ impl Wire {
     }
 
     /// Sending preamble and a frame of `length` bytes (with FCS) on a front link.
+    #[inline]
     pub(super) const fn front(&self, length: usize) -> Duration {
         self.bytes(self.preamble_bytes + length as u64)
     }
 
     /// The same on the link to or from the CPU, where the frame carries a tail tag.
+    #[inline]
     pub(super) const fn inner(&self, length: usize) -> Duration {
         self.bytes(self.preamble_bytes + length as u64 + self.tag_bytes)
     }
 
     /// Sending a pause frame on the link from the CPU.
+    #[inline]
     pub(super) const fn pause_frame(&self) -> Duration {
         self.front(PAUSE_FRAME_BYTES)
     }
 
     /// How long a pause of so many quanta lasts.
+    #[inline]
     pub(super) const fn pause(&self, quanta: u64) -> Duration {
         self.bytes(quanta * PAUSE_QUANTUM_BYTES)
     }
 
     /// Sending so many bytes.
+    #[inline]
     pub(super) const fn bytes(&self, bytes: u64) -> Duration {
         Duration::from_nanos(bytes * self.byte_ns)
     }
@@ -67,6 +72,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Sends a frame that is ready at `ready`; gives the instant at which it begins.
+    #[inline]
     pub(super) fn send(&mut self, ready: Instant, duration: Duration, gap: Duration) -> Instant {
         self.begun_at = ready.max(self.free_at);
         self.free_at = self.begun_at + duration + gap;
@@ -74,6 +80,7 @@ impl Link {
     }
 
     /// The same for a frame that need not wait for one which begins later.
+    #[inline]
     pub(super) fn send_first(
         &mut self,
         ready: Instant,

@@ -75,6 +75,7 @@ impl Agent {
     }
 
     /// Something else than a frame has come: what it did with frames need not be what it does with them from now on.
+    #[inline]
     pub(crate) fn forget_ways(&mut self) {
         self.ways.forget();
     }
@@ -92,6 +93,7 @@ impl Agent {
     }
 
     /// Whether frames from `port` are the agent's.
+    #[inline]
     pub(crate) const fn handles(&self, port: PortNumber) -> bool {
         self.connection.is_enabled() && self.config.openflow_ports.contains(port)
     }

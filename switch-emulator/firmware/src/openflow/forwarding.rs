@@ -42,6 +42,7 @@ enum Decision {
 
 impl Agent {
     /// Handles a frame in this pass; gives how long the CPU is busy with it.
+    #[inline]
     pub(crate) fn frame(&mut self, frame: ReceivedFrame, pass: &mut Pass) -> Duration {
         let ReceivedFrame { port, data, .. } = frame;
         let length = length_with_fcs(data.len());
@@ -100,6 +101,7 @@ impl Agent {
     }
 
     /// A frame like one that came before goes where that went.
+    #[inline]
     fn go_known_way(
         &mut self,
         way: Way,

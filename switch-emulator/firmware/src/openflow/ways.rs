@@ -104,11 +104,13 @@ impl Ways {
         (known.head == *head).then_some(known.way)
     }
 
+    #[inline]
     pub(super) fn learn(&mut self, head: Head, way: Way) {
         self.places.resize(PLACES, Known::NOTHING);
         self.places[head.place()] = Known { head, way };
     }
 
+    #[inline]
     pub(super) fn forget(&mut self) {
         self.places.clear();
     }

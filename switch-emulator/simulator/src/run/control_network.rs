@@ -42,6 +42,8 @@ impl Network {
             run.collect_controller(controller, run.now_ns);
             run.carry_for(SEGMENT_SPACING_NS);
         }
+        run.end_ns = run.now_ns;
+        run.settle();
         run.pause();
         Ok(self.controllers[controller].take_messages(address))
     }

@@ -5,7 +5,8 @@ use zodiac_firmware::{Board, Instant};
 use super::Run;
 use crate::device::{Device, OutputKind};
 use crate::error::Error;
-use crate::link::{size_on_wire, Cargo, End, FCS_BYTES};
+use crate::inbox::Frame;
+use crate::link::{size_on_wire, End, FCS_BYTES};
 use crate::network::Network;
 use crate::steps::{StepOutput, Steps};
 
@@ -83,6 +84,7 @@ impl Network {
             });
         }
         self.check_later("at_ns", at_ns)?;
+        let now_ns = self.now_ns();
         if self.steps.is_none() {
             self.begin_steps()?;
         }
@@ -90,17 +92,17 @@ impl Network {
         let link = &mut self.links[outgoing];
         let begin_ns = link.busy_until_ns().max(at_ns);
         link.occupy(begin_ns, bytes);
-        match (link.end, &mut self.steps) {
-            (End::Host(far), Some(steps)) => {
-                let tapped_ns = begin_ns + link.timing.propagation_ns();
-                steps.received(tapped_ns, &self.hosts[far].name, &frame);
-            }
-            _ => {
-                // The next step arms the timer of its arrival.
-                link.push(link.arrival_ns(begin_ns, bytes), Cargo::Bytes(frame));
-            }
+        let free_ns = link.busy_until_ns();
+        if let (End::Host(far), Some(steps)) = (link.end, &mut self.steps) {
+            let tapped_ns = begin_ns + link.timing.propagation_ns();
+            steps.received(tapped_ns, &self.hosts[far].name, &frame);
+        } else {
+            // The next step arms the timer of its arrival.
+            let arrival_ns = link.arrival_ns(begin_ns, bytes);
+            let frame = Frame::of_bytes(arrival_ns, outgoing, link.end, frame);
+            self.set_out(frame, now_ns);
         }
-        Ok(link.busy_until_ns())
+        Ok(free_ns)
     }
 
     /// Takes what came out of the boards and reached the hosts up to now, in order of time.
