@@ -39,6 +39,27 @@ struct Blueprint {
     seed: u64,
 }
 
+/// What the CPU will do, and when.
+#[derive(Debug)]
+struct Plan {
+    /// What is next if no frame is, and when it comes.
+    otherwise: (Instant, Work),
+    /// Whether the pass under way has left that as it was.
+    otherwise_holds: bool,
+    /// What comes next, and when its pass begins.
+    next: (Instant, Work),
+}
+
+impl Plan {
+    const fn new() -> Self {
+        Self {
+            otherwise: (Instant::ZERO, Work::Tick),
+            otherwise_holds: false,
+            next: (Instant::ZERO, Work::Tick),
+        }
+    }
+}
+
 /// A Zodiac FX.
 ///
 /// Calls take non-decreasing instants; the board is powered up at the instant of the first one. After each call take
@@ -64,8 +85,9 @@ pub struct Board {
     booted: bool,
     /// Ports that are not the agent's, and whose frames were reported; once is enough.
     reported: PortMask,
-    /// What comes next, and when its pass begins.
-    next: (Instant, Work),
+    plan: Plan,
+    /// Whether the console logs each piece of work.
+    is_tracing: bool,
 }
 
 impl Board {
@@ -133,7 +155,8 @@ impl Board {
             native_ports,
             booted: false,
             reported: PortMask::EMPTY,
-            next: (Instant::ZERO, Work::Tick),
+            plan: Plan::new(),
+            is_tracing: false,
             blueprint,
         }
     }
@@ -264,15 +287,20 @@ impl Board {
             self.power_up(now);
         }
         loop {
-            let (pass, work) = self.next;
+            let (pass, work) = self.plan.next;
             match self.out.returning_at().filter(|at| *at <= pass) {
                 Some(at) if at <= now => {
                     self.fill_ring(at);
                     self.out.return_next(self.ingress.room_free_at());
                 }
                 None if pass <= now => {
+                    self.plan.otherwise_holds = false;
                     self.pass(pass, work);
-                    self.plan();
+                    if self.plan.otherwise_holds {
+                        self.plan_with_frames();
+                    } else {
+                        self.plan();
+                    }
                 }
                 _ => return,
             }
@@ -314,7 +342,7 @@ impl Board {
 
     #[inline]
     fn due_at(&self) -> Instant {
-        let pass = self.next.0;
+        let pass = self.plan.next.0;
         self.out.returning_at().map_or(pass, |at| pass.min(at))
     }
 
@@ -425,23 +453,17 @@ impl Board {
         }
         // Behind others it does not change what comes next.
         if is_next {
-            self.plan();
+            self.plan_with_frames();
         }
     }
 
     /// Finds what has arrived first and which pass of the main loop finds it.
-    #[inline]
     fn plan(&mut self) {
         let mut arrival = self.tick_at;
         let mut work = Work::Tick;
         if let Some((at, _)) = self.controls.front() {
             if *at < arrival {
                 (arrival, work) = (*at, Work::Control);
-            }
-        }
-        if let Some(at) = self.next_frame_at() {
-            if at <= arrival {
-                (arrival, work) = (at, Work::Frame);
             }
         }
         if let Some(at) = self.stack_due_at() {
@@ -454,6 +476,20 @@ impl Board {
                 (arrival, work) = (at, Work::Console);
             }
         }
+        self.plan.otherwise = (arrival, work);
+        self.is_tracing = self.console.is_tracing();
+        self.plan_with_frames();
+    }
+
+    /// The same if nothing has changed but frames.
+    #[inline]
+    fn plan_with_frames(&mut self) {
+        let (mut arrival, mut work) = self.plan.otherwise;
+        if let Some(at) = self.next_frame_at() {
+            if at <= arrival {
+                (arrival, work) = (at, Work::Frame);
+            }
+        }
         let pass = match work {
             // A clock of milliseconds does not tell one idle pass from the next.
             Work::Tick => self.main_loop.free_from(arrival),
@@ -461,7 +497,7 @@ impl Board {
                 self.main_loop.pass_for(arrival)
             }
         };
-        self.next = (pass, work);
+        self.plan.next = (pass, work);
     }
 
     /// When the frame that is next for the CPU arrives or has arrived in the ring. An empty ring has room for any frame, so it is
@@ -489,7 +525,7 @@ impl Board {
         if work != Work::Frame {
             self.agent.forget_ways();
         }
-        let before = if self.console.is_tracing() {
+        let before = if self.is_tracing {
             Some(self.out.counters)
         } else {
             None
@@ -559,7 +595,9 @@ impl Board {
             self.agent.forget_ways();
             self.agent.native_frame(frame, &mut pass)
         } else {
-            self.agent.frame(frame, &mut pass)
+            let busy = self.agent.frame(frame, &mut pass);
+            self.plan.otherwise_holds = pass.has_only_forwarded;
+            busy
         }
     }
 

@@ -12,6 +12,8 @@ pub(crate) struct Pass<'a> {
     /// A segment is being handled: what is written leaves when that is done.
     pub(crate) in_segment: bool,
     /// What comes of it.
+    /// It has done nothing but take a frame a known way, with nothing to do for the agent later.
+    pub(crate) has_only_forwarded: bool,
     pub(crate) out: &'a mut Outbox,
 }
 
@@ -22,6 +24,7 @@ impl<'a> Pass<'a> {
             began,
             cost_ps: 0,
             in_segment: false,
+            has_only_forwarded: false,
             out,
         }
     }
