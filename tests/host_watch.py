@@ -1,8 +1,9 @@
 """A process that notes what kept the machine from its tests, and tells it when it is asked.
 
-Two things do. A *gap*: a core did not run a real-time thread that was due, as when a hypervisor gave the core
-to somebody else; the tests' own load cannot delay such a thread for long. And *foreign work*: processor time
-that programs used that are no part of the tests, or that the hypervisor took.
+Two things do. A *gap*: a core did not wake a real-time thread that was due, as when a hypervisor gave the core
+to somebody else. If it woke, but waited because a thread of higher priority had the core, that is no gap: such
+threads are the tests' own, or foreign work. And *foreign work*: processor time that programs used that are no
+part of the tests, or that the hypervisor took.
 
 Each line that is read is a question; the answer is a line of JSON, an `Answer`. The process ends with its
 standard input.
@@ -21,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import run_mark
 
@@ -84,14 +85,22 @@ def watch_for_gaps() -> None:
 
 def _watch(core: int, gaps: deque[int]) -> None:
     os.sched_setaffinity(0, {core})
-    due_ns = time.monotonic_ns()
-    while True:
-        due_ns += _PERIOD_NS
-        time.sleep(max(due_ns - time.monotonic_ns(), 0) / 1e9)
-        late_ns = time.monotonic_ns() - due_ns
-        if late_ns >= GAP_NS:
-            gaps.append(late_ns)
-        due_ns += max(late_ns, 0)
+    with open("/proc/thread-self/schedstat", encoding="ascii") as scheduled:  # noqa: PTH123
+        due_ns, waited_ns = time.monotonic_ns(), _waited_ns(scheduled)
+        while True:
+            due_ns += _PERIOD_NS
+            time.sleep(max(due_ns - time.monotonic_ns(), 0) / 1e9)
+            late_ns = time.monotonic_ns() - due_ns
+            before_ns, waited_ns = waited_ns, _waited_ns(scheduled)
+            if (stopped_ns := late_ns - (waited_ns - before_ns)) >= GAP_NS:
+                gaps.append(stopped_ns)
+            due_ns += max(late_ns, 0)
+
+
+def _waited_ns(scheduled: TextIO) -> int:
+    """For how long this thread has waited for its core since it began, although it was awake, in ns."""
+    scheduled.seek(0)
+    return int(scheduled.read().split()[1])
 
 
 class Process(NamedTuple):
