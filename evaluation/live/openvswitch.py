@@ -130,9 +130,10 @@ class OpenVSwitch:
     def police(
         self, interface: str, kind: str, values: Mapping[str, int], queues: Mapping[int, Mapping[str, int]]
     ) -> None:
-        """Put a policer behind a port: `values` are its own, `queues` those of further queues.
+        """Put a policer behind a port: `values` are its own, `queues` those of its queues, if it has any.
 
-        Open vSwitch says nothing when it cannot, so it is asked what is there. Raises `RunError`.
+        A frame has to pass its queue's and then the port's own. Queue 0 has the port's values if it is not
+        named. Open vSwitch says nothing when it cannot, so it is asked what is there. Raises `RunError`.
         """
         qos = [f"other_config:{name}={value}" for name, value in values.items()]
         qos += [f"queues:{number}=@queue{number}" for number in queues]

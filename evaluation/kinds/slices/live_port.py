@@ -45,7 +45,10 @@ _SO_RCVBUFFORCE: Final = 33
 _SO_TIMESTAMPNS: Final = 35
 _ALL_PROTOCOLS: Final = 0x0003
 _IPV4: Final = 0x0800
-_BUFFER_BYTES: Final = 64 * 1024 * 1024
+_FRAME_ROOM_BYTES: Final = 2048
+"""For a frame of any length that waits to be read. The kernel takes twice of it, for its own bookkeeping."""
+_LEAST_ROOM_BYTES: Final = 64 * 1024 * 1024
+_MOST_ROOM_BYTES: Final = 1024 * 1024 * 1024
 _ANCILLARY_BYTES: Final = 64
 _NUMBER_BYTES: Final = 4
 _LEAD_S: Final = 0.2
@@ -54,8 +57,11 @@ _CPUCLOCK_SCHED: Final = 2
 """Low bits of Linux's clock ID of a process's CPU time, below the inverted PID (clock_getcpuclockid(3))."""
 _SPIN_NS: Final = 2_000_000
 _LONGEST_SPIN_NS: Final = 5_000_000
-"""Then the sender rests, so that real-time threads of lower priority get its core."""
-_REST_S: Final = 1e-6
+"""Then the sender rests. Bursts are shorter, so it does not tear them apart."""
+_REST_S: Final = 300e-6
+"""Over 5 % of the time, so that others get their turns then: who waits longer for a core than a second is given
+50 ms at once (the kernel's fair server), also from a real-time thread. A rest that ends before the thread is
+off its core is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +147,7 @@ class _Tap:
     def __init__(self, interface: str, request: Request, namespace: Path | None = None) -> None:
         with contextlib.nullcontext() if namespace is None else inside(namespace):
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _room_bytes(request))
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             self._socket.bind((interface, 0))
         self._socket.setblocking(False)
@@ -169,6 +175,12 @@ class _Tap:
     def array(self, numbers: range) -> NDArray[np.int64]:
         """Return the timestamps of these frames; `LOST` for missing ones."""
         return np.array([self.stamps.get(number, LOST) for number in numbers], dtype=np.int64)
+
+
+def _room_bytes(request: Request) -> int:
+    """Return room for all frames: a sender whose next frame is always about to be due never reads its taps."""
+    frames = sum(len(frames.release.instants_ns) for frames in request.frames)
+    return min(max(frames * _FRAME_ROOM_BYTES, _LEAST_ROOM_BYTES), _MOST_ROOM_BYTES)
 
 
 def _mark(frame: bytes) -> tuple[int, bytes]:

@@ -77,9 +77,11 @@ def policed_switch(
     datapath = dpdk(polling_core=cores[0], other_core=cores[-1])
     flows = [f"in_port={IN_PORTS[host]},actions=enqueue:{OUT_PORT}:{queue}" for host, queue in queues.items()]
     with switch_between(folder, flows, hosts=tuple(queues), datapath=datapath) as switch:
-        first, *more = port.queues
-        further = {number: values(policer, one) for number, one in enumerate(more, start=1)}
-        switch.police(EGRESS, policer.value, values(policer, first), further)
+        of_queues = {number: values(policer, queue) for number, queue in enumerate(port.queues)}
+        if policer is Policer.EGRESS:
+            switch.police(EGRESS, policer.value, of_queues[0], {})
+        else:
+            switch.police(EGRESS, policer.value, room_for_all(port), of_queues)
         yield switch
 
 
@@ -98,3 +100,20 @@ def values(policer: Policer, queue: TrtcmQueue) -> Mapping[str, int]:
     if policer is Policer.TRTCM:
         values |= {"eir": queue.eir_bps // _BITS, "ebs": queue.ebs_bytes}
     return values
+
+
+def room_for_all(port: TrtcmPort) -> Mapping[str, int]:
+    """Return the values of a port's own `trtcm-policer` with which it drops nothing that its queues let pass.
+
+    Its buckets hold at least what those of all queues hold together. At first this is so; afterwards each
+    frame takes as much there as from its queue's, and no less comes in.
+    """
+    link = port.link_rate_bps // _BITS
+    cir = sum(queue.cir_bps for queue in port.queues) // _BITS
+    eir = sum(queue.eir_bps for queue in port.queues) // _BITS
+    return {
+        "cir": max(link, cir + 1),
+        "cbs": sum(queue.cbs_bytes for queue in port.queues),
+        "eir": max(link, eir + 1) if eir else 0,
+        "ebs": sum(queue.ebs_bytes for queue in port.queues),
+    }
