@@ -132,6 +132,35 @@ def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer
 
 
 @needs_dpdk
+def test_each_of_two_policers_gives_its_rate_beside_the_other() -> None:
+    """The second may have more than the first, so no meter of the first stands before both.
+
+    The first has a whole link sent to it, so that the sender has no time to read what its taps saw.
+    """
+    port = load_slices("dpdk")
+    assert isinstance(port, TrtcmPort)
+    first, second = port.queues
+    duration_ns = 3e9
+    releases = {
+        number: Release(
+            queue=number,
+            host=host,
+            frame_bytes=1518,
+            instants_ns=np.arange(1e6, duration_ns, gap_ns).astype(np.int64),
+        )
+        for number, (host, gap_ns) in enumerate(zip(SENDERS, (25_000, 200_000), strict=True))
+    }
+    carried, _ = carry_live(port, releases)
+    for number, queue in enumerate((first, second)):
+        received_ns = carried[number].received_ns
+        came = int((received_ns != LOST).sum())
+        most_bps = queue.cir_bps + queue.eir_bps
+        buckets = queue.cbs_bytes + queue.ebs_bytes
+        span_s = (int(received_ns.max()) - int(carried[number].sent_ns[0])) / 1e9
+        assert 0.8 * queue.cir_bps * duration_ns / 8e9 < came * 1500 <= buckets + most_bps / 8 * span_s + 1
+
+
+@needs_dpdk
 def test_the_bench_measures_both_policers_of_a_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "TURNS", 1)
     monkeypatch.setattr(parts, "FRAMES_BYTES", (1518,))

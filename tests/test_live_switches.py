@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ every_switch = pytest.mark.parametrize(
 assert set(NAMES) == set(SWITCHES)
 
 
+SILENCE_S = 11
+"""Open vSwitch would ask after 5 s, and end the session after 5 s more."""
 RINGS = {"open-vswitch-dpdk": 512}
 """Frames for which a switch has room between its program and the queues of tc: the driver's ring."""
 
@@ -102,6 +105,15 @@ def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
         found = throughput.measure(subject, 1516, 1.0, packets=20, seed=1)
     assert found.sent == 40
     assert found.lost <= 20, "most come through, whatever else this machine does"
+
+
+@needs_ovs
+def test_a_session_outlives_a_silence() -> None:
+    """Nobody answers the switch while frames are sent, which takes longer on a busy machine."""
+    with opened_switch("open-vswitch") as subject:
+        time.sleep(SILENCE_S)
+        [by_entry] = carry(subject, flow_mods(Scenario(entries=1)), [sent(20)], seed=1)
+    assert (by_entry.received_ns != LOST).any()
 
 
 def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:

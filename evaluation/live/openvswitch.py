@@ -92,12 +92,11 @@ class OpenVSwitch:
         datapath_id: int,
         ports: Mapping[int, str],
         controller: str | None,
-        probes: bool = True,
     ) -> None:
         """Add a switch for OpenFlow 1.0 with these interfaces; it forwards nothing without entries.
 
-        `controller` is an address and a TCP port; without one, `ovs-ofctl` may be used at `management`. With
-        `probes` it must answer within 5 s whenever it is asked, or the switch ends the session.
+        `controller` is an address and a TCP port; without one, `ovs-ofctl` may be used at `management`. It
+        must answer within 5 s whenever it is asked, or the switch ends the session (`bear_silence`).
         Raises `RunError` if an interface is not taken at its port.
         """
         settings = [
@@ -107,8 +106,6 @@ class OpenVSwitch:
         command = ["add-br", name, "--", "set", "bridge", name, *settings]
         if controller:
             command += ["--", "set-controller", name, f"tcp:{controller}"]
-            if not probes:
-                command += ["--", "set", "controller", name, f"inactivity_probe={_NEVER_MS}"]
         for port, interface in sorted(ports.items()):
             command += ["--", "add-port", name, interface]
             settings = self.datapath.interface(interface)
@@ -119,6 +116,13 @@ class OpenVSwitch:
             if number != port:
                 reason = error if isinstance(error, str) else f"its number is {number}"
                 raise RunError(f"{name}: Open vSwitch does not take {interface} as port {port}: {reason}")
+
+    def bear_silence(self, name: str) -> None:
+        """Let a switch's controller be silent from now on, until its session ends.
+
+        Open vSwitch 3.1 heeds this only in a session that is already open. Raises `RunError`.
+        """
+        self._vsctl("set", "controller", name, f"inactivity_probe={_NEVER_MS}")
 
     def leave_queues(self, interfaces: Collection[str]) -> None:
         """Leave the queues of these interfaces to others. Else they are taken away, now and then."""

@@ -193,12 +193,12 @@ def _running(
             datapath_id=DATAPATH_ID,
             ports={port: near(port) for port in numbers},
             controller=f"{_ADDRESS}:{_PORT}",
-            probes=False,  # nobody answers while frames are sent
         )
         if not datapath.polls:
             switch.leave_queues([near(port) for port in numbers])
         if endpoint.accept(CONNECT_S) is None:
             raise RunError(f"{subject.device}: does not connect to its controller within {CONNECT_S:g} s")
+        switch.bear_silence(SWITCH)  # nobody answers while frames are sent
         core = min(cores.others)
         yield _Running(subject=subject, switch=switch, endpoint=endpoint, core=core, stack=stack)
 
