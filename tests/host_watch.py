@@ -1,9 +1,9 @@
 """A process that notes what kept the machine from its tests, and tells it when it is asked.
 
-Two things do. A *gap*: a core did not wake a real-time thread that was due, as when a hypervisor gave the core
-to somebody else. If it woke, but waited because a thread of higher priority had the core, that is no gap: such
-threads are the tests' own, or foreign work. And *foreign work*: processor time that programs used that are no
-part of the tests, or that the hypervisor took.
+Two things do. A *gap*: a core did not wake a real-time thread that was due, as when a hypervisor gave the
+core to somebody else. If it woke, but waited because a thread of higher priority had the core, that is no
+gap: such threads are the tests' own, or foreign work. And *foreign work*: processor time that programs used
+that are no part of the tests, or that the hypervisor took.
 
 Each line that is read is a question; the answer is a line of JSON, an `Answer`. The process ends with its
 standard input.

@@ -59,9 +59,9 @@ _SPIN_NS: Final = 2_000_000
 _LONGEST_SPIN_NS: Final = 5_000_000
 """Then the sender rests. Bursts are shorter, so it does not tear them apart."""
 _REST_S: Final = 300e-6
-"""Over 5 % of the time, so that others get their turns then: who waits longer for a core than a second is given
-50 ms at once (the kernel's fair server), also from a real-time thread. A rest that ends before the thread is
-off its core is none."""
+"""Over 5 % of the time, so that others get their turns then: who waits longer for a core than a second is
+given 50 ms at once (the kernel's fair server), also from a real-time thread. A rest that ends before the
+thread is off its core is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class _Tap:
 
 
 def _room_bytes(request: Request) -> int:
-    """Return room for all frames: a sender whose next frame is always about to be due never reads its taps."""
+    """Return room for all frames: a sender whose next frame is always about to be due reads no taps."""
     frames = sum(len(frames.release.instants_ns) for frames in request.frames)
     return min(max(frames * _FRAME_ROOM_BYTES, _LEAST_ROOM_BYTES), _MOST_ROOM_BYTES)
 
