@@ -521,8 +521,10 @@ class _Checker:
             if isinstance(file, _HostFile):
                 yield ("hosts", name), Host(name=name, mac=file.mac, ip=IPv4Interface(file.ip))
                 continue
-            for label, one in file.interfaces.items():
-                host = Host(name=f"{name}{_OF_MACHINE}{label}", mac=one.mac, ip=IPv4Interface(one.ip))
+            for label, interface in file.interfaces.items():
+                host = Host(
+                    name=f"{name}{_OF_MACHINE}{label}", mac=interface.mac, ip=IPv4Interface(interface.ip)
+                )
                 yield ("hosts", name, "interfaces", label), host
 
     def _profile_file(self, written: str) -> Path:

@@ -115,7 +115,9 @@ def model(
     if as_json:
         print_json(values)
     elif as_csv:
-        rows = ({**values, **one, "scheme": name} for name, one in values["allocations"].items())
+        rows = (
+            {**values, **allocation, "scheme": name} for name, allocation in values["allocations"].items()
+        )
         print_csv(_COLUMNS, rows)
     else:
         _print_model(values)

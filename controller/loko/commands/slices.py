@@ -113,34 +113,34 @@ def print_order(
     if queue_name is not None and queue_name not in names:
         raise InputError(f"model order: '{file}' has no queue '{queue_name}'; it has {', '.join(names)}")
     queue = port.queues[0 if queue_name is None else names.index(queue_name)]
-    found = ways(port, queue, [_message(text) for text in texts])
+    best_first = ways(port, queue, [_message(text) for text in texts])
     if as_json:
-        print_json([_described(way) for way in found])
+        print_json([_described(way) for way in best_first])
         return
     if as_csv:
-        columns = ("frame_bytes", "order", "mean_us", *(f"{name}_us" for name in found[0].arrived_us))
-        print_csv(columns, map(_row_of, found))
+        columns = ("frame_bytes", "order", "mean_us", *(f"{name}_us" for name in best_first[0].arrived_us))
+        print_csv(columns, map(_row_of, best_first))
         return
     table = Table(
-        "frame with FCS, bytes", "order", *(f"{name}, us" for name in found[0].arrived_us), "mean, us"
+        "frame with FCS, bytes", "order", *(f"{name}, us" for name in best_first[0].arrived_us), "mean, us"
     )
-    for way in found[:_SHOWN]:
+    for way in best_first[:_SHOWN]:
         cells = ("dropped" if time is None else f"{time:.1f}" for time in way.arrived_us.values())
         mean = _described(way)["mean_us"]
         table.add_row(str(way.frame_bytes), way.order, *cells, "-" if mean is None else f"{mean:.1f}")
     Console().print(table)
-    if len(found) > _SHOWN:
-        typer.echo(f"the best {_SHOWN} of {len(found)} ways; --json and --csv print all")
+    if len(best_first) > _SHOWN:
+        typer.echo(f"the best {_SHOWN} of {len(best_first)} ways; --json and --csv print all")
 
 
 def _message(text: str) -> Message:
-    found = re.fullmatch(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)=([0-9]{1,9})(?::([a-zA-Z0-9_.-]+))?", text)
-    if found is None or not 0 < int(found[2]) <= MOST_BYTES:
+    parts = re.fullmatch(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)=([0-9]{1,9})(?::([a-zA-Z0-9_.-]+))?", text)
+    if parts is None or not 0 < int(parts[2]) <= MOST_BYTES:
         raise InputError(
             f"--message '{text}' is not NAME=BYTES or NAME=BYTES:NEEDED, such as data=21000, with 1 to"
             f" {MOST_BYTES} bytes"
         )
-    return Message(name=found[1], size_bytes=int(found[2]), needs=found[3])
+    return Message(name=parts[1], size_bytes=int(parts[2]), needs=parts[3])
 
 
 def _row_of(way: Way) -> dict[str, Any]:

@@ -84,10 +84,10 @@ def ways(port: Port, queue: HtbQueue | TrtcmQueue, messages: Sequence[Message]) 
     for message in messages:
         if message.needs is not None and message.needs not in names:
             raise InputError(f"message '{message.name}' needs '{message.needs}', which is not sent; add it")
-    found = []
+    every_way = []
     for frame in FRAMES_BYTES:
-        found += _with_packets(port, queue, messages, frame)
-    return sorted(found, key=lambda way: (way.mean_us, way.last_us, -way.frame_bytes))
+        every_way += _with_packets(port, queue, messages, frame)
+    return sorted(every_way, key=lambda way: (way.mean_us, way.last_us, -way.frame_bytes))
 
 
 def _with_packets(
@@ -105,12 +105,12 @@ def _with_packets(
     if len(messages) > 1:
         orders["in turns"] = _in_turns(packets)
         orders["as one"] = dict.fromkeys(packets, range(total))
-    found = []
+    candidates = []
     for order, places in orders.items():
         arrived_us = {message.name: _arrived_us(places[message.name], came_ns) for message in messages}
         mean_us = _mean_us(messages, arrived_us)
-        found.append(Way(frame_bytes=frame, order=order, arrived_us=arrived_us, mean_us=mean_us))
-    return found
+        candidates.append(Way(frame_bytes=frame, order=order, arrived_us=arrived_us, mean_us=mean_us))
+    return candidates
 
 
 def _arrived_us(places: Sequence[int], came_ns: Sequence[float | None]) -> float | None:
