@@ -135,8 +135,8 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
     progress.begin(len(tasks), 0, "transfers")
     carried = computed(transfer, tasks, options, lambda _: progress.advance(figure.name))
     did = {
-        (port.name, rate): measured(one, figure.frame_bytes, duration_ns)
-        for (port, rate), one in zip(points, carried, strict=True)
+        (port.name, rate): measured(transferred, figure.frame_bytes, duration_ns)
+        for (port, rate), transferred in zip(points, carried, strict=True)
     }
     model = {
         (port.name, rate): equation_1_ms(
@@ -148,16 +148,16 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
         [
             port.label,
             rate,
-            one.payload_bps / _MBPS,
-            one.latency_ms,
-            one.latency_max_ms,
+            steady.payload_bps / _MBPS,
+            steady.latency_ms,
+            steady.latency_max_ms,
             model[port.name, rate],
-            one.retransmissions_pps,
-            one.window_packets,
-            one.timeouts,
+            steady.retransmissions_pps,
+            steady.window_packets,
+            steady.timeouts,
         ]
         for port, rate in points
-        for one in [did[port.name, rate]]
+        for steady in [did[port.name, rate]]
     ]
     columns = [
         *("port", "queue [Mbit/s]", "payload [Mbit/s]", "latency [ms]", "longest [ms]"),
@@ -187,17 +187,17 @@ Model = Mapping[tuple[str, int], float | None]
 def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float]:
     findings: dict[str, float] = {}
     packet_bits = 8 * counted(Scheduler.TRTCM, figure.frame_bytes)
-    for (name, rate), one in did.items():
-        findings[f"latency_{name}_{rate}_ms"] = one.latency_ms
-        findings[f"longest_{name}_{rate}_ms"] = one.latency_max_ms
-        findings[f"payload_{name}_{rate}_mbps"] = one.payload_bps / _MBPS
-        findings[f"retransmissions_{name}_{rate}_pps"] = one.retransmissions_pps
-        findings[f"extra_{name}_{rate}_mbps"] = one.retransmissions_pps * packet_bits / _MBPS
-        findings[f"window_{name}_{rate}_packets"] = one.window_packets
+    for (name, rate), steady in did.items():
+        findings[f"latency_{name}_{rate}_ms"] = steady.latency_ms
+        findings[f"longest_{name}_{rate}_ms"] = steady.latency_max_ms
+        findings[f"payload_{name}_{rate}_mbps"] = steady.payload_bps / _MBPS
+        findings[f"retransmissions_{name}_{rate}_pps"] = steady.retransmissions_pps
+        findings[f"extra_{name}_{rate}_mbps"] = steady.retransmissions_pps * packet_bits / _MBPS
+        findings[f"window_{name}_{rate}_packets"] = steady.window_packets
         equation_ms = model[name, rate]
         if equation_ms is not None:
             findings[f"equation_1_{name}_{rate}_ms"] = equation_ms
-            findings[f"latency_to_equation_1_{name}_{rate}_percent"] = 100 * one.latency_ms / equation_ms
+            findings[f"latency_to_equation_1_{name}_{rate}_percent"] = 100 * steady.latency_ms / equation_ms
     for port in figure.ports:
         findings[f"longest_{port.name}_ms"] = max(
             did[port.name, rate].latency_max_ms for rate in figure.queue_rates_mbps
@@ -219,9 +219,9 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
 
 def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
     shown: Mapping[str, Callable[[Measured], float]] = {
-        "latency": lambda one: one.latency_ms,
-        "retransmissions": lambda one: one.retransmissions_pps,
-        "window": lambda one: one.window_packets,
+        "latency": lambda steady: steady.latency_ms,
+        "retransmissions": lambda steady: steady.retransmissions_pps,
+        "window": lambda steady: steady.window_packets,
     }
     value = shown[figure.shows]
     label = {

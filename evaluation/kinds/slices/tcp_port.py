@@ -145,15 +145,15 @@ def reply_of(
         if "error" in report:
             raise RunError(f"iperf3: {report['error']}")
     try:
-        sent = [one["streams"][0] for one in sender["intervals"]]
-        received = [one["streams"][0] for one in receiver["intervals"] if one["streams"]]
+        sent = [interval["streams"][0] for interval in sender["intervals"]]
+        received = [interval["streams"][0] for interval in receiver["intervals"] if interval["streams"]]
         return Reply(
-            end_s=np.array([one["end"] for one in sent], dtype=np.float64),
-            retransmissions=np.array([one["retransmits"] for one in sent], dtype=np.int64),
-            window_bytes=np.array([one["snd_cwnd"] for one in sent], dtype=np.int64),
-            round_trip_us=np.array([one["rtt"] for one in sent], dtype=np.int64),
-            received_end_s=np.array([one["end"] for one in received], dtype=np.float64),
-            received_bytes=np.array([one["bytes"] for one in received], dtype=np.int64),
+            end_s=np.array([stream["end"] for stream in sent], dtype=np.float64),
+            retransmissions=np.array([stream["retransmits"] for stream in sent], dtype=np.int64),
+            window_bytes=np.array([stream["snd_cwnd"] for stream in sent], dtype=np.int64),
+            round_trip_us=np.array([stream["rtt"] for stream in sent], dtype=np.int64),
+            received_end_s=np.array([stream["end"] for stream in received], dtype=np.float64),
+            received_bytes=np.array([stream["bytes"] for stream in received], dtype=np.int64),
             segment_bytes=int(sender["start"]["tcp_mss_default"]),
             idle=idle,
             busy=busy,
@@ -201,9 +201,9 @@ def _wait_for(server: subprocess.Popen[bytes], prefix: list[str]) -> None:
 def _refused() -> int:
     """Return how often a queue was full; only that of the transfer can be."""
     return sum(
-        int(one.get("drops", 0))
-        for one in json.loads(run(["tc", "-j", "-s", "qdisc", "show"], what="the queue's counters"))
-        if one.get("kind") == "pfifo"
+        int(discipline.get("drops", 0))
+        for discipline in json.loads(run(["tc", "-j", "-s", "qdisc", "show"], what="the queue's counters"))
+        if discipline.get("kind") == "pfifo"
     )
 
 
