@@ -145,8 +145,8 @@ def _wrapped_by_the_terminal(command: Command) -> Command:
     if command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    for one in getattr(command, "commands", {}).values():
-        _wrapped_by_the_terminal(one)
+    for subcommand in getattr(command, "commands", {}).values():
+        _wrapped_by_the_terminal(subcommand)
     return command
 
 

@@ -264,8 +264,8 @@ class Rising(_OfSeveral):
         for place, (before, after) in enumerate(pairwise(values)):
             if before >= after:
                 texts = zip(_texts(names, values, place, place + 1), names[place : place + 2], strict=True)
-                one, two = (f"{text}{self._place(name)}" for text, name in texts)
-                return f"{low} to {high}, but {one} before {two}", False
+                earlier, later = (f"{text}{self._place(name)}" for text, name in texts)
+                return f"{low} to {high}, but {earlier} before {later}", False
         return f"{low} to {high}", True
 
     def _place(self, name: str) -> str:

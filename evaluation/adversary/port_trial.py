@@ -102,7 +102,7 @@ def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int)
         traffic.append(Sender.of(_OTHERS + number, low, sends))
     network = lab_network(lab, tables, seed=seed)
     records = PoweredLab(lab, network, seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
-    seen = {number: one for number, one in records.flows.items() if number < _OTHERS}
+    seen = {number: packets for number, packets in records.flows.items() if number < _OTHERS}
     return judged(case, replace(records, flows=seen))
 
 

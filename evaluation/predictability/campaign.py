@@ -345,7 +345,7 @@ def _read(path: Path, mended: str) -> Any:
 def _refuse_another(todo: list[Part], folder: Path, live: Subject | None) -> None:
     """Note the campaign that a folder belongs to. Raises `InputError` if it belongs to another one."""
     part = todo[0]
-    also = "".join(map(profile_text, sorted({one.also for one in todo if one.also})))
+    also = "".join(map(profile_text, sorted({part.also for part in todo if part.also})))
     of = profile_text(part.device) + also if live is None else f"live {part.device} {live.pace}"
     wanted = {
         "profile": hashlib.sha256(of.encode()).hexdigest(),

@@ -141,19 +141,19 @@ def summary(subject: Subject, delays: Delays) -> Excesses:
     return Excesses(refused=False, forwards=True, lost=delays.lost, by_length_us=by_length_us)
 
 
-def judge(found: Excesses, limits: Thresholds) -> Verdict:
+def judge(excesses: Excesses, limits: Thresholds) -> Verdict:
     """Give the mark: no excess is fit, one that is always the same is partly fit."""
-    if found.refused:
+    if excesses.refused:
         return Verdict(mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",))
-    if not found.forwards:
+    if not excesses.forwards:
         reason = "it takes the action enqueue, but forwards nothing by it: no priority queueing"
-        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(found.lost)})
-    numbers = {f"excess_{length}_us": excess for length, excess in found.by_length_us.items()}
-    numbers["lost_frames"] = float(found.lost)
-    if found.lost > limits.lost_frames.value or len(found.by_length_us) < len(LOW_BYTES):
-        reason = f"{found.lost} frames of high priority are lost behind low priority"
+        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(excesses.lost)})
+    numbers = {f"excess_{length}_us": excess for length, excess in excesses.by_length_us.items()}
+    numbers["lost_frames"] = float(excesses.lost)
+    if excesses.lost > limits.lost_frames.value or len(excesses.by_length_us) < len(LOW_BYTES):
+        reason = f"{excesses.lost} frames of high priority are lost behind low priority"
         return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
-    least_us, epsilon_us = min(found.by_length_us.values()), max(found.by_length_us.values())
+    least_us, epsilon_us = min(excesses.by_length_us.values()), max(excesses.by_length_us.values())
     numbers["epsilon_us"] = epsilon_us
     if epsilon_us <= limits.excess_us.value:
         return Verdict(mark=Mark.FIT, reasons=("no frame is later than equation 2 says",), numbers=numbers)

@@ -81,16 +81,16 @@ def _paths(schedule: GraphSchedule) -> Iterator[str]:
 
 def _distances(source: str, onward: Mapping[str, Sequence[str]], hosts: Collection[str]) -> dict[str, int]:
     """The fewest links from a host to every node; other hosts forward nothing."""
-    found, waiting = {source: 0}, deque([source])
+    hops, waiting = {source: 0}, deque([source])
     while waiting:
         node = waiting.popleft()
         if node in hosts and node != source:
             continue
         for head in onward.get(node, ()):
-            if head not in found:
-                found[head] = found[node] + 1
+            if head not in hops:
+                hops[head] = hops[node] + 1
                 waiting.append(head)
-    return found
+    return hops
 
 
 def _collisions(schedule: GraphSchedule) -> Iterator[str]:

@@ -48,14 +48,14 @@ def bench_slice(
     Example: loko bench slice --device policer-of-one-packet
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
-    found = measured_rows(device, out or Path("results") / "bench" / f"slice-{Path(device).stem}", seed=seed)
+    judged = measured_rows(device, out or Path("results") / "bench" / f"slice-{Path(device).stem}", seed=seed)
     if as_json:
-        print_json([asdict(row) for row in found])
+        print_json([asdict(row) for row in judged])
     elif as_csv:
-        print_csv([field.name for field in fields(Row)], map(asdict, found))
+        print_csv([field.name for field in fields(Row)], map(asdict, judged))
     else:
-        _print(found)
-    if any(row.verdict is Verdict.DIFFERS for row in found):
+        _print(judged)
+    if any(row.verdict is Verdict.DIFFERS for row in judged):
         raise typer.Exit(1)
 
 
@@ -85,9 +85,9 @@ def measured_rows(device: str, folder: Path, *, seed: int) -> list[Row]:
         return rows(port, switch.counted_as(), store.samples(part.key for part in todo))
 
 
-def _print(found: list[Row]) -> None:
+def _print(judged: list[Row]) -> None:
     table = Table("slice", "what", "configured", "measured", "verdict, and why", box=None)
-    for row in found:
+    for row in judged:
         colour = _COLOURS.get(row.verdict)
         verdict = row.verdict.value if colour is None else f"[{colour}]{row.verdict.value}[/]"
         because = f": {row.because}" if row.because else ""

@@ -75,11 +75,11 @@ class _Judge:
         return frame_bytes + (self._really[1] or self._counts).more_bytes
 
     def rows(self) -> list[Row]:
-        found = [*self._rate(), self._burst(), self._group(), self._latency()]
+        rows = [*self._rate(), self._burst(), self._group(), self._latency()]
         for other in self._port.queues:
             if other is not self._queue:
-                found += [self._crowded(other.name), self._attacked(other.name)]
-        return [*found, *self._tcp()]
+                rows += [self._crowded(other.name), self._attacked(other.name)]
+        return [*rows, *self._tcp()]
 
     def _row(self, what: str, configured: str, measured: str, verdict: Verdict, because: str = "") -> Row:
         return Row(
@@ -385,11 +385,11 @@ class _Judge:
         what, taken = f"under attack by {other}", self._of(part.ATTACKED, other)
         if not taken:
             return self._row(what, "-", "-", Verdict.NOT_MEASURED, _NO_OTHER)
-        found = [
+        by_length = [
             self._within_bound(what, numbers, f"its flow beside {length}-byte frames")
             for length, numbers in sorted(taken.items())
         ]
-        return next((row for row in found if row.verdict is Verdict.DIFFERS), found[-1])
+        return next((row for row in by_length if row.verdict is Verdict.DIFFERS), by_length[-1])
 
     # -- TCP
 

@@ -259,22 +259,22 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
     todo = []
     turns = range(TURNS if device.real_time else 1)
     for number, queue in enumerate(port.queues):
-        one = Slice(port, number, counts)
+        its_slice = Slice(port, number, counts)
         for turn in turns:
             todo += [
-                Part(key(queue.name, RATE, turn=turn), one.rate),
-                Part(key(queue.name, BURST, turn=turn), one.burst),
-                Part(key(queue.name, GROUP, turn=turn), one.group),
-                Part(key(queue.name, LATENCY, turn=turn), one.latency),
+                Part(key(queue.name, RATE, turn=turn), its_slice.rate),
+                Part(key(queue.name, BURST, turn=turn), its_slice.burst),
+                Part(key(queue.name, GROUP, turn=turn), its_slice.group),
+                Part(key(queue.name, LATENCY, turn=turn), its_slice.latency),
             ]
-        todo.append(Part(key(queue.name, TCP), one.tcp))
+        todo.append(Part(key(queue.name, TCP), its_slice.tcp))
         for other, its in enumerate(port.queues):
             if not device.several or other == number:
                 continue
             for turn in turns:
                 todo += [
-                    Part(key(queue.name, CROWDED, its.name, turn), one.crowded(other)),
-                    Part(key(queue.name, ATTACKED, its.name, turn), one.attacked(other)),
+                    Part(key(queue.name, CROWDED, its.name, turn), its_slice.crowded(other)),
+                    Part(key(queue.name, ATTACKED, its.name, turn), its_slice.attacked(other)),
                 ]
     return todo
 

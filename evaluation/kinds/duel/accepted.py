@@ -131,10 +131,10 @@ def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequen
     return schedule(lab, timed, wishes, solver_named(Solver.HIGHS), _NEVER)
 
 
-def _refuse_refuted(contender: BySlots, lab: Lab, wanted: Sequence[Flow], found: LabSchedule) -> None:
+def _refuse_refuted(contender: BySlots, lab: Lab, wanted: Sequence[Flow], lab_schedule: LabSchedule) -> None:
     """Raise `RunError` if the checker refutes a schedule, by arithmetic or by a replay of all its flows."""
     asked = [WantedFlow.model_validate({**flow._asdict(), "period_us": None}) for flow in wanted]
-    told = check(lab, asked, ScheduleDocument.model_validate(values_of(found, 0.0))).refutations
+    told = check(lab, asked, ScheduleDocument.model_validate(values_of(lab_schedule, 0.0))).refutations
     if told:
         raise RunError(f"the checker refutes the slots of {contender.label} on {lab.name}: {told[0]}")
 

@@ -173,19 +173,19 @@ _OF_THIS_MACHINE: Final = (
 def _times(figure: DuelFigure, effort: Effort, progress: Progress) -> dict[str, float]:
     """Measure how long each system takes to answer, on this machine, one after the other."""
     progress.begin(len(figure.arenas) * len(figure.contenders), 0, "systems")
-    found: dict[str, float] = {}
+    times_ms: dict[str, float] = {}
     for arena in figure.arenas:
         for contender in figure.contenders:
             of = f"{arena.key}_{contender.key}"
             answering_s(figure, arena, contender, figure.rate_kbps)  # what is loaded once takes no part
             for rate in sorted({*effort.rates_kbps, figure.rate_kbps}):
                 taken_s = [answering_s(figure, arena, contender, rate) for _ in range(_RUNS)]
-                found[f"{of}_answer_at_{rate:g}_kbps_ms"] = 1e3 * median(taken_s)
-            found[f"{of}_one_more_ms"] = 1e3 * median(
+                times_ms[f"{of}_answer_at_{rate:g}_kbps_ms"] = 1e3 * median(taken_s)
+            times_ms[f"{of}_one_more_ms"] = 1e3 * median(
                 [one_more_s(figure, arena, contender) for _ in range(_RUNS)]
             )
             progress.advance(f"{figure.figure}: times of {contender.label}")
-    return found
+    return times_ms
 
 
 def late_or_lost_percent(rows: Sequence[FlowRow]) -> float:

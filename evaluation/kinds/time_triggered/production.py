@@ -122,20 +122,20 @@ def _findings(case: Row, sent: Sent) -> dict[str, float]:
     }
 
 
-def live_findings(case: Row, one: Sent) -> dict[str, float]:
+def live_findings(case: Row, sent: Sent) -> dict[str, float]:
     """Of frames that met no stall; with how late they were handed over, and how long the kernel took them.
 
     Where too many met one, nothing is found but that, so no claim on the case is judged.
     """
-    quiet, name = one.came & ~one.stalled, f"live_{case.name}"
-    stalled = {f"{name}_stalled_percent": 100 * float(one.stalled.mean())}
-    if one.cross_percent is not None:
-        stalled[f"{name}_cross_percent"] = one.cross_percent
-    if not _is_judged(one):
+    quiet, name = sent.came & ~sent.stalled, f"live_{case.name}"
+    stalled = {f"{name}_stalled_percent": 100 * float(sent.stalled.mean())}
+    if sent.cross_percent is not None:
+        stalled[f"{name}_cross_percent"] = sent.cross_percent
+    if not _is_judged(sent):
         return stalled
-    delays_us = _delays_us(one, quiet)
-    late_us = _late_us(one, quiet)
-    taken_us = (one.done_ns[quiet] - one.begun_ns[quiet]) / NS_PER_US
+    delays_us = _delays_us(sent, quiet)
+    late_us = _late_us(sent, quiet)
+    taken_us = (sent.done_ns[quiet] - sent.begun_ns[quiet]) / NS_PER_US
     return {
         **_statistics(name, delays_us),
         f"{name}_p50_us": float(np.quantile(delays_us, 0.5)),
@@ -144,14 +144,14 @@ def live_findings(case: Row, one: Sent) -> dict[str, float]:
         f"{name}_late_p99_us": float(np.quantile(late_us, 0.99)),
         f"{name}_late_most_us": float(late_us.max()),
         f"{name}_taken_p50_us": float(np.quantile(taken_us, 0.5)),
-        f"{name}_lost_packets": float((~one.came & ~one.stalled).sum()),
+        f"{name}_lost_packets": float((~sent.came & ~sent.stalled).sum()),
         **stalled,
     }
 
 
-def _is_judged(one: Sent) -> bool:
+def _is_judged(sent: Sent) -> bool:
     """Whether so few frames met a stall that the others stand for all."""
-    return 100 * float(one.stalled.mean()) <= _MOST_STALLED_PERCENT
+    return 100 * float(sent.stalled.mean()) <= _MOST_STALLED_PERCENT
 
 
 def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[NoteResult]:
