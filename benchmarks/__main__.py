@@ -152,9 +152,9 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
             "through two in a row : ns-3": result.generic_ratio,
         }
         rows += [
-            (name, f"{one.median:.1f}", f"{one.low:.1f} .. {one.high:.1f}")
-            for name, one in generics.items()
-            if one
+            (name, f"{times.median:.1f}", f"{times.low:.1f} .. {times.high:.1f}")
+            for name, times in generics.items()
+            if times
         ]
         ratio = result.by_hand_ratio
         rows.append(("ns-3's event loop by hand, packets a CPU second", *_thousands(result.by_hand)))

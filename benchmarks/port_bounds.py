@@ -114,15 +114,15 @@ def measure(*, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
     peer = _peer()
     if peer is None:
         tell("port-bounds: only ours: LOKO_SAIHU names no clone of Saihu (docs/port-queues.md)")
-    found: list[Bounds] = []
+    all_bounds: list[Bounds] = []
     for network in networks():
         for shaping in SHAPINGS:
             tell(f"port-bounds: {network.name}, {shaping.name}")
             mine, delays_us = ours(network, shaping)
-            found.append(mine)
+            all_bounds.append(mine)
             if peer is not None:
-                found += _theirs(peer, network, shaping, delays_us)
-    return {"bounds": [asdict(bounds) for bounds in found]}, [_row(bounds) for bounds in found]
+                all_bounds += _theirs(peer, network, shaping, delays_us)
+    return {"bounds": [asdict(bounds) for bounds in all_bounds]}, [_row(bounds) for bounds in all_bounds]
 
 
 def ours(network: PortNetwork, shaping: Shaping) -> tuple[Bounds, dict[str, float]]:

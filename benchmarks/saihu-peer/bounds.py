@@ -15,7 +15,7 @@ PACKAGES, NETWORK, SHAPING, *WORDS = sys.argv[1:]
 sys.path.insert(0, PACKAGES)
 from saihu.interface import TSN_Analyzer  # noqa: E402
 
-found = {}
+outcome_of = {}
 with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(sys.stderr):
     for word in WORDS:
         tool, method = word.split("/")
@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(sys.st
             seconds = time.perf_counter() - began
             (result,) = analyzer.results
             delays = {flow: float(delay) for flow, delay in result.flow_delays.items()}
-            found[word] = {"seconds": seconds, "delays_s": delays}
+            outcome_of[word] = {"seconds": seconds, "delays_s": delays}
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
-            found[word] = {"error": f"{type(error).__name__}: {error}"}
-print(json.dumps(found))
+            outcome_of[word] = {"error": f"{type(error).__name__}: {error}"}
+print(json.dumps(outcome_of))

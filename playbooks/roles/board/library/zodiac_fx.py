@@ -209,13 +209,13 @@ class Board:
         problem = UnexpectedTextError(f"the console tells something else each of {READINGS} times")
         for _ in range(READINGS):
             try:
-                found = self._read_once()
+                current = self._read_once()
             except UnexpectedTextError as error:
                 last, problem = None, error
                 continue
-            if found == last:
-                return found
-            last = found
+            if current == last:
+                return current
+            last = current
         raise problem
 
     def _read_once(self) -> State:
@@ -291,8 +291,8 @@ def configure(parameters: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
     return result | {"diff": {"before": before, "after": after}, "board": after}
 
 
-def _read_back(found: tuple[Changes, dict[str, Any]]) -> dict[str, Any]:
-    left, described = found
+def _read_back(changes_and_settings: tuple[Changes, dict[str, Any]]) -> dict[str, Any]:
+    left, described = changes_and_settings
     if left.commands:
         commands = ", ".join(command.text for command in left.commands)
         raise ConsoleError(f"the board did not take what it was told; still needed: {commands}")

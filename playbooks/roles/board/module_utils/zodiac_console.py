@@ -142,11 +142,11 @@ class Console:
         prompts = list(PROMPT.finditer(seen))
         if not prompts:
             return None
-        found = prompts[-1]
-        if not quiet and (found["rest"] or found.end() < len(seen)):
+        prompt = prompts[-1]
+        if not quiet and (prompt["rest"] or prompt.end() < len(seen)):
             return None
-        self._context = found["context"] or ""
-        return found
+        self._context = prompt["context"] or ""
+        return prompt
 
     def _open(self) -> serial.Serial:
         try:

@@ -104,28 +104,28 @@ class Vlan:
 def firmware_version(lines: Iterable[str]) -> str:
     """The version in the answer to `show version`."""
     for line in lines:
-        found = re.search(r"(?<![\d.])\d+\.\d+(?![\d.])", line)  # no address
-        if found:
-            return found.group()
+        number = re.search(r"(?<![\d.])\d+\.\d+(?![\d.])", line)  # no address
+        if number:
+            return number.group()
     raise UnexpectedTextError("'show version' names no version")
 
 
 def parse_config(lines: Iterable[str]) -> dict[str, str]:
     """The values in the answer to `show config`, as the console shows them."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines:
         label, colon, value = line.strip().partition(":")
         for setting in SETTINGS:
             fits = re.fullmatch(setting.label, label.strip().lower()) and re.fullmatch(
                 setting.value, value.strip()
             )
-            if colon and setting.key not in found and fits:
-                found[setting.key] = value.strip()
+            if colon and setting.key not in values and fits:
+                values[setting.key] = value.strip()
                 break
-    missing = [setting.key for setting in SETTINGS if setting.key not in found]
+    missing = [setting.key for setting in SETTINGS if setting.key not in values]
     if missing:
         raise UnexpectedTextError(f"'show config' does not tell {', '.join(missing)}")
-    return found
+    return values
 
 
 def parse_vlans(lines: Iterable[str], ports: Mapping[int, frozenset[int]]) -> list[Vlan]:
@@ -133,14 +133,14 @@ def parse_vlans(lines: Iterable[str], ports: Mapping[int, frozenset[int]]) -> li
     row = re.compile(r"\s*(\d+)\s+['\"](.*)['\"]\s+(\S+)\s+(\S+)\s*")
     return [
         Vlan(
-            id=int(found[1]),
-            name=found[2],
-            kind=found[3].lower() if found[3].lower() in ("openflow", "native") else "unassigned",
-            tagged=found[4].lower() == "tagged",
-            ports=frozenset(port for port, ids in ports.items() if int(found[1]) in ids),
+            id=int(cells[1]),
+            name=cells[2],
+            kind=cells[3].lower() if cells[3].lower() in ("openflow", "native") else "unassigned",
+            tagged=cells[4].lower() == "tagged",
+            ports=frozenset(port for port, ids in ports.items() if int(cells[1]) in ids),
         )
-        for found in map(row.fullmatch, lines)
-        if found
+        for cells in map(row.fullmatch, lines)
+        if cells
     ]
 
 
