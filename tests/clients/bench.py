@@ -26,8 +26,8 @@ _LISTENING = "0A"
 def listens(place: Namespace) -> bool:
     """Whether a controller listens in this namespace."""
     lines = Path(f"/proc/{place.pid}/net/tcp").read_text().splitlines()[1:]
-    found = [line.split() for line in lines]
-    return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in found)
+    sockets = [line.split() for line in lines]
+    return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in sockets)
 
 
 class Bench:

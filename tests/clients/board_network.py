@@ -142,9 +142,9 @@ class BoardNetwork:
         options = ["-n", "-q", "-i", str(interval_s), "-c", str(count), "-s", str(size), "-W", "1"]
         command = self.hosts[source].command("ping", *options, where)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = _RECEIVED.search(done.stdout)
-        assert found, f"ping: {done.stdout}{done.stderr}"
-        return int(found[1])
+        received = _RECEIVED.search(done.stdout)
+        assert received, f"ping: {done.stdout}{done.stderr}"
+        return int(received[1])
 
     def udp_frames(self, source: int, target: int, *, ports: Iterable[int], gap_s: float = 0.005) -> int:
         """Send a frame to each UDP port; gives how many come out at the target's interface."""

@@ -100,10 +100,10 @@ def difference(name: str, outcome: Outcome, mode: str, emulator: Path) -> str | 
 def render(recorded: Mapping[str, Outcome]) -> str:
     """The outcomes as a table in Markdown."""
     lines = ["| test | what it does | firmware | spec | quirks | why |", "|---|---|---|---|---|---|"]
-    for name, one in recorded.items():
-        firmware, spec = (it if it == PASSES else f"**{it}**" for it in (one.firmware, one.spec))
-        quirks = ", ".join(str(number) for number in one.quirks)
-        lines.append(f"| `{name}` | {one.about} | {firmware} | {spec} | {quirks} | {one.why} |")
+    for name, outcome in recorded.items():
+        firmware, spec = (it if it == PASSES else f"**{it}**" for it in (outcome.firmware, outcome.spec))
+        quirks = ", ".join(str(number) for number in outcome.quirks)
+        lines.append(f"| `{name}` | {outcome.about} | {firmware} | {spec} | {quirks} | {outcome.why} |")
     return "\n".join(lines) + "\n"
 
 
@@ -127,9 +127,9 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     emulator, status = build(), 0
     for name in chosen.tests or recorded:
-        found = difference(name, recorded[name], chosen.mode, emulator)
-        print(found or f"{name}: {recorded[name].expected(chosen.mode)}, as recorded", flush=True)
-        status |= found is not None
+        line = difference(name, recorded[name], chosen.mode, emulator)
+        print(line or f"{name}: {recorded[name].expected(chosen.mode)}, as recorded", flush=True)
+        status |= line is not None
     return int(status)
 
 

@@ -43,10 +43,10 @@ def load() -> list[Command]:
 def render(commands: list[Command]) -> str:
     """The outcomes as a table in Markdown."""
     lines = ["| command | firmware | spec | quirks | why |", "|---|---|---|---|---|"]
-    for one in commands:
-        firmware = one.firmware if one.firmware == WORKS else f"**{one.firmware}**"
-        quirks = ", ".join(str(number) for number in one.quirks)
-        lines.append(f"| `{one.command}` | {firmware} | {WORKS} | {quirks} | {one.why} |")
+    for outcome in commands:
+        firmware = outcome.firmware if outcome.firmware == WORKS else f"**{outcome.firmware}**"
+        quirks = ", ".join(str(number) for number in outcome.quirks)
+        lines.append(f"| `{outcome.command}` | {firmware} | {WORKS} | {quirks} | {outcome.why} |")
     return "\n".join(lines) + "\n"
 
 

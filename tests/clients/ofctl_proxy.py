@@ -62,7 +62,7 @@ class OfctlProxy:
     def __init__(self, version: int, *, board_port: int = 0, address: str = "127.0.0.1") -> None:
         self._version = version
         self._listeners = [socket.create_server((address, port)) for port in (board_port, 0)]
-        self.board_port, self.command_port = (one.getsockname()[1] for one in self._listeners)
+        self.board_port, self.command_port = (listener.getsockname()[1] for listener in self._listeners)
         self.ready = threading.Event()
         """The board's session stands."""
         self.board_sessions = 0
@@ -138,5 +138,5 @@ class OfctlProxy:
         self._wake.send(b"\0")
         self._thread.join()
         ends = [end.connection for end in (self._board, *self._commands) if end is not None]
-        for one in (*self._listeners, *ends, self._wake, self._woken):
-            one.close()
+        for opened in (*self._listeners, *ends, self._wake, self._woken):
+            opened.close()

@@ -52,10 +52,10 @@ def compare(
         observed = oftest_trial.attempt(
             test, version, SETTINGS[mode], emulator, folder / f"{test}-{attempt}", hosts=suite.hosts(test)
         )
-        found = difference(suite, test, mode, observed)
-        if found is None:
+        line = difference(suite, test, mode, observed)
+        if line is None:
             break
-    return found, observed
+    return line, observed
 
 
 def differences(
@@ -73,10 +73,10 @@ def differences(
                 for test in wanted
             ]
             for number, run in enumerate(runs, 1):
-                found, _ = run.result()
+                line, _ = run.result()
                 print(f"oftest: {number} of {len(wanted)}: {wanted[number - 1]}", file=sys.stderr)
-                if found is not None:
-                    yield found
+                if line is not None:
+                    yield line
 
 
 def main() -> int:
@@ -95,11 +95,11 @@ def main() -> int:
         print(f"oftest: {problem}", file=sys.stderr)
         return 2
     with TemporaryDirectory(prefix="oftest-") as folder:
-        found = list(differences(asked.tests, asked.mode, build(), Path(folder), at_once=asked.at_once))
-    for line in found:
+        differing = list(differences(asked.tests, asked.mode, build(), Path(folder), at_once=asked.at_once))
+    for line in differing:
         print(line)
-    print(f"oftest: {len(found)} differ from tests/clients/oftest.yml")
-    return 1 if found else 0
+    print(f"oftest: {len(differing)} differ from tests/clients/oftest.yml")
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":

@@ -41,10 +41,10 @@ class Reason:
         """From the file."""
         optional = {"specification": ""}
         several = {key: tuple(data.get(key, ())) for key in ("quirks", "also")}
-        found = cls(**(optional | dict(data) | several))
-        if not (found.quirks or found.specification):
-            raise ValueError(f"neither a quirk nor another reason: {sorted(found.tests)}")
-        return found
+        reason = cls(**(optional | dict(data) | several))
+        if not (reason.quirks or reason.specification):
+            raise ValueError(f"neither a quirk nor another reason: {sorted(reason.tests)}")
+        return reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

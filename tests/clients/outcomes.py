@@ -69,12 +69,12 @@ class Controller:
         """Which exercises are tried in a mode, and whether they work, given what the emulator has said."""
         if mode not in self.modes:
             return {}
-        found = {}
+        expected = {}
         for name, outcome in self.exercises.items():
             result = outcome.expected(mode)
             if result is not None:
-                found[name] = outcome.log not in log if result == DEPENDS else result == WORKS
-        return found
+                expected[name] = outcome.log not in log if result == DEPENDS else result == WORKS
+        return expected
 
 
 def load() -> list[Controller]:

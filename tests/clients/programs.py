@@ -38,8 +38,8 @@ class Program:
 
 def testcontroller(*options: str) -> Program:
     """ovs-testcontroller of Open vSwitch; `with-flows.txt` lies beside this file."""
-    found = shutil.which("ovs-testcontroller") or INSTALLED / "openvswitch/usr/bin/ovs-testcontroller"
-    program = Path(found)
+    path = shutil.which("ovs-testcontroller") or INSTALLED / "openvswitch/usr/bin/ovs-testcontroller"
+    program = Path(path)
     options = tuple(option.replace("with-flows.txt", str(HERE / "with-flows.txt")) for option in options)
 
     def command(folder: Path, address: str, port: int) -> Sequence[str]:

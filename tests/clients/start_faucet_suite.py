@@ -109,8 +109,12 @@ class Changed:
         """Nothing else sends here."""
 
     def _controllers_connected(self):
-        faucets = [one for one in self.net.controllers if isinstance(one, mininet_test_topo.FAUCET)]
-        return all(one.connected() for one in faucets)
+        faucets = [
+            controller
+            for controller in self.net.controllers
+            if isinstance(controller, mininet_test_topo.FAUCET)
+        ]
+        return all(faucet.connected() for faucet in faucets)
 
     def _wait_load(self, load_retries=10):
         """The machine may be busy."""

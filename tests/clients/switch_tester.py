@@ -97,10 +97,10 @@ def read(log: str) -> list[Case]:
     for line in log.splitlines():
         if line.startswith("---  Test end"):
             break
-        if found := _RESULT.match(line):
-            cases.append(Case(file, found["case"], "" if found["result"] == "OK" else "failed"))
-        elif cases and cases[-1].reason == "failed" and (found := _REASON.match(line)):
-            cases[-1] = Case(file, cases[-1].description, found["reason"])
+        if row := _RESULT.match(line):
+            cases.append(Case(file, row["case"], "" if row["result"] == "OK" else "failed"))
+        elif cases and cases[-1].reason == "failed" and (row := _REASON.match(line)):
+            cases[-1] = Case(file, cases[-1].description, row["reason"])
         elif re.match(r"^(match|action|group|meter): ", line):
             file = line.strip()
     return cases
@@ -115,13 +115,13 @@ def explained() -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     """Try the files that the arguments name."""
-    found = files()
-    if found is None:
+    suite = files()
+    if suite is None:
         sys.exit(f"switch_tester: {missing()}")
     quirks = "firmware" if "--firmware" in sys.argv else "spec"
     parts = [part for part in sys.argv[1:] if not part.startswith("--")]
     chosen = [
-        path for path in sorted(found.rglob("*.json")) if not parts or any(it in str(path) for it in parts)
+        path for path in sorted(suite.rglob("*.json")) if not parts or any(it in str(path) for it in parts)
     ]
     with tempfile.TemporaryDirectory() as folder:
         cases = run(built() / "zodiac-fx", Path(folder), chosen, quirks=quirks)

@@ -21,9 +21,9 @@ REPLY_S, NO_REPLY_S = 20, 2
 """How long a command may wait for its reply; a shorter time for what never gets one."""
 
 
-def carry_out(one: Command, inside: Namespace, port: int, patience_s: int) -> str:
+def carry_out(typed: Command, inside: Namespace, port: int, patience_s: int) -> str:
     """What a command writes."""
-    verb, *arguments = one.command.split()
+    verb, *arguments = typed.command.split()
     options = ["-O", "OpenFlow13", "-t", str(patience_s)]
     command = inside.command(str(OFCTL), *options, verb, f"tcp:127.0.0.1:{port}", *arguments)
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -42,10 +42,10 @@ def test_commands(mode: str, program: Path, tmp_path: Path) -> None:
         board = board_table("s1", f"127.0.0.1:{proxy.board_port}", {}, settings=f'quirks = "{mode}"\n')
         boards = open_.enter_context(Boards(program, inside, tmp_path, board, process=UNHURRIED))
         assert proxy.ready.wait(PATIENCE_S), boards.log()
-        for one in ofctl_outcomes.load():
-            answers = one.works(mode) or one.command != "queue-stats"
-            shown = carry_out(one, inside, proxy.command_port, REPLY_S if answers else NO_REPLY_S)
-            assert one.shown_in(shown) == one.works(mode), f"{one.command}: {shown}{boards.log()}"
+        for command in ofctl_outcomes.load():
+            answers = command.works(mode) or command.command != "queue-stats"
+            shown = carry_out(command, inside, proxy.command_port, REPLY_S if answers else NO_REPLY_S)
+            assert command.shown_in(shown) == command.works(mode), f"{command.command}: {shown}{boards.log()}"
         assert proxy.board_sessions == 1, f"the board's entries were to stay: {boards.log()}"
     assert proxy.most_at_once == 2, "`show` opens a second connection"
 

@@ -87,8 +87,8 @@ def test_documentation_tells_the_outcomes():
     ],
 )
 def test_what_differs(test, mode, result, said, differs):
-    found = oftest_compare.difference(suite_of(test), test, mode, Observed(result, said, ""))
-    assert (found is not None) == differs
+    difference = oftest_compare.difference(suite_of(test), test, mode, Observed(result, said, ""))
+    assert (difference is not None) == differs
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_what_differs(test, mode, result, said, differs):
 )
 def test_one_of_several_outcomes_is_enough(said, differs):
     test = "actions.SetIPv6Dst"
-    found = oftest_compare.difference(SUITES["1.3"], test, "firmware", Observed(FAILS, said, ""))
-    assert (found is not None) == differs
+    difference = oftest_compare.difference(SUITES["1.3"], test, "firmware", Observed(FAILS, said, ""))
+    assert (difference is not None) == differs
 
 
 @pytest.mark.namespaces
@@ -114,8 +114,8 @@ def test_outcomes(case, program, tmp_path):
         pytest.skip(missing)
     mode, test = case
     version = next(version for version, suite in SUITES.items() if test in suite.tests)
-    found, observed = oftest_compare.compare(SUITES[version], version, test, mode, program, tmp_path)
-    assert found is None, observed.board_log
+    difference, observed = oftest_compare.compare(SUITES[version], version, test, mode, program, tmp_path)
+    assert difference is None, observed.board_log
 
 
 def test_oftest_has_the_recorded_tests():

@@ -31,10 +31,10 @@ def failures(cases: list[switch_tester.Case]) -> dict[str, int]:
 @pytest.mark.waits
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root")
 def test_the_specification_is_kept_but_where_explained(program: Path, tmp_path: Path) -> None:
-    found = switch_tester.files()
-    if found is None:
+    suite = switch_tester.files()
+    if suite is None:
         pytest.skip(f"the tester is not installed: {switch_tester.missing()}")
-    chosen = [path for path in sorted(found.rglob("*.json")) if any(it in str(path) for it in TRIED)]
+    chosen = [path for path in sorted(suite.rglob("*.json")) if any(it in str(path) for it in TRIED)]
     cases = switch_tester.run(program, tmp_path, chosen, quirks="spec")
     tried = {case.file for case in cases}
     assert len(tried) == len(chosen) == len(TRIED)

@@ -114,11 +114,11 @@ class Wiretap:
         """Wait until so many messages of a type have passed."""
         deadline = time.monotonic() + patience_s
         while True:
-            found = self.from_board(kind) if from_board else self.from_controller(kind)
-            if len(found) >= count:
-                return found
+            messages = self.from_board(kind) if from_board else self.from_controller(kind)
+            if len(messages) >= count:
+                return messages
             left_s = deadline - time.monotonic()
-            assert left_s > 0, f"{len(found)} of {count} {kind.name} within {patience_s} s: {self.kinds()}"
+            assert left_s > 0, f"{len(messages)} of {count} {kind.name} within {patience_s} s: {self.kinds()}"
             select.select([self._socket], [], [], left_s)
 
     def _take(self, frame: bytes) -> None:
