@@ -78,8 +78,8 @@ def refuted(problem: Problem, solution: Solution) -> str | None:
             return f"{flow}: slot {slot}"
         if (nodes[0], nodes[-1]) != demands[flow][1:]:
             return f"{flow}: leads from {nodes[0]} to {nodes[-1]}"
-        for one, other in itertools.pairwise(path):
-            if problem.graph.links[one].head != problem.graph.links[other].tail:
+        for incoming, outgoing in itertools.pairwise(path):
+            if problem.graph.links[incoming].head != problem.graph.links[outgoing].tail:
                 return f"{flow}: is broken"
         if len(set(nodes)) != len(nodes):
             return f"{flow}: has a loop"

@@ -285,8 +285,10 @@ class ServedSlots(ServedBoards):
     def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:
         """Ask for a slot; the ticket of the answer."""
         assert path is None
-        one = timed(wanted)
-        return self.keeper.request(self.now_ns, self.slots.on_the_wire(one), self.slots.decision(one))
+        timed_flow = timed(wanted)
+        return self.keeper.request(
+            self.now_ns, self.slots.on_the_wire(timed_flow), self.slots.decision(timed_flow)
+        )
 
     def turns(self) -> dict[str, tuple[int, tuple[Hop, ...]]]:
         """By flow, its slot and path."""

@@ -45,8 +45,8 @@ def replay(name: str, out: Path, **options) -> bytes:
 def test_same_bytes_however_many_processes(tmp_path) -> None:
     for jobs in (1, 2):
         (tmp_path / str(jobs)).mkdir()
-    one = replay("fig20a", tmp_path / "1", jobs=1, runs=2)
-    assert replay("fig20a", tmp_path / "2", jobs=2, runs=2) == one
+    alone = replay("fig20a", tmp_path / "1", jobs=1, runs=2)
+    assert replay("fig20a", tmp_path / "2", jobs=2, runs=2) == alone
 
 
 def test_same_bytes_on_a_dask_cluster(tmp_path) -> None:
@@ -104,8 +104,8 @@ def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
         )
         for scheme in ("full-rate", "packet-granular", NO_JITTER, LINEAR)
     }
-    for one, other in pairwise(accepted.values()):
-        assert all(low.accepted <= high.accepted for low, high in zip(one, other, strict=True))
+    for fewer, more in pairwise(accepted.values()):
+        assert all(low.accepted <= high.accepted for low, high in zip(fewer, more, strict=True))
     if hops:
         assert accepted["packet-granular"][0].accepted < accepted[NO_JITTER][0].accepted
 

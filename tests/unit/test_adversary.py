@@ -80,17 +80,17 @@ def test_whatever_the_adversary_asks_for_what_is_sent_conforms(seed: int, kind: 
 @settings(deadline=None, max_examples=12)
 @given(seed=SEEDS)
 def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
-    found = trial(seed, packets=10_000)
-    assert found.verdict.packets > 0
-    assert not found.failed, (found.verdict.broken, found.verdict.events)
+    outcome = trial(seed, packets=10_000)
+    assert outcome.verdict.packets > 0
+    assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
 
 @settings(deadline=None, max_examples=6)
 @given(seed=SEEDS)
 def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
-    found = adversary(drawn(seed).case, generations=2, seed=seed)
-    assert found.damage.lost == 0
-    assert 0 < found.damage.worst <= 1
+    attack = adversary(drawn(seed).case, generations=2, seed=seed)
+    assert attack.damage.lost == 0
+    assert 0 < attack.damage.worst <= 1
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_a_scheme_that_accepts_too_much_is_found_out(
             entries=entries,
             too_many=extra,
         )
-        found = adversary(case, generations=6, seed=1)
-        return found.damage.lost, found.history[-1][1]
+        attack = adversary(case, generations=6, seed=1)
+        return attack.damage.lost, attack.history[-1][1]
 
     lost, worst = attacked(0.0)
     assert lost == 0
@@ -160,13 +160,17 @@ def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
 @settings(deadline=None, max_examples=15)
 @given(seed=SEEDS)
 def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: int) -> None:
-    found = drawn(seed)
-    assume(choice_named(found.case.scheme).lets_flows_go)
+    random_case = drawn(seed)
+    assume(choice_named(random_case.case.scheme).lets_flows_go)
     history, duration_ns = random_history(
-        found.admission, found.case.lab, found.sizes, Random(seed), entries=found.case.entries
+        random_case.admission,
+        random_case.case.lab,
+        random_case.sizes,
+        Random(seed),
+        entries=random_case.case.entries,
     )
-    assert 0 < history.entries <= found.case.entries
-    case = history.case(found.case)
+    assert 0 < history.entries <= random_case.case.entries
+    case = history.case(random_case.case)
     traffic = released(case, history.offers(), observed=True)
     records = carried(case, traffic, seed=seed, duration_ns=duration_ns)
     for number, life in enumerate(history.lives):
@@ -183,8 +187,8 @@ def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: in
 def test_no_packet_of_a_changing_set_is_lost_or_late(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evaluation.adversary.trial.WAYS", ("changes",))
-        found = trial(seed, packets=10_000)
-    assert not found.failed, (found.verdict.broken, found.verdict.events)
+        outcome = trial(seed, packets=10_000)
+    assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
 
 def test_a_rule_that_forgets_what_was_released_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +224,9 @@ def test_a_set_that_cannot_change_is_carried_as_it_is() -> None:
 
 
 def test_a_failure_is_narrowed_down() -> None:
-    failed = next(found for seed in range(50) if (found := trial(seed, packets=3_000, scheme="silo")).failed)
+    failed = next(
+        outcome for seed in range(50) if (outcome := trial(seed, packets=3_000, scheme="silo")).failed
+    )
     only, most_ns = narrowed(failed, packets=3_000, scheme="silo")
     again = trial(failed.drawn.seed, packets=3_000, scheme="silo", only=only, most_ns=most_ns)
     assert again.failed

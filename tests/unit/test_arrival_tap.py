@@ -70,7 +70,7 @@ def test_a_frame_that_only_the_first_one_has_seen_waits_for_the_second(tap: Arri
 def test_both_have_their_turns_before_a_program_that_began_anew(tap: ArrivalTap) -> None:
     before = list(Listener.opened)
     tap.renew()
-    assert all(one.closed for one in before)
+    assert all(sock.closed for sock in before)
     arrives(b"request", at_ns=0, turn_ns=5)
     assert [sighting.at_ns for sighting in tap.read()] == [10]
 

@@ -69,11 +69,11 @@ def test_a_running_lab_whose_description_is_damaged_is_found_by_its_socket_and_n
     assert lab is not None
     assert lab.pid == running.pid
     assert json.loads((folder / "one.json").read_text())["pid"] == running.pid
-    assert [one.pid for one in BackgroundLab.all()] == [running.pid]
+    assert [lab.pid for lab in BackgroundLab.all()] == [running.pid]
 
 
 def test_so_is_one_whose_start_was_killed_before_it_was_noted(folder, running):
-    assert [one.pid for one in BackgroundLab.all()] == [running.pid]
+    assert [lab.pid for lab in BackgroundLab.all()] == [running.pid]
 
 
 @pytest.mark.parametrize("text", DAMAGED)

@@ -125,13 +125,13 @@ def test_what_dpkt_writes_is_read(tmp_path: Path) -> None:
 def test_pcapng_keeps_interfaces_and_any_resolution(tmp_path, order, resolution, error_ns) -> None:
     frames = [(at, place % 2, ONE) for place, at in enumerate(TIMES)]
     path = written(tmp_path, pcapng(frames, order=order, resolution=resolution))
-    found = list(read_capture(path))
-    assert [(frame_read.interface, frame_read.interface_name) for frame_read in found] == [
+    read = list(read_capture(path))
+    assert [(frame_read.interface, frame_read.interface_name) for frame_read in read] == [
         ("0", "in"),
         ("1", "out"),
         ("0", "in"),
     ]
-    for frame_read, at in zip(found, TIMES, strict=True):
+    for frame_read, at in zip(read, TIMES, strict=True):
         assert at - error_ns <= frame_read.stamp_ns <= at
 
 
@@ -150,10 +150,10 @@ def test_pcapng_with_offset_and_a_second_section(tmp_path: Path) -> None:
 def test_erf_is_read_with_its_extensions(tmp_path: Path, extensions: int, kind: int) -> None:
     frames = [(at, place % 4, ONE) for place, at in enumerate(TIMES)]
     path = written(tmp_path, erf(frames, kind=kind, extensions=extensions))
-    found = list(read_capture(path))
-    assert [frame_read.interface for frame_read in found] == ["0", "1", "2"]
-    assert [frame_read.stamp_ns - at for frame_read, at in zip(found, TIMES, strict=True)] == [0, 0, 0]
-    assert {(frame_read.length_bytes, frame_read.data) for frame_read in found} == {(SIZE, ONE + b"\xff" * 4)}
+    read = list(read_capture(path))
+    assert [frame_read.interface for frame_read in read] == ["0", "1", "2"]
+    assert [frame_read.stamp_ns - at for frame_read, at in zip(read, TIMES, strict=True)] == [0, 0, 0]
+    assert {(frame_read.length_bytes, frame_read.data) for frame_read in read} == {(SIZE, ONE + b"\xff" * 4)}
 
 
 def test_erf_may_begin_with_what_the_card_tells_of_itself(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_taps_of_two_clocks_are_recognised(tmp_path: Path) -> None:
     """The second card's clock is a second behind: every frame seems to leave before it enters."""
     numbered = [(BEGIN_NS + number * 1_000_000, 0, frame(SIZE, number)) for number in range(9)]
     entrance = written(tmp_path, erf(numbered), "in.erf")
-    way_out = written(tmp_path, erf([(at - NS, tap, one) for at, tap, one in numbered]), "out.erf")
+    way_out = written(tmp_path, erf([(at - NS, tap, data) for at, tap, data in numbered]), "out.erf")
     with pytest.raises(InputError, match=r"none of its 9 frames entered before: .* two clocks"):
         analyse(*taps_of([entrance, way_out]), WIRE)
 
@@ -254,7 +254,7 @@ def exchange(delays_ns, *, gap_ns=1_000_000):
 
 
 def both(entered, left):
-    return sorted([(at, 0, one) for at, one in entered] + [(at, 1, one) for at, one in left])
+    return sorted([(at, 0, data) for at, data in entered] + [(at, 1, data) for at, data in left])
 
 
 DELAYS = [282_000 + n for n in range(101)]
@@ -271,17 +271,23 @@ def test_equation_4_from_any_form_of_capture(tmp_path: Path, form: str) -> None:
     else:
         named = {"in_interface": "in", "out_interface": "out"} if form == "pcapng by name" else {}
         taps = taps_of([written(tmp_path, pcapng(both(entered, left)))], **named)
-    found = analyse(*taps, WIRE)
-    assert (found.entered, found.left, found.lost, found.under_way, found.unknown) == (101, 101, 0, 0, 0)
-    assert found.first_loss is None
-    (times,) = found.times
+    analysis = analyse(*taps, WIRE)
+    assert (analysis.entered, analysis.left, analysis.lost, analysis.under_way, analysis.unknown) == (
+        101,
+        101,
+        0,
+        0,
+        0,
+    )
+    assert analysis.first_loss is None
+    (times,) = analysis.times
     wire_ns = (8 + SIZE) * 80
     assert (times.frame_bytes, times.samples) == (SIZE, 101)
     assert abs(times.min_ns - (282_000 - wire_ns)) <= 1  # a tick of ERF is a quarter of a nanosecond
     assert abs(times.quantiles_ns[50] - (282_050 - wire_ns)) <= 1
     assert abs(times.max_ns - (282_100 - wire_ns)) <= 1
-    assert found.as_json()["sizes"][0]["samples"] == 101
-    assert [row[:2] for row in found.rows()] == [("306", "101")]
+    assert analysis.as_json()["sizes"][0]["samples"] == 101
+    assert [row[:2] for row in analysis.rows()] == [("306", "101")]
 
 
 def test_a_burst_shows_what_the_switch_holds(tmp_path: Path) -> None:
@@ -299,23 +305,23 @@ def test_a_burst_shows_what_the_switch_holds(tmp_path: Path) -> None:
             delays.append(None)
     entered, left = exchange(delays, gap_ns=line_ns)
     path = written(tmp_path, pcapng(both(entered, left)))
-    found = analyse(*taps_of([path]), WIRE)
-    assert found.lost + found.under_way == delays.count(None)
-    assert found.first_loss is not None
-    assert found.first_loss.backlog_frames == 9
-    assert found.first_loss.at_ns == entered[delays.index(None)][0]
+    analysis = analyse(*taps_of([path]), WIRE)
+    assert analysis.lost + analysis.under_way == delays.count(None)
+    assert analysis.first_loss is not None
+    assert analysis.first_loss.backlog_frames == 9
+    assert analysis.first_loss.at_ns == entered[delays.index(None)][0]
     # As the sender's own kernel sees the burst: all at once. The line tells when each begins.
     at_once = [(BEGIN_NS + n, data) for n, (_, data) in enumerate(entered)]
     files = [written(tmp_path, pcap(at_once), "in"), written(tmp_path, pcap(left), "out")]
     again = analyse(*taps_of(files), WIRE, at_sender=True)
     assert again.first_loss is not None
     assert again.first_loss.backlog_frames == 9
-    assert again.times[0].min_ns == found.times[0].min_ns
+    assert again.times[0].min_ns == analysis.times[0].min_ns
 
 
 def test_stamps_of_the_end_count_from_the_beginning(tmp_path: Path) -> None:
     entered, left = exchange(DELAYS)
-    late = [[(at + SIZE * 80, one) for at, one in frames] for frames in (entered, left)]
+    late = [[(at + SIZE * 80, data) for at, data in frames] for frames in (entered, left)]
     path = written(tmp_path, pcapng(both(*late)))
     assert (
         analyse(*taps_of([path]), WIRE, stamps=Stamp.END).times
@@ -325,22 +331,28 @@ def test_stamps_of_the_end_count_from_the_beginning(tmp_path: Path) -> None:
 
 def test_frames_of_equal_content_are_paired_in_order_and_strangers_are_counted(tmp_path: Path) -> None:
     entered = [(BEGIN_NS + n * 1000, ONE) for n in range(5)]
-    left = [(at + 300_000, one) for at, one in entered]
+    left = [(at + 300_000, data) for at, data in entered]
     arp = ONE[:12] + b"\x08\x06" + ONE[14:]
     files = [
         written(tmp_path, pcap([*entered, (BEGIN_NS + 9000, arp)]), "in"),
         written(tmp_path, pcap([(BEGIN_NS, frame(SIZE, 77)), *left]), "out"),
     ]
-    found = analyse(*taps_of(files), WIRE)
-    assert (found.entered, found.left, found.unknown, found.not_ip, found.lost) == (5, 5, 1, 1, 0)
-    assert found.times[0].min_ns == found.times[0].max_ns
+    analysis = analyse(*taps_of(files), WIRE)
+    assert (analysis.entered, analysis.left, analysis.unknown, analysis.not_ip, analysis.lost) == (
+        5,
+        5,
+        1,
+        1,
+        0,
+    )
+    assert analysis.times[0].min_ns == analysis.times[0].max_ns
 
 
 def test_what_was_not_seen_again_is_forgotten_after_a_while() -> None:
     pairing = Pairing()
-    one, other = (Sighting(at, False, SIZE, bytes([at % 7])) for at in (5, PATIENCE_NS + 6))
-    assert list(pairing.enter(one, 30)) == []
-    (fate,) = pairing.enter(other, PATIENCE_NS + 40)
+    early, late = (Sighting(at, False, SIZE, bytes([at % 7])) for at in (5, PATIENCE_NS + 6))
+    assert list(pairing.enter(early, 30)) == []
+    (fate,) = pairing.enter(late, PATIENCE_NS + 40)
     assert (fate.entered_ns, fate.left_ns, fate.backlog_frames) == (5, MISSING, 0)
     assert pairing.end() == ([], 1)
 

@@ -39,7 +39,7 @@ WRITERS = {
     "pcapng, big endian": lambda frames: pcapng(frames, order=">"),
     "erf": erf,
     "erf with extensions": lambda frames: erf(frames, kind=16, extensions=2),
-    "pcap": lambda frames: pcap([(at, one) for at, _, one in frames]),
+    "pcap": lambda frames: pcap([(at, data) for at, _, data in frames]),
 }
 FILES = st.builds(
     lambda writer, count, size, packed: (gzip.compress if packed else bytes)(
@@ -83,13 +83,16 @@ def outcome(path: Path, **options) -> object:
 
 def examine(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    found = outcome(path)
-    if isinstance(found, str):
-        assert found.startswith(f"{path}: ")
-        assert "\n" not in found
+    analysis = outcome(path)
+    if isinstance(analysis, str):
+        assert analysis.startswith(f"{path}: ")
+        assert "\n" not in analysis
     else:
-        json.dumps(found.as_json())
-        assert found.lost + found.under_way + sum(times.samples for times in found.times) == found.entered
+        json.dumps(analysis.as_json())
+        assert (
+            analysis.lost + analysis.under_way + sum(times.samples for times in analysis.times)
+            == analysis.entered
+        )
 
 
 @PATIENT
@@ -119,13 +122,13 @@ def test_every_cut_keeps_what_came_before(tmp_path: Path, count: int, size: int,
     at = data.draw(st.integers(2 * record, len(whole)))
     path = tmp_path / "capture"
     path.write_bytes(whole[:at])
-    found = outcome(path)
+    analysis = outcome(path)
     if at % record:
-        assert isinstance(found, str)
-        assert "the file ends in the middle of" in found
+        assert isinstance(analysis, str)
+        assert "the file ends in the middle of" in analysis
     else:
-        assert not isinstance(found, str)
-        assert found.entered + found.left == at // record
+        assert not isinstance(analysis, str)
+        assert analysis.entered + analysis.left == at // record
 
 
 @PATIENT
@@ -134,19 +137,19 @@ def test_records_hold_every_frame_that_was_decided(tmp_path: Path, passes: list[
     """Frames that are lost among others that pass: one row each, in the order in which they entered."""
     passes = [*passes, True]  # the last one decides about all before it
     sightings = [
-        (at, tap, one)
+        (at, tap, data)
         for number, passed in enumerate(passes)
-        for at, tap, one in both_taps(len(passes), 64)[2 * number : 2 * number + 2]
+        for at, tap, data in both_taps(len(passes), 64)[2 * number : 2 * number + 2]
         if tap == 0 or passed
     ]
     path, records = tmp_path / "capture", tmp_path / "records.parquet"
     path.write_bytes(erf(sightings))
     with frame_records(records) as tell:
-        found = analyse(*taps_of([path]), WIRE, tell=tell)
+        analysis = analyse(*taps_of([path]), WIRE, tell=tell)
     rows = pq.read_table(records)
     assert rows["sequence"].to_pylist() == list(range(len(passes)))
     assert [left is not None for left in rows["received_ns"].to_pylist()] == passes
-    assert found.lost == passes.count(False)
+    assert analysis.lost == passes.count(False)
     assert set(rows["size"].to_pylist()) == {64}
     assert rows["sent_ns"][0].as_py() == 0
 

@@ -45,9 +45,9 @@ def test_a_barrier_takes_what_the_paper_says(device: VirtualDevice) -> None:
     times = messages.with_reply(device, named("BarrierRequest"), samples=100, seed=1).values
     assert np.median(times) == pytest.approx(BARRIER_NS, abs=1_000)
     assert np.std(np.sort(times)[:-2]) < 2_000
-    found = messages.barrier(device, samples=100, seed=1)
-    assert found.usual_ns == pytest.approx(BARRIER_NS, abs=1_000)
-    assert found.longest_ns == pytest.approx(BARRIER_NS + LOOP_NS / 2, abs=1_000)
+    barrier = messages.barrier(device, samples=100, seed=1)
+    assert barrier.usual_ns == pytest.approx(BARRIER_NS, abs=1_000)
+    assert barrier.longest_ns == pytest.approx(BARRIER_NS + LOOP_NS / 2, abs=1_000)
 
 
 def test_barriers_that_are_interrupted_as_often_as_not_are_no_measure(
@@ -66,9 +66,9 @@ def test_barriers_that_are_interrupted_as_often_as_not_are_no_measure(
 
 def test_the_barrier_method_agrees_with_the_costs(device: VirtualDevice) -> None:
     subject = flow_search("delete", "all", 128)
-    found = messages.without_reply(device, subject, barrier=BARRIER, samples=3, seed=1)
-    assert found.left_out == 0
-    assert np.median(found.values) == pytest.approx(2_300_000, rel=0.02)
+    times = messages.without_reply(device, subject, barrier=BARRIER, samples=3, seed=1)
+    assert times.left_out == 0
+    assert np.median(times.values) == pytest.approx(2_300_000, rel=0.02)
 
 
 def test_an_entry_that_was_added_is_gone_before_the_next_sample(device: VirtualDevice) -> None:
@@ -76,8 +76,8 @@ def test_an_entry_that_was_added_is_gone_before_the_next_sample(device: VirtualD
     assert len(last) == 5
     for subject in last:
         # With one more entry the table would be full and an error would come.
-        found = messages.without_reply(device, subject, barrier=BARRIER, samples=12, seed=1)
-        assert np.ptp(found.values) < 1.1 * LOOP_NS
+        times = messages.without_reply(device, subject, barrier=BARRIER, samples=12, seed=1)
+        assert np.ptp(times.values) < 1.1 * LOOP_NS
 
 
 @pytest.mark.parametrize(("quirks", "added"), [("firmware", 0), ("spec", 1)])
@@ -136,9 +136,9 @@ class Late(VirtualDevice):
 
 def test_a_sample_whose_barrier_came_too_late_is_taken_again() -> None:
     subject = flow_search("modify", "none", 17)
-    found = messages.without_reply(Late(2), subject, barrier=BARRIER, samples=6, seed=1)
-    assert (len(found.values), found.left_out) == (6, 6)
-    assert found.values.max() < 250_000
+    times = messages.without_reply(Late(2), subject, barrier=BARRIER, samples=6, seed=1)
+    assert (len(times.values), times.left_out) == (6, 6)
+    assert times.values.max() < 250_000
     with pytest.raises(RunError, match=r"18 of 18 barriers .* came too late \(equation 3\)"):
         messages.without_reply(Late(100), subject, barrier=BARRIER, samples=6, seed=1)
 
@@ -164,6 +164,6 @@ def test_a_series_keeps_its_instants(device: VirtualDevice, monkeypatch: pytest.
     monkeypatch.setattr(messages, "echo_over_time", lambda _: short)
     parts = messages.PROCEDURE.parts(Extent(samples=3))
     (part,) = (part for part in parts if part.key == ECHO_UNMODIFIED)
-    found = dict(part.measured(device, 1))
-    assert len(found[Apart.VALUES][0]) == len(found[Apart.CONTEXT][0]) == 79
-    assert (np.diff(found[Apart.CONTEXT][0]) > 0).all()
+    series = dict(part.measured(device, 1))
+    assert len(series[Apart.VALUES][0]) == len(series[Apart.CONTEXT][0]) == 79
+    assert (np.diff(series[Apart.CONTEXT][0]) > 0).all()

@@ -35,7 +35,9 @@ def test_a_campaign_in_openflow_13_tells_every_cost_but_one() -> None:
     terms = [trial_terms(trial) for trial in dp_time13.trials()]
     terms += [question.terms for question in cp_time13.questions()]
     shared = ("cpu.base_ps", "cpu.per_byte_ps", "cpu.control.segment_ps")
-    solution = solve([Observation(one, 1.0) for one in (*terms, *({name: 1.0} for name in shared))])
+    solution = solve(
+        [Observation(costs_met, 1.0) for costs_met in (*terms, *({name: 1.0} for name in shared))]
+    )
     costs = dict(quantities(form_of("zodiac-fx")["cpu"]["openflow13"], "cpu.openflow13."))
     assert costs.keys() - solution.estimates.keys() == {"cpu.openflow13.unsupported.passes_ps"}
     assert solution.unidentified == ()

@@ -33,7 +33,7 @@ def test_the_rule_behind_the_buffer_is_found(packets: int, units: int, unit_byte
 
 def test_24_units_of_128_bytes_are_no_other_rule() -> None:
     left = rules(explore(lambda length: 1 + 24 // -(-length // 128)))
-    assert [one.tolist() for one in (left.packets, left.units, left.unit_bytes)] == [[1], [24], [128]]
+    assert [column.tolist() for column in (left.packets, left.units, left.unit_bytes)] == [[1], [24], [128]]
 
 
 def test_no_rule_for_a_switch_that_holds_what_none_explains() -> None:
@@ -54,9 +54,9 @@ def test_the_pass_is_found_in_spite_of_noise_and_interruptions(noise_ns: float) 
         free = start + 38_900.0
         left.append(start + 50_000.0)
     noisy = np.array(left) + random.normal(0, noise_ns, count)
-    found = idle_pass(np.concatenate([entered, noisy]).astype(np.int64))
-    assert found.length_ns == pytest.approx(loop_ns, rel=0.003)
-    assert abs(found.length_ns - loop_ns) < 5 * found.error_ns + 1
+    idle = idle_pass(np.concatenate([entered, noisy]).astype(np.int64))
+    assert idle.length_ns == pytest.approx(loop_ns, rel=0.003)
+    assert abs(idle.length_ns - loop_ns) < 5 * idle.error_ns + 1
 
 
 def test_timers_are_told_from_other_interruptions() -> None:
@@ -65,14 +65,14 @@ def test_timers_are_told_from_other_interruptions() -> None:
     gaps[100::250] += 77_000
     gaps[333] += 30_000
     left = np.cumsum(gaps)
-    one = busy(np.concatenate([left - 5 * period_ns, left]))
-    assert one is not None
-    assert one.period_ns == period_ns
-    found = timers([one])
-    assert found is not None
-    assert found.cost_ns == 77_000
-    assert found.period_ns == pytest.approx(250 * period_ns + 77_000, rel=1e-3)
-    assert len(one.interruptions) == found.runs + 1
+    train = busy(np.concatenate([left - 5 * period_ns, left]))
+    assert train is not None
+    assert train.period_ns == period_ns
+    timer = timers([train])
+    assert timer is not None
+    assert timer.cost_ns == 77_000
+    assert timer.period_ns == pytest.approx(250 * period_ns + 77_000, rel=1e-3)
+    assert len(train.interruptions) == timer.runs + 1
 
 
 def test_frames_that_never_wait_tell_nothing() -> None:

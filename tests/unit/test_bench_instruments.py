@@ -51,8 +51,8 @@ def test_a_line_begins_no_frame_before_it_is_free() -> None:
 def test_frames_that_pass_during_a_stall_are_disturbed(stalls, met) -> None:
     """Two frames from 0 to 10 and from 20 to 30, one of 1000 that is lost, one that the entrance missed."""
     entered, left = instants(0, 20, 1000, MISSING), instants(10, 30, MISSING, MISSING)
-    found = disturbed(entered, left, [Stall(start_ns=start, duration_ns=length) for start, length in stalls])
-    assert found.tolist() == met
+    marks = disturbed(entered, left, [Stall(start_ns=start, duration_ns=length) for start, length in stalls])
+    assert marks.tolist() == met
 
 
 def test_stamps_of_two_clocks_are_never_mixed() -> None:
@@ -158,12 +158,12 @@ def switch(endpoint):
         return connected[-1]
 
     yield connect
-    broken = [one.broken for one in connected if one.broken]
+    broken = [end.broken for end in connected if end.broken]
     endpoint.close()
-    for one in connected:
-        one.join(10)
+    for end in connected:
+        end.join(10)
     assert not broken
-    assert not any(one.is_alive() for one in connected), "hung up, and the switch does not notice"
+    assert not any(end.is_alive() for end in connected), "hung up, and the switch does not notice"
 
 
 def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint, switch) -> None:

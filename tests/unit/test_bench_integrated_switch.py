@@ -35,21 +35,21 @@ TRANSIT_NS = load_profile("zodiac-fx").integrated_switch.transit_ps.value // 100
 
 
 def test_frames_of_all_sizes_need_the_chips_own_time() -> None:
-    found = is_time.measure(VirtualDevice(seed=7).without_cpu(), samples=20, seed=1)
-    assert tuple(found) == TABLE_1_FRAME_BYTES
-    for one in found.values():
-        assert np.unique(one.values).tolist() == [TRANSIT_NS]
-        assert one.left_out == 0
+    times = is_time.measure(VirtualDevice(seed=7).without_cpu(), samples=20, seed=1)
+    assert tuple(times) == TABLE_1_FRAME_BYTES
+    for of_size in times.values():
+        assert np.unique(of_size.values).tolist() == [TRANSIT_NS]
+        assert of_size.left_out == 0
 
 
 def test_the_argument_of_section_3_4_1_and_its_footnote() -> None:
     wire = Wire()
     assert is_time.longest_that_suffices_ns(64, wire) == pytest.approx(3_400)
     assert is_time.longest_that_suffices_ns(48, wire) == pytest.approx(2_760)
-    found = is_time.compare({48: 3_000.0, 64: 3_000.0}, {48: 60_000.0, 64: 61_000.0}, wire)
-    assert not found[48].argument_holds
-    assert found[64].argument_holds
-    assert not any(one.is_bottleneck for one in found.values())
+    comparison = is_time.compare({48: 3_000.0, 64: 3_000.0}, {48: 60_000.0, 64: 61_000.0}, wire)
+    assert not comparison[48].argument_holds
+    assert comparison[64].argument_holds
+    assert not any(of_size.is_bottleneck for of_size in comparison.values())
     assert is_time.compare({64: 20_000.0}, {}, wire)[64].is_bottleneck
 
 
@@ -112,8 +112,8 @@ def test_a_console_that_is_not_there_is_said() -> None:
 def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_told: bool) -> None:
     lone = {dp_time.PROCEDURE.key(FASTEST): {64: np.arange(60_000, 64_900, 49)}}
     through = {is_time.ALONE: {64: np.full(9, 2_070 + late_ns), Apart.CONTEXT: np.array([late_ns])}}
-    found = fit({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
-    assert ("integrated_switch.transit_ps" in found) is is_told
+    numbers = fit({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
+    assert ("integrated_switch.transit_ps" in numbers) is is_told
 
 
 def with_range(tmp_path: Path, text: str) -> str:
@@ -136,21 +136,21 @@ def outcome_with(profile: str, tmp_path: Path) -> Outcome:
 
 
 def test_figure_10d_shows_the_range_of_the_profile_and_what_its_end_means(tmp_path: Path) -> None:
-    found = outcome_with(with_range(tmp_path, "range = [1_900_000, 2_900_000], "), tmp_path)
-    (panel,) = found.chart.panels
+    outcome = outcome_with(with_range(tmp_path, "range = [1_900_000, 2_900_000], "), tmp_path)
+    (panel,) = outcome.chart.panels
     assert isinstance(panel, BoxPanel)
     assert [(span.low, span.high) for span in panel.spans] == [(1.9, 2.9)]
     assert "1.90 to 2.90 us" in panel.spans[0].label
-    assert (found.findings["p_is_range_low_us"], found.findings["p_is_range_high_us"]) == (1.9, 2.9)
+    assert (outcome.findings["p_is_range_low_us"], outcome.findings["p_is_range_high_us"]) == (1.9, 2.9)
     # 64 and 48 bytes take 85 x 80 and 69 x 80 ns on the link to the CPU, twice that of one in half the time.
-    assert found.findings["switch_over_twice_link_at_range_high"] == pytest.approx(3.40 / 2.9)
-    assert found.findings["footnote_switch_over_twice_link_at_range_high"] == pytest.approx(2.76 / 2.9)
-    assert found.findings["p_is_max_us"] == 2.07
+    assert outcome.findings["switch_over_twice_link_at_range_high"] == pytest.approx(3.40 / 2.9)
+    assert outcome.findings["footnote_switch_over_twice_link_at_range_high"] == pytest.approx(2.76 / 2.9)
+    assert outcome.findings["p_is_max_us"] == 2.07
 
 
 def test_a_profile_without_a_range_has_no_band(tmp_path: Path) -> None:
-    found = outcome_with(with_range(tmp_path, ""), tmp_path)
-    (panel,) = found.chart.panels
+    outcome = outcome_with(with_range(tmp_path, ""), tmp_path)
+    (panel,) = outcome.chart.panels
     assert isinstance(panel, BoxPanel)
     assert not panel.spans
-    assert not [name for name in found.findings if "range" in name]
+    assert not [name for name in outcome.findings if "range" in name]

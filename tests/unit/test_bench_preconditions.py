@@ -31,8 +31,8 @@ def samples(times_ns, *, factor=1.0, frames=(9,)):
     return samples
 
 
-def verdicts(found):
-    return [precondition.holds for precondition in preconditions(found, WIRE)]
+def verdicts(measured):
+    return [precondition.holds for precondition in preconditions(measured, WIRE)]
 
 
 def test_a_slow_deterministic_switch_has_all_of_them() -> None:
@@ -40,41 +40,41 @@ def test_a_slow_deterministic_switch_has_all_of_them() -> None:
 
 
 def test_a_tail_is_found_in_any_case() -> None:
-    found = samples(TABLES)
-    found[dp_time.PROCEDURE.key(five_tuple(1))][306][-1] = 300_000
-    spread, tail, *_ = preconditions(found, WIRE)
+    measured = samples(TABLES)
+    measured[dp_time.PROCEDURE.key(five_tuple(1))][306][-1] = 300_000
+    spread, tail, *_ = preconditions(measured, WIRE)
     assert tail.holds is False
     assert "slowest frame 300.0 us, 3.0 times p50 (1 entries, five-tuple, 306 bytes)" in tail.measured
     assert "1 of 2000 frames" in tail.measured
     assert spread.holds is True  # one of a thousand is beyond p99.9
-    found[dp_time.PROCEDURE.key(five_tuple(1))][306][-20:] = 300_000
-    assert preconditions(found, WIRE)[0].holds is False
+    measured[dp_time.PROCEDURE.key(five_tuple(1))][306][-20:] = 300_000
+    assert preconditions(measured, WIRE)[0].holds is False
 
 
 def test_a_switch_that_looks_at_no_entry_is_told_apart() -> None:
     same = preconditions(samples({1: 40_000, 128: 41_000}, factor=18), WIRE)
-    assert [one.holds for one in same] == [True, True, False, False, True]
+    assert [precondition.holds for precondition in same] == [True, True, False, False, True]
     assert "1.02 times: 40.0 us with 1 entries, 41.0 us with 128" in same[2].measured
     assert "+1700%" in same[3].measured
 
 
 def test_the_precision_of_the_search_is_no_error_of_equation_6() -> None:
     slow = {1: 4_000_000, 128: 6_000_000}
-    found = samples(slow)
-    for sizes in (found[throughput.PROCEDURE.key(five_tuple(entries))] for entries in slow):
+    measured = samples(slow)
+    for sizes in (measured[throughput.PROCEDURE.key(five_tuple(entries))] for entries in slow):
         sizes[306] += 300_000
-    assert preconditions(found, WIRE)[3].holds is True
-    for sizes in (found[throughput.PROCEDURE.key(five_tuple(entries))] for entries in slow):
+    assert preconditions(measured, WIRE)[3].holds is True
+    for sizes in (measured[throughput.PROCEDURE.key(five_tuple(entries))] for entries in slow):
         sizes[306] += 300_000
-    assert preconditions(found, WIRE)[3].holds is False
+    assert preconditions(measured, WIRE)[3].holds is False
 
 
 def test_tables_whose_first_entry_decides_need_not_grow() -> None:
-    found = samples(TABLES)
+    measured = samples(TABLES)
     for entries in TABLES:
         first = five_tuple(entries, priorities=Priorities.DECREASING, used_entry=UsedEntry.FIRST)
-        found[dp_time.PROCEDURE.key(first)] = {306: found[dp_time.PROCEDURE.key(five_tuple(1))][306]}
-    assert preconditions(found, WIRE)[2].holds is True
+        measured[dp_time.PROCEDURE.key(first)] = {306: measured[dp_time.PROCEDURE.key(five_tuple(1))][306]}
+    assert preconditions(measured, WIRE)[2].holds is True
 
 
 def test_what_was_not_measured_is_not_judged() -> None:

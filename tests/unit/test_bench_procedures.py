@@ -36,21 +36,21 @@ def test_a_new_procedure_is_measured_and_resumed(tmp_path: Path) -> None:
             assert store.complete_among(keys) == set(keys)
             samples = store.samples(keys)
         todo = todo[:1]
-    found = {
+    frames_held = {
         (table.entries, size): int(values[0])
         for key, by_size in TOY.among(samples).items()
         for table in key.subject
         if isinstance(table, Table)
         for size, values in by_size.items()
     }
-    assert found[1, 1516] == toy_procedure.BURST_FRAMES
-    assert found[128, 64] < toy_procedure.BURST_FRAMES
+    assert frames_held[1, 1516] == toy_procedure.BURST_FRAMES
+    assert frames_held[128, 64] < toy_procedure.BURST_FRAMES
 
 
 def test_a_new_procedure_has_its_command(tmp_path: Path) -> None:
     app = typer.Typer()
-    for one in (TOY, PROCEDURES[0]):
-        add_command(app, one)
+    for procedure in (TOY, PROCEDURES[0]):
+        add_command(app, procedure)
     arguments = [TOY.name, "--out", str(tmp_path)]
     done = CliRunner().invoke(app, [*arguments, "--json"])
     assert done.exit_code == 0
@@ -69,11 +69,11 @@ def keys_of(procedure: Procedure) -> list:
 def test_every_file_of_the_folder_is_a_procedure_with_a_command() -> None:
     files = Path(str(procedures.__file__)).parent.glob("[!_]*.py")
     there = {importlib.import_module(f"{procedures.__name__}.{file.stem}").PROCEDURE for file in files}
-    assert there == {one for listed in EVERY_PROCEDURE for one in (listed, *listed.beside)}
+    assert there == {procedure for listed in EVERY_PROCEDURE for procedure in (listed, *listed.beside)}
 
 
 def test_no_two_parts_have_the_same_name() -> None:
-    every = [one for listed in (*EVERY_PROCEDURE, TOY) for one in (listed, *listed.beside)]
+    every = [procedure for listed in (*EVERY_PROCEDURE, TOY) for procedure in (listed, *listed.beside)]
     for design in Design:
         names = [str(part.key) for part in campaign.parts(every, samples=3, design=design)]
         assert len(names) == len(set(names)) > len(every)

@@ -19,6 +19,8 @@ def test_the_board_satisfies_the_preconditions(tmp_path: Path) -> None:
     with SampleStore(tmp_path / "samples.sqlite", {}) as store:
         todo = reduced_parts()
         run(device, todo, store, seed=1, on_part=lambda _: None)
-        found = preconditions(store.samples(part.key for part in todo), device.wire)
-    assert [(one.name, one.holds) for one in found if not one.holds] == []
-    assert "64 bytes: 25 frames; 306 bytes: 9 frames; 1516 bytes: 3 frames" in found[-1].measured
+        judged = preconditions(store.samples(part.key for part in todo), device.wire)
+    assert [
+        (precondition.name, precondition.holds) for precondition in judged if not precondition.holds
+    ] == []
+    assert "64 bytes: 25 frames; 306 bytes: 9 frames; 1516 bytes: 3 frames" in judged[-1].measured

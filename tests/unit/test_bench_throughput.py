@@ -22,23 +22,23 @@ SIZE = 64
 def test_the_finer_search_finds_low_rates_as_well_as_high_ones(mbps: float) -> None:
     service_ns = round(SIZE * 8000 / mbps)
     true_bps = SIZE * 8e9 / service_ns
-    found = finer_maximum(QueueingDevice(service_ns), TABLE, SIZE)
-    assert found.bps == pytest.approx(true_bps, rel=FINE_PRECISION)
-    assert found.by_paper_bps == pytest.approx(true_bps, abs=PAPER_PRECISION_BPS / 2)
+    maximum = finer_maximum(QueueingDevice(service_ns), TABLE, SIZE)
+    assert maximum.bps == pytest.approx(true_bps, rel=FINE_PRECISION)
+    assert maximum.by_paper_bps == pytest.approx(true_bps, abs=PAPER_PRECISION_BPS / 2)
 
 
 def test_the_paper_s_resolution_is_far_from_a_low_rate() -> None:
     device = QueueingDevice(round(SIZE * 8000 / 0.45))
     coarse = maximum_bps(device, TABLE, SIZE)
-    found = finer_maximum(device, TABLE, SIZE)
-    assert abs(found.bps / 0.45e6 - 1) < FINE_PRECISION
-    assert found.by_paper_bps == pytest.approx(coarse, rel=0.001)
+    maximum = finer_maximum(device, TABLE, SIZE)
+    assert abs(maximum.bps / 0.45e6 - 1) < FINE_PRECISION
+    assert maximum.by_paper_bps == pytest.approx(coarse, rel=0.001)
     assert abs(coarse / 0.45e6 - 1) > 0.3
 
 
 def test_a_switch_at_line_rate_needs_two_trials() -> None:
     device = QueueingDevice(1000)
     line_bps = SIZE * 8e9 / device.wire.time_ns(8 + SIZE + 12)
-    found = finer_maximum(device, TABLE, SIZE)
-    assert (found.bps, found.by_paper_bps) == (line_bps, line_bps)
+    maximum = finer_maximum(device, TABLE, SIZE)
+    assert (maximum.bps, maximum.by_paper_bps) == (line_bps, line_bps)
     assert device.trials == 2

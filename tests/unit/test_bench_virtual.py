@@ -85,8 +85,8 @@ def test_frames_that_do_not_come_out_are_said(device: VirtualDevice) -> None:
 
 
 def test_the_buffer_rule_of_section_3_5(device: VirtualDevice) -> None:
-    found = {size: buffer.capacity(device, size).frames for size in (64, 306, 1516)}
-    assert found == {64: 25, 306: 9, 1516: 3}
+    frames_held = {size: buffer.capacity(device, size).frames for size in (64, 306, 1516)}
+    assert frames_held == {64: 25, 306: 9, 1516: 3}
 
 
 def test_throughput_is_equation_6(device: VirtualDevice) -> None:
@@ -146,9 +146,9 @@ class Silent(VirtualDevice):
 def test_a_switch_that_falls_silent_is_revived_once(tmp_path: Path, device: VirtualDevice) -> None:
     scenario = Scenario(entries=1, match=Match.PORT, action=Action.OUTPUT, packet_sizes_bytes=(64, 306))
     todo = campaign.parts((dp_time.PROCEDURE,), samples=5, scenario=scenario)
-    for one in (silent := Silent(for_good=False)), device:
-        with SampleStore(tmp_path / one.__class__.__name__, {}) as store:
-            campaign.run(one, todo, store, seed=1, on_part=lambda _: None)
+    for bench in (silent := Silent(for_good=False)), device:
+        with SampleStore(tmp_path / bench.__class__.__name__, {}) as store:
+            campaign.run(bench, todo, store, seed=1, on_part=lambda _: None)
             keys = {part.key for part in todo}
             assert store.complete_among(keys) == keys
     assert silent.revivals == 1
@@ -174,8 +174,8 @@ def test_a_part_gives_the_same_samples_whatever_was_measured_before() -> None:
     after = VirtualDevice(seed=1)
     for part in todo:
         after.begin(9)
-        (found,) = part.measure(after, 9).values()
-    assert found[0].tolist() == wanted[0].tolist()
+        (again,) = part.measure(after, 9).values()
+    assert again[0].tolist() == wanted[0].tolist()
 
 
 def test_the_table_is_filled_until_the_switch_refuses(device: VirtualDevice, tmp_path: Path) -> None:
@@ -192,9 +192,9 @@ def test_the_firmware_s_jobs_show_if_they_are_on(device: VirtualDevice) -> None:
     assert known.cost_ns == pytest.approx(PROFILE.cpu.timers.cost_ps.value / 1000, rel=0.001)
     assert known.period_ns == pytest.approx(PROFILE.cpu.timers.period_ns.value, rel=0.001)
     on = [busy(backlog.measure(device.with_housekeeping()).values) for _ in range(3)]
-    found = housekeeping.numbers([train for train in on if train], known)
+    numbers = housekeeping.numbers([train for train in on if train], known)
     costs = PROFILE.cpu.housekeeping
-    assert {name.rsplit(".", 1)[1]: round(one.value) for name, one in found.items()} == {
+    assert {name.rsplit(".", 1)[1]: round(number.value) for name, number in numbers.items()} == {
         "port_counters_ps": costs.port_counters_ps.value,
         "link_status_ps": costs.link_status_ps.value,
         "flow_timeouts_ps": costs.flow_timeouts_ps.value,

@@ -87,8 +87,8 @@ def test_the_papers_slack_covers_what_it_can(size, entries) -> None:
 def test_plans_for_small_frames_keep_their_word(size, entries, scheme) -> None:
     """Bursts that meet the timers, then for seconds all that may be sent."""
     case = filled(size, entries, scheme, AS_PLANNED, min(entries, 2))
-    found = adversary(case, generations=2, seed=2)
-    for damage in (found.damage, *damage_of(case, [sustained(case, seconds=8)], seed=3)):
+    attack = adversary(case, generations=2, seed=2)
+    for damage in (attack.damage, *damage_of(case, [sustained(case, seconds=8)], seed=3)):
         assert (damage.lost, damage.worst <= 1) == (0, True)
 
 

@@ -31,9 +31,9 @@ def test_a_picture_changes_with_what_it_shows() -> None:
 
 
 def test_panels_side_by_side() -> None:
-    one = chart_result(Chart(panels=[BOXES, LINES], columns=2))
+    beside = chart_result(Chart(panels=[BOXES, LINES], columns=2))
     below = chart_result(Chart(panels=[BOXES, LINES]))
-    wide, tall = (ET.fromstring(pictures.svg(result)).get("viewBox").split() for result in (one, below))
+    wide, tall = (ET.fromstring(pictures.svg(result)).get("viewBox").split() for result in (beside, below))
     assert wide[2] == tall[2]
     assert float(wide[3]) < float(tall[3])
 

@@ -161,7 +161,7 @@ def test_the_largest_set_leaves_out_what_takes_most(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "5 of 6 fit, and no larger set fits" in result.output
     told = json.loads(call("plan", "two-switch", flows, "--largest", "--json").stdout)
-    assert [one["flow"] for one in told["refused"]] == ["large"]
+    assert [refusal["flow"] for refusal in told["refused"]] == ["large"]
     assert told["largest"]["is_proven"]
     assert told["largest"]["bound"] == 5 > told["largest"]["in_order"]
 
@@ -172,10 +172,10 @@ def test_schemes_side_by_side_say_what_each_says_alone(tmp_path: Path) -> None:
     words = [word for scheme in schemes for word in ("--scheme", scheme)]
     table = call("plan", "two-switch", flows, *words).output
     told = json.loads(call("plan", "two-switch", flows, *words, "--json").stdout)["plans"]
-    for scheme, one in zip(schemes, told, strict=True):
+    for scheme, answer in zip(schemes, told, strict=True):
         alone = call("plan", "two-switch", flows, "--scheme", scheme, "--json").stdout
-        assert json.loads(alone) == one
-        assert f"{len(one['accepted'])} of 6" in table
+        assert json.loads(alone) == answer
+        assert f"{len(answer['accepted'])} of 6" in table
     assert "refused" in table
     assert max(len(line) for line in table.splitlines() if line[:1] in "┏┃┡│├└") <= 80
     assert [line for line in table.splitlines() if "do not hold" in line] == [
@@ -193,7 +193,7 @@ def test_what_if_a_flow_went_and_another_came(tmp_path: Path) -> None:
     assert "5 of 5 fit" in gone.output
     now = json.loads(call("plan", "two-switch", flows, "--without", "large", "--json").stdout)["what_if"]
     before = json.loads(call("plan", "two-switch", flows, "--json").stdout)["refused"]
-    assert now["accepted_now"] == [one["flow"] for one in before] != []
+    assert now["accepted_now"] == [refusal["flow"] for refusal in before] != []
     assert now["guarantees_ns"] == {}
     more = tmp_path / "more.csv"
     header, row, *_ = MIXED.splitlines()
@@ -204,7 +204,7 @@ def test_what_if_a_flow_went_and_another_came(tmp_path: Path) -> None:
     assert told["what_if"]["guarantees_ns"].keys() | set(told["what_if"]["refused_now"]), (
         "longer frames take longer, whoever sends them"
     )
-    assert "longer" in {one["flow"] for one in [*told["accepted"], *told["refused"]]}
+    assert "longer" in {answer["flow"] for answer in [*told["accepted"], *told["refused"]]}
 
 
 def test_nothing_to_tell_of_a_what_if_is_said(tmp_path: Path) -> None:

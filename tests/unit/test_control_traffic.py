@@ -64,12 +64,12 @@ def test_unknown_entries_mean_a_full_table() -> None:
 
 def test_buckets_add_up_and_bursts_count_at_once() -> None:
     echo_ns, barrier_ns = (message_ns(ZODIAC, kind, 17) for kind in (Message.ECHO, Message.BARRIER))
-    found = interference(ZODIAC, parse_control(["echo=10x3", "barrier=2"]), 17).messages
-    assert found.burst_ns == pytest.approx(3 * echo_ns + barrier_ns)
-    assert found.share == pytest.approx((10 * echo_ns + 2 * barrier_ns) / 1e9)
-    bucket = found.in_bytes(SERVICE.rate_bps)
-    assert bucket.rate_bps == pytest.approx(found.share * SERVICE.rate_bps)
-    assert bucket.burst_bytes == pytest.approx(found.burst_ns * SERVICE.rate_bps / 8e9)
+    load = interference(ZODIAC, parse_control(["echo=10x3", "barrier=2"]), 17).messages
+    assert load.burst_ns == pytest.approx(3 * echo_ns + barrier_ns)
+    assert load.share == pytest.approx((10 * echo_ns + 2 * barrier_ns) / 1e9)
+    bucket = load.in_bytes(SERVICE.rate_bps)
+    assert bucket.rate_bps == pytest.approx(load.share * SERVICE.rate_bps)
+    assert bucket.burst_bytes == pytest.approx(load.burst_ns * SERVICE.rate_bps / 8e9)
 
 
 def test_an_echo_costs_more_than_the_papers_66_bytes() -> None:

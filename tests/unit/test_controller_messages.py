@@ -125,9 +125,9 @@ def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
     body = struct.pack("!HH4x", 1, 0) + listed[1] + listed[0] + entry.actions
     answer = wire13.decode(struct.pack("!BBHI", 4, 19, 8 + len(body), xid) + body)
     assert isinstance(answer, Listed)
-    (found,) = answer.entries
-    assert found.fields == entry.fields
-    assert found.fields != replace(entry, table=1).fields
+    (returned,) = answer.entries
+    assert returned.fields == entry.fields
+    assert returned.fields != replace(entry, table=1).fields
 
 
 @given(st.binary(max_size=200))

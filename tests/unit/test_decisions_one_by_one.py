@@ -37,15 +37,15 @@ def asked(lab: Lab, scenario: Scenario, seed: int) -> list[Flow]:
     """Half of a few sorts, half like no other."""
     chance = random.Random(seed)
     sorts = ((100e3, 1.0), (50e3, 2.0), (33_333.3, 3.3))
-    found = []
+    flows = []
     for number in range(150):
         rate_bps, frames = chance.choice(sorts)
         if chance.random() < 0.5:
             rate_bps, frames = chance.uniform(1e3, 1e6), chance.uniform(1, 6)
         size = chance.choice(scenario.frame_bytes)
         ends = chance.sample(sorted(lab.hosts), 2)
-        found.append(Flow(f"f{number}", *ends, number + 1, 1, rate_bps, frames * size, size))
-    return found
+        flows.append(Flow(f"f{number}", *ends, number + 1, 1, rate_bps, frames * size, size))
+    return flows
 
 
 def by_sums(control: LokoAdmission, flows: list[Passed], flow: Flow, path: tuple[Hop, ...]) -> tuple:
@@ -62,12 +62,12 @@ def by_sums(control: LokoAdmission, flows: list[Passed], flow: Flow, path: tuple
     bursts = []
     for hop in path:
         name, allocation = hop.switch, control.allocations[hop.switch]
-        here = [(one, route) for one, route in flows if name in (each.switch for each in route)]
+        here = [(admitted, route) for admitted, route in flows if name in (each.switch for each in route)]
         wanted = (
-            ("rate", [one.rate_bps for one, _ in here], flow.rate_bps, allocation.max_rate_bps),
+            ("rate", [admitted.rate_bps for admitted, _ in here], flow.rate_bps, allocation.max_rate_bps),
             (
                 "burst",
-                [burst_bytes(one, route, name) for one, route in here],
+                [burst_bytes(admitted, route, name) for admitted, route in here],
                 burst_bytes(flow, path, name),
                 allocation.max_burst_bytes,
             ),
@@ -103,24 +103,36 @@ def by_frames(control: PacketAdmission, flows: list[Passed], flow: Flow, path: t
         use = control.switches[name]
         times = use.server.times
         allowed_ns = max(use.delay_ns(size) for size in times)
-        here = [(one, stages(one, route)[name]) for one, route in flows if name in stages(one, route)]
+        here = [
+            (admitted, stages(admitted, route)[name])
+            for admitted, route in flows
+            if name in stages(admitted, route)
+        ]
         mine = stages(flow, path)[name]
 
         def left(passing: list[tuple[Flow, tuple[int, int, int]]], use=use) -> int:
             total = np.zeros_like(use.room)
             for port in {port for _, (port, _, _) in passing}:
                 work = np.zeros_like(use.room)
-                for one, (by, jitter_ns, service_ns) in passing:
+                for passing_flow, (by, jitter_ns, service_ns) in passing:
                     if by == port:
-                        pace = one.rate_bps / 8e9
-                        first = (one.burst_bytes + pace * jitter_ns) / one.frame_bytes + 1e-9
+                        pace = passing_flow.rate_bps / 8e9
+                        first = (
+                            passing_flow.burst_bytes + pace * jitter_ns
+                        ) / passing_flow.frame_bytes + 1e-9
                         ends_ns = use._grid.right_ns.astype(float)
-                        work += np.floor(first + ends_ns * (pace / one.frame_bytes)).astype(int) * service_ns
+                        work += (
+                            np.floor(first + ends_ns * (pace / passing_flow.frame_bytes)).astype(int)
+                            * service_ns
+                        )
                 total += np.minimum(work, use.limit(port))
             return int((use.room - total).min())
 
         share, used_share = (
-            math.fsum(one.rate_bps / 8e9 / one.frame_bytes * service_ns for one, (_, _, service_ns) in some)
+            math.fsum(
+                admitted.rate_bps / 8e9 / admitted.frame_bytes * service_ns
+                for admitted, (_, _, service_ns) in some
+            )
             for some in ([(flow, mine)], here)
         )
         whole = 1 - use.server.interruption.share

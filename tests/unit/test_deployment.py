@@ -25,9 +25,9 @@ DEPLOYMENTS = [figure for figure in FIGURES.values() if isinstance(figure, Deplo
 
 
 def figure(name: str) -> Deployment:
-    found = FIGURES[f"loko/{name}"]
-    assert isinstance(found, Deployment)
-    return found
+    document = FIGURES[f"loko/{name}"]
+    assert isinstance(document, Deployment)
+    return document
 
 
 @pytest.mark.parametrize("name", ["fig3a", "fig3b", "fig3c", "fig3d"])
@@ -35,10 +35,10 @@ def test_the_papers_scale(name: str) -> None:
     assert (figure(name).runs, figure(name).seconds) == (20, 10)
 
 
-@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one.figure)
-def test_hosts_send_what_is_admitted(one: Deployment) -> None:
-    for system in one.systems:
-        deployed = deploy(one, system)
+@pytest.mark.parametrize("document", DEPLOYMENTS, ids=lambda document: document.figure)
+def test_hosts_send_what_is_admitted(document: Deployment) -> None:
+    for system in document.systems:
+        deployed = deploy(document, system)
         assert deployed.shown == {0, 1}
         for admitted, sender in zip(deployed.flows, deployed.senders, strict=True):
             assert 0 <= admitted.flow.rate_bps - sender.bucket.rate_bps < 1
@@ -47,34 +47,34 @@ def test_hosts_send_what_is_admitted(one: Deployment) -> None:
 
 @pytest.mark.parametrize("name", ["fig3a", "fig3b"])
 def test_silos_intermediate_values_are_those_of_appendix_a(name: str) -> None:
-    one = figure(name)
-    deployed = deploy(one, one.systems[0])
-    found = {f"silo_{name}_us": value / 1e3 for name, value in deployed.queues_ns.items()}
-    claims = [claim for claim in one.claims if claim.check.finding in found]
-    assert len(claims) == len(found) == 3
-    for claim in judge(one.model_copy(update={"claims": claims}), findings=found):
+    document = figure(name)
+    deployed = deploy(document, document.systems[0])
+    findings = {f"silo_{name}_us": value / 1e3 for name, value in deployed.queues_ns.items()}
+    claims = [claim for claim in document.claims if claim.check.finding in findings]
+    assert len(claims) == len(findings) == 3
+    for claim in judge(document.model_copy(update={"claims": claims}), findings=findings):
         assert claim.holds, claim
 
 
 def test_what_silo_refuses_is_not_deployed() -> None:
-    one = figure("fig3a")
+    document = figure("fig3a")
     greedy = SiloSystem(system="silo", label="Silo", rate_bps=51e6, burst_bytes=306.0)
     with pytest.raises(InputError, match=r"Silo refuses flow-2: rate of port 3 at s1: 51 used"):
-        deploy(one, greedy)
+        deploy(document, greedy)
 
 
 def test_a_distribution_counts_every_packet_once() -> None:
-    found = Distribution(guarantee_ns=1e6, flows=[0])
-    found.add(records([500_000] * 6 + [2_000_000] * 3 + [LOST]))
-    found.add(records([LOST] * 10, flow=7))
-    findings = found.findings("silo")
+    distribution = Distribution(guarantee_ns=1e6, flows=[0])
+    distribution.add(records([500_000] * 6 + [2_000_000] * 3 + [LOST]))
+    distribution.add(records([LOST] * 10, flow=7))
+    findings = distribution.findings("silo")
     assert findings["silo_sent_packets"] == 10
     assert findings["silo_lost_percent"] == 10
     assert findings["silo_late_percent"] == 30
     assert findings["silo_in_time_percent"] == 60
     assert findings["silo_lost_of_all_flows_percent"] == 55
     assert (findings["silo_least_delay_us"], findings["silo_greatest_delay_us"]) == (500, 2000)
-    (panel,) = panels({SILO: found})
+    (panel,) = panels({SILO: distribution})
     (arrived,) = panel.histograms
     assert sum(arrived.counts) == pytest.approx(90)
     assert panel.apart is not None
@@ -84,10 +84,10 @@ def test_a_distribution_counts_every_packet_once() -> None:
 
 
 def test_panels_of_several_systems_share_their_delays() -> None:
-    one, two = Distribution(guarantee_ns=1e5, flows=[0]), Distribution(guarantee_ns=4e6, flows=[0])
-    one.add(records([LOST] * 3))
-    two.add(records([600_000]))
-    first, second = panels({SILO: one, LOKO: two})
+    all_lost, in_time = Distribution(guarantee_ns=1e5, flows=[0]), Distribution(guarantee_ns=4e6, flows=[0])
+    all_lost.add(records([LOST] * 3))
+    in_time.add(records([600_000]))
+    first, second = panels({SILO: all_lost, LOKO: in_time})
     assert first.edges == second.edges
     assert (first.title, second.title) == ("Silo", "Loko")
     assert (first.x, first.y) == (second.x, second.y)
@@ -104,9 +104,9 @@ def test_panels_of_several_systems_share_their_delays() -> None:
 def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_are_missing(
     lost: int, told: str
 ) -> None:
-    found = Distribution(guarantee_ns=1e6, flows=[0])
-    found.add(records([LOST] * lost + [500_000] * (20_000 - lost)))
-    (panel,) = panels({SILO: found})
+    distribution = Distribution(guarantee_ns=1e6, flows=[0])
+    distribution.add(records([LOST] * lost + [500_000] * (20_000 - lost)))
+    (panel,) = panels({SILO: distribution})
     assert panel.apart is not None
     assert panel.apart.told == told
 
@@ -134,11 +134,11 @@ def test_only_the_admitted_points_are_lokos(tmp_path: Path) -> None:
 
 
 def test_the_seed_decides_everything(tmp_path: Path) -> None:
-    found = []
+    written = []
     for place, seed, jobs in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
         (tmp_path / place).mkdir()
         options = Options(mode="virtual", seed=seed, out=tmp_path / place, runs=2, seconds=0.1, jobs=jobs)
         KIND.produce([figure("fig3c")], options, Silent())
-        found.append((tmp_path / place / "fig3c.parquet").read_bytes())
-    assert found[0] == found[1]
-    assert not np.array_equal(found[0], found[2])
+        written.append((tmp_path / place / "fig3c.parquet").read_bytes())
+    assert written[0] == written[1]
+    assert not np.array_equal(written[0], written[2])

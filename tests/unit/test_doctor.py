@@ -44,8 +44,8 @@ GOOD = Facts(
 
 
 def finding(facts: Facts, what: str):
-    [found] = [one for one in judge(facts) if one.what == what]
-    return found
+    [diagnosis] = [diagnosis for diagnosis in judge(facts) if diagnosis.what == what]
+    return diagnosis
 
 
 def test_a_good_machine_is_trusted_and_nothing_is_to_be_changed():
@@ -93,23 +93,25 @@ def test_a_good_machine_is_trusted_and_nothing_is_to_be_changed():
 )
 def test_what_is_wrong_is_told_with_what_it_means_and_what_to_change(changes, what, level):
     facts = replace(GOOD, **changes)
-    found = finding(facts, what)
-    assert found.level is level
+    diagnosis = finding(facts, what)
+    assert diagnosis.level is level
     if level is not Level.OK:
-        assert found.means
-        assert found.change
+        assert diagnosis.means
+        assert diagnosis.change
     assert trusted(judge(facts)) == (level in (Level.OK, Level.NOTE))
 
 
 def test_a_packet_meets_a_stall_if_it_is_under_way_when_it_begins():
-    one = Noise(scheduling="", duration_ns=SECOND_NS, threshold_ns=50_000, stalls=((500_000_000, 1_000_000),))
-    assert one.excused_share(4_000_000) == pytest.approx(0.005)
-    assert one.worst_ns == 1_000_000
-    twice = replace(one, stalls=((500_000_000, 1_000_000), (502_000_000, 1_000_000)))
+    once = Noise(
+        scheduling="", duration_ns=SECOND_NS, threshold_ns=50_000, stalls=((500_000_000, 1_000_000),)
+    )
+    assert once.excused_share(4_000_000) == pytest.approx(0.005)
+    assert once.worst_ns == 1_000_000
+    twice = replace(once, stalls=((500_000_000, 1_000_000), (502_000_000, 1_000_000)))
     assert twice.excused_share(4_000_000) == pytest.approx(0.007), "what overlaps counts once"
-    always = replace(one, stalls=((0, SECOND_NS), (5, 10)))
+    always = replace(once, stalls=((0, SECOND_NS), (5, 10)))
     assert always.excused_share(4_000_000) == 1
-    assert replace(one, stalls=()).worst_ns == 0
+    assert replace(once, stalls=()).worst_ns == 0
 
 
 def test_noise_is_doubtful_from_where_too_many_packets_would_be_excused():
@@ -171,10 +173,10 @@ def test_what_is_told_is_never_cut_nor_folded(monkeypatch, capsys):
     command = (
         "add 'isolcpus=1 nohz_full=1' to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, restart"
     )
-    found = Diagnosis(
+    diagnosis = Diagnosis(
         level=Level.NOTE, what="core isolated", found="/a/path/of/many/parts" * 5, means="m", change=command
     )
-    _print([found], quick=False)
+    _print([diagnosis], quick=False)
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.endswith(found.found) for line in lines)
+    assert any(line.endswith(diagnosis.found) for line in lines)
     assert f"         change: {command}" in lines

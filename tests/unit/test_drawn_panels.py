@@ -52,18 +52,18 @@ def drawn(figure: Figure) -> Figure:
 
 def texts_of(figure: Figure) -> list[Text]:
     """All texts that are seen; tick labels only of ticks that are on the axis."""
-    found = list(figure.texts)
+    texts = list(figure.texts)
     for axes in figure.findobj(Axes):
         legend = axes.get_legend()
-        found += axes.texts + (legend.get_texts() if legend else [])
-        found += [text for text in axes.get_children() if isinstance(text, Text)]
+        texts += axes.texts + (legend.get_texts() if legend else [])
+        texts += [text for text in axes.get_children() if isinstance(text, Text)]
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
-            found.append(axis.label)
+            texts.append(axis.label)
             for tick in axis.get_major_ticks() + axis.get_minor_ticks():
                 if low <= tick.get_loc() <= high:
-                    found += [tick.label1, tick.label2]
-    return [text for text in dict.fromkeys(found) if text.get_visible() and text.get_text().strip()]
+                    texts += [tick.label1, tick.label2]
+    return [text for text in dict.fromkeys(texts) if text.get_visible() and text.get_text().strip()]
 
 
 def assert_legible(figure: Figure) -> None:
@@ -77,8 +77,8 @@ def assert_legible(figure: Figure) -> None:
     ]
     assert not outside
     over = [
-        (one, two)
-        for (one, first), (two, second) in combinations(extents, 2)
+        (text, other)
+        for (text, first), (other, second) in combinations(extents, 2)
         if first.padded(-0.5).overlaps(second.padded(-0.5))
     ]
     assert not over
@@ -193,7 +193,7 @@ def test_numbers_beside_a_logarithmic_axis_do_not_run_into_each_other(low: float
     texts = [text for text in texts_of(axes.figure) if text in axes.get_xticklabels(which="both")]
     assert len(texts) > 2
     places = sorted((box.x0, box.x1) for box in (text.get_window_extent() for text in texts))
-    assert all(one[1] < two[0] for one, two in pairwise(places))
+    assert all(left[1] < right[0] for left, right in pairwise(places))
 
 
 def test_an_axis_that_is_logarithmic_far_out_shows_what_is_far_out() -> None:
@@ -218,8 +218,8 @@ def test_references_of_one_label_look_alike_and_are_named_once() -> None:
     (axes,) = draw_chart(chart_result(chart), chart, captioned=False).axes
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["with bars", "stairs", "6 %", "other"]
-    one, two, other = axes.lines[-3:]
-    assert one.get_color() == two.get_color() != other.get_color()
+    alike, two, other = axes.lines[-3:]
+    assert alike.get_color() == two.get_color() != other.get_color()
 
 
 def test_every_cell_has_its_number_as_one_writes_it_and_colours_have_a_scale() -> None:
@@ -457,4 +457,4 @@ def test_every_point_of_clouds_and_curves_is_drawn() -> None:
     assert [int(np.isfinite(line.get_ydata()).sum()) for line in curves.lines[:1]] == wanted[:1]
     for axes, panel in ((clouds, SCATTER.clouds), (curves, LINES.curves)):
         low, high = axes.get_ylim()
-        assert all(low <= y <= high for one in panel for y in one.y if y is not None)
+        assert all(low <= y <= high for points in panel for y in points.y if y is not None)

@@ -109,8 +109,8 @@ def test_long_table_of_unknown_entries_is_not_listed() -> None:
     both.settle()
     output = V1_0.entry(0).actions
     for number in range(20):
-        one = V1_0.entry(1000 + number, mark=0)
-        both.end.send(V1_0.added(number, WireEntry(one.cookie, one.priority, one.match, output * 2)))
+        entry = V1_0.entry(1000 + number, mark=0)
+        both.end.send(V1_0.added(number, WireEntry(entry.cookie, entry.priority, entry.match, output * 2)))
         both.end.wait(1_000_000)
     both.driver = V1_0.driver()
     for number in range(30):
@@ -127,8 +127,8 @@ def test_stale_actions_are_found() -> None:
     both = V1_0.pair()
     both.connect()
     both.settle()
-    one = V1_0.entry(5, mark=0)
-    both.end.send(V1_0.added(1, WireEntry(one.cookie, one.priority, one.match, one.actions * 2)))
+    entry = V1_0.entry(5, mark=0)
+    both.end.send(V1_0.added(1, WireEntry(entry.cookie, entry.priority, entry.match, entry.actions * 2)))
     both.end.wait(1_000_000)
     both.driver.want(V1_0.entry(1))
     both.reconnect()
@@ -184,7 +184,7 @@ def test_delete_without_cookie_would_fail() -> None:
     end.open()
     end.send(V1_0.added(1, V1_0.entry(1)))
     end.wait(1_000_000)
-    one = V1_0.entry(1)
-    end.send(encode(DeleteStrict(2, WireEntry(0, one.priority, one.match, b""))))
+    entry = V1_0.entry(1)
+    end.send(encode(DeleteStrict(2, WireEntry(0, entry.priority, entry.match, b""))))
     end.wait(1_000_000)
     assert len(end.board.flows()) == 1

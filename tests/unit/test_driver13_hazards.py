@@ -26,12 +26,12 @@ BARRIER, FLOW_MOD, MULTIPART = 20, 14, 18
 
 def long_entry(number: int) -> Entry13:
     """A stranger of the longest match and the longest instructions that a board takes: 96 bytes each."""
-    one = V1_3.entry(number, mark=0)
-    source, destination = one.match[11:19], one.match[19:27]
+    entry = V1_3.entry(number, mark=0)
+    source, destination = entry.match[11:19], entry.match[19:27]
     match = (source + destination) * 6
-    actions = struct.pack("!HH4x", 4, 96) + one.actions[8:] * 5 + struct.pack("!HHI", 24, 8, 0)
+    actions = struct.pack("!HH4x", 4, 96) + entry.actions[8:] * 5 + struct.pack("!HHI", 24, 8, 0)
     assert len(match) == len(actions) == 96
-    return replace(one, match=match, actions=actions)
+    return replace(entry, match=match, actions=actions)
 
 
 def kinds(data: bytes) -> list[int]:
@@ -123,9 +123,9 @@ def test_refusals_that_leak_memory_end_in_a_new_connection_which_frees_it() -> N
     failed = [Failed("its memory may run out: so many entries were refused (quirk 123)")]
     for _ in range(20):
         both.run(RETRY_NS + S)
-        if found := [note for note in both.notices if isinstance(note, Failed)]:
+        if failures := [note for note in both.notices if isinstance(note, Failed)]:
             break
-    assert found == failed
+    assert failures == failed
     assert LEAK_LIMIT < sum(isinstance(note, Rejected) for note in both.notices) <= LEAK_LIMIT + 3
     for number in range(100, 300):
         both.driver.unwant(V1_3.entry(number))
@@ -226,16 +226,16 @@ def test_entry_that_is_added_twice_stands_there_once() -> None:
 
 def test_entries_that_the_board_counts_and_does_not_list_are_strangers() -> None:
     """Quirk 85: those of a session of 1.0. The driver neither loops over them nor takes them for its own."""
-    one = V1_3.driver()
-    one.want(V1_3.entry(1))
-    ((count,),) = one.connected(S)
-    ((listing,),) = one.reply(S, TableCount(count.xid, 3))
-    ((barrier, add),) = one.reply(S, Listed(listing.xid, (), more=False))
+    driver = V1_3.driver()
+    driver.want(V1_3.entry(1))
+    ((count,),) = driver.connected(S)
+    ((listing,),) = driver.reply(S, TableCount(count.xid, 3))
+    ((barrier, add),) = driver.reply(S, Listed(listing.xid, (), more=False))
     assert add.entry == V1_3.entry(1)
-    ((confirmation,),) = one.reply(S, BarrierReply(barrier.xid))
-    assert one.reply(S, BarrierReply(confirmation.xid)) == []
-    ((again,),) = one.poll(S + HEARTBEAT_NS)
-    assert one.reply(S + HEARTBEAT_NS, TableCount(again.xid, 4)) == []
-    assert one.complete
-    assert one.strangers == ("an entry that it does not list",) * 3
-    assert one.notices() == [Installed(V1_3.entry(1).cookie)]
+    ((confirmation,),) = driver.reply(S, BarrierReply(barrier.xid))
+    assert driver.reply(S, BarrierReply(confirmation.xid)) == []
+    ((again,),) = driver.poll(S + HEARTBEAT_NS)
+    assert driver.reply(S + HEARTBEAT_NS, TableCount(again.xid, 4)) == []
+    assert driver.complete
+    assert driver.strangers == ("an entry that it does not list",) * 3
+    assert driver.notices() == [Installed(V1_3.entry(1).cookie)]

@@ -152,12 +152,14 @@ def small(**changes) -> DuelFigure:
 def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
     outcome, rows = compute(small(), options, Silent())
-    found = outcome.findings
-    assert found["two_switch_tssdn_switch_flows"] == len(promised(SWITCHES))
-    assert found["two_switch_tssdn_switch_flows_at_1600_kbps"] == 0
-    assert found["two_switch_tssdn_switch_unaware_ms"] > found["two_switch_tssdn_switch_guarantee_ms"] + 12
-    assert found["two_switch_loko_full_unaware_ms"] == found["two_switch_loko_full_guarantee_ms"]
-    assert found["two_switch_tssdn_switch_best_effort_20000_others_percent"] > 0
+    findings = outcome.findings
+    assert findings["two_switch_tssdn_switch_flows"] == len(promised(SWITCHES))
+    assert findings["two_switch_tssdn_switch_flows_at_1600_kbps"] == 0
+    assert (
+        findings["two_switch_tssdn_switch_unaware_ms"] > findings["two_switch_tssdn_switch_guarantee_ms"] + 12
+    )
+    assert findings["two_switch_loko_full_unaware_ms"] == findings["two_switch_loko_full_guarantee_ms"]
+    assert findings["two_switch_tssdn_switch_best_effort_20000_others_percent"] > 0
     frames, lost, late = (rows.column(name).to_pylist() for name in ("frames", "lost", "late"))
     normal = [at for at, deed in enumerate(rows.column("deed").to_pylist()) if deed == "none"]
     assert sum(guarantee.packets for guarantee in outcome.guarantees if "TSSDN" in guarantee.system) == sum(
@@ -167,7 +169,7 @@ def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_pa
     assert {guarantee.verdict for guarantee in outcome.guarantees} == {"kept"}
     assert compute(small(), options, Silent())[0] == outcome
     other = compute(small(), replace(options, seed=2), Silent())[0]
-    assert other.findings != found
+    assert other.findings != findings
 
 
 def test_times_to_answer_are_told_in_mode_live_only(tmp_path) -> None:
@@ -195,7 +197,7 @@ def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) ->
     for system, deeds in (("loko_full", {"none", "drift"}), ("tssdn_switch", {"none"})):
         label = CONTENDERS[system].label
         assert counted[f"{label} on two-switch"] == sum(
-            one["frames"] for one in rows.to_pylist() if one["system"] == system and one["deed"] in deeds
+            row["frames"] for row in rows.to_pylist() if row["system"] == system and row["deed"] in deeds
         )
 
 
@@ -204,12 +206,16 @@ def test_a_duel_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.MonkeyP
     right = duel_accepted.schedule_of
 
     def in_one_slot(*args) -> LabSchedule:
-        found = right(*args)
-        return replace(found, scheduled=[replace(one, slot=0, offset_ns=0) for one in found.scheduled])
+        schedule = right(*args)
+        return replace(
+            schedule, scheduled=[replace(flow, slot=0, offset_ns=0) for flow in schedule.scheduled]
+        )
 
     def hasty(*args) -> LabSchedule:
-        found = right(*args)
-        return replace(found, scheduled=[replace(one, bound_ns=one.bound_ns / 10) for one in found.scheduled])
+        schedule = right(*args)
+        return replace(
+            schedule, scheduled=[replace(flow, bound_ns=flow.bound_ns / 10) for flow in schedule.scheduled]
+        )
 
     for wrong, told in ((in_one_slot, "is not alone on"), (hasty, "frames took longer than its")):
         monkeypatch.setattr(duel_accepted, "schedule_of", wrong)
@@ -233,4 +239,6 @@ def test_who_sends_is_said_in_one_way(ways) -> None:
 def test_systems_are_told_apart() -> None:
     twice = [BySlots(label="TSSDN links", system="slots", exclusive="links")] * 2
     with pytest.raises(ValidationError, match="contenders: two of them have the same label"):
-        DuelFigure.model_validate({**FIGURE.model_dump(), "contenders": [one.model_dump() for one in twice]})
+        DuelFigure.model_validate(
+            {**FIGURE.model_dump(), "contenders": [contender.model_dump() for contender in twice]}
+        )

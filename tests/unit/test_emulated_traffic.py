@@ -130,7 +130,7 @@ def test_boards_answer_their_controller() -> None:
     emulation = Emulation(a_flow())
     said = dict(emulation.cabled.said())
     assert set(said) == {"s1", "s2"}
-    assert all(isinstance(one, switch_emulator.Output) for one in said["s1"])
+    assert all(isinstance(output, switch_emulator.Output) for output in said["s1"])
     assert list(emulation.cabled.said()) == []
 
 

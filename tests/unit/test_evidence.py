@@ -60,9 +60,9 @@ def test_the_order_of_the_trials_does_not_matter(records: list[TrialRecord]) -> 
 
 
 def test_totals_are_those_of_the_groups(records: list[TrialRecord]) -> None:
-    found = summary(records, HEAD)
+    totals = summary(records, HEAD)
     for group in ("by_scheme", "by_shape", "by_way", "by_switches"):
-        assert sum(one["packets"] for one in found[group].values()) == found["total"]["packets"]
+        assert sum(of_group["packets"] for of_group in totals[group].values()) == totals["total"]["packets"]
 
 
 def test_the_command_goes_on(tmp_path: Path) -> None:
@@ -94,14 +94,16 @@ def test_every_board_that_is_attacked_can_be_planned_for(monkeypatch: pytest.Mon
     monkeypatch.setattr(attacks, "_damage", lambda _case: {"worst": 0.0, "lost": 0})
     rows = [attacked() for attacked in attacks._capacity()]
     assert {row["capacity"] for row in rows if not row["told"]} == set(attacks._CAPACITIES)
-    assert {row["capacity"] for row in rows if row["told"]} == {one for one in attacks._CAPACITIES if one < 1}
+    assert {row["capacity"] for row in rows if row["told"]} == {
+        capacity for capacity in attacks._CAPACITIES if capacity < 1
+    }
 
 
 def test_every_attack_is_a_task_that_other_processes_can_carry_out() -> None:
     """The quickest of the tables, on two processes as on one."""
     rows = [attacked for attacked in attacks._released() if attacked.args[1] == attacks._PAUSES_NS[0]]
-    found = dict(each_done(call, rows, jobs=2))
-    assert [found[place] for place in range(len(rows))] == [attacked() for attacked in rows]
+    results = dict(each_done(call, rows, jobs=2))
+    assert [results[place] for place in range(len(rows))] == [attacked() for attacked in rows]
     for table in (attacks._schemes, attacks._mistakes, attacks._reserved, attacks._capacity):
         for attacked in table():
             again = pickle.loads(pickle.dumps(attacked))

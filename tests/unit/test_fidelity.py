@@ -35,12 +35,12 @@ def tried(corner, profile, folder) -> CornerResult:
 
 @pytest.mark.parametrize("corner", corners(), ids=label)
 def test_the_firmware_keeps_to_the_profile_to_the_nanosecond(corner, profile, tmp_path):
-    found = tried(corner, profile, tmp_path)
-    errors = [error for lone in found.lone for error in lone.errors_ns]
-    assert len(errors) == sum(lone.sent for lone in found.lone) > 0
+    outcome = tried(corner, profile, tmp_path)
+    errors = [error for lone in outcome.lone for error in lone.errors_ns]
+    assert len(errors) == sum(lone.sent for lone in outcome.lone) > 0
     assert max(map(abs, errors)) <= 1
-    assert abs(found.overload.error) < 1e-2
-    assert all(burst.passed == burst.expected for burst in found.bursts)
+    assert abs(outcome.overload.error) < 1e-2
+    assert all(burst.passed == burst.expected for burst in outcome.bursts)
 
 
 def test_a_board_that_is_slower_than_its_profile_shows(profile, tmp_path):
@@ -48,8 +48,8 @@ def test_a_board_that_is_slower_than_its_profile_shows(profile, tmp_path):
     with virtual().at(corner, tmp_path) as bench:
         # As if one entry more were in the table.
         other = Device.of(profile, corners()[4])
-        found = trial("virtual", bench, corner, other, EFFORT)
-    assert min(abs(error) for lone in found.lone for error in lone.errors_ns) > 1_000
+        outcome = trial("virtual", bench, corner, other, EFFORT)
+    assert min(abs(error) for lone in outcome.lone for error in lone.errors_ns) > 1_000
 
 
 def test_corners_are_all_combinations_of_extremes():
@@ -78,14 +78,14 @@ def test_irregular_trains_prefer_no_phase():
 
 
 def test_a_trial_comes_back_from_its_file(profile, tmp_path):
-    found = tried(few_corners()[0], profile, tmp_path)
-    assert CornerResult.of_values(json.loads(json.dumps(found.as_values()))) == found
+    outcome = tried(few_corners()[0], profile, tmp_path)
+    assert CornerResult.of_values(json.loads(json.dumps(outcome.as_values()))) == outcome
 
 
 def test_the_page_shows_what_was_measured(profile, tmp_path):
-    found = tried(few_corners()[0], profile, tmp_path)
+    outcome = tried(few_corners()[0], profile, tmp_path)
     kinds = systems(Path("zodiac-fx"))
-    trials = [CornerResult.of_values({**found.as_values(), "system": kind.name}) for kind in kinds]
+    trials = [CornerResult.of_values({**outcome.as_values(), "system": kind.name}) for kind in kinds]
     values = campaign.summary(trials, kinds, machine={"processor": "a machine"}, quick=True)
     results = tmp_path / "results" / "fidelity"
     results.mkdir(parents=True)
@@ -96,7 +96,7 @@ def test_the_page_shows_what_was_measured(profile, tmp_path):
     text = (docs / "fidelity.md").read_text(encoding="utf-8")
     assert "a machine" in text
     assert "$" not in text
-    assert found.corner in text
+    assert outcome.corner in text
     assert (docs / "images" / "fidelity-corners.svg").is_file()
 
 

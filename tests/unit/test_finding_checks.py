@@ -68,9 +68,9 @@ def test_checks(check: dict, holds: bool) -> None:
     ],
 )
 def test_what_was_not_measured_is_not_testable(check: dict) -> None:
-    found = verdict(check)
-    assert isinstance(found, NotTestable)
-    assert found.why == "this replay did not measure: d [us]"
+    answer = verdict(check)
+    assert isinstance(answer, NotTestable)
+    assert answer.why == "this replay did not measure: d [us]"
 
 
 @pytest.mark.parametrize(

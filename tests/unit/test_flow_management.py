@@ -39,7 +39,7 @@ def test_each_frame_matches_its_own_entry_and_no_other(match: str, action: str) 
         streams.append(Stream(enters=enters, leaves=2, frame=data, instants_ns=evenly(1, 1)))
     for left_out in range(len(numbers)):
         entries = [added(combination, number) for place, number in enumerate(numbers) if place != left_out]
-        lost = [one.lost for one in carry(subject, entries, streams, seed=1)]
+        lost = [passed.lost for passed in carry(subject, entries, streams, seed=1)]
         assert lost == [int(place == left_out) for place in range(len(numbers))]
 
 
@@ -87,9 +87,9 @@ def test_an_agent_that_reads_no_faster_than_it_works() -> None:
     fill, _ = fill_at_rate(subject, 85, at_most=5_000, seed=1)
     assert fill.throttled
     assert not fill.full
-    found = fill_paced(subject, at_most=5_000, seed=1)
-    assert (found.fill.forwarded, found.fill.full) == (2809, True)
-    at_1000 = min(at_s for at_s, count in zip(found.at_s, found.entries, strict=True) if count >= 1_000)
+    filling = fill_paced(subject, at_most=5_000, seed=1)
+    assert (filling.fill.forwarded, filling.fill.full) == (2809, True)
+    at_1000 = min(at_s for at_s, count in zip(filling.at_s, filling.entries, strict=True) if count >= 1_000)
     assert at_1000 / 60 == pytest.approx(16, abs=1)
 
 
@@ -131,14 +131,14 @@ FINE = Fill(sent=3_000, listed=3_000, forwarded=3_000, full=True)
 )
 def test_the_mark_follows_from_what_is_reported_and_forwarded(fill: Fill, mark: Mark) -> None:
     paced = Paced(fill=FINE, at_s=[0, 30], entries=[0, 3_000], slowest_s=0.01)
-    found = FlowResults(
+    results = FlowResults(
         rates={1: FINE, 85: fill}, paced=paced, aging={0: [FINE, FINE]}, alternating={"a": [9, 9]}
     )
-    assert judge(found, thresholds()).mark is mark
+    assert judge(results, thresholds()).mark is mark
     aged = replace(FINE, sent=2_900, listed=2_900, forwarded=2_900)
-    assert judge(replace(found, aging={0: [FINE, aged]}), thresholds()).mark is Mark.UNFIT
-    assert judge(replace(found, alternating={"a": [100, 98]}), thresholds()).mark is Mark.UNFIT
-    assert judge(replace(found, paced=replace(paced, slowest_s=1.1)), thresholds()).mark is Mark.UNFIT
+    assert judge(replace(results, aging={0: [FINE, aged]}), thresholds()).mark is Mark.UNFIT
+    assert judge(replace(results, alternating={"a": [100, 98]}), thresholds()).mark is Mark.UNFIT
+    assert judge(replace(results, paced=replace(paced, slowest_s=1.1)), thresholds()).mark is Mark.UNFIT
 
 
 @pytest.mark.parametrize("tags", [1, 6])

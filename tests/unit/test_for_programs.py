@@ -110,9 +110,9 @@ def check_gates(patch: Patch, flows: Path) -> None:
 
 
 def doctor_told(patch: Patch, _: Path) -> None:
-    found = [Diagnosis(what="cores", level=Level.DOUBTFUL, found="2, busy", change="stop\nothers")]
+    diagnoses = [Diagnosis(what="cores", level=Level.DOUBTFUL, found="2, busy", change="stop\nothers")]
     patch.setattr(doctor, "gather", lambda *_: None)
-    patch.setattr(doctor, "judge", lambda _: found)
+    patch.setattr(doctor, "judge", lambda _: diagnoses)
     (row,) = rows_of("doctor", status=1)
     assert (row["level"], row["found"], row["change"]) == ("doubtful", "2, busy", "stop\nothers")
 
@@ -285,7 +285,7 @@ TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "bench controller": controller,
     "bench all": whole,
     "bench slice": sliced,
-    **{f"bench {one.name}": procedure(one.name) for one in PROCEDURES},
+    **{f"bench {known.name}": procedure(known.name) for known in PROCEDURES},
 }
 
 

@@ -21,12 +21,12 @@ messages = st.lists(st.builds(message, st.integers(8, 700)), max_size=12)
 
 @given(messages, st.lists(st.integers(0, 3000), max_size=8))
 def test_a_stream_in_any_pieces_gives_its_messages(sent: list[bytes], cuts: list[int]) -> None:
-    stream, found, pending, at = b"".join(sent), [], b"", 0
+    stream, messages, pending, at = b"".join(sent), [], b"", 0
     for cut in [*sorted(cuts), len(stream)]:
         whole, pending = whole_messages(pending + stream[at:cut])
-        found += whole
+        messages += whole
         at = max(at, cut)
-    assert (found, pending) == (sent, b"")
+    assert (messages, pending) == (sent, b"")
 
 
 @given(messages)

@@ -48,7 +48,7 @@ def test_plan_promises_what_the_command_promises(scheme: str, tmp_path: Path) ->
     told = answer("plan", "two-switch", str(file), "--scheme", scheme)
     planned = loko.plan("two-switch", MANY, scheme=scheme)
     assert {accepted.flow.id: accepted.guarantee_ns for accepted in planned.accepted} == {
-        one["flow"]: one["guarantee_ns"] for one in told["accepted"]
+        accepted["flow"]: accepted["guarantee_ns"] for accepted in told["accepted"]
     }
     assert told["accepted"]
     assert loko.plan(planned.lab, file, scheme=scheme).fit == planned.fit

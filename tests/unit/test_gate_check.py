@@ -110,8 +110,8 @@ def test_the_delay_is_the_sum_of_its_terms(tmp_path) -> None:
     ],
 )
 def test_every_mutation_is_refuted(tmp_path, change, told) -> None:
-    found = refuted(tmp_path, **change)
-    assert any(told in line for line in found), found
+    refutations = refuted(tmp_path, **change)
+    assert any(told in line for line in refutations), refutations
 
 
 def test_frames_that_share_a_queue_wait_for_each_other(tmp_path) -> None:

@@ -31,7 +31,7 @@ def plan(*words: object):
 def flows(tmp_path: Path) -> Path:
     file = tmp_path / "flows.json"
     same = {"source": "H1", "destination": "H3", "udp_destination": 9, "frame": "306 bytes"}
-    file.write_text(json.dumps([{**same, **one} for one in FLOWS]))
+    file.write_text(json.dumps([{**same, **own} for own in FLOWS]))
     return file
 
 
@@ -51,12 +51,12 @@ def test_every_flow_stands_there_as_the_plan_has_it(flows: Path, tmp_path: Path,
     assert plan(*words, "--sheet", sheet).exit_code == 1, "one does not fit"
     text = sheet.read_text(encoding="utf-8")
     by_flow = {row[0]: row for row in rows(text)}
-    assert [one["flow"] for one in told["refused"]] == ["large"]
+    assert [refusal["flow"] for refusal in told["refused"]] == ["large"]
     assert by_flow["large"][-1].startswith(told["refused"][0]["quantity"])
-    for one in told["accepted"]:
-        row = by_flow[one["flow"]]
+    for accepted in told["accepted"]:
+        row = by_flow[accepted["flow"]]
         assert "H1 → s1 → s2 → H3" in row
-        assert f"{math.ceil(one['guarantee_ns'] / 1e3) / 1e3:.3f}" in row
+        assert f"{math.ceil(accepted['guarantee_ns'] / 1e3) / 1e3:.3f}" in row
     slack_ns = told["accepted"][0]["slack_ns"]
     assert by_flow["drive"][-2:] == ["5.000", f"{math.floor(slack_ns / 1e3) / 1e3:.3f}"]
     assert by_flow["<b>sly</b>"][3] == "333,333.3"

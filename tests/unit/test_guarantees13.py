@@ -44,18 +44,18 @@ V1_3 = OpenFlow.V1_3
 @settings(deadline=None, max_examples=20)
 @given(seed=SEEDS)
 def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
-    found = trial(seed, packets=10_000, openflow=V1_3)
-    assert found.drawn.case.openflow is V1_3
-    assert found.verdict.packets > 0
-    assert not found.failed, (found.verdict.broken, found.verdict.events)
+    outcome = trial(seed, packets=10_000, openflow=V1_3)
+    assert outcome.drawn.case.openflow is V1_3
+    assert outcome.verdict.packets > 0
+    assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
 
 @settings(deadline=None, max_examples=6)
 @given(seed=SEEDS)
 def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
-    found = adversary(drawn(seed, openflow=V1_3).case, generations=2, seed=seed)
-    assert found.damage.lost == 0
-    assert 0 < found.damage.worst <= 1
+    attack = adversary(drawn(seed, openflow=V1_3).case, generations=2, seed=seed)
+    assert attack.damage.lost == 0
+    assert 0 < attack.damage.worst <= 1
 
 
 FLOW = Flow("f", "H1", "H3", 1000, 2000, 1e5, 306.0, 306)

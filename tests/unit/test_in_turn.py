@@ -49,7 +49,7 @@ def test_steps_joined_run_beside_each_other_and_the_time_of_each_is_told(script:
     assert said == ["setup", "set up: 1", "meets-a", "meets-b"]
     assert re.fullmatch(r"all: \d+\.\d s", times[0])
     named = [re.fullmatch(r" {4}(\S+) +\d+\.\d s", line) for line in times[1:]]
-    assert sorted(one[1] for one in named if one) == ["meets-a", "meets-b", "setup", "tells"]
+    assert sorted(match[1] for match in named if match) == ["meets-a", "meets-b", "setup", "tells"]
 
 
 def test_a_step_that_fails_ends_it_with_what_repeats_only_that(script: Path) -> None:

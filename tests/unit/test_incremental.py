@@ -37,10 +37,10 @@ def test_nobody_is_moved_and_the_cost_is_within_its_bound(problem, scheme, data)
         before.pop(demand.id, None)
         assert standing.allotments == before
     left = Problem(problem.graph, tuple(there), problem.slots)
-    found = standing.allotments
-    assert refuted(left, Solution(allotments=found, bound=len(there), why="")) is None
+    allotments = standing.allotments
+    assert refuted(left, Solution(allotments=allotments, bound=len(there), why="")) is None
     best = pack(left, None if scheme is SchedulingScheme.UNCONSTRAINED else candidates(left), HIGHS, clock())
-    assert 0 <= len(best.allotments) - len(found) <= standing.cost_at_most
+    assert 0 <= len(best.allotments) - len(allotments) <= standing.cost_at_most
 
 
 @pytest.mark.parametrize("scheme", SchedulingScheme)

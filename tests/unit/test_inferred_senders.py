@@ -50,11 +50,11 @@ def runs_of(lost: float, late: float, *, spread: float = 1.0, runs: int = 400) -
 
 
 def test_the_likelihood_is_the_normal_density_of_what_is_printed() -> None:
-    one = runs_of(6.0, 50.0, spread=2.0, runs=100_000)
+    runs = runs_of(6.0, 50.0, spread=2.0, runs=100_000)
     variance = 4 / 20 + 0.01 / 12
     apart = (0.5**2 + 0.1**2) / variance
     expected = -apart / 2 - np.log(2 * np.pi * variance)
-    assert log_likelihood(one, PRINTED) == pytest.approx(expected, rel=0.01)
+    assert log_likelihood(runs, PRINTED) == pytest.approx(expected, rel=0.01)
 
 
 def test_the_region_has_the_true_sender_as_often_as_it_should() -> None:
@@ -145,9 +145,9 @@ def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path)
     assert isinstance(FIGURE, SendersFigure)
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
     short = [
-        one.model_copy(update={"runs": 1, "seconds": 0.5})
-        for one in FIGURE.predicted
-        if one.figure == "fig17a"
+        predicted_figure.model_copy(update={"runs": 1, "seconds": 0.5})
+        for predicted_figure in FIGURE.predicted
+        if predicted_figure.figure == "fig17a"
     ]
     full, half = (predict(short, "loko", SenderSettings(offered_load=load), options) for load in (1.0, 0.3))
     assert full.findings["fig17a"]["loss_at_11_percent"] > half.findings["fig17a"]["loss_at_11_percent"]
@@ -163,10 +163,10 @@ def test_a_prediction_is_judged_beside_the_others_of_the_same_scale(tmp_path: Pa
 
     def why_not(seconds: float) -> list[str]:
         pair = [
-            one.model_copy(update={"runs": 1, "seconds": length})
-            for one in FIGURE.predicted
+            predicted_figure.model_copy(update={"runs": 1, "seconds": length})
+            for predicted_figure in FIGURE.predicted
             for name, length in (("fig17a", 0.2), ("fig17b", seconds))
-            if one.figure == name
+            if predicted_figure.figure == name
         ]
         claims = predict(pair, "loko", SenderSettings(), options).claims["fig17b"]
         return [claim.because for claim in claims if claim.because.startswith("fig17a is not in this folder")]
@@ -178,8 +178,12 @@ def test_a_prediction_is_judged_beside_the_others_of_the_same_scale(tmp_path: Pa
 def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
     assert isinstance(FIGURE, SendersFigure)
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
-    chosen = [one for one in FIGURE.predicted if one.figure in {"fig3a", "fig3b"}]
-    short = [one.model_copy(update={"runs": 1, "seconds": 0.05}) for one in chosen]
+    chosen = [
+        predicted_figure
+        for predicted_figure in FIGURE.predicted
+        if predicted_figure.figure in {"fig3a", "fig3b"}
+    ]
+    short = [predicted_figure.model_copy(update={"runs": 1, "seconds": 0.05}) for predicted_figure in chosen]
     assert list(predict(short, "loko", SenderSettings(), options).claims) == ["fig3a", "fig3b"]
     assert list(predict(short, "loko", SenderSettings(), options, 1.06).claims) == ["fig3a"]
 
@@ -221,26 +225,26 @@ def predicted(loss: float, starts: float | None, *, holds: bool) -> Prediction:
 
 def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> None:
     assert isinstance(FIGURE, SendersFigure)
-    one = FIGURE.model_copy(
+    of_fig17a = FIGURE.model_copy(
         update={"numbers": [number for number in FIGURE.numbers if number.figure == "fig17a"]}
     )
-    found = [
+    predictions = [
         predicted(72.0, 5, holds=False),
         predicted(58.0, 5, holds=True),
         predicted(50.0, None, holds=False),
         predicted(61.0, 6, holds=True),
     ]
-    assert reach_of("fig17a", "loss_at_11_percent", found) == (72, 58, 50, 61)
-    assert reach_of("fig17a", "loss_starts", found) == (5, 5, 5, 6)
-    assert reach_of("fig3a", "silo_lost_percent", found) is None
-    (panel,) = loss_panels(one, found)
+    assert reach_of("fig17a", "loss_at_11_percent", predictions) == (72, 58, 50, 61)
+    assert reach_of("fig17a", "loss_starts", predictions) == (5, 5, 5, 6)
+    assert reach_of("fig3a", "silo_lost_percent", predictions) is None
+    (panel,) = loss_panels(of_fig17a, predictions)
     assert isinstance(panel, LinePanel)
     default, inferred, paper = panel.curves
     assert (default.y, inferred.y) == ([0, 72], [0, 58])
     assert (inferred.low, inferred.high) == ([0, 50], [0, 61])
     assert (paper.x, paper.y) == ([11], [60])
     assert [(line.axis, line.value) for line in panel.references] == [("x", 5)]
-    table = claims_table(found)
+    table = claims_table(predictions)
     assert table is not None
     assert table.rows == [
         ["fig17a", "c", "60 %", "72.0 %", "does not hold", "58.0 %", "holds", "2 of 3"],
@@ -249,7 +253,7 @@ def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> 
 
 def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_covers() -> None:
     assert isinstance(FIGURE, SendersFigure)
-    one = FIGURE.model_copy(
+    of_fig17a = FIGURE.model_copy(
         update={"predicted": [each for each in FIGURE.predicted if each.figure == "fig17a"]}
     )
     late = SenderSettings(shaper_latency_ns=15_000)
@@ -259,7 +263,7 @@ def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_co
         replace(predicted(61.0, 5, holds=True), capacity_factor=0.94),
         replace(predicted(49.0, 6, holds=True), senders=late),
     ]
-    loss, median = bands(one, inferred)
+    loss, median = bands(of_fig17a, inferred)
     assert (loss.figure, loss.finding, median.finding) == ("loko/fig17a", LOSS_PERCENT, MEDIAN_MS)
     assert (loss.x, loss.least, loss.most) == ([1, 11], [0, 49], [0, 61])
     assert (median.x, median.least, median.most) == ([1, 11], [0.6, 3], [0.7, 3.61])
@@ -267,10 +271,10 @@ def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_co
         "1 sender inferred from fig3c, 0.94 to 1.06 of the capacity, shapers up to 15 us late;"
         " 10 runs of 10 s each"
     )
-    (narrow, _) = bands(one, inferred[:2])
+    (narrow, _) = bands(of_fig17a, inferred[:2])
     assert (narrow.least, narrow.most) == ([0, 50], [0, 58])
     assert "late" not in narrow.covers
-    assert bands(one, []) == []
+    assert bands(of_fig17a, []) == []
 
 
 def test_what_not_all_predictions_have_is_in_no_band() -> None:
@@ -289,17 +293,17 @@ def test_a_sender_that_sent_nothing_says_nothing_of_losses_or_shares() -> None:
     sending, silent = (
         replace(
             predicted(1.0, None, holds=True),
-            findings={"fig3a": {**found, "silo_sent_packets": packets}},
+            findings={"fig3a": {**findings, "silo_sent_packets": packets}},
             over_x={},
         )
-        for found, packets in ((shares, 10.0), (idle, 0.0))
+        for findings, packets in ((shares, 10.0), (idle, 0.0))
     )
     two = [sending, replace(silent, senders=SenderSettings(offered_load=0.5))]
-    found = bands(FIGURE, two)
-    assert {one.finding: (one.least, one.most) for one in found} == {
+    reached = bands(FIGURE, two)
+    assert {band.finding: (band.least, band.most) for band in reached} == {
         name: ([value], [value]) for name, value in shares.items()
     }
-    assert {one.covers for one in found} == {"1 sender inferred from fig3c; 2 runs of 2 s each"}
+    assert {band.covers for band in reached} == {"1 sender inferred from fig3c; 2 runs of 2 s each"}
     assert bands(FIGURE, [silent]) == []
 
 
@@ -315,19 +319,22 @@ def test_over_x_there_is_a_loss_where_packets_were_sent_and_a_median_where_some_
     result = chart_result(Chart(panels=[LINES])).model_copy(
         update={"series": [Series(label="H1->H3", flow=0, points=points)]}
     )
-    found = over_x_of(result)
-    assert found[LOSS_PERCENT] == {2: (100, 100), 3: (50, 50)}
-    assert found[MEDIAN_MS] == {3: (2, 2)}
+    over_x = over_x_of(result)
+    assert over_x[LOSS_PERCENT] == {2: (100, 100), 3: (50, 50)}
+    assert over_x[MEDIAN_MS] == {3: (2, 2)}
 
 
 def test_shares_of_a_deployment_have_bands_by_the_findings_that_its_picture_tells(tmp_path: Path) -> None:
     assert isinstance(FIGURE, SendersFigure)
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
-    chosen = [one.model_copy(update={"runs": 1, "seconds": 0.1}) for one in FIGURE.predicted[:1]]
+    chosen = [
+        predicted_figure.model_copy(update={"runs": 1, "seconds": 0.1})
+        for predicted_figure in FIGURE.predicted[:1]
+    ]
     figure = FIGURE.model_copy(update={"predicted": chosen})
-    found = [predict(chosen, "loko", SenderSettings(offered_load=load), options) for load in (1.0, 0.2)]
-    lost, late, in_time = bands(figure, found)
-    ends = [one.findings["fig3a"]["silo_lost_percent"] for one in found]
+    predictions = [predict(chosen, "loko", SenderSettings(offered_load=load), options) for load in (1.0, 0.2)]
+    lost, late, in_time = bands(figure, predictions)
+    ends = [prediction.findings["fig3a"]["silo_lost_percent"] for prediction in predictions]
     assert (lost.figure, lost.finding, lost.x) == ("loko/fig3a", "silo_lost_percent", [])
     assert (lost.least, lost.most) == ([min(ends)], [max(ends)])
     assert lost.least < lost.most
@@ -346,18 +353,18 @@ def stored(out: Path, name: str, bands_of: list[Band], *, commit: str = "0" * 12
 
 
 def test_bands_are_of_the_same_version_and_in_virtual_time_alone(tmp_path: Path) -> None:
-    one = Band(figure="loko/figb", finding=LOSS_PERCENT, x=[1], least=[1], most=[2], covers="c")
-    other = one.model_copy(update={"figure": "loko/figc"})
-    source = stored(tmp_path, "figa", [one, other])
+    band = Band(figure="loko/figb", finding=LOSS_PERCENT, x=[1], least=[1], most=[2], covers="c")
+    other = band.model_copy(update={"figure": "loko/figc"})
+    source = stored(tmp_path, "figa", [band, other])
     result = stored(tmp_path, "figb", [])
-    assert bands_beside(result, [source, result]) == [one]
-    assert bands_beside(source, [source, result]) == [one, other]
+    assert bands_beside(result, [source, result]) == [band]
+    assert bands_beside(source, [source, result]) == [band, other]
     assert bands_beside(result, [result]) == []
-    stale = result.model_copy(update={"bands": [one.model_copy(update={"most": [9.0]})]})
-    assert bands_beside(stale, [source, stale]) == [one]
+    stale = result.model_copy(update={"bands": [band.model_copy(update={"most": [9.0]})]})
+    assert bands_beside(stale, [source, stale]) == [band]
     assert bands_beside(stale, [stale]) == []
     assert bands_beside(result.model_copy(update={"mode": "live"}), [source]) == []
-    changed = stored(tmp_path, "figa", [one], commit="1" * 12)
+    changed = stored(tmp_path, "figa", [band], commit="1" * 12)
     assert bands_beside(result, [changed, result]) == []
 
 

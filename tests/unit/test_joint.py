@@ -22,14 +22,14 @@ S_NS = 206_000
 def served(arrivals: list[tuple[int, bool]], pause_ns: tuple[int, int]) -> list[tuple[int, bool]]:
     """(departure, of the group) of frames at a server that is away once for a while."""
     at_ns, gone_ns = pause_ns
-    free, away, found = 0, True, []
+    free, away, finished = 0, True, []
     for arrival, mine in sorted(arrivals):
         begin = max(arrival, free)
         if away and begin >= at_ns:
             begin, away = max(begin, at_ns + gone_ns), False
         free = begin + S_NS
-        found.append((free, mine))
-    return found
+        finished.append((free, mine))
+    return finished
 
 
 def curve(flows: list[tuple[int, int]]) -> np.ndarray:
@@ -106,13 +106,13 @@ def test_only_the_set_counts_and_all_that_fits_one_by_one_fits(asked, random) ->
     together.release_all()
     kept = [flow for flow in flows if isinstance(together.request(flow), Admitted)]
     usage = [together.usage(name) for name in RING.switches]
-    assert all(share.used <= share.allowed + 1e-9 for one in usage for share in one.shares)
+    assert all(share.used <= share.allowed + 1e-9 for of_switch in usage for share in of_switch.shares)
     random.shuffle(kept)
     again = JointAdmission(RING, EVALUATION)
-    assert all(isinstance(again.request(one), Admitted) for one in kept)
+    assert all(isinstance(again.request(kept_flow), Admitted) for kept_flow in kept)
     assert [again.usage(name) for name in RING.switches] == usage
-    for one in kept:
-        again.cancel(one.id)
+    for kept_flow in kept:
+        again.cancel(kept_flow.id)
     assert [again.usage(name) for name in RING.switches] == [
         JointAdmission(RING, EVALUATION).usage(name) for name in RING.switches
     ]
@@ -142,8 +142,8 @@ def test_more_flows_fit_together() -> None:
 @given(ASKED, st.integers(0, 249_999_999), st.integers(0, 999), st.randoms())
 def test_no_frame_is_lost_or_late(asked, phase_ns, seed, random) -> None:
     admission = JointAdmission(RING, EVALUATION)
-    for one in numbered(asked):
-        admission.request(one)
+    for asked_flow in numbered(asked):
+        admission.request(asked_flow)
     admitted = list(admission.admitted.values())
     assume(admitted)
     releases = critical(

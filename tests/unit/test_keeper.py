@@ -41,7 +41,7 @@ def served(tmp_path: Path) -> ServedBoards:
 
 
 def said(served: ServedBoards, name: str, text: str) -> bool:
-    return any(one.name == name and text in one.text for one in served.log)
+    return any(event.name == name and text in event.text for event in served.log)
 
 
 def test_granted_flow_stands_in_every_switch_of_its_path(served: ServedBoards) -> None:
@@ -49,7 +49,7 @@ def test_granted_flow_stands_in_every_switch_of_its_path(served: ServedBoards) -
     assert [len(table) for table in served.tables().values()] == [1, 1]
     assert served.tables() == served.promised()
     assert served.store is not None
-    assert [(one.flow.id, one.state) for one in served.store.load()] == [("f1", FlowState.INSTALLED)]
+    assert [(grant.flow.id, grant.state) for grant in served.store.load()] == [("f1", FlowState.INSTALLED)]
 
 
 def test_released_flow_is_gone_everywhere(served: ServedBoards) -> None:
@@ -254,8 +254,8 @@ def test_switch_that_refuses_an_entry(tmp_path: Path) -> None:
     served.settle()
     host = BoardEnd(dict(served.config["s2"]), start_ns=served.boards["s2"].now_ns)
     for number in range(128):
-        one = entry_of(flow_entry(LAB, flow(1000 + number), 3), cookie=number)
-        served.boards["s2"].send(encode(Add(number, one)))
+        entry = entry_of(flow_entry(LAB, flow(1000 + number), 3), cookie=number)
+        served.boards["s2"].send(encode(Add(number, entry)))
         served.step(100_000)
     assert host.events == []
     answer = served.request(flow(1))

@@ -124,7 +124,7 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
     schedule = served_schedule(LAB, first, slots=6)
     served = ServedSlots(tmp_path / "flows.sqlite", schedule)
     customer = Customer(served, choice)
-    customer.granted = {one.id for one in first}
+    customer.granted = {scheduled.id for scheduled in first}
     served.settle()
     assert served.tables() == served.promised()
     gone: set[str] = set()
@@ -155,7 +155,9 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
         gone |= before - there
         assert not gone & there
         customer.granted, customer.unsure, customer.pending = there, set(), {}
-    assert gone & {one.id for one in first}, "flows that the schedule brought were released, and stayed so"
+    assert gone & {scheduled.id for scheduled in first}, (
+        "flows that the schedule brought were released, and stayed so"
+    )
 
 
 def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -> None:
@@ -201,13 +203,13 @@ def test_every_step_of_one_cycle(tmp_path: Path, safe: bool, openflow: OpenFlow)
 def test_every_step_of_one_cycle_with_slots(tmp_path: Path) -> None:
     """The same; what the schedule brought is there from the first step on."""
     schedule = served_schedule(LAB, [flow(9, "H2", "H4")], slots=3)
-    found = kill_at_every_step(lambda fuse: ServedSlots(tmp_path / f"{fuse}.sqlite", schedule))
-    assert all("f9" in there for there in found)
+    kept = kill_at_every_step(lambda fuse: ServedSlots(tmp_path / f"{fuse}.sqlite", schedule))
+    assert all("f9" in there for there in kept)
 
 
 def kill_at_every_step(make: Callable[[int], ServedBoards]) -> list[set[str]]:
     """The flows that are there after each kill."""
-    found = []
+    after_each = []
     for fuse in range(40):
         served = make(fuse)
         served.settle()
@@ -223,11 +225,11 @@ def kill_at_every_step(make: Callable[[int], ServedBoards]) -> list[set[str]]:
         served.start()
         served.settle()
         there = set(served.keeper.promises)
-        found.append(there)
+        after_each.append(there)
         assert "f2" in there or not granted
         assert "f1" in there or granted
         assert not (gone and "f1" in there)
         assert served.tables() == served.promised()
         if gone:
-            return found
+            return after_each
     raise AssertionError("the cycle has more steps than were tried")

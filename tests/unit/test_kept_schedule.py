@@ -25,7 +25,7 @@ LAB = load_lab("two-switch")
 RING = load_lab("labs/ring/five.yml")
 HIGHS = solver_named(Solver.HIGHS)
 HOSTS = ("H1", "H2", "H3", "H4")
-PAIRS = [(one, other) for one in HOSTS for other in HOSTS if one != other]
+PAIRS = [(source, destination) for source in HOSTS for destination in HOSTS if source != destination]
 
 
 def flow(number, pair=None, frame_bytes=306) -> TimedFlow:
@@ -51,9 +51,9 @@ def numbers(most=11) -> st.SearchStrategy[list[int]]:
     slots=st.integers(1, 4),
 )
 def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme, exclusive, slots) -> None:
-    kept = made([flow(one) for one in before], slots=slots, scheme=scheme, exclusive=exclusive)
-    wanted = [flow(one) for one in after]
-    found = extend(LAB, wanted, kept, HIGHS, clock())
+    kept = made([flow(number) for number in before], slots=slots, scheme=scheme, exclusive=exclusive)
+    wanted = [flow(number) for number in after]
+    extended = extend(LAB, wanted, kept, HIGHS, clock())
     had = {scheduled.id: (scheduled.slot, scheduled.path, scheduled.ports) for scheduled in kept.scheduled}
     has = {
         scheduled.timed.id: (
@@ -61,28 +61,30 @@ def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme,
             [hop.switch for hop in scheduled.path],
             [hop.output_port for hop in scheduled.path],
         )
-        for scheduled in found.schedule.scheduled
+        for scheduled in extended.schedule.scheduled
     }
-    names = {one.id for one in wanted}
+    names = {wanted_flow.id for wanted_flow in wanted}
     assert {name: what for name, what in has.items() if name in had} == {
         name: what for name, what in had.items() if name in names
     }
-    assert set(found.kept) == had.keys() & names
-    assert set(found.removed) == had.keys() - names
-    assert set(found.added) == has.keys() - had.keys()
+    assert set(extended.kept) == had.keys() & names
+    assert set(extended.removed) == had.keys() - names
+    assert set(extended.added) == has.keys() - had.keys()
     used = [
         (slot, switch, port if exclusive is Exclusive.LINKS else 0)
         for slot, path, ports in has.values()
         for switch, port in zip(path, ports, strict=True)
     ]
-    used += [(has[one.id][0], one.source, 1) for one in wanted if one.id in has]
+    used += [
+        (has[wanted_flow.id][0], wanted_flow.source, 1) for wanted_flow in wanted if wanted_flow.id in has
+    ]
     assert len(set(used)) == len(used)
     anew = schedule(
         LAB,
         wanted,
         Wishes(
             slots=slots,
-            base_period_ns=found.schedule.timing.base_period_ns,
+            base_period_ns=extended.schedule.timing.base_period_ns,
             guard_ns=2000,
             scheme=scheme,
             exclusive=exclusive,
@@ -91,7 +93,7 @@ def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme,
         HIGHS,
         clock(),
     )
-    assert 0 <= len(anew.scheduled) - len(has) <= found.cost_at_most
+    assert 0 <= len(anew.scheduled) - len(has) <= extended.cost_at_most
 
 
 @pytest.mark.parametrize("exclusive", Exclusive)
@@ -114,8 +116,8 @@ def test_a_flow_keeps_a_slot_that_nobody_would_give_it_today() -> None:
     kept = made([flow(0), flow(2)], slots=3)
     (last,) = (scheduled for scheduled in kept.scheduled if scheduled.id == "f2")
     later = kept.model_copy(update={"scheduled": [last.model_copy(update={"slot": 2})]})
-    found = extend(LAB, [flow(2), flow(0)], later, HIGHS, clock())
-    assert {scheduled.timed.id: scheduled.slot for scheduled in found.schedule.scheduled} == {
+    extended = extend(LAB, [flow(2), flow(0)], later, HIGHS, clock())
+    assert {scheduled.timed.id: scheduled.slot for scheduled in extended.schedule.scheduled} == {
         "f2": 2,
         "f0": 0,
     }
@@ -126,9 +128,9 @@ def test_where_moving_would_help_the_bound_says_so() -> None:
     wanted = [flow(1, ("H1", "H2")), flow(2, ("H2", "H3")), flow(3, ("H1", "H4"))]
     kept = made(wanted[:2], slots=2)
     apart = [scheduled.model_copy(update={"slot": slot}) for slot, scheduled in enumerate(kept.scheduled)]
-    found = extend(LAB, wanted, kept.model_copy(update={"scheduled": apart}), HIGHS, clock())
-    assert [one.id for one in found.schedule.unscheduled] == ["f3"]
-    assert found.cost_at_most == 1
+    extended = extend(LAB, wanted, kept.model_copy(update={"scheduled": apart}), HIGHS, clock())
+    assert [left_out.id for left_out in extended.schedule.unscheduled] == ["f3"]
+    assert extended.cost_at_most == 1
     assert len(made(wanted, slots=2).scheduled) == 3
 
 
@@ -180,7 +182,7 @@ def test_the_command_keeps_adds_and_lets_go_and_its_schedule_is_not_refuted(shel
     assert (values["kept"], values["added"], values["removed"]) == (["b"], ["c"], ["a"])
     assert values["cost_at_most"] == 0
     assert [flow for flow in values["scheduled"] if flow["id"] == "b"] == [
-        one for one in before["scheduled"] if one["id"] == "b"
+        scheduled for scheduled in before["scheduled"] if scheduled["id"] == "b"
     ]
     for name in ("scheme", "exclusive", "slots", "base_period_us", "slot_us", "guard_us", "table_entries"):
         assert values[name] == before[name]
@@ -292,8 +294,8 @@ def test_a_schedule_that_cannot_stand_is_told_in_one_line(shell, changes, told) 
 def test_a_detour_is_no_path_of_a_scheme_of_shortest_paths(tmp_path) -> None:
     """On the ring of five, a frame to the next switch may go round; s-pr would not let it."""
     kept = made([flow(0, ("h1", "h2"))], lab=RING, slots=2, scheme=SchedulingScheme.UNCONSTRAINED)
-    (one,) = kept.scheduled
-    round_trip = one.model_copy(
+    (scheduled,) = kept.scheduled
+    round_trip = scheduled.model_copy(
         update={"path": ["s1", "s2", "s3", "s4", "s5", "s1", "s2"], "ports": [2, 2, 2, 2, 2, 2, 1]}
     )
     detour = kept.model_copy(update={"scheduled": [round_trip], "scheme": SchedulingScheme.PATH_SETS})

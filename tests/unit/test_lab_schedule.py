@@ -68,7 +68,9 @@ def test_a_slot_holds_the_slowest_frame_and_both_guards(guard_ns) -> None:
 
 
 def test_sharing_a_cpu_makes_the_slot_longer() -> None:
-    alone, shared = (scheduled(flows(), slots=4, exclusive=one).timing.slot_ns for one in reversed(Exclusive))
+    alone, shared = (
+        scheduled(flows(), slots=4, exclusive=sharing).timing.slot_ns for sharing in reversed(Exclusive)
+    )
     assert alone < shared
 
 
@@ -117,7 +119,7 @@ def test_rates_become_periods_that_are_not_longer() -> None:
     asked = timed(0, PAIRS[0], asked_ns=25.5 * MS)
     assert asked.every(10 * MS) == 20 * MS
     slow = scheduled((timed(0, PAIRS[0], asked_ns=5 * MS),), base_period_ns=10 * MS)
-    assert [one.timed.id for one in slow.slower_than_asked] == ["f0"]
+    assert [slower.timed.id for slower in slow.slower_than_asked] == ["f0"]
     assert not scheduled((asked,), base_period_ns=10 * MS).slower_than_asked
 
 

@@ -110,8 +110,8 @@ def test_a_rate_below_one_byte_per_second_is_refused():
 )
 def test_what_the_kernel_shows_is_compared(shown, difference):
     bucket = TokenBucket(rate_bytes_per_s=1000, burst_bytes=606, limit_bytes=9000)
-    found = bucket.differences(shown)
-    assert (found is None) if difference is None else (difference in found)
+    differs = bucket.differences(shown)
+    assert (differs is None) if difference is None else (difference in differs)
 
 
 def test_the_script_is_mgens():
@@ -250,14 +250,14 @@ def test_taps_are_joined_by_flow_and_sequence(tmp_path):
             Stall(start_ns=START_NS + 7, duration_ns=60),
         ),
     )
-    found = records(capture, load_lab("two-switch"), EMPTY_REPORT, after)
-    assert found.flow.tolist() == [0, 0, 0]
-    assert found.sequence.tolist() == [0, 1, 3]
-    assert found.sent_ns.tolist() == [1_000, 1_000 + slot, 90_000_000]
-    assert found.received_ns.tolist() == [600_000, LOST, 90_600_000]
-    assert found.size.tolist() == [306, 306, 306]
-    assert found.boards == {"s1": {"received": 4}}
-    assert found.host.stalls == (Stall(start_ns=7, duration_ns=60),)
+    joined = records(capture, load_lab("two-switch"), EMPTY_REPORT, after)
+    assert joined.flow.tolist() == [0, 0, 0]
+    assert joined.sequence.tolist() == [0, 1, 3]
+    assert joined.sent_ns.tolist() == [1_000, 1_000 + slot, 90_000_000]
+    assert joined.received_ns.tolist() == [600_000, LOST, 90_600_000]
+    assert joined.size.tolist() == [306, 306, 306]
+    assert joined.boards == {"s1": {"received": 4}}
+    assert joined.host.stalls == (Stall(start_ns=7, duration_ns=60),)
 
 
 def test_a_flow_of_which_nothing_was_sent_has_no_rows(tmp_path):

@@ -59,13 +59,13 @@ def test_what_the_switch_does_not_carry_is_not_compared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """4 intervals of 1 to 4 Mbit/s: the switch carries 3 Mbit/s here, however fast its queue."""
-    found = experiments()["slicing/iperf3"]
-    assert isinstance(found, LiveTransfers)
-    figure = found.model_copy(
+    document = experiments()["slicing/iperf3"]
+    assert isinstance(document, LiveTransfers)
+    figure = document.model_copy(
         update={
             "queue_rates_mbps": [1, 10],
             "congestion_controls": ["reno"],
-            "quick": found.quick.model_copy(update={"seconds": 4}),
+            "quick": document.quick.model_copy(update={"seconds": 4}),
         }
     )
     asked = []
@@ -92,8 +92,8 @@ def test_what_the_switch_does_not_carry_is_not_compared(
 
 
 def test_rates_and_controls_are_named_once() -> None:
-    found = experiments()["slicing/iperf3"]
-    plain = found.model_dump(by_alias=True)
+    document = experiments()["slicing/iperf3"]
+    plain = document.model_dump(by_alias=True)
     with pytest.raises(ValidationError, match="do not rise"):
         LiveTransfers.model_validate({**plain, "queue_rates_mbps": [20, 10]})
     with pytest.raises(ValidationError, match="named twice"):

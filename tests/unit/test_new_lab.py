@@ -414,8 +414,8 @@ def test_new_files_name_the_schemas_beside_them():
     loko("flows", "example", "mine", "--out", "mine/flows.yml")
     for what in ("lab", "flows"):
         first = Path(f"mine/{what}.yml").read_text().splitlines()[0]
-        found = re.fullmatch(r"# yaml-language-server: \$schema=(.+)", first)
-        assert json.loads((Path("mine") / found.group(1)).read_text()) == schema_of(what)
+        schema = re.fullmatch(r"# yaml-language-server: \$schema=(.+)", first)
+        assert json.loads((Path("mine") / schema.group(1)).read_text()) == schema_of(what)
 
 
 def test_the_reference_page_names_every_key():
@@ -441,9 +441,9 @@ def test_what_the_pages_print_is_typed_in():
     text = (ROOT / "docs/own-labs.md").read_text()
     block = text.partition("\n    loko lab new")[2].partition("\n\n")[0]
     words = [shlex.split(line, comments=True) for line in f"loko lab new{block}".splitlines()]
-    assert [one[:2] for one in words] == [["loko", it] for it in ("lab", "flows", "plan", "replay")]
-    for one in words:
-        loko(*one[1:])
+    assert [typed[:2] for typed in words] == [["loko", it] for it in ("lab", "flows", "plan", "replay")]
+    for typed in words:
+        loko(*typed[1:])
     devices = (ROOT / "docs/devices.md").read_text()
     (line,) = set(re.findall(r"`loko (lab new line --rate [^`]+)`", devices))
     loko(*shlex.split(line))

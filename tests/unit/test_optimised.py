@@ -102,19 +102,21 @@ def test_feasible_by_the_checks_of_the_fixed_ones(lab, mix, traffic) -> None:
         chosen = optimised_splits(lab, scenario, mix, traffic=traffic)
     except InputError:
         return
-    for name, one in allocations_of(lab, chosen, scenario, traffic).items():
-        service = one.service
+    for name, allocation in allocations_of(lab, chosen, scenario, traffic).items():
+        service = allocation.service
         taken = None if traffic is None else interference(service.profile, traffic, 17)
         limits = frontier(service) if taken is None else frontier(service, taken)
         left = 1.0 if taken is None else 1 - taken.share
-        assert one.feasible
-        assert one.scheme.name == OPTIMISED
-        assert one.max_rate_bps <= left * service.rate_bps * (1 + 1e-12)
+        assert allocation.feasible
+        assert allocation.scheme.name == OPTIMISED
+        assert allocation.max_rate_bps <= left * service.rate_bps * (1 + 1e-12)
         server = RateLatency(rate_bps=left * service.rate_bps, latency_ns=limits.latency_ns)
-        flows = TokenBucket(rate_bps=min(one.max_rate_bps, server.rate_bps), burst_bytes=one.max_burst_bytes)
+        flows = TokenBucket(
+            rate_bps=min(allocation.max_rate_bps, server.rate_bps), burst_bytes=allocation.max_burst_bytes
+        )
         backlog = backlog_bound_bytes(flows, server) + service.largest_frame_bytes
         assert backlog <= service.capacity_bytes * (1 + 1e-9), name
-        assert math.isclose(one.delay_ns, limits.delay_ns(one.max_burst_bytes))
+        assert math.isclose(allocation.delay_ns, limits.delay_ns(allocation.max_burst_bytes))
 
 
 @settings(max_examples=15, deadline=None)
@@ -193,8 +195,8 @@ def test_a_deadline_is_kept_or_its_flows_are_given_up() -> None:
     urgent = kind(875e3, deadline_ms=2.5, value=10, between=ends)
     both = Mix(kinds=[urgent, kind(875e3, between=ends)], requests=30)
     delays = [
-        one.delay_ns
-        for one in allocations_of(LAB, optimised_splits(LAB, EVALUATION, both), EVALUATION).values()
+        allocation.delay_ns
+        for allocation in allocations_of(LAB, optimised_splits(LAB, EVALUATION, both), EVALUATION).values()
     ]
     assert sum(delays) <= 2.5e6
     hopeless = both.model_copy(update={"kinds": [kind(875e3, deadline_ms=0.9, between=ends), both.kinds[1]]})
@@ -328,9 +330,9 @@ def test_a_wrong_mix_is_one_line(tmp_path: Path) -> None:
 def test_a_sweep_takes_the_labs_mix() -> None:
     figure = experiments()["loko/fig17a"]
     lab = replace(LAB, mix=Mix(kinds=[kind(400e3)], requests=30))
-    one = allocation_of(figure, lab, OPTIMISED)
-    assert one.feasible
-    assert one.max_rate_bps > 2.4e6
-    service = one.service
-    assert one.max_burst_bytes <= allocate(service, one.scheme).max_burst_bytes
+    allocation = allocation_of(figure, lab, OPTIMISED)
+    assert allocation.feasible
+    assert allocation.max_rate_bps > 2.4e6
+    service = allocation.service
+    assert allocation.max_burst_bytes <= allocate(service, allocation.scheme).max_burst_bytes
     assert deterministic(LAB.switches["s1"].profile) == service.profile

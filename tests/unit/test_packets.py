@@ -93,7 +93,7 @@ def test_refusals_and_usage_name_the_same_quantities() -> None:
 def test_the_table_can_be_the_limit() -> None:
     admission = PacketAdmission(RING, EVALUATION)
     slow = [flow(number, rate_bps=1e3, source=1 + number % 5, hops=4) for number in range(40)]
-    answers = [admission.request(one) for one in slow]
+    answers = [admission.request(asked_flow) for asked_flow in slow]
     assert all(admission.usage(name).used("entries") <= 17 for name in RING.switches)
     assert any(isinstance(answer, Refusal) for answer in answers)
 
@@ -136,7 +136,7 @@ def test_cancelling_restores_exactly_and_order_does_not_matter(asked, random) ->
     kept = [flow for flow in flows if flow.id in guarantees]
     random.shuffle(kept)
     again = PacketAdmission(RING, EVALUATION)
-    assert {one.id: again.request(one) for one in kept} == guarantees
+    assert {kept_flow.id: again.request(kept_flow) for kept_flow in kept} == guarantees
 
 
 class WholeGrid(PacketAdmission):
@@ -155,8 +155,8 @@ def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) ->
     """The same answers and the same use, whatever comes and goes, as with the whole grid."""
     targets = dict.fromkeys(RING.switches, target_ns)
     part, whole = (kind(RING, EVALUATION, targets) for kind in (PacketAdmission, WholeGrid))
-    for number, one in enumerate(numbered(asked)):
-        assert part.request(one) == whole.request(one)
+    for number, asked_flow in enumerate(numbered(asked)):
+        assert part.request(asked_flow) == whole.request(asked_flow)
         if part.admitted and random.random() < 0.3:
             gone = random.choice(list(part.admitted))
             has_sent = random.random() < 0.5
@@ -219,9 +219,9 @@ def test_control_traffic_takes_its_part() -> None:
 
 def test_open_dimensions_count_as_the_worst_case() -> None:
     scenario = Scenario(**{**vars(EVALUATION), "packet_sizes_bytes": (64, 306)})
-    one, both = frame_server(ZODIAC, EVALUATION), frame_server(ZODIAC, scenario)
-    assert both.work_for(PAPER_D_NS) < one.work_for(PAPER_D_NS)
-    assert both.delay_ns(306, both.work_for(PAPER_D_NS)) <= PAPER_D_NS
+    assumed, known = frame_server(ZODIAC, EVALUATION), frame_server(ZODIAC, scenario)
+    assert known.work_for(PAPER_D_NS) < assumed.work_for(PAPER_D_NS)
+    assert known.delay_ns(306, known.work_for(PAPER_D_NS)) <= PAPER_D_NS
 
 
 @given(st.floats(1e3, 1e7), st.floats(306, 5000), st.integers(0, 10**7), st.integers(0, 399_999_999))
@@ -281,10 +281,10 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     admission = PacketAdmission(
         RING, scenario, dict(zip(RING.switches, targets, strict=True)), fillers=None if full else 0
     )
-    for number, one in enumerate(numbered(asked)):
+    for number, asked_flow in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]
-        frames = round(one.burst_bytes / 306)
-        admission.request(one._replace(frame_bytes=size, burst_bytes=float(size * frames)))
+        frames = round(asked_flow.burst_bytes / 306)
+        admission.request(asked_flow._replace(frame_bytes=size, burst_bytes=float(size * frames)))
     admitted = list(admission.admitted.values())
     assume(admitted)
     releases = critical(
@@ -309,9 +309,11 @@ def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple
     return [
         (
             first_ns + number * pace_ns,
-            segment([Barrier(3 * number + 1), DeleteStrict(3 * number + 2, one), Add(3 * number + 3, one)]),
+            segment(
+                [Barrier(3 * number + 1), DeleteStrict(3 * number + 2, entry), Add(3 * number + 3, entry)]
+            ),
         )
-        for number, one in enumerate(own[place % entries] for place in range(count))
+        for number, entry in enumerate(own[place % entries] for place in range(count))
     ]
 
 
@@ -327,10 +329,10 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
         traffic={Message.CHANGE: MessageRate(per_s=per_s)},
         fillers=fillers,
     )
-    for number, one in enumerate(numbered(asked)):
+    for number, asked_flow in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]
-        frames = round(one.burst_bytes / 306)
-        admission.request(one._replace(frame_bytes=size, burst_bytes=float(size * frames)))
+        frames = round(asked_flow.burst_bytes / 306)
+        admission.request(asked_flow._replace(frame_bytes=size, burst_bytes=float(size * frames)))
     admitted = list(admission.admitted.values())
     assume(admitted)
     critical_ns = SETTLED_NS + 20_000_000 + phase_ns
@@ -366,8 +368,8 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     admitted = [answer for answer in answers if isinstance(answer, Admitted)]
     start_ns = SETTLED_NS + 20_000_000
     releases = {number: [start_ns] for number in range(len(admitted))}
-    (one,) = filler_entries(RING, 1)
-    absent = entry_of(one, cookie=1)
+    (filler,) = filler_entries(RING, 1)
+    absent = entry_of(filler, cookie=1)
     change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
     control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without a pace
     flows = [granted.flow for granted in admitted]

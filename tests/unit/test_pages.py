@@ -20,9 +20,9 @@ def text_of(path: Path) -> str:
 
 def beginning_of(path: Path) -> tuple[str, str]:
     """The title, and whom the page is for."""
-    found = re.match(r"# (.+)\n\n\*For (.+)\*\n\n", text_of(path))
-    assert found, f"{path.name}: begins with no title and no '*For …*'"
-    return found.group(1), found.group(2)
+    beginning = re.match(r"# (.+)\n\n\*For (.+)\*\n\n", text_of(path))
+    assert beginning, f"{path.name}: begins with no title and no '*For …*'"
+    return beginning.group(1), beginning.group(2)
 
 
 def anchors_of(path: Path) -> set[str]:

@@ -33,14 +33,16 @@ def test_plan_and_service_give_one_guarantee(scheme, changes_per_s):
     given = _AdmissionOptions(**options | {"scheme": scheme, "changes_per_s": changes_per_s})
     granting = _by_admission(lab, given, OpenFlow.V1_0).granting
     answers = [granting.decision(flow)() for flow in load_flows(FLOWS)]
-    served = {one.flow.id: one.guarantee_ns for one in answers if isinstance(one, Admitted)}
+    served = {answer.flow.id: answer.guarantee_ns for answer in answers if isinstance(answer, Admitted)}
     told = json.loads(
         planned(
             *("--changes-per-s", str(changes_per_s or 20), "--scheme", scheme.value, "--json"),
             status=int(len(served) < len(answers)),
         )
     )
-    assert {one["flow"]: one["guarantee_ns"] for one in told["accepted"]} == pytest.approx(served)
+    assert {accepted["flow"]: accepted["guarantee_ns"] for accepted in told["accepted"]} == pytest.approx(
+        served
+    )
     assert served
 
 

@@ -87,13 +87,13 @@ def test_without_a_peer_only_ours_are_printed(monkeypatch: pytest.MonkeyPatch) -
 def test_bounds_of_a_peer_stand_beside_ours(saihu: Callable[[str], None]) -> None:
     saihu(ANALYZER)
     values, rows = port_bounds.measure(tell=lambda _: None)
-    found = {(bounds["shaping"], bounds["method"]): bounds for bounds in values["bounds"]}
-    mine = found["whole frames", "ours"]["worst_us"]
+    bounds_of = {(bounds["shaping"], bounds["method"]): bounds for bounds in values["bounds"]}
+    mine = bounds_of["whole frames", "ours"]["worst_us"]
     for method, worst_us in {"panco/TFA": 30, "panco/SFA": 60, "panco/PLP": 15}.items():
-        bounds = found["whole frames", method]
+        bounds = bounds_of["whole frames", method]
         assert bounds["worst_us"] == pytest.approx(worst_us)
         assert bounds["of_ours"][0] == pytest.approx(worst_us / mine)
-    refused = found["no shaping", "xtfa/TFA"]
+    refused = bounds_of["no shaping", "xtfa/TFA"]
     assert refused["worst_us"] is None
     assert refused["error"] == "ValueError: no such thing"
     assert any(row[1:] == ("none", "ValueError: no such thing") for row in rows)

@@ -95,10 +95,10 @@ def test_a_cable_is_no_faster_than_its_line():
     Of two cables with 10,000 bytes each, of frames of 100: at t = (10000 - 100) x 8 = 79,200 ns both have
     brought everything, 20,000 bytes, which takes 160,000 ns.
     """
-    one = Arriving(bucket=bucket(0, 10_000), line_rate_bps=1e9, line_burst_bytes=100)
-    assert delay_of_port_ns([one], GBIT) == pytest.approx(800)
-    assert delay_of_port_ns([one, one], GBIT) == pytest.approx(160_000 - 79_200)
-    assert backlog_of_port_bytes([one, one], GBIT) == pytest.approx(20_000 - 9_900)
+    cable = Arriving(bucket=bucket(0, 10_000), line_rate_bps=1e9, line_burst_bytes=100)
+    assert delay_of_port_ns([cable], GBIT) == pytest.approx(800)
+    assert delay_of_port_ns([cable, cable], GBIT) == pytest.approx(160_000 - 79_200)
+    assert backlog_of_port_bytes([cable, cable], GBIT) == pytest.approx(20_000 - 9_900)
 
 
 def test_strict_priority_leaves_the_rest():
@@ -158,8 +158,8 @@ def test_order_and_detours_do_not_matter():
     for _ in range(3):
         rng.shuffle(flows)
         admission = admission_for(ring_of("dell-s3048-on"))
-        for one in flows:
-            assert isinstance(admission.request(one), Admitted)
+        for asked in flows:
+            assert isinstance(admission.request(asked), Admitted)
         seen.add(tuple(sorted(admission.bounds_ns.items())))
         assert isinstance(admission.check(flow(99, "h0", "h2")), Admitted)
         seen.add(tuple(sorted(admission.bounds_ns.items())))
@@ -279,8 +279,8 @@ def test_flows_that_leave_count_until_their_frames_do_not():
         alone.restore({"s9:1": 1.0}, now_ns=0)
 
 
-def replace_id(one, number):
-    return one._replace(id=f"f{number}", udp_source=5000 + number, udp_destination=6000 + number)
+def replace_id(template, number):
+    return template._replace(id=f"f{number}", udp_source=5000 + number, udp_destination=6000 + number)
 
 
 # Against the simulator.

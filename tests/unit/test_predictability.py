@@ -208,22 +208,22 @@ def test_the_same_seed_gives_the_same_times() -> None:
 
 
 def test_what_the_table_changes_is_told_from_what_the_length_changes() -> None:
-    found = {
+    times = {
         (dimension, value): Times(sent=9, lost=0, median_us=4, least_us=3.9, most_us=4.1)
         for dimension in VALUES
         for value, _ in varied(dimension)
     }
     limits = thresholds()
     slower = Times(sent=9, lost=0, median_us=9, least_us=8.9, most_us=9.1)
-    assert processing_time.judge(found, limits).mark is Mark.FIT
-    assert processing_time.judge({**found, ("frame_bytes", "64"): slower}, limits).mark is Mark.FIT
-    assert processing_time.judge({**found, ("match", "all"): slower}, limits).mark is Mark.PARTLY
+    assert processing_time.judge(times, limits).mark is Mark.FIT
+    assert processing_time.judge({**times, ("frame_bytes", "64"): slower}, limits).mark is Mark.FIT
+    assert processing_time.judge({**times, ("match", "all"): slower}, limits).mark is Mark.PARTLY
     lossy = Times(sent=9, lost=1, median_us=4, least_us=3.9, most_us=4.1)
-    assert processing_time.judge({**found, ("match", "all"): lossy}, limits).mark is Mark.UNFIT
+    assert processing_time.judge({**times, ("match", "all"): lossy}, limits).mark is Mark.UNFIT
     software = Times(sent=9, lost=0, median_us=2_000, least_us=1_000, most_us=90_000)
-    verdict = processing_time.judge({**found, ("match", "dl-dst"): software}, limits)
+    verdict = processing_time.judge({**times, ("match", "dl-dst"): software}, limits)
     assert (verdict.mark, verdict.reasons[-1]) == (Mark.FIT, "not in hardware: match dl-dst")
-    assert processing_time.judge({**found, ("match", "five-tuple"): software}, limits).mark is Mark.UNFIT
+    assert processing_time.judge({**times, ("match", "five-tuple"): software}, limits).mark is Mark.UNFIT
 
 
 def test_epsilon_is_what_exceeds_equation_2(tmp_path: Path) -> None:
@@ -256,8 +256,8 @@ def test_a_shoelace_visits_every_port_in_both_directions(tmp_path: Path, ports: 
             Stream(enters=a, leaves=b, frame=frame(64), instants_ns=evenly(1, 1))
             for a, b in ((1, ports), (ports, 1))
         ]
-        found = carry(subject, rest, streams, seed=1, cables=cables)
-        assert sum(one.lost for one in found) == 1
+        passed = carry(subject, rest, streams, seed=1, cables=cables)
+        assert sum(of_stream.lost for of_stream in passed) == 1
 
 
 def test_an_odd_number_of_ports_cannot_be_laced(tmp_path: Path) -> None:
@@ -269,16 +269,16 @@ def test_an_odd_number_of_ports_cannot_be_laced(tmp_path: Path) -> None:
 
 def test_the_highest_rate_is_that_of_the_look_up(tmp_path: Path) -> None:
     device = mutated(tmp_path, append=SLOW_LOOKUP.format(4_000_000))
-    found = throughput.find(subject_of(device), 64, packets=3_000, seed=1)
-    assert found.frames_per_s == pytest.approx(4e6, rel=0.01)
-    assert not found.is_line_rate
-    assert found.lost > 0
+    highest = throughput.find(subject_of(device), 64, packets=3_000, seed=1)
+    assert highest.frames_per_s == pytest.approx(4e6, rel=0.01)
+    assert not highest.is_line_rate
+    assert highest.lost > 0
 
 
 def test_half_of_the_paths_of_the_formula_that_is_printed() -> None:
     """Each frame crosses the switch n/2 times: 48 ports at line rate are the 72 million of table IV."""
-    found = throughput.find(subject_of("dell-s3048-on"), 64, packets=50, seed=1)
-    assert found.frames_per_s == pytest.approx(48e9 / (84 * 8))
+    highest = throughput.find(subject_of("dell-s3048-on"), 64, packets=50, seed=1)
+    assert highest.frames_per_s == pytest.approx(48e9 / (84 * 8))
 
 
 def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
@@ -296,16 +296,16 @@ def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
 @pytest.mark.parametrize(("case", "frames"), [((1, 1), 420), ((6, 4), 50)])
 def test_a_shared_memory_holds_as_much_as_the_paper_found(case: tuple[int, int], frames: int) -> None:
     """Section III-B.2b, which the profile's numbers were fitted on: found again from outside."""
-    found = buffers.measure(subject_of("dell-s3048-on"), *case, seed=1)
-    assert found is not None
-    assert found.frames == pytest.approx(frames, abs=1)
-    assert found.most_frames - found.least_frames <= 2
+    buffer = buffers.measure(subject_of("dell-s3048-on"), *case, seed=1)
+    assert buffer is not None
+    assert buffer.frames == pytest.approx(frames, abs=1)
+    assert buffer.most_frames - buffer.least_frames <= 2
 
 
 def test_a_buffer_that_never_overflows_is_not_judged() -> None:
     subject = replace(subject_of("ideal-1g"), pace=Pace(longest_slots=Pace().shortest_slots))
-    found = buffers.measure(subject, 6, 8, seed=1)
-    assert buffers.judge({(6, 8): found}, thresholds()).mark is Mark.NOT_JUDGED
+    buffer = buffers.measure(subject, 6, 8, seed=1)
+    assert buffers.judge({(6, 8): buffer}, thresholds()).mark is Mark.NOT_JUDGED
 
 
 def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     verdict = json.loads((tmp_path / "verdict.json").read_text())
-    assert {name: one["mark"] for name, one in verdict["dimensions"].items()} == {
+    assert {name: dimension["mark"] for name, dimension in verdict["dimensions"].items()} == {
         "PT": "+",
         "PQ": "+",
         "TP": "+",
@@ -348,10 +348,10 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
     }
     assert verdict["dimensions"]["PT"]["numbers"]["bound_us"] == pytest.approx(3.1, abs=0.01)
     page = (tmp_path / "report.html").read_text()
-    for name, one in verdict["dimensions"].items():
+    for name, dimension in verdict["dimensions"].items():
         assert f'<section id="{name}">' in page
-        assert all(str(escape(reason)) in page for reason in one["reasons"])
-        assert all(f"<td>{number.replace('_', ' ')}</td>" in page for number in one["numbers"])
+        assert all(str(escape(reason)) in page for reason in dimension["reasons"])
+        assert all(f"<td>{number.replace('_', ' ')}</td>" in page for number in dimension["numbers"])
     assert page.count("<svg") == 5  # PT two, PQ, TP and FM one each; BM is not judged
     assert f"loko bench predictability --device {device} --seed 1 --quick" in page
 

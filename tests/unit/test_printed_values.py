@@ -14,7 +14,7 @@ FIGURES = experiments()
 
 
 def printed(figure: str) -> dict[str, Printed]:
-    return {one.finding: one for one in FIGURES[f"loko/{figure}"].printed()}
+    return {value.finding: value for value in FIGURES[f"loko/{figure}"].printed()}
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,10 @@ def printed(figure: str) -> dict[str, Printed]:
     ],
 )
 def test_an_onset_is_where_the_fact_says(figure: str, finding: str, reference: str) -> None:
-    one = printed(figure)[finding]
+    onset = printed(figure)[finding]
     stated = facts.fact("loko", reference).number
-    assert (one.x, one.value, one.fact) == (stated, None, reference)
-    assert f"{stated:g}" in one.text
+    assert (onset.x, onset.value, onset.fact) == (stated, None, reference)
+    assert f"{stated:g}" in onset.text
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_an_onset_is_where_the_fact_says(figure: str, finding: str, reference: s
     ],
 )
 def test_a_number_is_the_facts(figure: str, finding: str, reference: str) -> None:
-    one = printed(figure)[finding]
-    assert (one.value, one.fact) == (facts.fact("loko", reference).number, reference)
+    value = printed(figure)[finding]
+    assert (value.value, value.fact) == (facts.fact("loko", reference).number, reference)
 
 
 def test_a_mark_moves_with_its_fact(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,13 +67,13 @@ def test_a_fact_in_words_is_told_in_words_and_each_fact_of_a_sweep_once() -> Non
     assert printed("fig15")["silo_in_time_percent"].value is None
     assert printed("fig15")["loko_lost_percent"].value == 0
     for name in ("fig17a", "fig18a", "fig18b", "fig19a"):
-        references = [one.fact for one in FIGURES[f"loko/{name}"].printed()]
+        references = [value.fact for value in FIGURES[f"loko/{name}"].printed()]
         assert len(references) == len(set(references)) > 0
 
 
 def test_nothing_is_printed_of_a_figure_that_is_ours_or_of_a_number_that_we_recomputed() -> None:
     assert not FIGURES["loko/fig19bmeasured"].printed()
     for figure in FIGURES.values():
-        for one in figure.printed():
-            assert not facts.fact(figure.paper, one.fact).recomputed
+        for value in figure.printed():
+            assert not facts.fact(figure.paper, value.fact).recomputed
             assert not figure.ours

@@ -27,7 +27,7 @@ _ALL_OF_THEM = 20
 def named_in(path: Path) -> frozenset[int]:
     """The numbers of the quirks that a file names."""
     text = re.sub(r"\s*\n\s*//[/!]?\s*", " ", path.read_text())
-    spans = [span for found in _NAMED.findall(text) for span in re.findall(r"(\d+)(?: to (\d+))?", found)]
+    spans = [span for names in _NAMED.findall(text) for span in re.findall(r"(\d+)(?: to (\d+))?", names)]
     numbers = [range(int(first), int(last or first) + 1) for first, last in spans]
     return frozenset(number for span in numbers if len(span) <= _ALL_OF_THEM for number in span)
 

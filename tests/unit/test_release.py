@@ -70,5 +70,5 @@ def test_the_workflow_calls_what_is_there_on_a_tag_only() -> None:
     }
     assert called == {"setup", "wheel", "site"}
     assert called <= targets
-    for one in re.findall(r"uses: (.*)", WORKFLOW):
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)
+    for action in re.findall(r"uses: (.*)", WORKFLOW):
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)

@@ -153,7 +153,9 @@ def test_debts_that_were_written_down_count_on_as_if_no_time_had_passed(scheme: 
     assert isinstance(again.request(long), Admitted)
     again.restore(debts, now_ns=77 * S_NS)
     assert again.debt("s1") == debts["s1"]
-    answers = [[type(one.request(flow(number))) for number in range(100, 120)] for one in (admission, again)]
+    answers = [
+        [type(control.request(flow(number))) for number in range(100, 120)] for control in (admission, again)
+    ]
     assert answers[0] == answers[1]
     again.advance(78 * S_NS)
     assert again.debt("s1") is None
@@ -231,15 +233,15 @@ def most_beyond(passing: list[Passing], limits: Callable[[int, float], float], g
     all of them.
     """
     worst = -math.inf
-    instants = sorted({one.since_ns for one in passing} | {one.until_ns for one in passing} - {math.inf})
+    instants = sorted({stay.since_ns for stay in passing} | {stay.until_ns for stay in passing} - {math.inf})
     for begin_ns in instants:
         for end_ns in {*instants, *(at_ns + grace_ns for at_ns in (begin_ns, *instants)), begin_ns + 1e9}:
             length_ns = end_ns - begin_ns
             if length_ns < 0:
                 continue
             ports: dict[int, float] = {}
-            for one in passing:
-                ports[one.port] = ports.get(one.port, 0.0) + one.brings(begin_ns, end_ns)
+            for stay in passing:
+                ports[stay.port] = ports.get(stay.port, 0.0) + stay.brings(begin_ns, end_ns)
             brought = sum(min(work, limits(port, length_ns)) for port, work in ports.items())
             worst = max(worst, brought - limits(0, length_ns))
     return worst

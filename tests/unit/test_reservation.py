@@ -71,7 +71,7 @@ def worst(admission: PacketAdmission) -> float:
     answers = [admission.request(flow) for flow in FLOWS]
     admitted = [answer for answer in answers if isinstance(answer, Admitted)]
     asked_ns = first_question_ns()
-    found = 0.0
+    largest = 0.0
     for ahead_ns in range(140_000, 260_000, 20_000):
         for answer in ([], [(asked_ns + 30_000, ANSWER)]):
             at_ns = asked_ns - ahead_ns
@@ -80,8 +80,8 @@ def worst(admission: PacketAdmission) -> float:
             seen = carry(STAR, flows, releases, entries=17, seed=SEED, control={"s1": answer})
             assert all(sighting.departed_ns is not None for sighting in seen)
             last_ns = max(sighting.departed_ns or 0 for sighting in seen)
-            found = max(found, (last_ns - at_ns) / admitted[0].guarantee_ns)
-    return found
+            largest = max(largest, (last_ns - at_ns) / admitted[0].guarantee_ns)
+    return largest
 
 
 def test_a_guarantee_holds_while_the_board_asks_for_a_sign_of_life() -> None:
@@ -105,9 +105,9 @@ TRAFFIC = st.dictionaries(
 
 @given(TRAFFIC)
 def test_whatever_the_controller_sends_the_board_has_its_share(traffic) -> None:
-    quiet, found = (interference(ZODIAC, sent, 17).board for sent in (NO_MESSAGES, traffic))
+    quiet, board = (interference(ZODIAC, sent, 17).board for sent in (NO_MESSAGES, traffic))
     assert quiet.burst_ns > TIMERS.burst_ns + 73_000
-    assert found == (TIMERS if silences_keepalive(traffic) else quiet)
+    assert board == (TIMERS if silences_keepalive(traffic) else quiet)
 
 
 @pytest.mark.parametrize("name", GUARANTEED)

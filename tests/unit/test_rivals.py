@@ -108,16 +108,16 @@ def test_silo_refuses_what_overflows_a_ports_part_of_the_buffer() -> None:
     ],
 )
 def test_qjump_of_section_2_3(lab, epsilon, epsilon_us, bound_us, rate_mbps) -> None:
-    found = QJump.of(lab, EVALUATION, frame_bytes=FRAME, epsilon=epsilon)
-    assert found.epsilon_ns / 1e3 == pytest.approx(epsilon_us, abs=0.05)  # p_FX here is 256.99 us
-    exact = QJump(hosts=4, packet_bytes=FRAME, rate_bps=found.rate_bps, epsilon_ns=epsilon_us * 1e3)
+    qjump = QJump.of(lab, EVALUATION, frame_bytes=FRAME, epsilon=epsilon)
+    assert qjump.epsilon_ns / 1e3 == pytest.approx(epsilon_us, abs=0.05)  # p_FX here is 256.99 us
+    exact = QJump(hosts=4, packet_bytes=FRAME, rate_bps=qjump.rate_bps, epsilon_ns=epsilon_us * 1e3)
     assert exact.epoch_ns / 1e3 == pytest.approx(bound_us, abs=5e-3)
     assert exact.host_rate_bps / MBPS == pytest.approx(rate_mbps, abs=5e-5)
-    assert found.epoch_ns == pytest.approx(exact.epoch_ns, rel=1e-4)
-    admission = QJumpAdmission(lab, found)
-    admitted = admission.request(flow(rate_bps=found.host_rate_bps))
+    assert qjump.epoch_ns == pytest.approx(exact.epoch_ns, rel=1e-4)
+    admission = QJumpAdmission(lab, qjump)
+    admitted = admission.request(flow(rate_bps=qjump.host_rate_bps))
     assert isinstance(admitted, Admitted)
-    assert admitted.guarantee_ns == pytest.approx(found.epoch_ns)
+    assert admitted.guarantee_ns == pytest.approx(qjump.epoch_ns)
 
 
 def test_least_possible_losses_contradict_the_paper() -> None:

@@ -79,14 +79,14 @@ def test_paths_come_in_order_of_cost_without_loops() -> None:
 
 def test_second_path_is_taken_when_the_first_is_full() -> None:
     control = admission(RING)
-    found = []
+    taken = []
     for number in range(1, 40):
         answer = route(RING, control, flow(number))
         if isinstance(answer, Refusal):
             break
-        found.append(names(answer))
+        taken.append(names(answer))
         control.request(flow(number), [Hop(switch=h.switch, output_port=h.output_port) for h in answer.hops])
-    assert list("abc") in found
+    assert list("abc") in taken
     assert isinstance(answer, Refusal)
     assert answer.switch in "ac"  # both paths begin and end there
     assert route(RING, control, flow(99)) == route(RING, control, flow(99))
@@ -143,18 +143,18 @@ def test_answer_is_the_cheapest_of_all_paths(seed: int) -> None:
 
 def every_path(lab: Lab, source: str, destination: str, leave_out: frozenset[str]) -> list[tuple[Hop, ...]]:
     """All paths without loops, in order of cost and ports, by trying everything."""
-    found: list[tuple[Hop, ...]] = []
+    complete: list[tuple[Hop, ...]] = []
 
     def go_on(node: str, hops: tuple[Hop, ...]) -> None:
         if node == destination:
-            found.append(hops)
+            complete.append(hops)
         elif node in lab.switches and node not in leave_out and all(node != hop.switch for hop in hops):
             for port, far in lab.ways(node):
                 go_on(far.node, (*hops, Hop(switch=node, output_port=port)))
 
     for _, far in lab.ways(source):
         go_on(far.node, ())
-    return sorted(found, key=lambda hops: (len(hops), [hop.output_port for hop in hops]))
+    return sorted(complete, key=lambda hops: (len(hops), [hop.output_port for hop in hops]))
 
 
 @pytest.mark.parametrize("seed", range(60))

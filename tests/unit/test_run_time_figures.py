@@ -34,9 +34,9 @@ NAMES = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
 
 def figure(name: str = "tssdn/fig4d", **changes: Any) -> RunTimesFigure:
     """Return a figure of the paper, changed."""
-    found = experiments()[name]
-    assert isinstance(found, RunTimesFigure)
-    return RunTimesFigure.model_validate({**found.model_dump(mode="json"), **changes})
+    document = experiments()[name]
+    assert isinstance(document, RunTimesFigure)
+    return RunTimesFigure.model_validate({**document.model_dump(mode="json"), **changes})
 
 
 def small(**changes: Any) -> RunTimesFigure:
@@ -48,8 +48,8 @@ def options(out: Path, *, quick: bool = False) -> Options:
     return Options(mode="live", seed=1, out=out, quick=quick)
 
 
-def measured(one: RunTimesFigure, chosen: Options) -> FigureResult:
-    (result,) = evaluate([one], chosen, Silent())
+def measured(document: RunTimesFigure, chosen: Options) -> FigureResult:
+    (result,) = evaluate([document], chosen, Silent())
     return result
 
 
@@ -65,14 +65,14 @@ def test_sizes_are_the_papers() -> None:
 def test_a_run_takes_time_and_finds_what_the_other_way_finds() -> None:
     (point, *_) = points_of(small(), seed=1)
     solve = solver_named(Solver.HIGHS)
-    one, other = (
+    our_run, straight_run = (
         timed(find, point.problem, point.scheme, solve, limit_s=20, seed=1) for find in (ours, straight)
     )
-    assert one.is_optimal
-    assert other.is_optimal
-    assert one.scheduled == other.scheduled == 2
-    assert 0 < other.solving_s < other.seconds
-    assert one.solving_s == 0, "every flow has a slot at once: no solver is asked"
+    assert our_run.is_optimal
+    assert straight_run.is_optimal
+    assert our_run.scheduled == straight_run.scheduled == 2
+    assert 0 < straight_run.solving_s < straight_run.seconds
+    assert our_run.solving_s == 0, "every flow has a slot at once: no solver is asked"
 
 
 def test_a_result_has_the_times_of_every_scheme_and_way(tmp_path: Path) -> None:
@@ -159,9 +159,9 @@ def test_run_times_need_no_root_and_others_do(
 def test_the_benchmark_measures_the_points_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "experiments_named", lambda _names: dict.fromkeys(NAMES, small()))
     told: list[str] = []
-    found = list(schedule.growth(told.append))
-    assert len(found) == 3 * len(points_of(small(), seed=1))
-    mine, paper, row = found[0]
+    points = list(schedule.growth(told.append))
+    assert len(points) == 3 * len(points_of(small(), seed=1))
+    mine, paper, row = points[0]
     assert (mine.way, paper.way) == ("ours", "highs straight")
     assert mine.scheduled == paper.scheduled == 2
     assert row[0] == "fig4d, S/PR, 2 flows, 5 slots, 38 cables"

@@ -38,13 +38,13 @@ def best_by_trying(problem, paths) -> int:
     def most(number, used) -> int:
         if number == len(problem.demands):
             return 0
-        found = most(number + 1, used)
+        best = most(number + 1, used)
         for path in paths[number]:
             for slot in range(problem.slots):
                 wanted = frozenset((slot, link) for link in path)
                 if not wanted & used:
-                    found = max(found, 1 + most(number + 1, used | wanted))
-        return found
+                    best = max(best, 1 + most(number + 1, used | wanted))
+        return best
 
     assert graph.links
     return most(0, frozenset())

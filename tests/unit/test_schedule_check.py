@@ -71,25 +71,27 @@ def flow(values, name):
 
 def test_a_schedule_is_replayed_in_the_sessions_for_which_it_was_made(values):
     """A table of 1.3 is searched in another way, so frames take other times."""
-    found = {openflow: replayed({**values, "openflow": openflow}, cycles=5) for openflow in ("1.0", "1.3")}
-    assert not any(one.refutations for one in found.values())
-    assert all(found["1.0"].worst_ns[name] != found["1.3"].worst_ns[name] for name in found["1.0"].worst_ns)
+    replays = {openflow: replayed({**values, "openflow": openflow}, cycles=5) for openflow in ("1.0", "1.3")}
+    assert not any(outcome.refutations for outcome in replays.values())
+    assert all(
+        replays["1.0"].worst_ns[name] != replays["1.3"].worst_ns[name] for name in replays["1.0"].worst_ns
+    )
 
 
 def move(values, name, slot):
-    one = flow(values, name)
-    one["slot"] = slot
-    one["send"]["offset_us"] = slot * values["slot_us"]
+    moved = flow(values, name)
+    moved["slot"] = slot
+    moved["send"]["offset_us"] = slot * values["slot_us"]
 
 
 def test_what_is_right_is_not_refuted(values) -> None:
     assert len(values["scheduled"]) == len(FLOWS)
     assert refuted(values) == []
-    found = replayed(values)
-    assert found.refutations == []
-    assert found.packets == 4 * 10, "every second base period of twenty"
+    outcome = replayed(values)
+    assert outcome.refutations == []
+    assert outcome.packets == 4 * 10, "every second base period of twenty"
     assert all(
-        0 < worst <= flow(values, name)["guarantee_us"] * 1e3 for name, worst in found.worst_ns.items()
+        0 < worst <= flow(values, name)["guarantee_us"] * 1e3 for name, worst in outcome.worst_ns.items()
     )
 
 
@@ -118,8 +120,8 @@ def another_host(values):
 
 
 def loop(values):
-    one = flow(values, "f0")
-    one["path"], one["ports"] = ["s1", "s2", "s1", "s2"], [3, 3, 3, 1]
+    first = flow(values, "f0")
+    first["path"], first["ports"] = ["s1", "s2", "s1", "s2"], [3, 3, 3, 1]
 
 
 def wrong_port(values):
@@ -131,8 +133,8 @@ def wrong_end(values):
 
 
 def broken_path(values):
-    one = flow(values, "f0")
-    one["path"], one["ports"] = ["s2"], [1]
+    first = flow(values, "f0")
+    first["path"], first["ports"] = ["s2"], [1]
 
 
 def ports_missing(values):
@@ -288,8 +290,8 @@ def test_a_longer_path_is_refuted_where_only_shortest_ones_are_allowed() -> None
 )
 def test_the_replay_refutes_too(values, mutation, told) -> None:
     mutation(values)
-    found = replayed(values).refutations
-    assert any(told in line for line in found) == bool(told), found
+    reasons = replayed(values).refutations
+    assert any(told in line for line in reasons) == bool(told), reasons
 
 
 def test_the_replay_finds_frames_that_meet(values) -> None:
@@ -328,9 +330,9 @@ def test_flows_that_come_one_by_one_are_replayed_with_all_of_their_slot(values) 
     check = StandingCheck(LAB, document)
     first, second, third = (copy.deepcopy(flow(values, name)) for name in ("f0", "f2", "f3"))
     first["guarantee_us"] = 300.0
-    for one, slot in ((first, 0), (second, 0), (third, 1)):
-        one["slot"], one["send"]["offset_us"] = slot, slot * values["slot_us"]
-        assert check.refutations(one) == []
+    for scheduled, slot in ((first, 0), (second, 0), (third, 1)):
+        scheduled["slot"], scheduled["send"]["offset_us"] = slot, slot * values["slot_us"]
+        assert check.refutations(scheduled) == []
     (told,) = check.refutations_by_replay("f0")
     assert "f0: " in told
     assert "took longer than its 300 us" in told

@@ -34,9 +34,9 @@ def scenario(flows=40, slots=3, seed=1, topology=FIGURE.topologies[0]) -> Scenar
 
 
 def test_the_paper_has_160_scenarios_of_8_topologies() -> None:
-    found = scenarios_of(FIGURE, FIGURE.scale, seed=1)
-    assert len(found) == len(set(found)) == 160
-    assert {one.flows for one in found} == set(range(20, 111, 10))
+    drawn = scenarios_of(FIGURE, FIGURE.scale, seed=1)
+    assert len(drawn) == len(set(drawn)) == 160
+    assert {scenario.flows for scenario in drawn} == set(range(20, 111, 10))
     models = [topology.model for topology in FIGURE.topologies]
     assert [models.count(model) for model in ("random-regular", "erdos-renyi", "barabasi-albert")] == [
         3,
@@ -82,7 +82,7 @@ def test_a_network_that_cannot_be_is_told(model, parameter, told) -> None:
 
 def two_in_one_slot(solution: Solution) -> Solution:
     """As a scheduler that forgets who has a slot."""
-    allotted = {name: one._replace(slot=0) for name, one in solution.allotments.items()}
+    allotted = {name: allotment._replace(slot=0) for name, allotment in solution.allotments.items()}
     return replace(solution, allotments=allotted)
 
 
@@ -92,8 +92,8 @@ def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.
     if way == "carry_out":
 
         def wrong_at_last(problem: Problem, paths: Paths | None, *args: Any, **more: Any) -> Solution:
-            found = pack(problem, paths, *args, **more)
-            return two_in_one_slot(found) if paths is None else found
+            packed = pack(problem, paths, *args, **more)
+            return two_in_one_slot(packed) if paths is None else packed
 
         monkeypatch.setattr(scenarios, "pack", wrong_at_last)
         with pytest.raises(RunError, match="the checker refutes a schedule of 40 flows by s-ur: slot 0: "):

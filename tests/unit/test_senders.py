@@ -57,19 +57,19 @@ def sent(figure: SendingFigure, how: SenderSettings | None) -> list[Sender]:
 
 
 def test_the_kinds_that_send_are_these() -> None:
-    assert {one.kind for one in SENDING} == {"sweep", "deployment", "paths", "versions"}
+    assert {sending.kind for sending in SENDING} == {"sweep", "deployment", "paths", "versions"}
 
 
 @pytest.mark.parametrize("figure", SENDING, ids=lambda figure: figure.figure)
 def test_all_systems_of_all_figures_send_alike(figure: SendingFigure) -> None:
     assert figure.senders == SenderSettings()
-    for one in sent(figure, None):
-        bucket = one.bucket
-        assert one.sends == RandomBursts(
+    for sender in sent(figure, None):
+        bucket = sender.bucket
+        assert sender.sends == RandomBursts(
             bucket=replace(bucket, latency_ns=0),
             offered_rate_bps=pytest.approx(bucket.rate_bps, abs=1),
-            burst_bytes=bucket.burst_bytes // one.frame_bytes * one.frame_bytes,
-            queue_bytes=160 * one.frame_bytes,
+            burst_bytes=bucket.burst_bytes // sender.frame_bytes * sender.frame_bytes,
+            queue_bytes=160 * sender.frame_bytes,
         )
 
 
@@ -165,8 +165,8 @@ def test_a_late_shaper_loses_nothing_but_what_overflows_the_bucket() -> None:
     late = replace(SHAPER, latency_ns=80_000)
     frame_ns = 306 * 8 * 200
     assert list(late.departures_ns([0] * 5)) == [0, 26_080, 52_160, frame_ns + 80_000, 2 * frame_ns + 80_000]
-    one = replace(late, burst_bytes=306)
-    assert list(one.departures_ns([0] * 4)) == [number * (frame_ns + 80_000) for number in range(4)]
+    shaper = replace(late, burst_bytes=306)
+    assert list(shaper.departures_ns([0] * 4)) == [number * (frame_ns + 80_000) for number in range(4)]
 
 
 def test_what_finds_no_room_never_leaves() -> None:
@@ -231,9 +231,9 @@ def test_a_late_shaper_in_a_lab() -> None:
     assert isinstance(figure, Deployment)
     rates = {}
     for latency_ns in (0, 80_000):
-        one = deploy(figure, figure.systems[0], SenderSettings(shaper_latency_ns=latency_ns))
-        with VirtualRunner(one.lab, one.flows, entries=figure.entries) as runner:
-            records = runner.run(one.senders, seconds=0.5, seed=1)
+        deployed = deploy(figure, figure.systems[0], SenderSettings(shaper_latency_ns=latency_ns))
+        with VirtualRunner(deployed.lab, deployed.flows, entries=figure.entries) as runner:
+            records = runner.run(deployed.senders, seconds=0.5, seed=1)
         rates[latency_ns] = len(records) / 0.5 / 4
         assert 0 < np.count_nonzero(records.received_ns != LOST) < len(records)
     # Silo's bucket holds one frame: the latency adds to the 54.4 us that its tokens take.

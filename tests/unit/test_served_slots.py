@@ -65,12 +65,12 @@ def test_another_schedule_brings_its_own_flows(tmp_path: Path, schedule: ServedS
     with Store(tmp_path / "s", lab=LAB.name, options={}) as store:
         first = SlotGranting(LAB, schedule).first
         assert store.begin("one", first)
-        assert [one.number for one in store.load()] == [1, 2]
+        assert [grant.number for grant in store.load()] == [1, 2]
         store.write([Erase(1), Erase(2)])
         assert not store.begin("one", first)
         assert store.load() == []
         assert store.begin("another", first)
-        assert [(one.number, one.turn) for one in store.load()] == [
+        assert [(grant.number, grant.turn) for grant in store.load()] == [
             (number, Turn(planned.slot, schedule.timing.base_period_ns))
             for number, planned in enumerate(schedule.scheduled, 3)
         ]
@@ -206,9 +206,9 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
     right = LabStanding.add
 
     def hasty(standing: LabStanding, wanted: TimedFlow) -> ScheduledFlow | Full:
-        found = right(standing, wanted)
-        assert isinstance(found, ScheduledFlow)
-        return replace(found, bound_ns=found.bound_ns / 10)
+        scheduled = right(standing, wanted)
+        assert isinstance(scheduled, ScheduledFlow)
+        return replace(scheduled, bound_ns=scheduled.bound_ns / 10)
 
     one_more = slots.decision(timed(flow(3, "H1", "H4")))
     with monkeypatch.context() as mutated:

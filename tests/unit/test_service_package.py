@@ -40,7 +40,7 @@ def test_what_the_image_runs_is_a_command_that_exists_at_the_ports_that_it_expos
     assert json.loads(said["ENTRYPOINT"]) == ["loko"]
     command, lab, *words = json.loads(said["CMD"])
     assert (command, lab) == ("serve", "two-switch")
-    options = {option for one in load(command).params for option in one.opts}
+    options = {option for parameter in load(command).params for option in parameter.opts}
     given = dict(zip(words[::2], words[1::2], strict=True))
     assert set(given) <= options
     assert said["EXPOSE"].split() == [given[name].rpartition(":")[2] for name in ("--rest", "--listen")]

@@ -101,8 +101,8 @@ def test_after_a_changed_pin_the_old_packages_are_not_used_and_the_next_bundle_h
     machine.bundle()
     (machine.folder / "requirements.lock").write_text("one==2\n")
     (machine.folder / "release").write_text("one-2")
-    found, said = machine.sees()
-    assert found == ["emulator", "none"]
+    seen, said = machine.sees()
+    assert seen == ["emulator", "none"]
     assert said == (
         "setup: note: prebuilt/wheels is for another requirements.lock and not used; "
         "'make bundle' makes it anew\n"
@@ -117,8 +117,8 @@ def test_an_interrupted_bundle_is_not_used_and_made_anew(machine):
     (machine.folder / "broken").touch()
     assert machine.bundle() == 1
     assert list(machine.wheels.iterdir()), "half of them are there"
-    found, said = machine.sees()
-    assert found == ["none"]
+    seen, said = machine.sees()
+    assert seen == ["none"]
     assert said == "setup: note: prebuilt/wheels is unfinished and not used; 'make bundle' makes it anew\n"
 
     (machine.folder / "broken").unlink()
@@ -143,8 +143,8 @@ def test_what_was_bundled_on_another_machine_is_not_used_and_the_difference_is_t
         words = key.read_text().split()
         words[number] = "other"
         key.write_text(" ".join(words) + "\n")
-    found, said = machine.sees()
-    assert found == ["none"]
+    seen, said = machine.sees()
+    assert seen == ["none"]
     assert said.startswith("setup: note: prebuilt/wheels is for another machine (")
     assert "other" in said
 

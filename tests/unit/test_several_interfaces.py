@@ -177,8 +177,8 @@ def test_each_interface_has_a_line_of_its_own() -> None:
     assert [both.sent_ns[both.flow == number].tolist() for number in (0, 1)] == 2 * [
         [0, SLOT_NS, 2 * SLOT_NS]
     ]
-    one = sent(at_once(0, "server:eth1", "H1"), at_once(1, "server:eth1", "H3"))
-    assert sorted(one.sent_ns.tolist()) == [number * SLOT_NS for number in range(6)]
+    records = sent(at_once(0, "server:eth1", "H1"), at_once(1, "server:eth1", "H3"))
+    assert sorted(records.sent_ns.tolist()) == [number * SLOT_NS for number in range(6)]
 
 
 def test_a_flow_takes_the_switch_of_its_interface_and_arrives_at_the_one_it_names() -> None:

@@ -116,9 +116,11 @@ def test_visits_that_no_entry_could_tell_apart_are_refused() -> None:
 @pytest.mark.parametrize("openflow", OpenFlow)
 @pytest.mark.parametrize("source", ["H1", "H2"])
 def test_the_board_carries_frames_through_all_laces(source: str, openflow: OpenFlow) -> None:
-    one = flow(source=source)
-    seen = carried(BOARD, RoutedFlow(one, laced_path(BOARD, source)), openflow)
-    straight = carried(BOARD, RoutedFlow(one, path_through(BOARD, source, one.destination, ["s1"])), openflow)
+    laced = flow(source=source)
+    seen = carried(BOARD, RoutedFlow(laced, laced_path(BOARD, source)), openflow)
+    straight = carried(
+        BOARD, RoutedFlow(laced, path_through(BOARD, source, laced.destination, ["s1"])), openflow
+    )
     assert (seen >= 0).all()
     assert seen.min() > 1.8 * straight.max()  # it is worked on twice
 
@@ -155,18 +157,18 @@ def test_flows_come_and_go_on_such_a_path(openflow: OpenFlow, tmp_path: Path) ->
 
 
 def test_a_flow_counts_at_each_visit_with_the_burst_that_it_has_grown_to() -> None:
-    control, one = admission(), flow()
-    granted = control.request(one, laced_path(BOARD, "H1"))
+    control, asked = admission(), flow()
+    granted = control.request(asked, laced_path(BOARD, "H1"))
     assert not isinstance(granted, Refusal)
     delay_ns = control.usage("s1").delay_ns
-    grown = one.burst_bytes + one.rate_bps * delay_ns / 8e9
+    grown = asked.burst_bytes + asked.rate_bps * delay_ns / 8e9
     assert granted.guarantee_ns == 2 * delay_ns
-    assert granted.bursts_bytes == pytest.approx((one.burst_bytes, grown))
+    assert granted.bursts_bytes == pytest.approx((asked.burst_bytes, grown))
     usage = control.usage("s1")
-    assert usage.used("rate") == 2 * one.rate_bps
-    assert usage.used("burst") == pytest.approx(one.burst_bytes + grown)
+    assert usage.used("rate") == 2 * asked.rate_bps
+    assert usage.used("burst") == pytest.approx(asked.burst_bytes + grown)
     assert usage.used("entries") == 2
-    control.cancel(one.id)
+    control.cancel(asked.id)
     assert [share.used for share in control.usage("s1").shares] == [0, 0, 0]
 
 

@@ -28,9 +28,9 @@ def replay(figure: Slices, folder: Path) -> Outcome:
 
 
 def figure(name: str) -> Slices:
-    found = experiments()[f"slicing/{name}"]
-    assert isinstance(found, Slices)
-    return found
+    document = experiments()[f"slicing/{name}"]
+    assert isinstance(document, Slices)
+    return document
 
 
 def test_groups_end_where_the_wire_pauses() -> None:
@@ -58,22 +58,22 @@ def test_the_groups_that_come_out_are_those_of_the_port(tmp_path: Path, name: st
     text = (LABS / "slicing/slices/htb.yml").read_text()
     assert "group_frames: 16" in text
     file.write_text(text.replace("group_frames: 16", f"group_frames: {group}"))
-    one = figure("fig2b").model_copy(update={"slices": str(file)})
-    assert replay(one, tmp_path).findings["group_packets"] == group
+    document = figure("fig2b").model_copy(update={"slices": str(file)})
+    assert replay(document, tmp_path).findings["group_packets"] == group
 
 
 def test_stairs_have_the_ports_steps(tmp_path: Path) -> None:
     assert replay(figure("fig2a"), tmp_path).findings["step_packets"] == 16
-    found = replay(figure("fig2c"), tmp_path).findings
-    assert found["step_packets"] == 8
-    assert found["lost_packets"] == 0
+    findings = replay(figure("fig2c"), tmp_path).findings
+    assert findings["step_packets"] == 8
+    assert findings["lost_packets"] == 0
 
 
 def test_data_first_are_there_first_and_the_last_packet_is_never_earlier(tmp_path: Path) -> None:
-    found = replay(figure("fig3"), tmp_path).findings
-    assert found["data_c_us"] < found["data_a_us"] == found["data_b_us"]
-    assert found["command_b_us"] < found["data_b_us"]
-    last = {max(found[f"data_{case}_us"], found[f"command_{case}_us"]) for case in "abc"}
+    findings = replay(figure("fig3"), tmp_path).findings
+    assert findings["data_c_us"] < findings["data_a_us"] == findings["data_b_us"]
+    assert findings["command_b_us"] < findings["data_b_us"]
+    last = {max(findings[f"data_{case}_us"], findings[f"command_{case}_us"]) for case in "abc"}
     assert len(last) == 1
 
 
@@ -113,12 +113,12 @@ class htb 1:1 root rate 1Gbit ceil 1Gbit burst 15000b cburst 15000b
 def test_what_the_kernel_did_not_take_is_found(shown: str, differs: str | None) -> None:
     queue = load_slices("htb").queues[0]
     assert isinstance(queue, HtbQueue)
-    found = difference(0, queue, shown)
-    assert (found is None) if differs is None else (found is not None and differs in found)
+    differing = difference(0, queue, shown)
+    assert (differing is None) if differs is None else (differing is not None and differs in differing)
 
 
 def test_a_policer_in_real_time_needs_dpdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: "a driver")
-    one = figure("fig2d").model_copy(update={"modes": ["live"]})
+    document = figure("fig2d").model_copy(update={"modes": ["live"]})
     with pytest.raises(RunError, match="a driver is missing: run 'make dpdk'"):
-        compute(one, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent())
+        compute(document, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent())

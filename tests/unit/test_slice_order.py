@@ -26,8 +26,8 @@ def found(port: Port, *messages: Message) -> list[Way]:
     return ways(port, port.queues[0], messages)
 
 
-def by_order(found: list[Way], frame_bytes: int = 1518) -> dict[str, Way]:
-    return {way.order: way for way in found if way.frame_bytes == frame_bytes}
+def by_order(ordered: list[Way], frame_bytes: int = 1518) -> dict[str, Way]:
+    return {way.order: way for way in ordered if way.frame_bytes == frame_bytes}
 
 
 def times_us(way: Way) -> tuple[float, float]:
@@ -57,7 +57,7 @@ def test_messages_that_need_each_other_not_go_the_shorter_first() -> None:
 def test_ways_come_the_best_first_and_say_each_message() -> None:
     all_ways = found(load_slices("htb"), DATA, NEEDING)
     assert len(all_ways) == 4 * (2 + 2)
-    assert all(one.mean_us <= other.mean_us for one, other in pairwise(all_ways))
+    assert all(earlier.mean_us <= later.mean_us for earlier, later in pairwise(all_ways))
     assert all(list(way.arrived_us) == ["data", "command"] for way in all_ways)
 
 

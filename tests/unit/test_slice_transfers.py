@@ -25,32 +25,32 @@ from loko.network import RoutedFlow, shortest_path
 
 
 def figure(name: str, rates_mbps: list[int], seconds: float) -> SliceTransfers:
-    found = experiments()[f"slicing/{name}"]
-    assert isinstance(found, SliceTransfers)
-    quick = found.quick.model_copy(update={"seconds": seconds})
-    return found.model_copy(update={"queue_rates_mbps": rates_mbps, "quick": quick})
+    document = experiments()[f"slicing/{name}"]
+    assert isinstance(document, SliceTransfers)
+    quick = document.quick.model_copy(update={"seconds": seconds})
+    return document.model_copy(update={"queue_rates_mbps": rates_mbps, "quick": quick})
 
 
-def replay(one: SliceTransfers, folder: Path) -> Outcome:
-    return compute(one, Options(mode="virtual", seed=1, out=folder, quick=True), Silent())[0]
+def replay(document: SliceTransfers, folder: Path) -> Outcome:
+    return compute(document, Options(mode="virtual", seed=1, out=folder, quick=True), Silent())[0]
 
 
 def test_a_full_queue_of_htb_makes_latency_and_a_policer_makes_retransmissions(tmp_path: Path) -> None:
-    found = replay(figure("fig6a", [200], 0.8), tmp_path).findings
+    findings = replay(figure("fig6a", [200], 0.8), tmp_path).findings
     queue_ms = 1000 * 1514 * 8 / 200e3
-    assert queue_ms / 3 < found["latency_htb_200_ms"] < queue_ms + 1
-    assert found["latency_trtcm_200_ms"] < 1
-    assert found["retransmissions_htb_200_pps"] < found["retransmissions_trtcm_200_pps"]
-    assert found["window_trtcm_200_packets"] < found["window_htb_200_packets"]
-    assert "equation_1_trtcm_200_ms" not in found
+    assert queue_ms / 3 < findings["latency_htb_200_ms"] < queue_ms + 1
+    assert findings["latency_trtcm_200_ms"] < 1
+    assert findings["retransmissions_htb_200_pps"] < findings["retransmissions_trtcm_200_pps"]
+    assert findings["window_trtcm_200_packets"] < findings["window_htb_200_packets"]
+    assert "equation_1_trtcm_200_ms" not in findings
 
 
 def test_a_bound_is_kept_and_costs_no_rate(tmp_path: Path) -> None:
-    found = replay(figure("bounded", [200], 1.6), tmp_path).findings
-    assert 4 < found["longest_bounded_200_ms"] < 5.04 < found["longest_htb_200_ms"]
-    assert found["longest_bounded_ms"] == found["longest_bounded_200_ms"]
-    assert found["payload_bounded_200_mbps"] > 0.95 * found["payload_htb_200_mbps"]
-    assert found["latency_codel_200_ms"] < found["latency_htb_200_ms"]
+    findings = replay(figure("bounded", [200], 1.6), tmp_path).findings
+    assert 4 < findings["longest_bounded_200_ms"] < 5.04 < findings["longest_htb_200_ms"]
+    assert findings["longest_bounded_ms"] == findings["longest_bounded_200_ms"]
+    assert findings["payload_bounded_200_mbps"] > 0.95 * findings["payload_htb_200_mbps"]
+    assert findings["latency_codel_200_ms"] < findings["latency_htb_200_ms"]
 
 
 def test_segments_are_counted_after_the_first_quarter_only() -> None:
@@ -65,12 +65,12 @@ def test_segments_are_counted_after_the_first_quarter_only() -> None:
         delivered_bytes=2 * 1448,
         timeouts=1,
     )
-    found = measured(transferred, 1518, 1_000_000_000)
-    assert found.latency_ms == pytest.approx(3)
-    assert found.latency_max_ms == pytest.approx(4)
-    assert found.payload_bps == pytest.approx(2 * 1448 * 8 / 0.75)
-    assert found.retransmissions_pps == pytest.approx(1 / 0.75)
-    assert found.window_packets == pytest.approx(30)
+    transfer = measured(transferred, 1518, 1_000_000_000)
+    assert transfer.latency_ms == pytest.approx(3)
+    assert transfer.latency_max_ms == pytest.approx(4)
+    assert transfer.payload_bps == pytest.approx(2 * 1448 * 8 / 0.75)
+    assert transfer.retransmissions_pps == pytest.approx(1 / 0.75)
+    assert transfer.window_packets == pytest.approx(30)
     with pytest.raises(RunError, match="make seconds longer"):
         measured(transferred, 1518, 4_000_000_000)
 
@@ -85,10 +85,10 @@ def test_equation_1_gets_the_queues_rate_and_the_runs_utilisation() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    one = figure("fig4a", [500], 1)
+    document = figure("fig4a", [500], 1)
     with pytest.raises(RunError, match="port htb: "):
-        port_with(one.ports[0], 2_000_000_000)
-    plain = one.model_dump(by_alias=True)
+        port_with(document.ports[0], 2_000_000_000)
+    plain = document.model_dump(by_alias=True)
     with pytest.raises(ValidationError, match="do not rise"):
         SliceTransfers.model_validate({**plain, "queue_rates_mbps": [200, 100]})
     with pytest.raises(ValidationError, match="name them apart"):

@@ -73,11 +73,11 @@ def test_a_limit_of_frames_gives_what_was_complained_of() -> None:
 
 def test_a_policer_counts_packets_and_a_class_frames() -> None:
     for frame_bytes in (64, 1518):
-        one, other = htb(), trtcm()
-        assert goodput_bps(one, one.queues[0], frame_bytes, Protocol.UDP) == pytest.approx(
+        class_port, policed_port = htb(), trtcm()
+        assert goodput_bps(class_port, class_port.queues[0], frame_bytes, Protocol.UDP) == pytest.approx(
             100e6 * (frame_bytes - 46) / (frame_bytes - 4)
         )
-        assert goodput_bps(other, other.queues[0], frame_bytes, Protocol.UDP) == pytest.approx(
+        assert goodput_bps(policed_port, policed_port.queues[0], frame_bytes, Protocol.UDP) == pytest.approx(
             100e6 * (frame_bytes - 46) / (frame_bytes - 18)
         )
 
@@ -174,9 +174,9 @@ def test_what_is_not_proved_says_why(values: dict[str, Any], because: str) -> No
 
 def test_a_burst_raised_as_advised_has_a_bound() -> None:
     port = htb(queue={"burst_bytes": 100}, dequeue={"group_frames": 4, "timer_us": 60})
-    found = delay_bound(port, port.queues[0])
-    assert isinstance(found, NoBound)
-    advised = int(found.because.rsplit(" ", 1)[1])
+    unbounded = delay_bound(port, port.queues[0])
+    assert isinstance(unbounded, NoBound)
+    advised = int(unbounded.because.rsplit(" ", 1)[1])
     raised = {"burst_bytes": advised}
     assert bound_us(htb(queue=raised, dequeue={"group_frames": 4, "timer_us": 60})) > 0
     lower = {"burst_bytes": advised - 2}
@@ -186,9 +186,9 @@ def test_a_burst_raised_as_advised_has_a_bound() -> None:
 
 def test_a_committed_burst_raised_as_advised_has_a_bound() -> None:
     port = trtcm(queue={"cbs_bytes": 15_000})
-    found = delay_bound(port, port.queues[0])
-    assert isinstance(found, NoBound)
-    advised = int(found.because.rsplit(" ", 1)[1])
+    unbounded = delay_bound(port, port.queues[0])
+    assert isinstance(unbounded, NoBound)
+    advised = int(unbounded.because.rsplit(" ", 1)[1])
     assert bound_us(trtcm(queue={"cbs_bytes": advised})) > 0
 
 

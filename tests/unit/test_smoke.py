@@ -32,23 +32,25 @@ def records(arrived: dict[int, list[bool]]) -> RunRecords:
 
 
 def test_every_backend_carries_two_switches_and_a_ring_of_five():
-    assert [str(one) for one in EVERY] == [
+    assert [str(variant) for variant in EVERY] == [
         f"{lab}, {built}"
         for built in ("firmware", "ovs", "ovs-timed", "mininet-link", "containerlab")
         for lab in ("two-switch", "ring-of-five")
     ]
 
 
-@pytest.mark.parametrize("one", EVERY[:2], ids=str)
-def test_the_flows_are_admitted_and_a_host_sends_one(one):
-    scenario = scenario_of(one.flows, entries=EVALUATION_ENTRIES)
-    admitted = plan(one.lab, one.flows, admission_of(one.lab, choice_named("fifth-rate"), scenario))
+@pytest.mark.parametrize("variant", EVERY[:2], ids=str)
+def test_the_flows_are_admitted_and_a_host_sends_one(variant):
+    scenario = scenario_of(variant.flows, entries=EVALUATION_ENTRIES)
+    admitted = plan(
+        variant.lab, variant.flows, admission_of(variant.lab, choice_named("fifth-rate"), scenario)
+    )
     assert not admitted.refused
-    assert len({flow.source for flow in one.flows}) == len(one.flows) == len(one.lab.hosts)
+    assert len({flow.source for flow in variant.flows}) == len(variant.flows) == len(variant.lab.hosts)
 
 
 def test_what_a_machine_lacks_is_the_reason_to_leave_a_backend_out():
-    firmware, twin = EVERY[0], next(one for one in EVERY if one.backend is Backend.OVS)
+    firmware, twin = EVERY[0], next(variant for variant in EVERY if variant.backend is Backend.OVS)
     ifb = Requirement(name="twin: ifb", there=False, change="the kernel needs ifb", backends=("ovs",))
     assert firmware.obstacle([ifb]) is None
     assert twin.obstacle([ifb]) == "twin: ifb is not there: the kernel needs ifb"

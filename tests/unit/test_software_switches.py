@@ -29,8 +29,8 @@ from loko.controller.messages import flow_mod
 
 
 def words(match: str, *, flower: bool = False) -> str | None:
-    found = (by_flower if flower else by_u32)(Match.of_message(like_entry(match, "output", 100)))
-    return None if found is None else " ".join(found)
+    fields = (by_flower if flower else by_u32)(Match.of_message(like_entry(match, "output", 100)))
+    return None if fields is None else " ".join(fields)
 
 
 def test_entries_are_matches_of_u32() -> None:

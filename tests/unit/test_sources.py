@@ -39,7 +39,7 @@ def test_each_host_is_told_its_frames_and_when_each_leaves(tmp_path: Path) -> No
     first, second = (tomllib.loads(file.read_text()) for file in files)
     assert (first["path"], first["period_ns"]) == ("packet-ring", result.timing.base_period_ns)
     assert "periods" not in first, "until it is ended"
-    by_id = {one.timed.id: one for one in result.scheduled}
+    by_id = {planned.timed.id: planned for planned in result.scheduled}
     for told, flow in zip([*first["flow"], *second["flow"]], (A, B, C), strict=True):
         assert told == {
             "source": f"{flow.source}-eth0",

@@ -32,7 +32,7 @@ def live(pytester: pytest.Pytester):
     )
 
     def run(tests: str, *answers: Answer | None, options: tuple[str, ...] = ()) -> pytest.RunResult:
-        lines = [None if one is None else one.to_json() for one in (QUIET, *answers)]
+        lines = [None if answer is None else answer.to_json() for answer in (QUIET, *answers)]
         pytester.makeconftest(f"""
             import pathlib, sys
             sys.path.insert(0, {str(Path(stalls.__file__).parent)!r})
@@ -82,7 +82,7 @@ def test_a_test_that_fails_in_a_stall_is_tried_again_and_named(live, pytester, a
         ]
     )
     [run] = map(json.loads, (pytester.path / ".setup/second-tries.jsonl").read_text().splitlines())
-    assert (run["live"], [one["then"] for one in run["again"]]) == (1, ["passed"])
+    assert (run["live"], [second_try["then"] for second_try in run["again"]]) == (1, ["passed"])
 
 
 def test_a_test_that_fails_without_a_stall_fails(live, pytester) -> None:

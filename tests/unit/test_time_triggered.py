@@ -91,11 +91,11 @@ def test_in_real_time_a_figure_has_its_own_period_and_lengths() -> None:
 
 
 def test_hosts_take_what_they_are_said_to() -> None:
-    found = delays_us(TABLE3, case(), 3000)
+    delays = delays_us(TABLE3, case(), 3000)
     hosts = TABLE3.hosts
-    assert found.mean() == pytest.approx(hosts.mean_us, abs=0.03)
-    assert found.std() == pytest.approx(hosts.deviation_us, abs=0.03)
-    assert hosts.least_us <= found.min() < found.max() <= hosts.most_us
+    assert delays.mean() == pytest.approx(hosts.mean_us, abs=0.03)
+    assert delays.std() == pytest.approx(hosts.deviation_us, abs=0.03)
+    assert hosts.least_us <= delays.min() < delays.max() <= hosts.most_us
 
 
 def test_the_hosts_of_a_switch_are_sources_those_of_the_other_destinations() -> None:

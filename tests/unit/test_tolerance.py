@@ -140,7 +140,7 @@ def test_an_allocation_is_that_of_the_slowest_board_as_the_fastest_sender_counts
 
 
 def test_times_of_whole_frames_are_bounds_for_slow_and_for_fast_boards() -> None:
-    exact, tolerant = (frame_server(one, EVALUATION) for one in (ZODIAC.with_exact_clocks(), ZODIAC))
+    exact, tolerant = (frame_server(board, EVALUATION) for board in (ZODIAC.with_exact_clocks(), ZODIAC))
     for name in ("service_ns", "idle_ns", "links_ns", "longest_wire_ns", "work_ns"):
         assert getattr(tolerant.times[FRAME], name) >= STRETCH * (getattr(exact.times[FRAME], name) - 3), name
     for name in ("least_service_ns", "least_idle_ns", "wire_ns", "least_work_ns"):
@@ -225,8 +225,8 @@ def test_the_papers_figures_admit_what_the_paper_admits(name) -> None:
     assert setting.lab.is_as_printed
     flows = [admitted.flow for admitted in setting.admitted()]
     for lab, fits in ((setting.lab, True), (LAB, False)):
-        found = plan(lab, flows, admission_of(lab, choice, EVALUATION, traffic=AS_PRINTED))
-        assert (not found.refused) == fits
+        planned = plan(lab, flows, admission_of(lab, choice, EVALUATION, traffic=AS_PRINTED))
+        assert (not planned.refused) == fits
 
 
 def test_what_is_not_the_papers_promises_for_real_clocks() -> None:
@@ -257,9 +257,9 @@ def alone(lab: Lab) -> Admitted:
             return None
 
     strictest = bisect_left(range(300_000, 500_000), True, key=lambda ns: isinstance(asked(ns), Admitted))
-    found = asked(300_000 + strictest)
-    assert isinstance(found, Admitted)
-    return found
+    answer = asked(300_000 + strictest)
+    assert isinstance(answer, Admitted)
+    return answer
 
 
 def longest_behind_cables(admitted: Admitted, *, cable_ns: int) -> int:
@@ -277,19 +277,19 @@ def longest_behind_cables(admitted: Admitted, *, cable_ns: int) -> int:
         network.add_host(name)
     for link in LAB.links:
         network.connect(link.a.node, link.a.port, link.b.node, link.b.port, propagation_ns=cable_ns)
-    one = admitted.flow
+    own = admitted.flow
     for name, entries in switch_entries(LAB, [admitted], entries=17).items():
         network.control(name, session_segments(entries))
     first_ns = (phase_ns - network.now_ns()) % period_ns + period_ns - 60_000
     network.add_pattern(
-        one.source,
+        own.source,
         flow=0,
-        frame=frame_of(LAB, one),
+        frame=frame_of(LAB, own),
         sequence_offset=SEQUENCE_OFFSET,
-        shaper_rate_bps=math.ceil(one.rate_bps),
-        shaper_burst_bytes=one.burst_bytes,
+        shaper_rate_bps=math.ceil(own.rate_bps),
+        shaper_burst_bytes=own.burst_bytes,
         instants_ns=first_ns + np.arange(500, dtype=np.int64) * (period_ns + 40),
-        destination=one.destination,
+        destination=own.destination,
     )
     result = network.run(duration_ns=502 * period_ns, drain_ns=period_ns)
     assert (result.received_ns >= 0).all()

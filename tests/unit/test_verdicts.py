@@ -64,7 +64,7 @@ def result(
 
 
 @pytest.mark.parametrize(
-    ("one", "verdict"),
+    ("sent", "verdict"),
     [
         (point(), "kept"),
         (point(lost=1), "broken"),
@@ -74,11 +74,11 @@ def result(
         (point(packets=0), "not tested"),
     ],
 )
-def test_a_guarantee_is_kept_broken_or_not_tested(one: PointResult, verdict: str) -> None:
-    found = guarantee("Loko", {"H1->H3": [point()] if one.packets else [], "H3->H1": [one]}, ours=True)
-    assert found.verdict == verdict
-    assert found.flows == ["H1->H3", "H3->H1"]
-    beyond = guarantee("Loko", {"H3->H1": [one]}, ours=True, promised=False)
+def test_a_guarantee_is_kept_broken_or_not_tested(sent: PointResult, verdict: str) -> None:
+    judged = guarantee("Loko", {"H1->H3": [point()] if sent.packets else [], "H3->H1": [sent]}, ours=True)
+    assert judged.verdict == verdict
+    assert judged.flows == ["H1->H3", "H3->H1"]
+    beyond = guarantee("Loko", {"H3->H1": [sent]}, ours=True, promised=False)
     assert beyond.verdict == "not promised"
 
 
@@ -118,12 +118,12 @@ def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
 
 
 def test_claims_are_counted_by_kind() -> None:
-    found = counts([claim(True), claim(False), claim(None), claim(True, kind="calibrated")])
-    assert found == {
+    counted = counts([claim(True), claim(False), claim(None), claim(True, kind="calibrated")])
+    assert counted == {
         "predicted": Count(hold=1, fail=1, untested=1),
         "calibrated": Count(hold=1, fail=0, untested=0),
     }
-    assert str(found["predicted"]) == "1 of 2 hold, 1 not testable here"
+    assert str(counted["predicted"]) == "1 of 2 hold, 1 not testable here"
     assert str(Count(hold=0, fail=0, untested=2)) == "2 not testable here"
 
 
@@ -230,7 +230,13 @@ def test_a_kind_can_be_lowered_only_and_with_a_reason() -> None:
 def test_what_needs_the_papers_scale_is_neither_confirmed_nor_denied_by_less() -> None:
     holds, fails = {"a_us": 1.0}, {"a_us": 2.0}
     anywhere, full = made(fact="fig3a/lost"), made(fact="fig3a/lost", full_scale=True)
-    assert [judge(one, findings=holds)[0].holds for one in (anywhere, full)] == [True, True]
-    assert [judge(one, findings=fails)[0].holds for one in (anywhere, full)] == [False, False]
-    assert [judge(one, findings=holds, shorter="short")[0].holds for one in (anywhere, full)] == [True, None]
-    assert [judge(one, findings=fails, shorter="short")[0].holds for one in (anywhere, full)] == [None, None]
+    assert [judge(figure, findings=holds)[0].holds for figure in (anywhere, full)] == [True, True]
+    assert [judge(figure, findings=fails)[0].holds for figure in (anywhere, full)] == [False, False]
+    assert [judge(figure, findings=holds, shorter="short")[0].holds for figure in (anywhere, full)] == [
+        True,
+        None,
+    ]
+    assert [judge(figure, findings=fails, shorter="short")[0].holds for figure in (anywhere, full)] == [
+        None,
+        None,
+    ]

@@ -50,12 +50,12 @@ def test_both_versions_keep_a_guarantee_of_their_own(tmp_path: Path) -> None:
         guarantee.packets > 500 and guarantee.verdict == "kept" and guarantee.ours
         for guarantee in result.guarantees
     )
-    found = result.findings
-    assert found["guarantee_in_1_3_ms"] != found["guarantee_in_1_0_ms"]
+    findings = result.findings
+    assert findings["guarantee_in_1_3_ms"] != findings["guarantee_in_1_0_ms"]
     profile = load_profile("zodiac-fx").with_exact_clocks()
     for version in OpenFlow:
         scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(306,), openflow=version)
         name = version.value.replace(".", "_")
         computed_us = service_curve(profile, scenario).processing_ns / 1e3
-        assert found[f"processing_at_17_entries_in_{name}_us"] == computed_us
-        assert 0 < found[f"latest_in_{name}_ms"] <= found[f"guarantee_in_{name}_ms"]
+        assert findings[f"processing_at_17_entries_in_{name}_us"] == computed_us
+        assert 0 < findings[f"latest_in_{name}_ms"] <= findings[f"guarantee_in_{name}_ms"]

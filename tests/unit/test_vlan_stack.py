@@ -93,22 +93,22 @@ def numbered(lab: Lab, flow: Flow, number: int) -> bytes:
 def test_each_board_takes_off_its_tag_and_the_host_gets_the_frame(
     ends: tuple[str, str], frame_bytes: int
 ) -> None:
-    one, path = flow(0, *ends, frame_bytes=frame_bytes), shortest_path(LAB, *ends)
+    sent, path = flow(0, *ends, frame_bytes=frame_bytes), shortest_path(LAB, *ends)
     cables, frame = Cables(LAB), frame_of(LAB, flow(0, *ends, frame_bytes=frame_bytes))
-    cables.send(one.source, tagged_frame(frame, path), BEGIN_NS)
+    cables.send(sent.source, tagged_frame(frame, path), BEGIN_NS)
     cables.advance(BEGIN_NS + S)
-    assert [(host, data) for host, data, _ in cables.came] == [(one.destination, frame)]
+    assert [(host, data) for host, data, _ in cables.came] == [(sent.destination, frame)]
 
 
 def test_a_path_of_several_switches_around_the_ring() -> None:
     """Eight tags, one for each switch."""
     ends = "h1a", "h8b"
-    one, path = flow(0, *ends), shortest_path(RING, *ends)
+    sent, path = flow(0, *ends), shortest_path(RING, *ends)
     assert len(path) == 8
-    cables, frame = Cables(RING), frame_of(RING, one)
-    cables.send(one.source, tagged_frame(frame, path), BEGIN_NS)
+    cables, frame = Cables(RING), frame_of(RING, sent)
+    cables.send(sent.source, tagged_frame(frame, path), BEGIN_NS)
     cables.advance(BEGIN_NS + S)
-    assert [(host, data) for host, data, _ in cables.came] == [(one.destination, frame)]
+    assert [(host, data) for host, data, _ in cables.came] == [(sent.destination, frame)]
 
 
 def test_a_frame_without_a_tag_goes_nowhere() -> None:
@@ -135,21 +135,21 @@ def test_no_frame_is_later_than_its_guarantee(scheme: str, sizes: Sequence[int])
         for number in range(20)
     ]
     control = admission(LAB, asked, scheme)
-    granted = [one for one in map(control.request, asked) if isinstance(one, Admitted)]
+    granted = [answer for answer in map(control.request, asked) if isinstance(answer, Admitted)]
     assert granted
     cables = Cables(LAB)
     free_ns = dict.fromkeys(LAB.hosts, BEGIN_NS)
     sent: dict[bytes, tuple[int, float]] = {}
     leaving: list[tuple[int, str, bytes]] = []
     for turn in range(4):
-        for number, one in enumerate(granted):
-            own = one.flow
+        for number, grant in enumerate(granted):
+            own = grant.flow
             frame = numbered(LAB, own, 100 * turn + number)
-            on_wire = tagged_frame(frame, one.path)
+            on_wire = tagged_frame(frame, grant.path)
             due_ns = BEGIN_NS + round(turn * own.frame_bytes * 8e9 / own.rate_bps)
             at_ns = max(due_ns, free_ns[own.source])
             free_ns[own.source] = at_ns + (len(on_wire) + 24) * 80
-            sent[frame] = at_ns, one.guarantee_ns
+            sent[frame] = at_ns, grant.guarantee_ns
             leaving.append((at_ns, own.source, on_wire))
     for at_ns, host, on_wire in sorted(leaving):
         cables.send(host, on_wire, at_ns)
@@ -189,12 +189,12 @@ def test_tables_have_an_entry_for_each_port_whatever_flows_there_are(lab: Lab) -
 
 
 def test_a_flow_counts_with_the_tags_that_it_leaves_its_host_with() -> None:
-    control, one = admission(LAB, [flow()]), flow()
-    granted = control.request(one)
+    control, asked = admission(LAB, [flow()]), flow()
+    granted = control.request(asked)
     assert isinstance(granted, Admitted)
-    assert granted.flow == one
+    assert granted.flow == asked
     assert granted.bursts_bytes[0] == pytest.approx(306)
-    assert tagged_flow(one, 2).frame_bytes == 314
+    assert tagged_flow(asked, 2).frame_bytes == 314
     assert control.usage("s1").used("burst") == pytest.approx(314)
     assert control.usage("s2").used("rate") == pytest.approx(1e5 * 314 / 306)
     assert [share.quantity for share in control.usage("s1").shares] == ["rate", "burst"]
@@ -213,8 +213,8 @@ def test_tables_do_not_limit_the_number_of_flows() -> None:
 
 @pytest.mark.parametrize(("frame_bytes", "fits"), [(1510, True), (1511, False), (1518, False)])
 def test_a_frame_that_its_tags_make_too_long_is_refused(frame_bytes: int, *, fits: bool) -> None:
-    one = flow(frame_bytes=frame_bytes, burst_bytes=frame_bytes, rate_bps=1e4)
-    answer = admission(LAB, [one]).check(one)
+    too_long = flow(frame_bytes=frame_bytes, burst_bytes=frame_bytes, rate_bps=1e4)
+    answer = admission(LAB, [too_long]).check(too_long)
     if fits:
         assert isinstance(answer, Admitted)
     else:

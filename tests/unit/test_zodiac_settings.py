@@ -116,8 +116,8 @@ def test_only_some_changes_need_a_restart() -> None:
         ("openflow", "disabled", False),
         ("ip_address", "10.0.0.1", True),
     ]:
-        found = changes_to(config, vlans, {key: value}, None)
-        assert (len(found.commands), found.needs_restart) == (1, needed)
+        changes = changes_to(config, vlans, {key: value}, None)
+        assert (len(changes.commands), changes.needs_restart) == (1, needed)
     assert changes_to(config, vlans, {}, []).needs_restart
     assert changes_to(config, vlans, {}, vlans).commands == ()
 
@@ -139,10 +139,10 @@ def test_other_labels_of_the_same_meaning_are_understood() -> None:
     ]
     with pytest.raises(UnexpectedTextError, match="controller_port"):
         parse_config([line for line in lines if "6633" not in line])
-    found = parse_config(lines)
-    assert found["mac_address"] == "02:00:00:00:00:01"
-    assert found["controller_address"] == "10.0.0.3"
-    assert found["controller_port"] == "6633"
+    values = parse_config(lines)
+    assert values["mac_address"] == "02:00:00:00:00:01"
+    assert values["controller_address"] == "10.0.0.3"
+    assert values["controller_port"] == "6633"
 
 
 def test_texts_that_are_no_answers_are_named() -> None:
