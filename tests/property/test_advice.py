@@ -91,14 +91,14 @@ def follow(sentence: str, request: Request) -> Request:
 def bit_more(advised: Request, asked: Request) -> list[Request]:
     """Requests between what was advised and what was asked for, one unit away from the former."""
     (flow, deadline_ns), (whole, first_ns) = advised, asked
-    found: list[Request] = []
+    larger: list[Request] = []
     if flow.rate_bps + 1 <= whole.rate_bps:
-        found.append((flow._replace(rate_bps=flow.rate_bps + 1), deadline_ns))
+        larger.append((flow._replace(rate_bps=flow.rate_bps + 1), deadline_ns))
     if flow.burst_bytes + 1 <= whole.burst_bytes and flow.burst_bytes != whole.frame_bytes:
-        found.append((flow._replace(burst_bytes=flow.burst_bytes + 1), deadline_ns))
+        larger.append((flow._replace(burst_bytes=flow.burst_bytes + 1), deadline_ns))
     if deadline_ns is not None and deadline_ns != first_ns:
-        found.append((flow, deadline_ns - 1))
-    return found
+        larger.append((flow, deadline_ns - 1))
+    return larger
 
 
 def asked_for(lab: Lab, admission: Admission, request: Request, path: Sequence[Hop] | None):
@@ -389,8 +389,8 @@ def test_no_advice_of_the_command_line_is_impossible_to_take(
         rest = [requests[other] for other in refused_ids if other != flow_id]
         asked = [*(requests[other] for other in fitting), advised, *rest]
         again = json.loads(planned(folder, asked, (*words, "--json")).stdout)
-        accepted = {one["flow"] for one in again["accepted"]}
+        row = {row["flow"] for row in again["accepted"]}
         if largest:  # perhaps others, but not fewer
-            assert len(accepted) > len(fitting), said
+            assert len(row) > len(fitting), said
         else:
-            assert accepted >= {*fitting, flow_id}, said
+            assert row >= {*fitting, flow_id}, said

@@ -207,14 +207,14 @@ def test_admitted_flows_take_their_paths_and_keep_their_guarantees(
     install: Callable[[Planned], Tables], seed: int, scheme: str, shape: str
 ) -> None:
     try:
-        found = planned(seed, scheme, shape)
+        drawn = planned(seed, scheme, shape)
     except InputError:
         return  # such as a mix of which nothing fits
-    if not found.admitted:
+    if not drawn.admitted:
         return
-    tables = install(found)
-    assert misplaced(found, tables) == []
-    seen = carried(found, tables, seed)
+    tables = install(drawn)
+    assert misplaced(drawn, tables) == []
+    seen = carried(drawn, tables, seed)
     if scheme in GUARANTEED:
         assert seen.received == seen.expected
         assert seen.broken == ()
@@ -234,20 +234,20 @@ def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme:
         return  # such as a mix of which nothing fits
     result = plan(drawn.lab, flows, own)
     assume(not result.refused)
-    found = replace(drawn, result=result)
-    assert misplaced(found, admitted_tables(found.lab, flows, scheme, found.entries)) == []
+    decided = replace(drawn, result=result)
+    assert misplaced(decided, admitted_tables(decided.lab, flows, scheme, decided.entries)) == []
 
 
 @pytest.mark.parametrize("scheme", sorted(DETOURING))
 def test_paths_that_are_looked_for_again_are_found_out(scheme: str) -> None:
     """That the test above can fail, for each of these schemes: somewhere a flow goes a longer way."""
     plans = (planned(seed, scheme, shape) for seed in range(100) for shape in SHAPES)
-    found = next(plan for plan in plans if plan.detours)
-    assert not misplaced(found, of_the_evaluation(found))
-    assert not misplaced(found, of_the_controller(found))
-    tables = on_the_shortest_paths(found)
-    assert len(misplaced(found, tables)) == found.detours
-    seen = carried(found, tables, seed=1)
+    detouring = next(plan for plan in plans if plan.detours)
+    assert not misplaced(detouring, of_the_evaluation(detouring))
+    assert not misplaced(detouring, of_the_controller(detouring))
+    tables = on_the_shortest_paths(detouring)
+    assert len(misplaced(detouring, tables)) == detouring.detours
+    seen = carried(detouring, tables, seed=1)
     assert seen.received != seen.expected
 
 
@@ -262,44 +262,44 @@ def around_a_full_switch() -> Planned:
 
 
 def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way_round() -> None:
-    found = around_a_full_switch()
-    *others, last = found.admitted
-    assert not found.result.refused
+    example = around_a_full_switch()
+    *others, last = example.admitted
+    assert not example.result.refused
     assert [hop.switch for hop in last.path] == ["s1", "s5", "s4", "s3"]
     # On the shortest path s2 would carry one flow more than fits.
-    filled = admission(found.lab, SCHEME, [last.flow], 17)
+    filled = admission(example.lab, SCHEME, [last.flow], 17)
     assert all(isinstance(filled.request(other.flow, other.path), Admitted) for other in others)
-    refusal = filled.request(last.flow, shortest(found.lab, last.flow))
+    refusal = filled.request(last.flow, shortest(example.lab, last.flow))
     assert isinstance(refusal, Refusal)
     assert refusal.switch == "s2"
     for install in (of_the_controller, of_the_evaluation):
-        tables = install(found)
+        tables = install(example)
         flows_of_s2 = [entry for entry in tables["s2"] if entry.match.tp_src != 9]
         assert len(flows_of_s2) == len(others)
-        seen = carried(found, tables, seed=1)
+        seen = carried(example, tables, seed=1)
         assert seen.received == seen.expected
         assert seen.received["s5"] > 0
         assert seen.broken == ()
 
 
 def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
-    found = around_a_full_switch()
+    example = around_a_full_switch()
     senders = [
         SenderSettings(queue_frames=10).conforming(number, admitted.flow)
-        for number, admitted in enumerate(found.admitted)
+        for number, admitted in enumerate(example.admitted)
     ]
-    with VirtualRunner(found.lab, found.admitted, entries=found.entries) as runner:
+    with VirtualRunner(example.lab, example.admitted, entries=example.entries) as runner:
         records = runner.run(senders, seconds=2, seed=1)
     assert (records.received_ns >= 0).all()
     sent = Counter(records.flow.tolist())
-    assert {name: board["received"] for name, board in records.boards.items()} == crossings(found, sent)
+    assert {name: board["received"] for name, board in records.boards.items()} == crossings(example, sent)
 
 
 def test_a_live_run_tells_its_controller_what_was_admitted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the runner of a figure to the options of `python -m loko.controller`, without starting a lab."""
-    found = around_a_full_switch()
+    example = around_a_full_switch()
     built: list[BuildRequest] = []
     started: list[list[str]] = []
 
@@ -317,18 +317,20 @@ def test_a_live_run_tells_its_controller_what_was_admitted(
     monkeypatch.setattr("evaluation.live.runner.start", start)
     monkeypatch.setattr("evaluation.live.session.Daemon", daemon)
     with pytest.raises(StartedError):
-        LiveRunner(found.lab, found.admitted, allocation=found.scheme, entries=found.entries).__enter__()
+        LiveRunner(
+            example.lab, example.admitted, allocation=example.scheme, entries=example.entries
+        ).__enter__()
     session = Session.__new__(Session)
-    session.lab, session._folder = found.lab, tmp_path
+    session.lab, session._folder = example.lab, tmp_path
     with pytest.raises(StartedError):
         session._start_controller(built[0], [])
     words = [str(word) for word in started[0]]
     options = dict(zip(words[3::2], words[4::2], strict=True))
     decided = load_paths(Path(options["--paths"]))
     flows = load_flows(options["--flows"])
-    tables = admitted_tables(found.lab, flows, options["--allocation"], int(options["--entries"]), decided)
-    assert misplaced(found, tables) == []
-    assert decided == {admitted.flow.id: admitted.path for admitted in found.admitted}
+    tables = admitted_tables(example.lab, flows, options["--allocation"], int(options["--entries"]), decided)
+    assert misplaced(example, tables) == []
+    assert decided == {admitted.flow.id: admitted.path for admitted in example.admitted}
 
 
 def test_paths_survive_a_file(tmp_path: Path) -> None:
@@ -357,7 +359,7 @@ def test_wrong_paths_are_one_line(tmp_path: Path, text: str | None, says: str) -
 
 
 def test_a_path_that_does_not_fit_its_flow_is_wrong_input() -> None:
-    found = around_a_full_switch()
-    first, last = found.admitted[0], found.admitted[-1]
+    example = around_a_full_switch()
+    first, last = example.admitted[0], example.admitted[-1]
     with pytest.raises(InputError, match=r"flow 'f0': path \[.*\] does not lead from h2 to h1"):
-        admitted_tables(found.lab, [first.flow], found.scheme, 17, {first.flow.id: last.path})
+        admitted_tables(example.lab, [first.flow], example.scheme, 17, {first.flow.id: last.path})

@@ -56,11 +56,11 @@ def drawn(rng: Random, lab: Lab, count: int, kinds: int) -> list[Flow]:
             rate_bps = rng.choice((rng.uniform(1e3, 1e5), rng.uniform(1e5, 2e6), rng.uniform(1e6, 2e7)))
             burst_bytes = frame_bytes * rng.choice((1.0, 1.0, rng.uniform(1, 4), rng.uniform(1, 20)))
             pool.append((*ends, rate_bps, burst_bytes, frame_bytes))
-    found = []
+    flows = []
     for number in range(count):
         source, destination, *rest = rng.choice(pool)
-        found.append(Flow(f"f{number}", source, destination, 1000 + number, 2000, *rest))
-    return found
+        flows.append(Flow(f"f{number}", source, destination, 1000 + number, 2000, *rest))
+    return flows
 
 
 def found(
@@ -154,7 +154,7 @@ def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where
     lab, admission, flows, _ = drawn_case(seed, scheme, where, 17, 20)
     granted = [(accepted.flow, accepted.path) for accepted in plan(lab, flows, admission).accepted]
     rng = Random(seed)
-    part = [one for one in granted if rng.random() < 0.7]
+    part = [admitted for admitted in granted if rng.random() < 0.7]
     less = [
         (
             flow._replace(
@@ -196,7 +196,7 @@ def test_one_large_flow_does_not_keep_out_many_small_ones() -> None:
     flows = one_way(8, (4e5, *7 * (2e4,)))
     result = found(lab, flows, empty(lab, "fifth-rate", 17), {})
     assert result.in_order < len(result.plan.accepted)
-    assert [one.flow.id for one in result.plan.refused] == ["f0"]
+    assert [refusal.flow.id for refusal in result.plan.refused] == ["f0"]
     assert result.is_proven
     assert str(result).endswith(f"fit, and no larger set fits; {result.in_order} in the order asked for")
 

@@ -24,11 +24,11 @@ def measured_ns(port: Port, frame_bytes: int, count: int) -> list[int | None]:
 
 def agrees(port: Port, frame_bytes: int, count: int) -> None:
     predicted = arrivals_ns(port, port.queues[0], frame_bytes, count)
-    found = measured_ns(port, frame_bytes, count)
-    assert [one is None for one in predicted] == [one is None for one in found]
-    for one, other in zip(predicted, found, strict=True):
-        if one is not None and other is not None:
-            assert one == pytest.approx(other, abs=200)  # ns, rounded at each step
+    measured = measured_ns(port, frame_bytes, count)
+    assert [arrival is None for arrival in predicted] == [arrival is None for arrival in measured]
+    for expected_ns, arrived_ns in zip(predicted, measured, strict=True):
+        if expected_ns is not None and arrived_ns is not None:
+            assert expected_ns == pytest.approx(arrived_ns, abs=200)  # ns, rounded at each step
 
 
 @settings(max_examples=60, deadline=None)

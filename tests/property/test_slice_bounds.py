@@ -154,8 +154,8 @@ def test_theorem_1_no_frame_through_a_class_is_later(
     bound = delay_bound(port, port.queues[0])
     assume(isinstance(bound, Bound))
     assert isinstance(bound, Bound)
-    found = worst_us(port, PROFILE, how, rival_frame, rival_kind, seed)
-    assert found <= bound.delay_us + 0.01
+    latest_us = worst_us(port, PROFILE, how, rival_frame, rival_kind, seed)
+    assert latest_us <= bound.delay_us + 0.01
 
 
 @settings(max_examples=100, deadline=None)
@@ -184,8 +184,8 @@ def test_theorem_3_no_frame_leaves_later_and_none_is_lost_where_a_bound_is_prove
     port = HtbPort.model_validate(values)
     bound = delay_bound(port, port.queues[0])
     assert isinstance(bound, Bound)
-    found, lost = worst_and_lost(port, PROFILE, how, rival_frame, rival_kind, seed)
-    assert found <= min(bound.delay_us, LATENCY_US + after_us) + 0.01
+    latest_us, lost = worst_and_lost(port, PROFILE, how, rival_frame, rival_kind, seed)
+    assert latest_us <= min(bound.delay_us, LATENCY_US + after_us) + 0.01
     assert not lost or bound.lossy_because is not None
 
 
