@@ -112,13 +112,13 @@ class ConsoleRelay:
     def _with_unasked(self, data: bytes) -> bytes:
         if not self.lines_between:
             return data
-        found = bytearray()
+        shown = bytearray()
         for byte in data:
-            found.append(byte)
+            shown.append(byte)
             if byte == ord("\n"):
                 self._lines += 1
                 if self._lines % self.lines_between == 0:
-                    found += UNASKED
+                    shown += UNASKED
         if data.endswith(b"# ") and self._lines % 2:  # also behind a prompt
-            found += b"\r\n" + UNASKED
-        return bytes(found)
+            shown += b"\r\n" + UNASKED
+        return bytes(shown)

@@ -63,8 +63,8 @@ class Answer:
 
     @classmethod
     def from_json(cls, text: str) -> Answer:
-        found = json.loads(text)
-        return cls(tuple(found["gaps_ns"]), tuple(Window(**one) for one in found["windows"]))
+        values = json.loads(text)
+        return cls(tuple(values["gaps_ns"]), tuple(Window(**window) for window in values["windows"]))
 
 
 def watch_for_gaps() -> None:

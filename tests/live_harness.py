@@ -77,20 +77,20 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 def named(pid: int) -> list[tuple[str, psutil.Process]]:
     """The processes below a process with their names, without those that have just ended."""
-    found = []
+    programs = []
     for process in descendants(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
-            found.append((process.name(), process))
-    return found
+            programs.append((process.name(), process))
+    return programs
 
 
 def left(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Those that still run."""
-    found = []
+    running = []
     for process in processes:
         try:
             if process.status() != psutil.STATUS_ZOMBIE and process.is_running():
-                found.append(process)
+                running.append(process)
         except psutil.NoSuchProcess:
             continue
-    return found
+    return running

@@ -85,21 +85,21 @@ def measured(folder: Path, seed: int | None) -> Circle:
         fitted, profile = recover(
             device, store, parts(samples=SAMPLES, every=EVERY), form=FORM, origin=origin
         )
-    found = folder / "found.toml"
-    found.write_text(profile.text)
-    return Circle(true, path, fitted, profile, found)
+    fitted_path = folder / "found.toml"
+    fitted_path.write_text(profile.text)
+    return Circle(true, path, fitted, profile, fitted_path)
 
 
 def test_every_number_is_found_within_1_percent(circle: Circle) -> None:
-    found = closure(form_of(str(circle.path)), circle.true)
-    assert found.outside(VIRTUAL_TOLERANCE) == []
+    closed = closure(form_of(str(circle.path)), circle.true)
+    assert closed.outside(VIRTUAL_TOLERANCE) == []
     assert circle.fitted.costs.unidentified == ()
-    assert len(found.rows) == 146
+    assert len(closed.rows) == 146
 
 
 def test_what_is_not_found_is_named_with_the_reason(circle: Circle) -> None:
-    found = closure(form_of(str(circle.path)), circle.true)
-    assert dict(found.kept) == dict(circle.profile.kept)
+    closed = closure(form_of(str(circle.path)), circle.true)
+    assert dict(closed.kept) == dict(circle.profile.kept)
     for name, why in NEVER.items():
         assert why in circle.profile.kept[name]
     text = circle.path.read_text()
@@ -134,12 +134,12 @@ def test_a_replay_with_the_found_profile_shows_the_same(circle: Circle) -> None:
     assert isinstance(sweep, Sweep)
     chosen = prepare(sweep)
     for multiplier in (1.0, 11.0):
-        true, found = (
+        true, fitted = (
             _replayed(chosen, multiplier, profile) for profile in (circle.true_path, str(circle.path))
         )
-        assert found.median_ns == pytest.approx(true.median_ns, rel=0.02)
+        assert fitted.median_ns == pytest.approx(true.median_ns, rel=0.02)
         # In overload the phases of the senders decide which frames are lost, so runs scatter by 1 %.
-        assert found.loss == pytest.approx(true.loss, abs=0.03)
+        assert fitted.loss == pytest.approx(true.loss, abs=0.03)
 
 
 class Replayed(NamedTuple):

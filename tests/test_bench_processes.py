@@ -81,8 +81,8 @@ def test_threads_of_a_worker_have_a_board_each() -> None:
     tasks = [processes._Task("zodiac-fx", 1, blob, part.key) for part in MAKE()[:12]]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(processes._measured, tasks))
-    for found, again in zip(together, map(processes._measured, tasks), strict=True):
-        assert [(size, times.tolist()) for size, (times, _) in found] == [
+    for beside, again in zip(together, map(processes._measured, tasks), strict=True):
+        assert [(size, times.tolist()) for size, (times, _) in beside] == [
             (size, times.tolist()) for size, (times, _) in again
         ]
 

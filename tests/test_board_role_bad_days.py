@@ -58,9 +58,9 @@ def wanted(relay, tmp_path):
 
 
 def test_check_mode_types_nothing_that_changes_the_board(relay, wanted, tmp_path):
-    found = role.configure(wanted, check=True)
-    assert found["changed"]
-    assert "set ip-address 10.0.2.99" in found["commands"]
+    answer = role.configure(wanted, check=True)
+    assert answer["changed"]
+    assert "set ip-address 10.0.2.99" in answer["commands"]
     assert "show config" in relay.commands()
     assert set(relay.commands()) <= LOOKING
     assert not (tmp_path / "state").exists()

@@ -52,18 +52,18 @@ def result(
     axis = sweep.x.model_copy(update={"values": values})
     figure = sweep.model_copy(update={"claims": [claim], "x": axis})
     neighbours = {f"loko/{name}": other for name, other in others.items()}
-    (found,) = judge(figure, series=measured, others=neighbours, shorter=shorter)
-    return found
+    (judged,) = judge(figure, series=measured, others=neighbours, shorter=shorter)
+    return judged
 
 
 def verdict(check: dict, measured: list[Series], **others):
     """The same as (here, holds)."""
-    found = result(check, measured, **others)
-    if found.holds is not None:
-        assert found.because == ("" if found.holds else "why")
+    judged = result(check, measured, **others)
+    if judged.holds is not None:
+        assert judged.because == ("" if judged.holds else "why")
     else:
-        assert found.because not in ("", "why")
-    return found.here, found.holds
+        assert judged.because not in ("", "why")
+    return judged.here, judged.holds
 
 
 def test_no_loss() -> None:
@@ -87,9 +87,9 @@ def test_no_loss() -> None:
     ],
 )
 def test_a_value_that_was_not_measured_is_not_testable(check: dict) -> None:
-    found = result(check, series(point(1)), planned=[1, 5, 7])
-    assert found.holds is None
-    assert "nothing was sent at" in found.because
+    judged = result(check, series(point(1)), planned=[1, 5, 7])
+    assert judged.holds is None
+    assert "nothing was sent at" in judged.because
 
 
 def test_no_late_at_some_points_or_anywhere() -> None:
@@ -100,9 +100,9 @@ def test_no_late_at_some_points_or_anywhere() -> None:
 
 def test_what_stalls_of_the_host_explain_denies_nothing() -> None:
     stalled = point(1, late=5).model_copy(update={"explained": 5})
-    found = result({"kind": "no_late"}, series(stalled))
-    assert (found.here, found.holds) == ("5 of 2000 (at 1)", None)
-    assert "stalls of the host" in found.because
+    judged = result({"kind": "no_late"}, series(stalled))
+    assert (judged.here, judged.holds) == ("5 of 2000 (at 1)", None)
+    assert "stalls of the host" in judged.because
     partly = point(1, late=5).model_copy(update={"explained": 4})
     assert result({"kind": "no_late"}, series(partly)).holds is False
 
@@ -278,9 +278,9 @@ def test_a_cell_rounds_to_what_is_printed(value: float, holds: bool) -> None:
     claim = next(claim for claim in table.claims if claim.fact == "tab2/fifth-rate/max_burst_kB")
     columns = ["scheme", "R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"]
     cells = TableResult(columns=columns, rows=[["fifth-rate", 0.0, 0.0, 0.0, value, 0.0]])
-    found = judge(table.model_copy(update={"claims": [claim]}), table=cells)
-    assert found[0].holds is holds
-    assert found[0].tolerance == "rounds to 2.32"
+    judged = judge(table.model_copy(update={"claims": [claim]}), table=cells)
+    assert judged[0].holds is holds
+    assert judged[0].tolerance == "rounds to 2.32"
 
 
 def test_a_check_that_needs_a_number_refuses_a_fact_without_one() -> None:

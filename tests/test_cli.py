@@ -183,8 +183,8 @@ def test_a_violated_guarantee_is_status_1(loko, scripted, tmp_path: Path) -> Non
     ended = loko("evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path)
     assert ended.status == 1
     assert "Loko, fifth-rate: GUARANTEE VIOLATED by 2 packets" in ended.out
-    (one,) = json.loads((tmp_path / "fig17a.json").read_text())["guarantees"]
-    assert (one["system"], one["verdict"], one["late"]) == ("Loko, fifth-rate", "broken", 2)
+    (guarantee,) = json.loads((tmp_path / "fig17a.json").read_text())["guarantees"]
+    assert (guarantee["system"], guarantee["verdict"], guarantee["late"]) == ("Loko, fifth-rate", "broken", 2)
 
 
 def test_a_flow_that_sends_nothing_keeps_no_guarantee(loko, scripted, tmp_path: Path) -> None:

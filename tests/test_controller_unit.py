@@ -42,7 +42,7 @@ def words(command: str, **specifiers: str) -> list[str]:
     for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', command):
         word = re.sub(r"\\(.)", r"\1", quoted) or plain
         for letter, value in specifiers.items():
-            word = re.sub(f"(?<!%)((?:%%)*)%{letter}", lambda found, to=value: found[1] + to, word)
+            word = re.sub(f"(?<!%)((?:%%)*)%{letter}", lambda match, to=value: match[1] + to, word)
         words.append(word.replace("%%", "%").replace("$$", "$"))
     return words
 

@@ -28,14 +28,14 @@ def commands_of_sheet() -> list[str]:
 
 def solved() -> list[tuple[str, list[str]]]:
     """Each command of the solutions, with the lines that stand below it."""
-    found: list[tuple[str, list[str]]] = []
+    commands: list[tuple[str, list[str]]] = []
     for line in SOLUTIONS.splitlines():
         text = line.strip()
         if line.startswith("    $ ") or re.match(r" +\$ ", line):
-            found.append((text.removeprefix("$ "), []))
-        elif line.startswith("    ") and found:
-            found[-1][1].append(text)
-    return found
+            commands.append((text.removeprefix("$ "), []))
+        elif line.startswith("    ") and commands:
+            commands[-1][1].append(text)
+    return commands
 
 
 def start(line: str, folder: Path) -> subprocess.Popen[str]:

@@ -434,8 +434,8 @@ def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
 def test_open_vswitch_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("openvswitch") as device:
-        found = dict(dp_time.measure(device, 1, table=table, sizes=(64, 306), samples=30))
-    for samples in found.values():
+        times = dict(dp_time.measure(device, 1, table=table, sizes=(64, 306), samples=30))
+    for samples in times.values():
         assert 0 < len(samples.values) <= 30 <= len(samples.values) + samples.left_out
         assert (samples.values > 0).all()
 
@@ -461,15 +461,15 @@ def test_a_burst_that_open_vswitch_does_not_keep_up_with_shows_its_buffer() -> N
 def test_an_emulated_board_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("zodiac-fx-live") as device:
-        found = dict(dp_time.measure(device, 1, table=table, sizes=(306,), samples=30))
+        times = dict(dp_time.measure(device, 1, table=table, sizes=(306,), samples=30))
         held = buffer.capacity(device, 306)
         again = buffer.capacity(device, 306)
     # Frames that a stall of the host spoilt are sent again, as long as that may help.
-    assert 0 < len(found[306].values) <= 30 <= len(found[306].values) + found[306].left_out
-    assert np.all(found[306].values > 0)
+    assert 0 < len(times[306].values) <= 30 <= len(times[306].values) + times[306].left_out
+    assert np.all(times[306].values > 0)
     # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
-    for one in (held, again):
-        assert one.disturbed or one.frames == 9
+    for capacity in (held, again):
+        assert capacity.disturbed or capacity.frames == 9
 
 
 @needs_emulator

@@ -48,8 +48,8 @@ ENTRIES = 17
 
 
 def value(table, key):
-    found = table[key]
-    return found["value"] if isinstance(found, dict) else found
+    entry = table[key]
+    return entry["value"] if isinstance(entry, dict) else entry
 
 
 def profile():

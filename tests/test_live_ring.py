@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 
 def figure(name: str) -> Paths:
-    found = load_experiment(LABS / "ring" / "experiments" / f"{name}.yml")
-    assert isinstance(found, Paths)
-    return found
+    document = load_experiment(LABS / "ring" / "experiments" / f"{name}.yml")
+    assert isinstance(document, Paths)
+    return document
 
 
 _TRIES = 3

@@ -84,9 +84,9 @@ def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
         )
         measured = lab.delays()
         assert set(measured) == {"f1", "f2"}
-        for one in measured.values():  # how long they are says more of this machine than of the taps
-            assert 0 < one["min_ns"] <= one["p50_ns"] <= one["p99_ns"] <= one["max_ns"]
-            assert one["received"] + one["lost"] <= one["sent"]
+        for delays in measured.values():  # how long they are says more of this machine than of the taps
+            assert 0 < delays["min_ns"] <= delays["p50_ns"] <= delays["p99_ns"] <= delays["max_ns"]
+            assert delays["received"] + delays["lost"] <= delays["sent"]
         assert lab.client.delete("/v1/flows/f1").status_code == 204
         wait_for(lambda: set(lab.delays()) == {"f2"}, "the flow to be forgotten")
         assert "measurement" not in lab.log()
@@ -97,13 +97,16 @@ def test_live_hosts_send_in_their_slots(tmp_path: Path) -> None:
     """Also a flow that gets its slot later; who is released stops."""
     with served(tmp_path, "--traffic", "--schedule", str(made(tmp_path))) as lab:
         assert lab.client.post("/v1/slots", json=slotted(3)).status_code == 201
-        wait_for(lambda: min([one["received"] for one in lab.delays().values()], default=0) > 20, "delays")
+        wait_for(
+            lambda: min([delays["received"] for delays in lab.delays().values()], default=0) > 20, "delays"
+        )
         assert set(lab.delays()) == {"f1", "f2", "f3"}
         assert lab.client.delete("/v1/flows/f1").status_code == 204
         wait_for(lambda: set(lab.delays()) == {"f2", "f3"}, "the flow to be forgotten")
-        before = {name: one["received"] for name, one in lab.delays().items()}
+        before = {name: delays["received"] for name, delays in lab.delays().items()}
         wait_for(
-            lambda: all(one["received"] > before[n] + 5 for n, one in lab.delays().items()), "the others"
+            lambda: all(delays["received"] > before[n] + 5 for n, delays in lab.delays().items()),
+            "the others",
         )
 
 
@@ -121,8 +124,8 @@ def test_live_lab_whose_switches_are_split_for_a_mix_gives_what_the_plan_says(tm
     assert max(split.values()) < min(fixed.values()), "the mix has flows in a hurry"
     with served(tmp_path, "--traffic", "--allocation", "optimised", "--mix", MIX) as lab:
         assert lab.client.get("/v1/service").json()["options"]["allocation"].startswith("optimised")
-        for one in asked:
-            lab.client.post("/v1/flows", json=one)
+        for requested in asked:
+            lab.client.post("/v1/flows", json=requested)
         assert {flow["id"]: flow["guarantee_ns"] for flow in lab.flows()} == split
         wait_for(
             lambda: min([delay["received"] for delay in lab.delays().values()], default=0) > 20, "delays"

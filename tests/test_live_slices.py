@@ -64,7 +64,9 @@ def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
         assert allowed >= (BURST - 1) * 1514
     assert 0 < share < 2
     assert names() == before
-    assert not [one for one in psutil.process_iter() if one.name() == "ovs-vswitchd" and _ours(one)]
+    assert not [
+        process for process in psutil.process_iter() if process.name() == "ovs-vswitchd" and _ours(process)
+    ]
 
 
 def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +130,11 @@ def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer
         assert came_ns.size < len(instants_ns), "half of it is above the rates"
         assert share > 0
     assert names() == before
-    assert not [one for one in psutil.process_iter() if one.name().startswith("ovs-vswitchd") and _ours(one)]
+    assert not [
+        process
+        for process in psutil.process_iter()
+        if process.name().startswith("ovs-vswitchd") and _ours(process)
+    ]
 
 
 @needs_dpdk

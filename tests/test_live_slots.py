@@ -26,7 +26,7 @@ def case(**values: object) -> Row:
 
 @pytest.mark.parametrize("path", ["sockets", "packet-ring"])
 def test_frames_leave_in_their_slots_and_arrive(path: str) -> None:
-    before = {one.name for one in Path("/sys/class/net").iterdir()}
+    before = {interface.name for interface in Path("/sys/class/net").iterdir()}
     sent = carry_live(Sending(TABLE2, case(path=path), PACKETS, 1))
     first, second = np.split(sent.due_ns, 2)
     assert (np.diff(first) == 1_000_000).all()
@@ -36,7 +36,7 @@ def test_frames_leave_in_their_slots_and_arrive(path: str) -> None:
     assert sent.came[~sent.stalled].all()
     assert (sent.received_ns > sent.begun_ns)[sent.came].all()
     assert sent.came.mean() > 0.5
-    assert {one.name for one in Path("/sys/class/net").iterdir()} == before
+    assert {interface.name for interface in Path("/sys/class/net").iterdir()} == before
 
 
 def test_on_a_cable_with_a_rate_priority_waits_for_one_frame_of_others() -> None:

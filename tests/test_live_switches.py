@@ -102,9 +102,9 @@ def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
 @every_switch
 def test_a_frame_goes_through_every_port_of_a_shoelace(name: str) -> None:
     with opened_switch(name) as subject:
-        found = throughput.measure(subject, 1516, 1.0, packets=20, seed=1)
-    assert found.sent == 40
-    assert found.lost <= 20, "most come through, whatever else this machine does"
+        carried = throughput.measure(subject, 1516, 1.0, packets=20, seed=1)
+    assert carried.sent == 40
+    assert carried.lost <= 20, "most come through, whatever else this machine does"
 
 
 @needs_ovs

@@ -11,14 +11,14 @@ from loko.document import InputError
 
 
 def test_the_output_equals_the_input_and_then_falls_linearly() -> None:
-    found = curve(PROFILE, 33)
-    for sent, received in zip(found.input_mbps, found.output_mbps, strict=True):
-        assert (received == sent) == (sent <= found.maximum_mbps)
-    assert found.slope < -0.05
-    assert found.determination > 0.98
-    images = pictures([found, found])
+    overload = curve(PROFILE, 33)
+    for sent, received in zip(overload.input_mbps, overload.output_mbps, strict=True):
+        assert (received == sent) == (sent <= overload.maximum_mbps)
+    assert overload.slope < -0.05
+    assert overload.determination > 0.98
+    images = pictures([overload, overload])
     assert images[".png"].startswith(b"\x89PNG")
-    assert images[".svg"] == pictures([found, found])[".svg"]
+    assert images[".svg"] == pictures([overload, overload])[".svg"]
 
 
 @pytest.mark.parametrize(("frame_bytes", "packets"), [(64, 25), (306, 9), (1516, 3)])
@@ -45,11 +45,11 @@ def test_the_table_names_what_was_varied_once() -> None:
             longest_burst=(25, 9, 3),
         )
 
-    found = Sensitivity(
+    sensitivity = Sensitivity(
         default=effect("", 0, is_default=True),
         effects=[effect("held_frames", 0, is_default=True), effect("held_frames", 250, is_default=False)],
     )
-    text = table(found)
+    text = table(sensitivity)
     assert text.count("`held_frames`") == 1
     assert "250" in text
     assert "25, 9, 3" in text

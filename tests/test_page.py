@@ -29,8 +29,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Chrome]:
-    with browser() as one:
-        yield one
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_it_loads_without_a_complaint(page: Page) -> None:
 def test_everything_comes_from_the_service(page: Page, served: ServedLab) -> None:
     loaded = page.run("return performance.getEntriesByType('resource').map((one) => one.name)")
     assert loaded
-    assert [one for one in loaded if not one.startswith(served.address)] == []
+    assert [address for address in loaded if not address.startswith(served.address)] == []
     policy = served.client.get("/").headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -77,7 +77,7 @@ def test_docs_show_the_interface_out_of_the_service_alone(chrome: Chrome, served
     docs.wait(lambda: "udp_source" in docs.text(".opblock-post .opblock-body"), "the form of a request")
     loaded = docs.run("return performance.getEntriesByType('resource').map((one) => one.name)")
     assert f"{served.address}/openapi.json" in loaded
-    assert [one for one in loaded if not one.startswith((served.address, "data:"))] == []
+    assert [address for address in loaded if not address.startswith((served.address, "data:"))] == []
     assert docs.complaints() == []
 
 
@@ -133,7 +133,7 @@ def test_refusal_says_why_and_where(page: Page) -> None:
     )
     advised = re.search(r"To make it fit: a rate of at most ([\d.]+) kbit/s\.", page.text("#answer"))
     assert advised is not None
-    assert [one.get_attribute("data-name") for one in page.all("#topology .limiting")] == ["s1"]
+    assert [element.get_attribute("data-name") for element in page.all("#topology .limiting")] == ["s1"]
     assert len(page.all("#flow-list > li")) == 1
     page.wait(lambda: "is refused: rate at s1: 1 used" in page.texts("#log li")[0], "the refusal to be noted")
     page.chrome.refresh()
@@ -490,7 +490,7 @@ def test_flows_are_searched_sorted_grouped_and_collapsed(
     delays = crowd[0].delays
     first = shown(crowded)[0]
     assert delays[first]["max_ns"] / delays[first]["guarantee_ns"] == max(
-        one["max_ns"] / one["guarantee_ns"] for one in delays.values()
+        delay["max_ns"] / delay["guarantee_ns"] for delay in delays.values()
     )
     pick(crowded, "group", "switch")
     crowded.wait(lambda: crowded.texts("#flow-list .group .pick")[:1] == ["s1"], "groups")
@@ -531,7 +531,7 @@ def test_focus_stays_in_the_list(crowded: Page, chrome: Chrome, crowd: tuple[Scr
     assert focused() == "flow-998", "also when it is out of sight"
     chrome.switch_to.active_element.send_keys(Keys.TAB, Keys.ENTER)
     crowded.one("#sure button[value=keep]").click()
-    assert not [one for one in service.asked if one[0] == "DELETE"], "it asks before"
+    assert not [request for request in service.asked if request[0] == "DELETE"], "it asks before"
     crowded.one(f"{crowded.flow('flow-998')} .quiet").send_keys(Keys.ENTER)
     crowded.one("#sure button[value=release]").click()
     crowded.wait(lambda: crowded.text("#flows-title") == "Flows (999)", "its release")
@@ -557,7 +557,7 @@ def test_what_is_listed_can_be_taken_away(crowded: Page, tmp_path: Path) -> None
     assert float(rows[0]["max_ns"]) < float(rows[0]["guarantee_ns"])
     (tmp_path / "requests.json").write_text(requests)
     asked = load_requests(tmp_path / "requests.json")
-    assert [one.flow.id for one in asked] == [row["id"] for row in rows]
+    assert [request.flow.id for request in asked] == [row["id"] for row in rows]
     assert len(json.loads(everything)["flows"]) > len(rows)
 
 

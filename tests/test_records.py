@@ -82,9 +82,9 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=200))
 def test_quantiles_are_those_of_numpy(samples: list[int]) -> None:
-    found = delays_ms(np.array(samples, dtype=np.uint32)).model_dump()
+    quantiles = delays_ms(np.array(samples, dtype=np.uint32)).model_dump()
     expected = np.percentile(np.array(samples, dtype=np.int64), [0, 1, 25, 50, 75, 99, 100]) / 1e6
-    np.testing.assert_allclose(list(found.values()), expected, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(list(quantiles.values()), expected, rtol=1e-12, atol=1e-9)
 
 
 def test_no_packet_has_no_quantiles() -> None:

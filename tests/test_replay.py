@@ -93,11 +93,11 @@ def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path, compute
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = replayed(out, "fig3c", runs=60, executor=Executor.DASK, scheduler=computers.address)
+    result = replayed(out, "fig3c", runs=60, executor=Executor.DASK, scheduler=computers.address)
     killer.join()
     assert killed.is_set()
     assert computers.workers[0].wait(PATIENCE_S) == -signal.SIGKILL
-    assert found == replayed(tmp_path / "here", "fig3c", runs=60)
+    assert result == replayed(tmp_path / "here", "fig3c", runs=60)
 
 
 _CLIENT = """
@@ -181,8 +181,8 @@ def test_tasks_may_be_without_end(jobs: int) -> None:
             yield number
 
     with closing(each_done(square, endless(), jobs=jobs)) as done:
-        found = dict(islice(done, 20))
-    assert all(result == place**2 for place, result in found.items())
+        results = dict(islice(done, 20))
+    assert all(result == place**2 for place, result in results.items())
     assert len(drawn) < 40  # it looks a few ahead
 
 
@@ -248,12 +248,12 @@ def test_an_interrupted_figure_goes_on_where_it_was(
 
 def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Path) -> None:
     options = {"mode": "virtual", "seed": 1, "out": tmp_path, "runs": 1, "seconds": 0.05, "quick": True}
-    found = []
+    written = []
     for _ in range(2):
         with undrawn():
             evaluate(select(["fig15", "fig17a"], experiments()), Options(**options), Silent())
-        found.append([(tmp_path / f"{name}.json").read_bytes() for name in ("fig15", "fig17a")])
-    assert found[0] == found[1]
+        written.append([(tmp_path / f"{name}.json").read_bytes() for name in ("fig15", "fig17a")])
+    assert written[0] == written[1]
 
 
 def test_labs_go_to_other_processes_as_they_are() -> None:

@@ -120,10 +120,10 @@ def test_the_command_of_a_figure_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_each_files_link_leads_to_it_and_its_checksum_is_right(folder: Path) -> None:
     page = (folder / "report.html").read_text()
-    found = re.findall(r'<a href="([^"#]+)">([^<]+)</a></dt><dd>[^<]* <code>([0-9a-f]{64})</code>', page)
-    linked = {unquote(link) for link, _, _ in found}
+    files = re.findall(r'<a href="([^"#]+)">([^<]+)</a></dt><dd>[^<]* <code>([0-9a-f]{64})</code>', page)
+    linked = {unquote(link) for link, _, _ in files}
     assert linked == {path.name for path in folder.iterdir()} - {"report.html", RUNS}
-    for link, told, checksum in found:
+    for link, told, checksum in files:
         assert hashlib.sha256((folder / unquote(link)).read_bytes()).hexdigest() == checksum, told
 
 
@@ -202,7 +202,13 @@ def test_the_navigation_has_every_figure_in_the_papers_order(folder: Path) -> No
 def test_the_papers_order_is_a_list_of_figures_that_there_are() -> None:
     names = [name for name in experiments() if name.startswith("loko/")]
     ordered = sorted(names, key=lambda name: in_papers_order(*name.split("/")))
-    assert [one.removeprefix("loko/") for one in ordered[:5]] == ["fig3a", "fig3b", "fig3c", "fig3d", "fig6a"]
+    assert [name.removeprefix("loko/") for name in ordered[:5]] == [
+        "fig3a",
+        "fig3b",
+        "fig3c",
+        "fig3d",
+        "fig6a",
+    ]
     assert ordered.index("loko/table2") < ordered.index("loko/fig17a")
     assert ordered.index("loko/fig20a") < ordered.index("loko/attack")
 

@@ -234,7 +234,10 @@ def test_docs_name_no_other_host(served: ServedLab) -> None:
     for address in named:
         assert re.match("/[^/]", address), address
         assert served.client.get(address).status_code == 200
-    for text in (page.text, *(served.client.get(one).text for one in ("/page/docs.js", "/openapi.json"))):
+    for text in (
+        page.text,
+        *(served.client.get(address).text for address in ("/page/docs.js", "/openapi.json")),
+    ):
         assert "//" not in re.sub("^//.*", "", text)
 
 
@@ -448,8 +451,8 @@ def test_application_that_dies_is_started_again_and_no_request_is_lost(tmp_path:
                 wait_for(lambda compared=compared: lab.log().count(COMPARED) == compared, "the switches")
         finally:
             ending.set()
-        for one in asking:
-            one.result()
+        for request in asking:
+            request.result()
         statuses = {answer.status_code for _, answer in answers}
         assert 503 in statuses
         assert statuses <= {200, 201, 202, 204, 404, 409, 503}

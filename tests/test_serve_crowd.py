@@ -30,10 +30,10 @@ def crowd(served: ServedLab, count: int, said: bytes = b"") -> Iterator[list[soc
     with contextlib.ExitStack() as open_:
         clients = []
         for _ in range(count):
-            one = open_.enter_context(socket.create_connection(("127.0.0.1", served.rest), PATIENCE_S))
+            client = open_.enter_context(socket.create_connection(("127.0.0.1", served.rest), PATIENCE_S))
             with contextlib.suppress(ConnectionError):  # the service may have closed it
-                one.sendall(said)
-            clients.append(one)
+                client.sendall(said)
+            clients.append(client)
         yield clients
 
 

@@ -39,14 +39,16 @@ def sends(lab: ServedLab, host: str) -> dict[str, tuple[int, int, int]]:
 def test_the_flows_of_the_schedule_are_there_and_each_host_hears_of_its_own(served: ServedLab) -> None:
     planned = json.loads((served.folder / "schedule.json").read_text())
     shown = {flow["id"]: flow for flow in served.flows()}
-    for one in planned["scheduled"]:
-        assert shown[one["id"]]["turn"]["slot"] == one["slot"]
-        assert shown[one["id"]]["guarantee_ns"] == pytest.approx(1e3 * one["guarantee_us"], abs=1)
-        assert sum(hop["delay_ns"] for hop in shown[one["id"]]["path"]) == pytest.approx(
-            shown[one["id"]]["guarantee_ns"]
+    for scheduled in planned["scheduled"]:
+        assert shown[scheduled["id"]]["turn"]["slot"] == scheduled["slot"]
+        assert shown[scheduled["id"]]["guarantee_ns"] == pytest.approx(1e3 * scheduled["guarantee_us"], abs=1)
+        assert sum(hop["delay_ns"] for hop in shown[scheduled["id"]]["path"]) == pytest.approx(
+            shown[scheduled["id"]]["guarantee_ns"]
         )
-        offset_ns, period_ns = (round(1e3 * one["send"][name]) for name in ("offset_us", "period_us"))
-        assert sends(served, one["send"]["host"]) == {one["id"]: (one["slot"], offset_ns, period_ns)}
+        offset_ns, period_ns = (round(1e3 * scheduled["send"][name]) for name in ("offset_us", "period_us"))
+        assert sends(served, scheduled["send"]["host"]) == {
+            scheduled["id"]: (scheduled["slot"], offset_ns, period_ns)
+        }
     assert sends(served, "H3") == {}
     cycle = shapes.ScheduleShown.model_validate_json(served.client.get("/v1/schedule").content)
     assert (cycle.slots, cycle.flows, cycle.frame_bytes) == (4, 2, [306])
@@ -76,9 +78,9 @@ def test_emulated_hosts_send_in_their_slots_also_in_openflow_1_3(tmp_path: Path)
         assert ask(lab, 3).status_code == 201
         names = ("f1", "f2", "f3")
         wait_for(lambda: all(lab.delays().get(name, {}).get("received", 0) > 5 for name in names), "frames")
-        for name, found in lab.delays().items():
-            assert (found["lost"], found["late"]) == (0, 0), name
-            assert 0 < found["max_ns"] <= found["guarantee_ns"], name
+        for name, delays in lab.delays().items():
+            assert (delays["lost"], delays["late"]) == (0, 0), name
+            assert 0 < delays["max_ns"] <= delays["guarantee_ns"], name
 
 
 def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: ServedLab) -> None:

@@ -52,12 +52,12 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_figure_of_another_paper_overwrites_none_of_the_same_id(figures, tmp_path: Path) -> None:
-    assert sorted(figures) == sorted(f"{paper}/{one}" for paper in ("loko", OTHER) for one in IDS)
+    assert sorted(figures) == sorted(f"{paper}/{figure}" for paper in ("loko", OTHER) for figure in IDS)
     out = tmp_path / "out"
     replay(figures, list(IDS), out)
     before = files(out)
     assert {"table2.json", "fig17a.json", "fig17a.parquet", "fig17a.svg", "sec4.parquet"} <= set(before)
-    replay(figures, [f"{OTHER}/{one}" for one in IDS], out)
+    replay(figures, [f"{OTHER}/{figure}" for figure in IDS], out)
     assert files(out) == before
     theirs = files(out / OTHER)
     assert set(theirs) == set(before)
@@ -70,7 +70,9 @@ def test_only_what_can_have_a_name_is_read(figures, tmp_path: Path) -> None:
     labs = tmp_path / "labs"
     (labs / "two-switch-other/experiments/sec4.yml").write_text("kind: unknown\n")
     named = experiments_named(["fig17a", f"{OTHER}/fig17b"], labs)
-    assert sorted(named) == [f"{paper}/{one}" for paper in ("loko", OTHER) for one in ("fig17a", "fig17b")]
+    assert sorted(named) == [
+        f"{paper}/{figure}" for paper in ("loko", OTHER) for figure in ("fig17a", "fig17b")
+    ]
     assert all(named[name] == figures[name] for name in named)
     for names in ([], ["fig17a", "none"], ["fig*"], ["**"]):
         with pytest.raises(InputError, match=r"sec4\.yml:1: kind: 'unknown' is unknown"):

@@ -62,9 +62,9 @@ def test_libvirt_is_the_default_only_where_its_plugin_is():
 
 @pytest.mark.parametrize("flags", ["vmx", "svm"])
 def test_with_hardware_virtualisation_it_is_used(flags):
-    found = chosen(flags=flags)
-    assert (found["driver"], found["patience"]) == ("kvm", "1")
-    assert "driver kvm" in found["words"]
+    settings = chosen(flags=flags)
+    assert (settings["driver"], settings["patience"]) == ("kvm", "1")
+    assert "driver kvm" in settings["words"]
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_with_hardware_virtualisation_it_is_used(flags):
     ],
 )
 def test_emulation_is_told_with_its_reason_and_gets_patience(machine, reason):
-    found = chosen(**machine)
-    assert (found["driver"], found["patience"]) == ("qemu", "20")
-    assert reason in found["words"]
-    assert "13 to 15 times slower" in found["words"]
+    settings = chosen(**machine)
+    assert (settings["driver"], settings["patience"]) == ("qemu", "20")
+    assert reason in settings["words"]
+    assert "13 to 15 times slower" in settings["words"]
 
 
 def test_what_the_user_asks_for_is_told_as_such():
-    found = chosen(flags="", LOKO_DRIVER="kvm")
-    assert found["driver"] == "kvm"
-    assert found["words"] == "driver kvm, as LOKO_DRIVER says"
+    settings = chosen(flags="", LOKO_DRIVER="kvm")
+    assert settings["driver"] == "kvm"
+    assert settings["words"] == "driver kvm, as LOKO_DRIVER says"

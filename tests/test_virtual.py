@@ -86,7 +86,7 @@ def test_too_much_rate_is_lost() -> None:
 
 def test_less_capacity_loses_more() -> None:
     whole, reduced = run("fig17a", 6), run("fig17a", 6, capacity_factor=0.94)
-    lost = [np.count_nonzero(one.received_ns == LOST) / len(one) for one in (whole, reduced)]
+    lost = [np.count_nonzero(records.received_ns == LOST) / len(records) for records in (whole, reduced)]
     assert lost[1] > lost[0] + 0.02
 
 

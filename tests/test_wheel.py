@@ -67,9 +67,9 @@ def build(folder):
     python = folder / "one/bin/python"
     installed(python, f"{wheel}[dask]", "--constraint", str(ROOT / "requirements.lock"), cwd=folder)
     installed(folder / "two/bin/python", str(wheel), "--no-deps", cwd=folder)
-    (one,) = folder.glob("one/lib/python3*/site-packages")
-    (two,) = folder.glob("two/lib/python3*/site-packages")
-    (two / "others.pth").write_text(f"{one}\n")
+    (packages,) = folder.glob("one/lib/python3*/site-packages")
+    (others,) = folder.glob("two/lib/python3*/site-packages")
+    (others / "others.pth").write_text(f"{packages}\n")
 
 
 BUILT = Path(

@@ -56,10 +56,10 @@ def matrix_of(job):
 
 
 def called(job):
-    found = {one["target"] for one in matrix_of(job)}
+    targets = {entry["target"] for entry in matrix_of(job)}
     for step in job["steps"]:
-        found |= set(re.findall(r"\bmake ([a-z-]+)", step.get("run", "")))
-    return found
+        targets |= set(re.findall(r"\bmake ([a-z-]+)", step.get("run", "")))
+    return targets
 
 
 def test_every_target_that_is_called_is_there():
@@ -108,8 +108,8 @@ def test_no_step_gets_the_credentials_of_the_checkout():
 def test_actions_are_pinned_to_a_commit_that_the_version_is_told_of():
     used = re.findall(r"uses: (.*)", TEXT)
     assert used
-    for one in used:
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
+    for action in used:
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
 
 
 @pytest.mark.parametrize("expression", sorted(set(re.findall(r"\$\{\{ *(.*?) *\}\}", TEXT))))

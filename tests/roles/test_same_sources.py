@@ -39,10 +39,10 @@ def machine(tmp_path):
 
 def test_lists_of_mirrors_and_keys_that_the_sources_name_come_along(machine):
     subprocess.run([SCRIPT, machine / "root", machine / "here"], check=True)
-    found = {
+    copied = {
         str(path.relative_to(machine / "root")) for path in (machine / "root").rglob("*") if path.is_file()
     }
-    assert found == set(RUNNER) - {"usr/share/keyrings/unnamed.gpg"}
+    assert copied == set(RUNNER) - {"usr/share/keyrings/unnamed.gpg"}
 
 
 def test_a_machine_with_one_list_and_no_folder_will_do(machine):
