@@ -1,4 +1,4 @@
-"""A departure time for each frame, by a BPF program, and `fq`, which holds it until then.
+"""A departure time for each frame, by a BPF program, and `fq` or `etf`, which holds it until then.
 
 The program stands before the queueing discipline of an interface. It counts a token bucket, as a class of HTB
 that does not borrow. It drops a frame that would leave later than the bound, and nothing that already has a
@@ -13,6 +13,7 @@ import platform
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +26,8 @@ _SYSCALLS: Final = {"x86_64": 321, "aarch64": 280}
 _MAP_CREATE, _PROGRAM_LOAD, _OBJECT_PIN = 0, 5, 6
 _ARRAY: Final = 2
 _CLASSIFIER: Final = 3
-_LOOK_UP, _CLOCK = 1, 5
-"""The helpers bpf_map_lookup_elem and bpf_ktime_get_ns, whose clock is the one of `fq`."""
+_LOOK_UP: Final = 1
+"""The helper bpf_map_lookup_elem."""
 _LENGTH_AT, _DEPARTURE_AT = 0, 152
 """Where `struct __sk_buff` has a frame's length, without FCS, and its departure time."""
 _PASSES, _DROPPED = 0, 2
@@ -42,7 +43,25 @@ _ATTRIBUTES_BYTES: Final = 128
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def program(*, rate_bps: int, burst_bytes: int, after_ns: int, array_descriptor: int) -> bytes:
+class Holder(Enum):
+    """What holds a frame until its departure."""
+
+    FQ = (5, 0)
+    """Sends at once what is already due."""
+    ETF = (208, 200_000)
+    """Drops what is already due, when it comes and when it should leave. So each frame is due a while after
+    its departure, and leaves earlier by that much. Needs Linux 6.1 for its clock."""
+
+    def __init__(self, clock: int, ahead_ns: int) -> None:
+        self.clock = clock
+        """The helper of BPF that reads the discipline's clock: bpf_ktime_get_ns, or bpf_ktime_get_tai_ns."""
+        self.ahead_ns = ahead_ns
+        """How long after its departure a frame is due."""
+
+
+def program(
+    *, rate_bps: int, burst_bytes: int, after_ns: int, array_descriptor: int, holder: Holder = Holder.FQ
+) -> bytes:
     """Return the program that gives departure times.
 
     Its state is when the bucket's debt is paid: the one value of an array.
@@ -60,7 +79,7 @@ def program(*, rate_bps: int, burst_bytes: int, after_ns: int, array_descriptor:
             _set(0, _PASSES),
             _EXIT,
             _to_register(7, 0),  # 7: the state
-            _call(_CLOCK),
+            _call(holder.clock),
             _to_register(8, 0),  # 8: now
             _read_long(1, 7, 0),  # 1: when the debt is paid; the bucket is full at most
             _to_register(2, 8),
@@ -83,6 +102,8 @@ def program(*, rate_bps: int, burst_bytes: int, after_ns: int, array_descriptor:
             _shift_right(2, _SHIFT),
             _add_register(1, 2),
             _write_long(7, 0, 1),
+            _load_long(4, holder.ahead_ns),
+            _add_register(9, 4),
             _write_long(6, _DEPARTURE_AT, 9),
             _set(0, _PASSES),
             _EXIT,
@@ -92,24 +113,29 @@ def program(*, rate_bps: int, burst_bytes: int, after_ns: int, array_descriptor:
 
 @contextmanager
 def departures(
-    interface: str, folder: Path, *, rate_bps: int, burst_bytes: int, after_ns: int
+    interface: str,
+    folder: Path,
+    *,
+    rate_bps: int,
+    burst_bytes: int,
+    after_ns: int,
+    holder: Holder = Holder.FQ,
 ) -> Iterator[None]:
     """Meanwhile frames leave an interface by a token bucket, at most `after_ns` after they came or never.
 
     What is dropped counts for the interface's discipline `clsact`. `folder` becomes the mount point of a file
-    system, where the program has a name. Raises `RunError`, also if this kernel lacks `fq` or BPF.
+    system, where the program has a name. Raises `RunError`, also if this kernel lacks the holder or BPF.
     """
     what = f"departure times at {interface}"
-    shortest_ns = _SHORTEST_BYTES * 8 * _NS_PER_S // rate_bps
-    frames = str(after_ns // max(shortest_ns, 1) + burst_bytes // _SHORTEST_BYTES + 1)
-    queue = ["limit", frames, "flow_limit", frames, "nopacing", "timer_slack", str(_SLACK_NS)]
-    replace_discipline("fq", ["dev", interface, "root", "fq", *queue], what=what)
+    at_root = ["dev", interface, "root", *_discipline(holder, rate_bps, burst_bytes, after_ns)]
+    replace_discipline(holder.name.lower(), at_root, what=what)
     replace_discipline("ingress", ["dev", interface, "clsact"], what=what)
     folder.mkdir(mode=0o700)
     run(["mount", "-t", "bpf", "bpf", str(folder)], what=f"{what}: this kernel's file system of BPF")
     try:
         named = folder / "departures"
-        _load(named, rate_bps=rate_bps, burst_bytes=burst_bytes, after_ns=after_ns, what=what)
+        bucket = {"rate_bps": rate_bps, "burst_bytes": burst_bytes, "after_ns": after_ns}
+        _load(named, **bucket, holder=holder, what=what)
         at = ["dev", interface, "egress", "prio", "1", "bpf", "da", "object-pinned", str(named)]
         run(["tc", "filter", "add", *at], what=what)
         yield
@@ -117,11 +143,27 @@ def departures(
         run(["umount", str(folder)], what=f"{what}: the file system of BPF")
 
 
-def _load(named: Path, *, rate_bps: int, burst_bytes: int, after_ns: int, what: str) -> None:
+def _discipline(holder: Holder, rate_bps: int, burst_bytes: int, after_ns: int) -> list[str]:
+    """Return the holder as tc wants it, with room for all that may wait."""
+    if holder is Holder.ETF:
+        # It has no limit, and takes frames also of senders that gave them no time.
+        return ["etf", "clockid", "CLOCK_TAI", "delta", str(holder.ahead_ns), "skip_sock_check"]
+    shortest_ns = _SHORTEST_BYTES * 8 * _NS_PER_S // rate_bps
+    frames = str(after_ns // max(shortest_ns, 1) + burst_bytes // _SHORTEST_BYTES + 1)
+    return ["fq", "limit", frames, "flow_limit", frames, "nopacing", "timer_slack", str(_SLACK_NS)]
+
+
+def _load(named: Path, *, rate_bps: int, burst_bytes: int, after_ns: int, holder: Holder, what: str) -> None:
     """Give the kernel the program, and the program a name in its file system. Raises `RunError`."""
     array = _bpf(_MAP_CREATE, struct.pack("=IIIII", _ARRAY, 4, 8, 1, 0), what=f"{what}: an array")
     try:
-        code = program(rate_bps=rate_bps, burst_bytes=burst_bytes, after_ns=after_ns, array_descriptor=array)
+        code = program(
+            rate_bps=rate_bps,
+            burst_bytes=burst_bytes,
+            after_ns=after_ns,
+            array_descriptor=array,
+            holder=holder,
+        )
         held, licensed = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b"MIT")
         log = ctypes.create_string_buffer(_LOG_BYTES)
         pointers = [ctypes.addressof(held), ctypes.addressof(licensed)]

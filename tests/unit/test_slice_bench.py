@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evaluation.cli import app
@@ -22,7 +24,7 @@ from evaluation.slice_bench.devices import open_device
 from evaluation.slice_bench.document import FOLDER, Counts, VirtualSwitch, load_sliced_switch
 from evaluation.slice_bench.judgement import Row, Verdict
 from loko.document import LABS
-from loko.slices.document import TrtcmPort, load_slices
+from loko.slices.document import TrtcmPort, TrtcmQueue, load_slices
 
 HTB: dict[str, Any] = {
     "scheduler": "htb",
@@ -279,6 +281,53 @@ def test_policers_of_dpdk_get_bytes_per_second() -> None:
     values = policed_port.values(Policer.TRTCM, port.queues[1])
     assert values == {"cir": 6_250_000, "cbs": 60_000, "eir": 2_500_000, "ebs": 30_000}
     assert policed_port.values(Policer.EGRESS, port.queues[0]) == {"cir": 1_250_000, "cbs": 24_000}
+
+
+class Meter:
+    """Two buckets of whole bytes at whole ns (RFC 4115): green 0, yellow 1, red 2."""
+
+    def __init__(self, values: Mapping[str, int]) -> None:
+        self._rates = [values["cir"], values["eir"]]
+        self._sizes = [float(values["cbs"]), float(values["ebs"])]
+        self._levels = list(self._sizes)
+
+    def pass_time(self, seconds: float) -> None:
+        for which, size in enumerate(self._sizes):
+            self._levels[which] = min(size, self._levels[which] + self._rates[which] * seconds)
+
+    def colour(self, length: int, at_least: int = 0) -> int:
+        for which in range(at_least, 2):
+            if self._levels[which] >= length:
+                self._levels[which] -= length
+                return which
+        return 2
+
+
+RATES = st.sampled_from([0, 8_000_000, 30_000_000, 900_000_000])
+
+
+@given(
+    st.lists(st.tuples(RATES, RATES, st.integers(1500, 20_000)), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(46, 1500), st.floats(0, 0.01)), min_size=1, max_size=200
+    ),
+)
+def test_the_meter_of_a_port_drops_nothing_that_its_queues_let_pass(
+    queues: list[tuple[int, int, int]], packets: list[tuple[int, int, float]]
+) -> None:
+    of_queues = [
+        TrtcmQueue(name=f"q{number}", cir_bps=cir + 8, cbs_bytes=size, eir_bps=eir, ebs_bytes=size // 2)
+        for number, (cir, eir, size) in enumerate(queues)
+    ]
+    port = load_slices("dpdk")
+    assert isinstance(port, TrtcmPort)
+    meters = [Meter(policed_port.values(Policer.TRTCM, queue)) for queue in of_queues]
+    whole = Meter(policed_port.room_for_all(port.model_copy(update={"queues": of_queues})))
+    for number, length, gap_s in packets:
+        for meter in (*meters, whole):
+            meter.pass_time(gap_s)
+        colour = meters[number % len(meters)].colour(length)
+        assert colour == 2 or whole.colour(length, at_least=colour) < 2
 
 
 class TwoSenders:

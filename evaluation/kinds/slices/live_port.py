@@ -178,7 +178,7 @@ class _Tap:
 
 
 def _room_bytes(request: Request) -> int:
-    """Return room for all frames: a sender whose next frame is always about to be due reads no taps."""
+    """Return room for all frames: a sender whose next frame is always due soon never reads its taps."""
     frames = sum(len(frames.release.instants_ns) for frames in request.frames)
     return min(max(frames * _FRAME_ROOM_BYTES, _LEAST_ROOM_BYTES), _MOST_ROOM_BYTES)
 
