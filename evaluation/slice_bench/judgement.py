@@ -27,6 +27,8 @@ _RATE_WITHIN: Final = 0.02
 """Relative error up to which a rate is the configured one: measurements end within groups."""
 _COUNTS_WITHIN: Final = 3.0
 """Bytes a frame within which what is counted is told apart."""
+_LINE_WITHIN: Final = 0.05
+"""Relative error up to which one rate, and one way to count, explain what was measured at all lengths."""
 _ALL_OFFERED: Final = 0.98
 _TCP_SHARE: Final = 0.5
 _GROWS: Final = 0.1
@@ -163,7 +165,7 @@ class _Judge:
                     f" get {_mbps(carried)}",
                 )
             )
-        because = "what is counted is another" if also else "the rate is another"
+        because = "what is counted is another" if also else why if same else "the rate is another"
         return [
             first,
             *also,
@@ -201,7 +203,13 @@ class _Judge:
             return rate_bps, None, _mbps(rate_bps), "the switch has another rate"
         lengths = np.array(sorted(free))
         # A frame of l bytes takes 8 (l + more) / rate seconds: a line over l.
-        slope, intercept = np.polyfit(lengths, [1 / free[int(length)] for length in lengths], 1)
+        times_s = np.array([1 / free[int(length)] for length in lengths])
+        slope, intercept = np.polyfit(lengths, times_s, 1)
+        if slope <= 0 or np.abs((slope * lengths + intercept) / times_s - 1).max() > _LINE_WITHIN:
+            frame = max(free)
+            rate_bps = free[frame] * 8 * (frame + self._counts.more_bytes)
+            why = "no one rate explains all lengths: the switch, or its machine, carries fewer short frames"
+            return rate_bps, None, f"{_mbps(rate_bps)} at {frame} bytes", why
         rate_bps, more = 8 / slope, intercept / slope
         nearest = min(Counts, key=lambda counts: abs(counts.more_bytes - more))
         if abs(nearest.more_bytes - more) > _COUNTS_WITHIN:

@@ -22,7 +22,7 @@ from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device
 from evaluation.slice_bench.document import FOLDER, Counts, VirtualSwitch, load_sliced_switch
-from evaluation.slice_bench.judgement import Row, Verdict
+from evaluation.slice_bench.judgement import Row, Verdict, rows
 from loko.document import LABS
 from loko.slices.document import TrtcmPort, TrtcmQueue, load_slices
 
@@ -328,6 +328,47 @@ def test_the_meter_of_a_port_drops_nothing_that_its_queues_let_pass(
             meter.pass_time(gap_s)
         colour = meters[number % len(meters)].colour(length)
         assert colour == 2 or whole.colour(length, at_least=colour) < 2
+
+
+class FewShortFrames:
+    """A switch in real time with this rate, of frames without FCS, that carries so many frames a second."""
+
+    several, real_time, most_pps = False, False, 1e9
+
+    def __init__(self, rate_bps: float, most_pps: float) -> None:
+        self._rate_bps, self._most_pps = rate_bps, most_pps
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+        return {number: self._carry(release) for number, release in releases.items()}
+
+    def _carry(self, release: Release) -> Sent:
+        gap_ns = max(8e9 * (release.frame_bytes - 4) / self._rate_bps, 1e9 / self._most_pps)
+        sent_ns, received_ns, free_ns = release.instants_ns, [], 0.0
+        for at_ns in sent_ns.tolist():
+            passes = at_ns >= free_ns
+            free_ns = max(free_ns, at_ns - gap_ns) + gap_ns if passes else free_ns
+            received_ns.append(at_ns if passes else -1)
+        return Sent(sent_ns, np.array(received_ns))
+
+    def tcp(self, *_: int) -> None:
+        pass
+
+
+def test_a_machine_that_carries_few_short_frames_is_no_other_rate() -> None:
+    switch = load_sliced_switch("exact-htb")
+    port = switch.port()
+    device = FewShortFrames(200e6, 30_000)
+    one = parts.Slice(port, 0, switch.counted_as())
+    samples = {parts.key("slice", parts.RATE): dict(one.rate(device, 1))}
+    found = {row.what: row for row in rows(port, switch.counted_as(), samples)}
+    assert found["rate"].verdict is Verdict.AS_CONFIGURED
+    assert found["rate"].measured == "200 Mbit/s at 1518 bytes"
+    accuracy = found["accuracy by length"]
+    assert accuracy.verdict is Verdict.DIFFERS
+    assert "carries fewer short frames" in accuracy.because
 
 
 class TwoSenders:
