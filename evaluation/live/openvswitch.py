@@ -17,6 +17,7 @@ import psutil
 
 from evaluation.live.daemon import Daemon
 from evaluation.live.datapaths import USER_SPACE, Datapath
+from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
 from evaluation.runner import RunError
 
@@ -230,7 +231,7 @@ class OpenVSwitch:
         return self._vsctl("--format=json", f"--columns={','.join(columns)}", "list", table, record)
 
     def _vsctl(self, *arguments: str) -> str:
-        options = [f"--db=unix:{self._socket}", f"--timeout={_COMMAND_TIMEOUT_S}"]
+        options = [f"--db=unix:{self._socket}", f"--timeout={round(patient(_COMMAND_TIMEOUT_S))}"]
         try:
             return run(["ovs-vsctl", *options, *arguments], what="Open vSwitch")
         except RunError:

@@ -156,14 +156,8 @@ class Live:
         return carry_live(self._port, releases)[0]
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
-        """See `Device`. One transfer of iperf3, of at least a second, scaled to the duration."""
-        if locate("iperf3") is None:
-            return None
-        seconds = max(duration_ns / _NS_PER_S, _LEAST_TCP_S)
-        request = tcp_port.Request(port=self._port, congestion_control="cubic", seconds=seconds, queue=queue)
-        (reply,) = carry_alone(tcp_port.carry, [request])
-        bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
-        return round(bytes_per_s * duration_ns / _NS_PER_S)
+        """See `Device`."""
+        return _iperf3(self._port, queue, duration_ns)
 
 
 class Dpdk:
@@ -184,8 +178,22 @@ class Dpdk:
         """See `Device`."""
         return carry_live(self._port, releases, policer=self._policer)[0]
 
-    def tcp(self, *_: int) -> None:
-        """Not sent here."""
+    def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
+        """See `Device`."""
+        return _iperf3(self._port, queue, duration_ns, self._policer)
+
+
+def _iperf3(port: Port, queue: int, duration_ns: int, policer: Policer = Policer.TRTCM) -> int | None:
+    """One transfer of iperf3, of at least a second: its bytes, scaled to the duration. None without iperf3."""
+    if locate("iperf3") is None:
+        return None
+    seconds = max(duration_ns / _NS_PER_S, _LEAST_TCP_S)
+    request = tcp_port.Request(
+        port=port, congestion_control="cubic", seconds=seconds, queue=queue, policer=policer
+    )
+    (reply,) = carry_alone(tcp_port.carry, [request])
+    bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
+    return round(bytes_per_s * duration_ns / _NS_PER_S)
 
 
 def open_device(switch: SlicedSwitch) -> Device:

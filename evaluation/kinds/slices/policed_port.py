@@ -66,16 +66,19 @@ def idle_share(port: TrtcmPort, folder: Path) -> float:
 
 @contextmanager
 def policed_switch(
-    port: TrtcmPort, policer: Policer, queues: Mapping[str, int], folder: Path
+    port: TrtcmPort, policer: Policer, queues: Mapping[str, int], folder: Path, *, addressed: bool = False
 ) -> Iterator[OpenVSwitch]:
     """Build links, switch and policed port in this network namespace. Raises `RunError`.
 
-    All that a host sends goes through its queue of the port.
+    All that a host sends goes through its queue of the port. `addressed`: source and destination have
+    addresses, so that the switch also carries what comes back.
     """
     refuse(port, policer)
     cores = sorted(os.sched_getaffinity(0))
     datapath = dpdk(polling_core=cores[0], other_core=cores[-1])
     flows = [f"in_port={IN_PORTS[host]},actions=enqueue:{OUT_PORT}:{queue}" for host, queue in queues.items()]
+    if addressed:
+        flows.append(f"in_port={OUT_PORT},actions=output:{IN_PORTS[SOURCE]}")
     with switch_between(folder, flows, hosts=tuple(queues), datapath=datapath) as switch:
         of_queues = {number: values(policer, queue) for number, queue in enumerate(port.queues)}
         if policer is Policer.EGRESS:

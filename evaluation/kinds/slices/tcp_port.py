@@ -1,4 +1,4 @@
-"""A transfer of iperf3 in real time, over the kernel's TCP, through a sliced port (`htb_port`).
+"""A transfer of iperf3 in real time, over the kernel's TCP, through a port of HTB or policers.
 
 Source and destination have a network namespace each, so that their segments take the wire. The source's link
 has the port's rate; no offload is on, so that each segment is a frame, as in virtual time.
@@ -7,6 +7,7 @@ has the port's rate; no offload is on, so that each segment is a frame, as in vi
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +21,15 @@ from numpy.typing import NDArray
 
 from evaluation.kinds.slices.htb_port import sliced_switch
 from evaluation.kinds.slices.live_port import DESTINATION, SOURCE, cpu_ns
+from evaluation.kinds.slices.policed_port import Policer, policed_switch
+from evaluation.live.datapaths import LEAST_NICE
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import another_namespace, namespace_of
-from evaluation.live.openvswitch import hurry
+from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
 from evaluation.runner import RunError
-from loko.slices.document import HtbPort
+from loko.slices.document import HtbPort, Port
 
 _ADDRESSES: Final = {SOURCE: "10.0.0.1", DESTINATION: "10.0.0.2"}
 _PORT: Final = 5201
@@ -47,11 +50,13 @@ _TICKS_PER_S: Final = 100
 class Request:
     """A transfer through a queue of a port, alone on it."""
 
-    port: HtbPort
+    port: Port
     congestion_control: str
     seconds: float
     queue: int = 0
     """Its number."""
+    policer: Policer = Policer.TRTCM
+    """What polices a port of policers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +88,7 @@ class Reply:
     busy: Cpu
     refused_by_queue: int
     """How often the queue was full. Not a number of packets: Open vSwitch may offer one again, and drops the
-    rest of its batch unasked. 0 beside losses: packets were lost before the queue."""
+    rest of its batch unasked. 0 beside losses: packets were lost before the queue, or by a policer."""
 
 
 def carry(requests: Sequence[Request], folder: Path) -> list[Reply]:
@@ -95,12 +100,11 @@ def carry(requests: Sequence[Request], folder: Path) -> list[Reply]:
 def _carry(request: Request, folder: Path) -> Reply:
     folder.mkdir(mode=0o700)
     with (
-        sliced_switch(request.port, folder, default=request.queue, addressed=True) as switch,
+        _switch(request, folder) as switch,
         ExitStack() as hosts,
     ):
         prefixes = {host: hosts.enter_context(_host(host, request)) for host in _ADDRESSES}
-        # Else it shares the cores with all other programs, and loses what does not fit into its sockets.
-        hurry(switch.pid)
+        _prefer(switch)
         before = _cpu_times(switch.pid)
         time.sleep(_REST_S)
         idle = _shares(before, _cpu_times(switch.pid))
@@ -135,6 +139,30 @@ def _carry(request: Request, folder: Path) -> Reply:
         return reply_of(
             _parsed(told), _parsed(log.read_text(encoding="utf-8")), idle=idle, busy=busy, refused=refused
         )
+
+
+@contextmanager
+def _switch(request: Request, folder: Path) -> Iterator[OpenVSwitch]:
+    """Build the port; all that goes to the destination goes through the request's queue."""
+    if isinstance(request.port, HtbPort):
+        with sliced_switch(request.port, folder, default=request.queue, addressed=True) as switch:
+            yield switch
+    else:
+        queues = {SOURCE: request.queue}
+        with policed_switch(request.port, request.policer, queues, folder, addressed=True) as switch:
+            yield switch
+
+
+def _prefer(switch: OpenVSwitch) -> None:
+    """Prefer the switch to other programs.
+
+    Else it shares the cores with all of them, and loses what does not fit into its sockets.
+    """
+    if switch.datapath.polls:
+        # It never sleeps, so real-time priority would keep all else from its core.
+        os.setpriority(os.PRIO_PROCESS, switch.forwarding_thread, LEAST_NICE)
+    else:
+        hurry(switch.pid)
 
 
 def reply_of(
