@@ -247,6 +247,20 @@ def test_transfers_of_iperf3_keep_the_queues_rate_one_after_the_other() -> None:
     assert names() == before
 
 
+@needs_dpdk
+@pytest.mark.skipif(locate("iperf3") is None, reason="iperf3 is not installed")
+def test_tcp_gets_next_to_nothing_of_a_policer_whose_bucket_holds_one_packet() -> None:
+    port = load_slices("policer")
+    assert isinstance(port, TrtcmPort)
+    request = tcp_port.Request(port=port, congestion_control="cubic", seconds=2, policer=Policer.EGRESS)
+    before = names()
+    (reply,) = carry_alone(tcp_port.carry, [request])
+    received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]
+    assert 0 < received_bps < port.queues[0].cir_bps / 20
+    assert reply.retransmissions.sum() > 0
+    assert names() == before
+
+
 def test_a_missing_iperf3_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_arguments, **_options: None)
     with pytest.raises(RunError, match=r"^the program 'iperf3' is missing: .*'apt-get install iperf3'$"):

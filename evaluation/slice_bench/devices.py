@@ -184,7 +184,7 @@ class Dpdk:
 
 
 def _iperf3(port: Port, queue: int, duration_ns: int, policer: Policer = Policer.TRTCM) -> int | None:
-    """One transfer of iperf3, of at least a second: its bytes, scaled to the duration. None without iperf3."""
+    """Return the bytes that iperf3 carries in so many ns, from at least a second; None if it is not here."""
     if locate("iperf3") is None:
         return None
     seconds = max(duration_ns / _NS_PER_S, _LEAST_TCP_S)
