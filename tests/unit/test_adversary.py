@@ -169,7 +169,8 @@ def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: in
         Random(seed),
         entries=random_case.case.entries,
     )
-    assert 0 < history.entries <= random_case.case.entries
+    assume(history.entries)  # another load on the switches may leave no room for any flow
+    assert history.entries <= random_case.case.entries
     case = history.case(random_case.case)
     traffic = released(case, history.offers(), observed=True)
     records = carried(case, traffic, seed=seed, duration_ns=duration_ns)

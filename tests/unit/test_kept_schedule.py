@@ -6,12 +6,13 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scheduling import clock
 from typer.testing import CliRunner
 
 from evaluation.cli import app
+from loko.document import InputError
 from loko.lab import load_lab
 from loko.schedule.kept import KeptSchedule, extend
 from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, path_of, schedule
@@ -53,7 +54,12 @@ def numbers(most=11) -> st.SearchStrategy[list[int]]:
 def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme, exclusive, slots) -> None:
     kept = made([flow(number) for number in before], slots=slots, scheme=scheme, exclusive=exclusive)
     wanted = [flow(number) for number in after]
-    extended = extend(LAB, wanted, kept, HIGHS, clock())
+    try:
+        extended = extend(LAB, wanted, kept, HIGHS, clock())
+    except InputError as refusal:
+        if "paths of new flows are longer" in str(refusal):
+            reject()  # the slots are as long as the first flows needed
+        raise
     had = {scheduled.id: (scheduled.slot, scheduled.path, scheduled.ports) for scheduled in kept.scheduled}
     has = {
         scheduled.timed.id: (

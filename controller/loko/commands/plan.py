@@ -284,7 +284,7 @@ class _Asked:
             )
         knows = scheme in _RESERVING and (scheme is SchemeName.LOKO or self.echoes_per_s is None)
         told = (self.echoes_per_s, self.control, self.changes_per_s)
-        if not knows and any(number is not None for number in told):
+        if not knows and any(option is not None for option in told):
             raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
 
     def refuse_forwarding(self, choices: Sequence[Choice], sheet: Path | None) -> None:
