@@ -124,7 +124,7 @@ def sent(port, share, frames=1000):
     }
 
 bound = port("bounded", {"drops": {"kind": "late", "after_us": 20_000}})
-sent(bound, 0.5, frames=50)  # what is read from files now, in the time of this machine, disturbs nothing later
+sent(bound, 0.5, frames=50)  # what is read from files now, in this machine's time, disturbs nothing later
 said = {
     "bounded": sent(bound, 2.0),
     "conforming": sent(bound, 0.98),
