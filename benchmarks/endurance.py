@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from os_ken.ofproto import ofproto_v1_0 as of
 from rich.progress import Progress
 
 from benchmarks.machine import describe
@@ -39,7 +40,6 @@ WARM_UP_SHARE = 12
 """The warm-up, in which everything happens once, is one of this many parts of the run (5 min of an hour)."""
 MOST_GROWTH_BYTES = 1 << 20
 """Growth allowed per hour, for the C library's allocator. A leak of two bytes per frame makes 1.4 MB."""
-STATISTICS = 16
 ALL_FLOWS = bytes.fromhex("003fffff") + bytes(36) + b"\xff\x00\xff\xff"
 
 
@@ -125,24 +125,23 @@ class _Run:
             self._sender.send(udp_frame(self.sent, udp_port=5000 if number else 6000))
             self.sent += 1
         if second % 10 == 0:
-            self._controller.send(message(STATISTICS, 5, bytes((0, 1, 0, 0)) + ALL_FLOWS))
-            self._controller.expect(STATISTICS + 1)
+            request = message(of.OFPT_STATS_REQUEST, 5, bytes((0, of.OFPST_FLOW, 0, 0)) + ALL_FLOWS)
+            self._controller.ask(request, of.OFPT_STATS_REPLY)
         if second % 10 == 5:
             entry = add_flow(2, udp_port=7000 + second % 60)
             for command in (b"\x00\x00", b"\x00\x04"):
-                self._controller.send(entry[:56] + command + entry[58:])
-        self._controller.barrier()
+                self._controller.write(entry[:56] + command + entry[58:])
+        self._controller.confirm()
         self.received += len(self._receiver.seen(outgoing=False, count=1 << 30, patience_s=0.0))
         self._sender.seen(outgoing=False, count=1 << 30, patience_s=0.0)
         if second % SAMPLE_S == SAMPLE_S - 1:
             self.samples_bytes.append(resident_bytes(self._emulator.process.pid))
 
     def _new_session(self) -> None:
-        if self._controller.session is not None:
-            self._controller.session.close()
+        self._controller.hang_up()
         self._controller.handshake()
-        self._controller.send(add_flow(2, udp_port=5000))
-        self._controller.barrier()
+        self._controller.write(add_flow(2, udp_port=5000))
+        self._controller.confirm()
         self.sessions += 1
 
 

@@ -97,8 +97,8 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
             Emulator(program, namespace, folder, controller.port, process=process) as emulator,
         ):
             controller.handshake()
-            controller.send(add_flow(2))
-            controller.barrier()
+            controller.write(add_flow(2))
+            controller.confirm()
             interval_ns = 1_000_000_000 // rate_pps
             flow = PacedFlow(
                 interface="h1",

@@ -25,8 +25,10 @@ from typing import Any, Final, Self
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.instruments.packet_tap import Seen, packet_socket
 from evaluation.live.network_namespace import another_namespace, inside, namespace_of
+from evaluation.runner import RunError
 from loko.controller.messages import flow_mod, output_to
 from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
 
@@ -43,9 +45,6 @@ _SO_TIMESTAMPNS = 35
 _SO_RCVBUFFORCE = 33
 _PACKET_OUTGOING = 4
 _RECEIVE_QUEUE_BYTES = 1 << 28
-
-HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY, PACKET_IN = 0, 2, 3, 5, 6, 10
-BARRIER_REQUEST, BARRIER_REPLY, FLOW_MOD = 18, 19, 14
 
 
 def build() -> Path:
@@ -260,95 +259,30 @@ def read_trace(path: Path) -> dict[int, Departure]:
         }
 
 
-class Controller:
-    """The controller of one switch: a listening socket and at most one session."""
+class Controller(ControllerEndpoint):
+    """The controller of a board, in a namespace: a listening socket and at most one session.
+
+    Its methods raise `RunError`, as those of `ControllerEndpoint`.
+    """
 
     def __init__(self, namespace: Namespace, port: int = 0, address: str = "127.0.0.1") -> None:
         with namespace.entered():
-            self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind((address, port))
-        self.listener.listen()
-        self.listener.settimeout(PATIENCE_S)
-        self.address, self.port = self.listener.getsockname()
-        self.session: socket.socket | None = None
-        self._buffer = b""
-
-    def accept(self) -> tuple[int, int]:
-        """Accept the switch's connection; return version and type of its first message."""
-        if self.session is not None:
-            self.session.close()
-        self.session, _ = self.listener.accept()
-        self.session.settimeout(PATIENCE_S)
-        self.session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = b""
-        first = self.receive()
-        return first[0], first[1]
+            super().__init__(address, port)
 
     def handshake(self) -> bytes:
-        """Accept the connection, agree on OpenFlow 1.0, request features; return the FEATURES_REPLY.
-
-        If the switch has given up this connection meanwhile, another one follows.
-        """
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                self.accept()
-                self.send(message(HELLO, 1))
-                self.send(message(FEATURES_REQUEST, 2))
-                return self.expect(FEATURES_REPLY)
-            except (ConnectionError, EOFError):
-                if time.monotonic() > deadline:
-                    raise
-
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
-        assert self.session is not None
-        self.session.sendall(data)
-
-    def receive(self) -> bytes:
-        """Return the next message. Raises `EOFError` if the switch closes the connection."""
-        assert self.session is not None
-        while len(self._buffer) < 8 or len(self._buffer) < struct.unpack_from("!H", self._buffer, 2)[0]:
-            data = self.session.recv(4096)
-            if not data:
-                raise EOFError("the switch closed the connection")
-            self._buffer += data
-        length = struct.unpack_from("!H", self._buffer, 2)[0]
-        data, self._buffer = self._buffer[:length], self._buffer[length:]
-        return data
-
-    def expect(self, kind: int) -> bytes:
-        """Return the next message of a type, answering echo requests meanwhile. Raises `TimeoutError`."""
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            data = self.receive()
-            if data[1] == kind:
-                return data
-            if data[1] == ECHO_REQUEST:
-                self.send(message(ECHO_REPLY, struct.unpack_from("!I", data, 4)[0]))
-        raise TimeoutError(f"no message of type {kind} within {PATIENCE_S} s")
-
-    def barrier(self) -> None:
-        """Wait until the switch has processed all earlier messages."""
-        self.send(message(BARRIER_REQUEST, 3))
-        self.expect(BARRIER_REPLY)
+        """Accept the board's connection, agree on OpenFlow 1.0 and return the FEATURES_REPLY."""
+        reply = self.features(PATIENCE_S)
+        if reply is None:
+            raise RunError(
+                f"controller: no board has connected to {self.address}:{self.port} in {PATIENCE_S:g} s"
+            )
+        return reply
 
     def vanish(self, *, reset: bool = False) -> None:
-        """End the session and stop listening."""
-        self.listener.close()
-        if self.session is not None:
-            if reset:
-                self.session.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.vanish()
+        """End the session, with RST if `reset`, and stop listening."""
+        if reset and self.session is not None:
+            self.session.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
 
 
 def board_table(

@@ -228,8 +228,8 @@ def _interface(end: Endpoint) -> str:
 def _install(controller: Controller, entries: Sequence[FlowEntry]) -> None:
     """Install a board's table one entry at a time, as the board reads one message per segment."""
     for number, entry in enumerate(entries, 10):
-        controller.send(add_entry(entry, number))
-        controller.barrier()
+        controller.write(add_entry(entry, number))
+        controller.confirm()
 
 
 def _paced(flows: Sequence[Flow], seconds: float) -> list[PacedFlow]:

@@ -14,13 +14,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
-    ECHO_REPLY,
-    ECHO_REQUEST,
-    FLOW_MOD,
-    HELLO,
-    PACKET_IN,
+    PATIENCE_S,
     ROOT,
     UNHURRIED,
     Controller,
@@ -107,10 +104,10 @@ def all_threads_stopped(pid):
 def install_entries(controller, entries=ENTRIES):
     """The used five-tuple last, with the highest priority: every entry is examined."""
     for number in range(1, entries):
-        controller.send(add_flow(2, udp_port=6000 + number, priority=number))
-        controller.barrier()
-    controller.send(add_flow(2, udp_port=5000, priority=entries))
-    controller.barrier()
+        controller.write(add_flow(2, udp_port=6000 + number, priority=number))
+        controller.confirm()
+    controller.write(add_flow(2, udp_port=5000, priority=entries))
+    controller.confirm()
 
 
 class TestForwarding:
@@ -187,8 +184,8 @@ class TestForwarding:
     @pytest.mark.waits
     def test_short_frames_are_padded(self, emulator, controller, sender, receiver):
         controller.handshake()
-        controller.send(add_flow(2))
-        controller.barrier()
+        controller.write(add_flow(2))
+        controller.confirm()
         frame = udp_frame(7, frame_bytes=54)
         sender.send(frame)
         [seen] = receiver.seen(outgoing=False, count=1)
@@ -198,8 +195,8 @@ class TestForwarding:
     def test_partial_checksums_are_completed(self, emulator, controller, namespace, receiver):
         """A UDP socket on a veth leaves the checksum to hardware that is not there."""
         controller.handshake()
-        controller.send(add_flow(2))
-        controller.barrier()
+        controller.write(add_flow(2))
+        controller.confirm()
         namespace.run("ip", "address", "add", "10.0.0.1/24", "dev", "h1")
         namespace.run("ip", "neighbour", "add", "10.0.0.2", "lladdr", "02:00:00:00:00:02", "dev", "h1")
         with namespace.entered():
@@ -219,8 +216,8 @@ class TestForwarding:
     @pytest.mark.waits
     def test_frame_for_a_port_without_interface_is_gone(self, emulator, controller, sender, receiver):
         controller.handshake()
-        controller.send(add_flow(3))
-        controller.barrier()
+        controller.write(add_flow(3))
+        controller.confirm()
         sender.send(udp_frame(1))
 
         def forwarded():
@@ -244,7 +241,9 @@ def udp_checksum_holds(frame):
 @pytest.mark.waits
 class TestControlConnection:
     def test_hello_says_version_four(self, emulator, controller):
-        assert controller.accept() == (4, HELLO)
+        assert controller.accept_connection(PATIENCE_S)
+        [hello] = controller.messages(PATIENCE_S)
+        assert (hello[0], hello[1]) == (4, of.OFPT_HELLO)
 
     @pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
     def test_controller_vanishes_and_comes_back(self, emulator, namespace, controller, reset):
@@ -275,16 +274,16 @@ class TestControlConnection:
             controller.session.shutdown(socket.SHUT_WR)
             wait_for(lambda: "closed the connection" in emulator.log(), "line about the controller's end")
             sender.send(udp_frame(1))
-            assert controller.receive()[1] == PACKET_IN
+            controller.expect(of.OFPT_PACKET_IN)
 
     def test_message_in_several_segments(self, emulator, controller, sender, receiver):
         controller.handshake()
         for _ in range(2):
             rule = add_flow(2)
             for part in (rule[:5], rule[5:40], rule[40:]):
-                controller.send(part)
+                controller.write(part)
                 time.sleep(0.05)
-        controller.barrier()
+        controller.confirm()
         sender.send(udp_frame(1))
         assert len(receiver.seen(outgoing=False, count=1)) == 1
         emulator.end()  # the log is complete then
@@ -294,8 +293,8 @@ class TestControlConnection:
         controller.handshake()
         once = add_flow(2)
         body = once[8:] + 69 * once[-8:]  # 70 times the same action
-        controller.send(message(FLOW_MOD, 100, body))
-        controller.barrier()
+        controller.write(message(of.OFPT_FLOW_MOD, 100, body))
+        controller.confirm()
         sender.send(udp_frame(1))
         assert receiver.seen(outgoing=False, count=1, patience_s=0.2) == []
         emulator.end()
@@ -305,20 +304,20 @@ class TestControlConnection:
         """648 bytes: whole messages are packed into segments, so that none is lost."""
         controller.handshake()
         rules = [add_flow(3, udp_port=6000 + number, priority=number) for number in range(1, 8)]
-        controller.send(b"".join([*rules, add_flow(2, udp_port=5000, priority=50)]))
-        controller.barrier()
+        controller.write(b"".join([*rules, add_flow(2, udp_port=5000, priority=50)]))
+        controller.confirm()
         sender.send(udp_frame(1))
         assert len(receiver.seen(outgoing=False, count=1)) == 1
 
     def test_garbage_and_a_wrong_length(self, emulator, controller):
         controller.handshake()
-        controller.send(b"GET / HTTP/1.1\r\n\r\n")
+        controller.write(b"GET / HTTP/1.1\r\n\r\n")
         wait_for(lambda: "no OpenFlow message" in emulator.log(), "line about the garbage")
-        controller.barrier()
-        controller.send(struct.pack("!BBHI", 1, 0, 200, 1))
+        controller.confirm()
+        controller.write(struct.pack("!BBHI", 1, 0, 200, 1))
         wait_for(lambda: "stopped half-way" in emulator.log(), "line about the unfinished message")
-        controller.send(message(ECHO_REQUEST, 77))
-        assert controller.expect(ECHO_REPLY)[4:8] == struct.pack("!I", 77)
+        controller.write(message(of.OFPT_ECHO_REQUEST, 77))
+        assert controller.expect(of.OFPT_ECHO_REPLY)[4:8] == struct.pack("!I", 77)
 
 
 @pytest.mark.waits
@@ -337,7 +336,7 @@ class TestProcess:
         wait_for(
             lambda: "port 1 is down: interface s1-eth1 is down" in emulator.log(), "line about the interface"
         )
-        controller.barrier()
+        controller.confirm()
 
     def test_stalls_are_listed(self, emulator, sender):
         emulator.process.send_signal(signal.SIGSTOP)

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
-    FEATURES_REPLY,
-    FEATURES_REQUEST,
     Controller,
     Emulator,
     Namespace,
@@ -31,7 +30,6 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
 ]
 
-PORT_STATUS = 12
 HOUSEKEEPING = "ofchecks = true\n"
 
 
@@ -54,15 +52,15 @@ def is_down(description: bytes) -> bool:
 
 def down_ports(controller: Controller) -> list[int]:
     """Ports that the features say are down."""
-    controller.send(message(FEATURES_REQUEST, 5))
-    reply = controller.expect(FEATURES_REPLY)
+    controller.write(message(of.OFPT_FEATURES_REQUEST, 5))
+    reply = controller.expect(of.OFPT_FEATURES_REPLY)
     ports = [reply[at : at + 48] for at in range(32, len(reply), 48)]
     return [struct.unpack_from("!H", port)[0] for port in ports if is_down(port)]
 
 
 def next_status(controller: Controller) -> tuple[int, bool]:
     """The port of the next PORT_STATUS, and whether it is down."""
-    status = controller.expect(PORT_STATUS)
+    status = controller.expect(of.OFPT_PORT_STATUS)
     return struct.unpack_from("!H", status, 16)[0], is_down(status[16:])
 
 
@@ -83,7 +81,7 @@ def test_a_host_that_goes_down_takes_the_link_with_it(
 ) -> None:
     with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
         controller.handshake()
-        controller.send(add_flow(2))
+        controller.write(add_flow(2))
         assert down_ports(controller) == [3], "port 3 has no interface"
         assert passes(namespace, 1)
         namespace.run("ip", "link", "set", "h2", "down")
@@ -103,7 +101,7 @@ def test_an_interface_that_is_set_down_is_a_link_down(
 ) -> None:
     with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
         controller.handshake()
-        controller.send(add_flow(2))
+        controller.write(add_flow(2))
         namespace.run("ip", "link", "set", "s1-eth2", "down")
         assert next_status(controller) == (2, True)
         told(emulator, r"interface s1-eth2 is down; set it up")
@@ -118,7 +116,7 @@ def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
 ) -> None:
     with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
         controller.handshake()
-        controller.send(add_flow(2))
+        controller.write(add_flow(2))
         for number in range(2):
             namespace.run("ip", "link", "delete", "s1-eth2")
             assert next_status(controller) == (2, True)
@@ -132,8 +130,8 @@ def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
             assert next_status(controller) == (2, False)
             assert passes(namespace, 10 + number)
         # Also as a port that receives.
-        controller.send(add_flow(1, udp_port=5000, priority=200))
-        controller.barrier()
+        controller.write(add_flow(1, udp_port=5000, priority=200))
+        controller.confirm()
         with Tap(namespace, "h2") as near, Tap(namespace, "h1") as far:
             near.send(udp_frame(20))
             assert [sequence_of(seen.data) for seen in far.seen(outgoing=False, count=1)] == [20]

@@ -9,10 +9,9 @@ import subprocess
 import time
 
 import pytest
+from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
-    BARRIER_REPLY,
-    BARRIER_REQUEST,
     UNHURRIED,
     Controller,
     Emulator,
@@ -28,7 +27,6 @@ pytestmark = [
 ]
 
 CONTROLLER, BOARD = "10.0.1.8", "10.0.1.99"
-STATS_REQUEST, STATS_REPLY, TABLE = 16, 17, 3
 ACTIVE_COUNT_OFFSET = 12 + 4 + 32 + 4 + 4
 
 
@@ -59,8 +57,8 @@ def start(program, namespace, folder):
 
 
 def flows(controller):
-    controller.send(message(STATS_REQUEST, 5, struct.pack("!HH", TABLE, 0)))
-    return struct.unpack_from("!I", controller.expect(STATS_REPLY), ACTIVE_COUNT_OFFSET)[0]
+    controller.write(message(of.OFPT_STATS_REQUEST, 5, struct.pack("!HH", of.OFPST_TABLE, 0)))
+    return struct.unpack_from("!I", controller.expect(of.OFPT_STATS_REPLY), ACTIVE_COUNT_OFFSET)[0]
 
 
 @pytest.mark.parametrize("payload_bytes", [0, 56, 1472])
@@ -75,9 +73,9 @@ def test_a_controller_for_a_board_needs_no_change(program, namespace, controller
         assert len(controller.handshake()) == 176
         assert controller.session is not None
         assert controller.session.getpeername()[0] == BOARD
-        controller.barrier()
-        controller.send(add_flow(2, udp_port=5000))
-        controller.barrier()
+        controller.confirm()
+        controller.write(add_flow(2, udp_port=5000))
+        controller.confirm()
         assert flows(controller) == 1
         report = emulator.end()
     board = report["boards"]["s1"]
@@ -92,11 +90,11 @@ def test_what_crosses_the_end_of_a_segment_is_lost(program, namespace, controlle
     flow_mods = b"".join(add_flow(2, udp_port=5000 + number) for number in range(8))
     with start(program, namespace, tmp_path):
         controller.handshake()
-        controller.send(flow_mods + message(BARRIER_REQUEST, 9))
+        controller.write(flow_mods + message(of.OFPT_BARRIER_REQUEST, 9))
         time.sleep(0.1)  # else the kernel may put the next write into the same segment
         # Had it arrived, this barrier's reply would come before that of the next one.
-        controller.send(message(BARRIER_REQUEST, 10))
-        assert struct.unpack_from("!I", controller.expect(BARRIER_REPLY), 4)[0] == 10
+        controller.write(message(of.OFPT_BARRIER_REQUEST, 10))
+        assert struct.unpack_from("!I", controller.expect(of.OFPT_BARRIER_REPLY), 4)[0] == 10
         assert flows(controller) == 6
 
 
@@ -109,4 +107,4 @@ def test_a_board_that_was_killed_comes_back(program, namespace, controller, tmp_
         controller.session.close()
     with start(program, namespace, tmp_path):
         controller.handshake()
-        controller.barrier()
+        controller.confirm()

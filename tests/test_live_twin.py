@@ -54,8 +54,8 @@ def switch(backend: Backend, folder: Path):
                     links = [mininet_link.limit(interface, wanted) for interface in PORTS.values()]
             features = controller.handshake()
             assert struct.unpack_from("!Q", features, 8)[0] == 0x70B3D56C0001
-            controller.send(add_flow(2, udp_port=5000))
-            controller.barrier()
+            controller.write(add_flow(2, udp_port=5000))
+            controller.confirm()
             with Tap(namespace, "h1") as sender, Tap(namespace, "h2") as receiver:
                 yield sender, receiver, links
         finally:
@@ -112,8 +112,8 @@ def timed_switch(folder: Path):
             address = f"127.0.0.1:{controller.port}"
             ovs.add_switch("s1", datapath_id=1, ports=timed_twin.inner(held), controller=address)
         controller.handshake()
-        controller.send(add_flow(2, udp_port=5000))
-        controller.barrier()
+        controller.write(add_flow(2, udp_port=5000))
+        controller.confirm()
         taps = [stack.enter_context(Tap(namespace, name)) for name in ("h1", "h2", "s1-eth1")]
         yield *taps, holder
 

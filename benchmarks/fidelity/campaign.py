@@ -19,6 +19,7 @@ from benchmarks.fidelity.trial import QUICK, RATES_PPS, CornerResult, Effort, tr
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
 from benchmarks.one_board import build
+from evaluation.runner import RunError
 from loko.device import load_profile
 from loko.scenario import Case
 
@@ -79,7 +80,7 @@ def _measured(kind: System, place: Case, effort: Effort) -> CornerResult:
             try:
                 with kind.at(place, Path(folder)) as bench:
                     return trial(kind.name, bench, place, device, effort)
-            except (OSError, RuntimeError, EOFError) as error:
+            except (OSError, RuntimeError, RunError) as error:
                 reason = error
     raise BenchmarkError(f"{kind.title} at {label(place)}: failed {_ATTEMPTS} times: {reason}")
 

@@ -179,7 +179,7 @@ class _LiveBench(Bench):
 
     def carry(self, train: Train) -> Carried:
         # A board that is idle for seconds sends an echo request, which would delay a frame.
-        self._controller.barrier()
+        self._controller.confirm()
         time.sleep(_SETTLE_S)
         first = self._sent
         self._sent += train.frames
@@ -364,7 +364,7 @@ def _install(controller: Controller, entries: Sequence[bytes], *, one_by_one: bo
     """Set up session and table. A board reads one message per segment, so it needs them `one_by_one`."""
     controller.handshake()
     for entry in entries:
-        controller.send(entry)
+        controller.write(entry)
         if one_by_one:
-            controller.barrier()
-    controller.barrier()
+            controller.confirm()
+    controller.confirm()

@@ -6,6 +6,7 @@ import contextlib
 import select
 import socket
 import time
+from collections import deque
 from types import TracebackType
 from typing import Final, Self
 
@@ -46,8 +47,11 @@ class ControllerEndpoint:
             self._listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
         self.openflow = OpenFlow.V1_0
         """Version of the sessions that start from now on."""
-        self._session: socket.socket | None = None
+        self.session: socket.socket | None = None
+        """The connection of the switch."""
         self._bytes = b""
+        self._unread: deque[bytes] = deque()
+        """Messages that have come with others, which `expect` has returned."""
         try:
             self._listener.bind((address, port))
         except OSError as error:
@@ -64,63 +68,76 @@ class ControllerEndpoint:
 
         Returns the switch's datapath id, or None if no switch comes in time.
         """
+        reply = self.features(timeout_s)
+        return None if reply is None else int.from_bytes(reply[8:16], "big")
+
+    def features(self, timeout_s: float) -> bytes | None:
+        """Accept a switch's new connection, agree on `openflow` and ask for the switch's features.
+
+        Returns the FEATURES_REPLY, or None if no switch comes in time.
+        """
         deadline = time.monotonic() + timeout_s
+        dialect = DIALECTS[self.openflow]
         while (left_s := deadline - time.monotonic()) > 0:
-            self._listener.settimeout(left_s)
-            try:
-                accepted, _ = self._listener.accept()
-            except TimeoutError:
+            if not self.accept_connection(left_s):
                 return None
-            self.hang_up()
-            self._session = accepted
-            self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._bytes = b""
-            dialect = DIALECTS[self.openflow]
-            self.write(dialect.hello)
-            try:
-                reply = self.ask(dialect.features_request, _FEATURES_REPLY, timeout_s=_FEATURES_S)
-            except RunError:  # a connection that was given up before; another follows
-                continue
-            return int.from_bytes(reply[8:16], "big")
+            # The switch may have given this connection up before it was accepted; another one follows.
+            with contextlib.suppress(RunError):
+                self.write(dialect.hello)
+                return self.ask(dialect.features_request, _FEATURES_REPLY, timeout_s=_FEATURES_S)
         return None
+
+    def accept_connection(self, timeout_s: float) -> bool:
+        """Accept a switch's new connection and say nothing. Return whether one came in time."""
+        self._listener.settimeout(timeout_s)
+        try:
+            accepted, _ = self._listener.accept()
+        except TimeoutError:
+            return False
+        self.hang_up()
+        self.session = accepted
+        self.session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._bytes = b""
+        self._unread.clear()
+        return True
 
     def wait_closed(self, timeout_s: float) -> bool:
         """Answer echo requests until the switch ends its connection. Return whether it did so in time."""
         deadline = time.monotonic() + timeout_s
-        while self._session is not None and (left_s := deadline - time.monotonic()) > 0:
+        while self.session is not None and (left_s := deadline - time.monotonic()) > 0:
             try:
-                self._messages(left_s)
+                self.messages(left_s)
             except RunError:
                 self.hang_up()
-        return self._session is None
+        return self.session is None
 
     def is_alive(self) -> bool:
         """Return whether the switch still answers. One with a broken session (quirks 14, 15) does not."""
         try:
-            self._confirm(timeout_s=_ALIVE_S)
+            self.confirm(timeout_s=_ALIVE_S)
         except RunError:
             return False
         return True
 
     def hang_up(self) -> None:
         """End the session, so that the switch starts another one."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        if self.session is not None:
+            self.session.close()
+            self.session = None
 
     def write(self, segment: bytes) -> None:
         """Send a segment. Raises `RunError` if there is no connection."""
-        if self._session is None:
+        if self.session is None:
             raise RunError(f"controller: no switch is connected to {self.address}:{self.port}")
         try:
-            self._session.sendall(segment)
+            self.session.sendall(segment)
         except OSError as error:
             raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
 
     def exchange(self, segment: bytes) -> None:
         """Send a segment, and read what the switch has sent. Raises `RunError`."""
         self.write(segment)
-        self._messages(0.0)
+        self.messages()
 
     def ask(self, segment: bytes, kind: int, *, timeout_s: float = _ANSWER_S) -> bytes:
         """Send a segment and wait for a message of this type. Raises `RunError`, also on an error message."""
@@ -128,41 +145,51 @@ class ControllerEndpoint:
         return self.expect(kind, timeout_s=timeout_s)
 
     def expect(self, kind: int, *, timeout_s: float = _ANSWER_S) -> bytes:
-        """Wait for a message of this type. Raises `RunError`, also on an error message."""
+        """Wait for a message of this type, and pass over those before it.
+
+        Raises `RunError`, also on an error message.
+        """
         deadline = time.monotonic() + timeout_s
         while True:
-            for message in self._messages(max(deadline - time.monotonic(), 0)):
+            while self._unread:
+                message = self._unread.popleft()
                 if message[1] == _ERROR:
                     raise RunError(_described(message))
                 if message[1] == kind:
                     return message
-            if time.monotonic() >= deadline:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
                 raise RunError(f"the switch sends no message of type {kind} within {timeout_s:g} s")
+            self._receive(left_s)
 
     def messages(self, wait_s: float = 0.0) -> list[bytes]:
         """Return the messages that have come, or wait for some for up to `wait_s`. Raises `RunError`.
 
         Echo requests are answered and left out.
         """
-        return self._messages(wait_s)
+        self._receive(0.0 if self._unread else wait_s)
+        messages = list(self._unread)
+        self._unread.clear()
+        return messages
 
     def load(self, messages: list[bytes]) -> None:
         """Send messages that have no reply; a barrier confirms each segment. Raises `RunError`."""
         for segment in segments_of(messages):
             self.write(segment)
-            self._confirm()
+            self.confirm()
 
-    def _confirm(self, *, timeout_s: float = _ANSWER_S) -> None:
+    def confirm(self, *, timeout_s: float = _ANSWER_S) -> None:
+        """Wait until the switch has answered a barrier: it has processed all before. Raises `RunError`."""
         dialect = DIALECTS[self.openflow]
         self.ask(dialect.barrier_request, dialect.barrier_reply, timeout_s=timeout_s)
 
-    def _messages(self, wait_s: float) -> list[bytes]:
-        if self._session is None:
+    def _receive(self, wait_s: float) -> None:
+        """Read what has come, or comes within `wait_s`, and answer echo requests."""
+        if self.session is None:
             raise RunError(f"controller: no switch is connected to {self.address}:{self.port}")
-        if select.select([self._session], [], [], wait_s)[0]:
+        if select.select([self.session], [], [], wait_s)[0]:
             self._read()
         messages, self._bytes = whole_messages(self._bytes)
-        received = []
         for message in messages:
             _, kind, length, _ = ofproto_parser.header(message)
             if length < OFP_HEADER_SIZE:
@@ -170,20 +197,19 @@ class ControllerEndpoint:
             if kind == _ECHO_REQUEST:
                 self.write(bytes((message[0], _ECHO_REPLY)) + message[2:])
             else:
-                received.append(message)
-        return received
+                self._unread.append(message)
 
     def _read(self) -> None:
-        assert self._session is not None
+        assert self.session is not None
         try:
-            data = self._session.recv(_CHUNK_BYTES)
+            data = self.session.recv(_CHUNK_BYTES)
         except OSError as error:
             raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
         if not data:
             raise RunError("controller: the switch closed the connection")
         # Acknowledge at once: what a board sends before its last message is acknowledged may break its
         # session (quirk 15).
-        self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        self.session.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         self._bytes += data
 
     def close(self) -> None:

@@ -224,6 +224,31 @@ def test_an_error_of_the_switch_is_told(endpoint, switch, body: str, said: str) 
         endpoint.load([barrier_request(1)])
 
 
+def test_what_comes_in_one_segment_behind_the_awaited_message_is_kept(endpoint, switch) -> None:
+    told = message(of.OFPT_PORT_STATUS, bytes(56))
+    switch({of.OFPT_FEATURES_REQUEST: FEATURES + told + told})
+    assert endpoint.accept(10) == 0x2A
+    assert endpoint.expect(of.OFPT_PORT_STATUS, timeout_s=10) == told
+    assert endpoint.messages() == [told]
+    assert endpoint.messages() == []
+
+
+def test_nothing_of_a_session_is_left_for_the_next_one(endpoint, switch) -> None:
+    switch({of.OFPT_FEATURES_REQUEST: FEATURES + message(of.OFPT_PORT_STATUS, bytes(56))})
+    assert endpoint.accept(10) == 0x2A
+    switch({of.OFPT_FEATURES_REQUEST: FEATURES})
+    assert endpoint.accept(10) == 0x2A
+    assert endpoint.messages() == []
+
+
+def test_a_connection_that_is_reset_before_it_is_accepted_is_passed_over(endpoint, switch) -> None:
+    gone = socket.create_connection(("127.0.0.1", endpoint.port))
+    gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.close()
+    switch({of.OFPT_FEATURES_REQUEST: FEATURES})
+    assert endpoint.accept(10) == 0x2A
+
+
 def test_no_switch_and_a_silent_one_are_waited_for_in_vain(endpoint, switch) -> None:
     assert endpoint.accept(0.05) is None
     with pytest.raises(RunError, match=r"no switch is connected to 127\.0\.0\.1"):
