@@ -30,11 +30,11 @@ from evaluation.pictures.canvas import BOXES, EDGE, REFERENCE, STYLE, box_statis
 from evaluation.runner import RunError
 from loko.document import InputError
 from loko.scenario import TABLE_1_ENTRIES, Action, Match
+from loko.units import NS_PER_US
 
 SWITCHES: Final = {"zodiac-fx-live": "emulated Zodiac FX", "openvswitch": "Open vSwitch, userspace datapath"}
 SIZE: Final = 306
 QUICK_SAMPLES: Final = 100
-_US: Final = 1000
 _PICTURE_INCHES: Final = (7.6, 3.6)
 
 
@@ -133,12 +133,12 @@ def _draw(switches: Mapping[str, MeasuredSwitch]) -> Figure:
 
 
 def _box(times_ns: NDArray[np.int64]) -> dict[str, Any]:
-    low, q1, median, q3, high = map(float, np.percentile(times_ns, (0.1, 25, 50, 75, 99.9)) / _US)
+    low, q1, median, q3, high = map(float, np.percentile(times_ns, (0.1, 25, 50, 75, 99.9)) / NS_PER_US)
     return {
         "whislo": low,
         "q1": q1,
         "med": median,
         "q3": q3,
         "whishi": high,
-        "fliers": [float(times_ns.min()) / _US, float(times_ns.max()) / _US],
+        "fliers": [float(times_ns.min()) / NS_PER_US, float(times_ns.max()) / NS_PER_US],
     }

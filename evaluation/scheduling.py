@@ -17,13 +17,13 @@ from loko.scenario import OpenFlow
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timing import GUARD_NS, Exclusive
 from loko.solvers import Solver, solver_named
+from loko.units import NS_PER_US
 
 if TYPE_CHECKING:
     from evaluation.schedule_check.verdict import Verdict
     from loko.schedule.kept import Extended
     from loko.schedule.lab_schedule import LabSchedule
 
-_NS_PER_US = 1e3
 _COLUMNS = (
     *("flow", "scheduled", "source", "destination", "udp_source", "udp_destination", "frame_bytes"),
     *("slot", "path", "offset_us", "period_us", "guarantee_us"),
@@ -73,7 +73,7 @@ def schedule(
         typer.Option(
             min=0,
             max=1e6,
-            help=f"How far hosts may be off their slots, early or late. Default: {GUARD_NS / _NS_PER_US:g}.",
+            help=f"How far hosts may be off their slots, early or late. Default: {GUARD_NS / NS_PER_US:g}.",
         ),
     ] = None,
     entries: Annotated[
@@ -143,9 +143,9 @@ def schedule(
             wishes = Wishes(
                 scheme=scheme or SchedulingScheme.UNCONSTRAINED,
                 slots=slots,
-                base_period_ns=None if base_period_us is None else round(base_period_us * _NS_PER_US),
+                base_period_ns=None if base_period_us is None else round(base_period_us * NS_PER_US),
                 exclusive=exclusive,
-                guard_ns=GUARD_NS if guard_us is None else round(guard_us * _NS_PER_US),
+                guard_ns=GUARD_NS if guard_us is None else round(guard_us * NS_PER_US),
                 entries=entries,
                 changes_per_s=changes_per_s or 0.0,
                 is_straight=straight,
@@ -246,9 +246,9 @@ def _print(result: LabSchedule, extended: Extended | None, verdict: Verdict) -> 
             " ".join(
                 [scheduled.timed.source, *(hop.switch for hop in scheduled.path), scheduled.timed.destination]
             ),
-            f"{scheduled.offset_ns / _NS_PER_US:.3f}",
-            f"{scheduled.every_ns / _NS_PER_US:.3f}",
-            f"{scheduled.bound_ns / _NS_PER_US:.3f}",
+            f"{scheduled.offset_ns / NS_PER_US:.3f}",
+            f"{scheduled.every_ns / NS_PER_US:.3f}",
+            f"{scheduled.bound_ns / NS_PER_US:.3f}",
         )
     console.print(table)
     table = Table(title="entries of the controller", title_justify="left")
@@ -265,9 +265,9 @@ def _print(result: LabSchedule, extended: Extended | None, verdict: Verdict) -> 
             )
     console.print(table)
     lines = [
-        f"{result.slots} slots of {timing.slot_ns / _NS_PER_US:.3f} us in a base period of"
-        f" {timing.base_period_ns / _NS_PER_US:.3f} us; hosts may be off by"
-        f" {timing.guard_ns / _NS_PER_US:g} us",
+        f"{result.slots} slots of {timing.slot_ns / NS_PER_US:.3f} us in a base period of"
+        f" {timing.base_period_ns / NS_PER_US:.3f} us; hosts may be off by"
+        f" {timing.guard_ns / NS_PER_US:g} us",
         f"a flow has its {result.exclusive.value} for itself in its slot",
     ]
     lines += [
@@ -276,8 +276,8 @@ def _print(result: LabSchedule, extended: Extended | None, verdict: Verdict) -> 
     ]
     lines += [
         f"slower than asked: {slow.timed.id} wants a frame every"
-        f" {(slow.timed.asked_ns or 0) / _NS_PER_US:.3f} us, and has one"
-        f" every {slow.every_ns / _NS_PER_US:.3f} us"
+        f" {(slow.timed.asked_ns or 0) / NS_PER_US:.3f} us, and has one"
+        f" every {slow.every_ns / NS_PER_US:.3f} us"
         for slow in result.slower_than_asked
     ]
     count = len(result.scheduled)

@@ -19,10 +19,10 @@ from pydantic import Field, ValidationError, model_validator
 from evaluation.traffic import Bucket, RandomBursts, Sender
 from loko.document import InputError, Strict
 from loko.flow import Flow
+from loko.units import BITS_NS_PER_BYTE_S
 
 DEFAULT_QUEUE_FRAMES: Final = 160
 """Number of frames that the default send buffer of a Linux UDP socket holds."""
-_BIT_NS: Final = 8 * 1_000_000_000
 """Units of a bucket's level per byte, chosen so that an integer rate in bit/s adds an integer each ns."""
 
 
@@ -156,7 +156,7 @@ class Shaper:
 
         Matches the emulator's shaper, with a latency added; exact in integers. The bucket is full at time 0.
         """
-        needed, capacity = self.frame_bytes * _BIT_NS, self.burst_bytes * _BIT_NS
+        needed, capacity = self.frame_bytes * BITS_NS_PER_BYTE_S, self.burst_bytes * BITS_NS_PER_BYTE_S
         level, updated_ns, line_free_ns = capacity, 0, 0
         waiting: deque[int] = deque()
         for at_ns in offered_ns:

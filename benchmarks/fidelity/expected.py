@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from loko.device import Profile
 from loko.scenario import Case
 from loko.service_curve import processing
-from loko.units import PS_PER_NS
-
-_NS_PER_S: Final = 1_000_000_000
+from loko.units import NS_PER_S, PS_PER_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +37,7 @@ class Device:
     def of(cls, profile: Profile, corner: Case) -> Device:
         """Return the device of a profile at a corner."""
         ports, length = profile.ports, corner.frame_bytes
-        byte_ns = 8 * _NS_PER_S // ports.link_rate_bps.value
+        byte_ns = 8 * NS_PER_S // ports.link_rate_bps.value
         preamble, tag = ports.preamble_bytes.value, ports.tail_tag_bytes.value
         return cls(
             wire_ns=(preamble + length) * byte_ns,
@@ -60,7 +57,7 @@ class Device:
     @property
     def capacity_pps(self) -> float:
         """Equation 6 in frames per second: the slowest of CPU, inner link and front port."""
-        return _NS_PER_S / max(self.cpu_ns, self.inner_ns + self.gap_ns, self.slot_ns)
+        return NS_PER_S / max(self.cpu_ns, self.inner_ns + self.gap_ns, self.slot_ns)
 
     @property
     def capacity_frames(self) -> int:

@@ -20,9 +20,8 @@ from loko.document import InputError
 from loko.generic_switch import GenericSwitch
 from loko.quantity import Count
 from loko.scenario import OpenFlow, Unknown
-from loko.units import PS_PER_NS
+from loko.units import NS_PER_S, PS_PER_NS
 
-_NS_PER_S: Final = 1e9
 _TCP_HEADERS_BYTES: Final = 14 + 20 + 20
 _FCS_BYTES: Final = 4
 _LEAST_FRAME_BYTES: Final = 64
@@ -133,7 +132,7 @@ ControlTraffic = Mapping[Message, MessageRate]
 NO_MESSAGES: Final[ControlTraffic] = MappingProxyType({})
 """A silent controller. What the board does by itself is reserved for all the same (`interference`)."""
 HEARTBEAT: Final[ControlTraffic] = MappingProxyType(
-    {Message.HEARTBEAT: MessageRate(per_s=_NS_PER_S / HEARTBEAT_NS)}
+    {Message.HEARTBEAT: MessageRate(per_s=NS_PER_S / HEARTBEAT_NS)}
 )
 """Control traffic of a switch whose table does not change: a count every 2 s (docs/driver.md)."""
 CHANGES_PER_S: Final = 20.0
@@ -201,7 +200,7 @@ def interference(
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     costs = {message: message_ns(profile, message, count, openflow) for message in traffic}
     messages = TimeBucket(
-        share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / _NS_PER_S,
+        share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / NS_PER_S,
         burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
     )
     taken = Interference(messages=messages, board=_board(profile, asks=not silences_keepalive(traffic)))
@@ -243,7 +242,7 @@ def silences_keepalive(traffic: ControlTraffic) -> bool:
     `HEARTBEAT_NS` after that (docs/driver.md), unless it is paced to fewer segments.
     """
     return any(
-        traffic[kind].per_s * HEARTBEAT_NS >= _NS_PER_S
+        traffic[kind].per_s * HEARTBEAT_NS >= NS_PER_S
         for kind in (Message.HEARTBEAT, Message.CHANGE)
         if kind in traffic
     )
@@ -265,7 +264,7 @@ def ring_units(
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     units = 2
     for message, rate in traffic.items():
-        waiting = rate.burst + math.ceil(rate.per_s * delay_ns / _NS_PER_S)
+        waiting = rate.burst + math.ceil(rate.per_s * delay_ns / NS_PER_S)
         kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
         each = max(
             -(-_frame_bytes(_request_bytes(kind, openflow)) // profile.buffer.unit_bytes.value)
@@ -331,7 +330,7 @@ def _board(profile: Profile, *, asks: bool) -> TimeBucket:
         costs.send_ps.value + costs.interrupt_ps.value + costs.segment_ps.value + costs.acknowledge_ps.value
     ) / PS_PER_NS + 2 * _link_ns(profile, 0)
     return TimeBucket(
-        share=timer_ns / timers.period_ns.value + keepalive_ns * _KEEPALIVE_PER_S / _NS_PER_S,
+        share=timer_ns / timers.period_ns.value + keepalive_ns * _KEEPALIVE_PER_S / NS_PER_S,
         burst_ns=timer_ns + keepalive_ns,
     )
 

@@ -9,8 +9,17 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-PS_PER_NS: Final = 1000
+PS_PER_NS: Final = 1_000
 """Profiles state times of the processor in picoseconds."""
+NS_PER_US: Final = 1_000
+NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
+US_PER_MS: Final = 1_000
+US_PER_S: Final = 1_000_000
+BITS_PER_BYTE: Final = 8
+BITS_NS_PER_BYTE_S: Final = BITS_PER_BYTE * NS_PER_S
+"""Bytes in a span are a rate in bit/s times its nanoseconds, divided by this."""
+BPS_PER_MBPS: Final = 1_000_000
 
 _WRITTEN: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-zµμ/]+)\s*")
 _RATES_BPS: Final = {

@@ -20,12 +20,12 @@ from evaluation.traffic import Instants
 from loko.admission import Admission, Admitted, Change, Refusal
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.units import NS_PER_MS
 
-_MS_NS: Final = 1_000_000
 _STEPS_OF_A_WAIT: Final = 16
-_LONGEST_WAIT_NS: Final = 400 * _MS_NS
-_TAIL_NS: Final = 20 * _MS_NS
-_AFTER_NS: Final = (0, 1, 100_000, _MS_NS, 10 * _MS_NS, 30 * _MS_NS)
+_LONGEST_WAIT_NS: Final = 400 * NS_PER_MS
+_TAIL_NS: Final = 20 * NS_PER_MS
+_AFTER_NS: Final = (0, 1, 100_000, NS_PER_MS, 10 * NS_PER_MS, 30 * NS_PER_MS)
 """Waits from the last frame of a set to its release, and from there to the next requests."""
 _LOADS: Final = (0.5, 0.9, 0.99, 0.999, 0.999)
 _ROUNDS: Final = 12
@@ -81,7 +81,7 @@ class History:
             wait_ms = answer.advice.wait_ms if isinstance(answer.advice, Change) else None
             if wait_ms is None or self.now_ns - begin_ns > longest_ns:
                 return None
-            self.wait(max(wait_ms * _MS_NS // _STEPS_OF_A_WAIT, 50_000))
+            self.wait(max(wait_ms * NS_PER_MS // _STEPS_OF_A_WAIT, 50_000))
         return answer
 
     def send(self, life: Life, *, first_ns: int, frames: int) -> None:
@@ -174,7 +174,7 @@ def random_history(
         brief += _fill(history, maker, rng, entries)
         if history.entries >= entries:
             break
-        meet_ns = history.now_ns + rng.choice((0, 300_000, 3 * _MS_NS))
+        meet_ns = history.now_ns + rng.choice((0, 300_000, 3 * NS_PER_MS))
         for life in brief:
             if not life.offers_ns or rng.random() < 0.3:
                 flow = life.admitted.flow

@@ -31,8 +31,8 @@ from loko.front import plan
 from loko.lab import Lab, load_lab
 from loko.planning import Plan
 from loko.schemes import SchemeName
+from loko.units import NS_PER_MS
 
-_NS_PER_MS = 1e6
 _LARGEST_LOAD = 4.0
 """Of a flow's rate: it sends all that its token bucket lets through."""
 
@@ -102,8 +102,8 @@ def _print(planned: Plan, results: list[CarriageResult]) -> None:
             admitted.flow.id,
             str(sum(carried.sent for carried in of_flow)),
             str(sum(carried.lost for carried in of_flow)),
-            f"{max(carried.worst for carried in of_flow) * admitted.guarantee_ns / _NS_PER_MS:.3f}",
-            f"{admitted.guarantee_ns / _NS_PER_MS:.3f}",
+            f"{max(carried.worst for carried in of_flow) * admitted.guarantee_ns / NS_PER_MS:.3f}",
+            f"{admitted.guarantee_ns / NS_PER_MS:.3f}",
         )
     console = Console()
     console.print(table)

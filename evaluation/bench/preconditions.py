@@ -25,6 +25,7 @@ from evaluation.bench.part import NOTHING, Combinations, Part, Procedure, Sample
 from evaluation.bench.procedures import buffer, dp_time, throughput
 from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
+from loko.units import BPS_PER_MBPS, NS_PER_US
 
 SPREAD: Final = 1.25
 """Largest p99.9 over p50 of a deterministic switch, whose worst case is then near the usual one."""
@@ -40,8 +41,7 @@ SAMPLES: Final = 1000
 SIZES: Final = (64, 306, 1516)
 
 _BURST_FRAMES: Final = 4000
-_US: Final = 1000
-_MBIT: Final = 1e6
+
 _P50, _P999 = 50.0, 99.9
 
 MeasuredTable = tuple[Table, int, int]
@@ -113,7 +113,7 @@ def _determinism(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Preconditi
         return _unknown("determinism: spread", presumed)
     spreads = {case: _spread(value) for case, value in times.items()}
     worst = max(spreads, key=spreads.__getitem__)
-    p50, p999 = np.percentile(times[worst], (_P50, _P999)) / _US
+    p50, p999 = np.percentile(times[worst], (_P50, _P999)) / NS_PER_US
     values = sorted(spreads.values())
     return Precondition(
         name="determinism: spread",
@@ -135,7 +135,7 @@ def _tail(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Precondition:
     return Precondition(
         name="determinism: tail",
         presumed=presumed,
-        measured=f"slowest frame {times[worst].max() / _US:.1f} us, {longest[worst]:.1f} times p50"
+        measured=f"slowest frame {times[worst].max() / NS_PER_US:.1f} us, {longest[worst]:.1f} times p50"
         f" ({_said(worst)}); {beyond} of {frames} frames ({beyond / frames:.2%}) beyond {TAIL:g} times p50",
         holds=longest[worst] <= TAIL,
     )
@@ -154,8 +154,9 @@ def _shared_cpu(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Preconditio
     return Precondition(
         name=name,
         presumed=presumed,
-        measured=f"{long_ns / short_ns:.2f} times: {short_ns / _US:.1f} us with {short[0].entries} entries,"
-        f" {long_ns / _US:.1f} us with {long[0].entries} ({long[2]} bytes);"
+        measured=f"{long_ns / short_ns:.2f} times:"
+        f" {short_ns / NS_PER_US:.1f} us with {short[0].entries} entries,"
+        f" {long_ns / NS_PER_US:.1f} us with {long[0].entries} ({long[2]} bytes);"
         f" {(long_ns - short_ns) / (long[0].entries - short[0].entries):.0f} ns an entry",
         holds=long_ns / short_ns >= GROWTH,
     )
@@ -183,7 +184,8 @@ def _capacity_follows(
     return Precondition(
         name=name,
         presumed=presumed,
-        measured=f"{rates[worst] / _MBIT:.2f} Mbit/s where equation 6 says {computed[worst] / _MBIT:.2f}:"
+        measured=f"{rates[worst] / BPS_PER_MBPS:.2f} Mbit/s"
+        f" where equation 6 says {computed[worst] / BPS_PER_MBPS:.2f}:"
         f" {rates[worst] / computed[worst] - 1:+.0%} ({_said(worst)})",
         holds=beyond[worst] <= EQUATION_6,
     )

@@ -6,8 +6,8 @@ import random
 from typing import Final, NamedTuple, Protocol
 
 from loko.flow import Flow
+from loko.units import BITS_NS_PER_BYTE_S
 
-_BIT_NS_PER_BYTE: Final = 8_000_000_000
 _MEAN_PAUSE: Final = 0.1
 """Mean of the random pause after the bucket is full, as a part of the time it takes to fill.
 
@@ -27,13 +27,13 @@ class Bucket:
     def __init__(self, rate_bps: float, burst_bytes: float, now_ns: int) -> None:
         """A full bucket."""
         self._rate = max(int(rate_bps), 1)
-        self._capacity = int(burst_bytes) * _BIT_NS_PER_BYTE
+        self._capacity = int(burst_bytes) * BITS_NS_PER_BYTE_S
         self._level = self._capacity
         self._at_ns = now_ns
 
     def ready_ns(self, frame_bytes: int) -> int:
         """When there are tokens for such a frame."""
-        return self._at_ns + max(0, -(-(frame_bytes * _BIT_NS_PER_BYTE - self._level) // self._rate))
+        return self._at_ns + max(0, -(-(frame_bytes * BITS_NS_PER_BYTE_S - self._level) // self._rate))
 
     def full_ns(self) -> int:
         """When nothing more fits."""
@@ -42,7 +42,7 @@ class Bucket:
     def take(self, frame_bytes: int, now_ns: int) -> None:
         """A frame begins. `now_ns` is not before `ready_ns`."""
         self._level = min(self._capacity, self._level + (now_ns - self._at_ns) * self._rate)
-        self._level -= frame_bytes * _BIT_NS_PER_BYTE
+        self._level -= frame_bytes * BITS_NS_PER_BYTE_S
         assert self._level >= 0, "a frame began before its bucket allowed it"
         self._at_ns = now_ns
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any
 
-_NS_PER_S: Final = 1e9
+from loko.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
     """How many a second, from `since_ns` to the last; None if there is none."""
     if not instants_ns or max(instants_ns) <= since_ns:
         return None
-    return len(instants_ns) * _NS_PER_S / (max(instants_ns) - since_ns)
+    return len(instants_ns) * NS_PER_S / (max(instants_ns) - since_ns)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from evaluation.runner import RunError
+from loko.units import NS_PER_S
 
 _ETH_P_ALL: Final = 3
 _SOL_PACKET: Final = 263
@@ -23,7 +24,6 @@ _RECEIVE_QUEUE_BYTES: Final = 1 << 28
 """Holds a train of the longest frames, with their bookkeeping, until the train has passed."""
 _SNAP_BYTES: Final = 2048
 _CONTROL_BYTES: Final = 256
-_NS: Final = 1_000_000_000
 
 _SO_TIMESTAMPING: Final = 37
 _RX_HARDWARE: Final = 1 << 2
@@ -137,8 +137,8 @@ class PacketTap:
             if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:
                 software_s, software_ns, _, _, hardware_s, hardware_ns = _STAMPS.unpack(data)
                 if self._hardware:
-                    return int(hardware_s) * _NS + int(hardware_ns)
-                return int(software_s) * _NS + int(software_ns)
+                    return int(hardware_s) * NS_PER_S + int(hardware_ns)
+                return int(software_s) * NS_PER_S + int(software_ns)
         raise RunError(f"tap {self.interface}: the kernel gives a frame without a stamp")
 
     def _refuse_gap(self) -> None:

@@ -23,6 +23,7 @@ from evaluation.finding_checks import FindingFigure
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit
 from loko.device import load_profile
+from loko.units import NS_PER_US
 
 _FOLDER: Final = ".samples"
 _FIRST_WHISKER: Final = 5
@@ -31,7 +32,6 @@ WHISKERS: Final = f"{_FIRST_WHISKER} % and {_LAST_WHISKER} %"
 """Where the whiskers of the boxes of section 3 end."""
 LEFT_OUT: Final = "left_out_frames"
 """Finding: frames left out because the bench's host lost time, or an earlier frame was in the switch."""
-_US: Final = 1000
 
 
 class MeasuredFigure(FindingFigure):
@@ -93,7 +93,7 @@ def _store(chosen: Choice, options: Options, samples: int) -> SampleStore:
 
 def box_us(times_ns: NDArray[np.int64]) -> BoxStatistics:
     """Return a box of processing times in microseconds as in figures 9 and 10, with the mean."""
-    return box_of(times_ns, low=_FIRST_WHISKER, high=_LAST_WHISKER, per=_US)
+    return box_of(times_ns, low=_FIRST_WHISKER, high=_LAST_WHISKER, per=NS_PER_US)
 
 
 def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from typing import Final
 from evaluation.live.programs import run
 from evaluation.live.shaping import replace_discipline
 from evaluation.runner import RunError
+from loko.units import NS_PER_S
 
 _SYSCALLS: Final = {"x86_64": 321, "aarch64": 280}
 """Number of bpf(2)."""
@@ -34,7 +35,6 @@ _PASSES, _DROPPED = 0, 2
 """TC_ACT_OK and TC_ACT_SHOT."""
 _SHIFT: Final = 20
 """Binary digits after the point of a byte's time."""
-_NS_PER_S: Final = 1_000_000_000
 _SHORTEST_BYTES: Final = 60
 _LOG_BYTES: Final = 65536
 _SLACK_NS: Final = 1000
@@ -66,7 +66,7 @@ def program(
 
     Its state is when the bucket's debt is paid: the one value of an array.
     """
-    byte = round((8 * _NS_PER_S << _SHIFT) / rate_bps)
+    byte = round((8 * NS_PER_S << _SHIFT) / rate_bps)
     return b"".join(
         [
             _to_register(6, 1),  # 6: the frame
@@ -148,7 +148,7 @@ def _discipline(holder: Holder, rate_bps: int, burst_bytes: int, after_ns: int) 
     if holder is Holder.ETF:
         # It has no limit, and takes frames also of senders that gave them no time.
         return ["etf", "clockid", "CLOCK_TAI", "delta", str(holder.ahead_ns), "skip_sock_check"]
-    shortest_ns = _SHORTEST_BYTES * 8 * _NS_PER_S // rate_bps
+    shortest_ns = _SHORTEST_BYTES * 8 * NS_PER_S // rate_bps
     frames = str(after_ns // max(shortest_ns, 1) + burst_bytes // _SHORTEST_BYTES + 1)
     return ["fq", "limit", frames, "flow_limit", frames, "nopacing", "timer_slack", str(_SLACK_NS)]
 

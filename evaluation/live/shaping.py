@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Self
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
 from evaluation.traffic import RandomBursts, Sender
+from loko.units import BITS_PER_BYTE, US_PER_S
 
 FCS_BYTES = 4
 
@@ -24,9 +25,6 @@ _GREEDY_FRAMES = 20
 
 _NEVER_WAITS = "10gbit"
 _QUANTUM_BYTES = 1514
-
-_BITS = 8
-_US_PER_S = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,7 @@ class TokenBucket:
                 f"a frame of {flow.frame_bytes} bytes pass: raise the burst or shrink the frame"
             )
         bucket = cls(
-            rate_bytes_per_s=int(shaper.rate_bps) * seen // (flow.frame_bytes * _BITS),
+            rate_bytes_per_s=int(shaper.rate_bps) * seen // (flow.frame_bytes * BITS_PER_BYTE),
             burst_bytes=int(shaper.burst_bytes) * seen // flow.frame_bytes + _BURST_MARGIN_BYTES,
             limit_bytes=max(queue_bytes * seen // flow.frame_bytes, seen),
         )
@@ -60,7 +58,7 @@ class TokenBucket:
 
     def arguments(self) -> list[str]:
         """The bucket as tc wants it."""
-        rate = ["rate", f"{self.rate_bytes_per_s * _BITS}bit"]
+        rate = ["rate", f"{self.rate_bytes_per_s * BITS_PER_BYTE}bit"]
         return ["tbf", *rate, "burst", str(self.burst_bytes), "limit", str(self.limit_bytes)]
 
     def differences(self, shown: Sequence[Mapping[str, Any]]) -> str | None:
@@ -74,7 +72,7 @@ class TokenBucket:
         if rate != self.rate_bytes_per_s:
             return f"the rate is {rate} bytes/s instead of {self.rate_bytes_per_s}"
         # tc reckons a bucket in whole microseconds at its rate, and rounds once more when it shows it.
-        rounding = 1 + self.rate_bytes_per_s // _US_PER_S
+        rounding = 1 + self.rate_bytes_per_s // US_PER_S
         if burst is None or not self.burst_bytes - rounding <= burst <= self.burst_bytes:
             return f"the burst is {burst} bytes instead of {self.burst_bytes}"
         return None

@@ -22,6 +22,7 @@ from loko.device import Profile
 from loko.document import DATA
 from loko.scenario import Scenario
 from loko.service_curve import capacity_frames, service_curve
+from loko.units import BITS_PER_BYTE, NS_PER_S
 
 CONSTRUCTION = DATA / "switch-emulator" / "ovs-tc"
 
@@ -30,9 +31,6 @@ LATE_WAKE_UP_NS = 50_000
 
 More keeps the rate on busier machines, and lets the first frames after an idle time come closer together.
 """
-
-_BITS = 8
-_NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +52,9 @@ class SharedQueue:
         service = service_curve(profile, scenario)
         frame_bytes = service.largest_frame_bytes
         seen = frame_bytes - FCS_BYTES
-        rate = int(service.rate_bps * seen / (frame_bytes * _BITS))
+        rate = int(service.rate_bps * seen / (frame_bytes * BITS_PER_BYTE))
         # Less than a second frame in the bucket, or two would leave at once.
-        credit = min(rate * LATE_WAKE_UP_NS // _NS_PER_S, seen // 2)
+        credit = min(rate * LATE_WAKE_UP_NS // NS_PER_S, seen // 2)
         places = capacity_frames(profile, frame_bytes)
         return cls(
             bucket=TokenBucket(
@@ -109,7 +107,7 @@ def queue_commands(switch: str, queue: SharedQueue) -> list[list[str]]:
         "queue",
         {
             "queue": Names(switch=switch).queue,
-            "rate_bps": queue.bucket.rate_bytes_per_s * _BITS,
+            "rate_bps": queue.bucket.rate_bytes_per_s * BITS_PER_BYTE,
             "burst_bytes": queue.bucket.burst_bytes,
             "limit_bytes": queue.bucket.limit_bytes,
             "places": queue.places,

@@ -37,6 +37,7 @@ from evaluation.predictability.subject import (
 from evaluation.runner import LOST, RunError
 from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request, flow_mod, flow_stats_request
+from loko.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 DEFAULT: Final = Combination()
 """Five-tuple and output, as in figures 8 and 9."""
@@ -56,9 +57,6 @@ _BATCH: Final = 64
 _APART_NS: Final = 1_000_000
 """Distance between segments that would otherwise be one."""
 _MORE_PROBES: Final = 2
-_S: Final = 1_000_000_000
-_MS: Final = 1_000_000
-_US: Final = 1_000
 _STATS_REPLY: Final = 17
 _ECHO_REPLY: Final = 3
 _ANY_XID: Final = 0xFFFFFFF0
@@ -133,11 +131,11 @@ class Controlled:
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
-        self._messages([b""], spacing_ns=round(seconds * _S))
+        self._messages([b""], spacing_ns=round(seconds * NS_PER_S))
 
     def add_at_rate(self, combination: Combination, *, per_s: float, at_most: int) -> tuple[int, bool, bool]:
         """Add entries until the first error. Return how many, whether one came, and if it stopped reading."""
-        gap_ns, a_second = round(_S / per_s), max(1, round(per_s))
+        gap_ns, a_second = round(NS_PER_S / per_s), max(1, round(per_s))
         at_most = max(1, int(min(at_most, per_s * self.subject.pace.fill_s)))
         echoes = 0
         for number in range(at_most):
@@ -220,14 +218,14 @@ class Controlled:
             streams.append(Stream(enters=enters, leaves=OUT_PORT, frame=data, instants_ns=instants_ns))
         if not streams:
             return {}
-        sent = self._network.send(streams, drain_ns=_S)
+        sent = self._network.send(streams, drain_ns=NS_PER_S)
         return {
             number: None if stream.received_ns[0] == LOST else int(stream.received_ns[0] - stream.sent_ns[0])
             for number, stream in zip(numbers, sent, strict=True)
         }
 
     def _messages(
-        self, segments: Sequence[bytes], *, spacing_ns: int = PAUSE_MS * _MS, await_reply: bool = False
+        self, segments: Sequence[bytes], *, spacing_ns: int = PAUSE_MS * NS_PER_MS, await_reply: bool = False
     ) -> list[bytes]:
         replies = self._network.control(SWITCH, segments, spacing_ns=spacing_ns, await_reply=await_reply)
         messages, _ = whole_messages(b"".join(replies))
@@ -240,7 +238,7 @@ def fill_at_rate(
     """Fill a fresh table at a rate. Return the result, and the entries forwarded after it has settled."""
     switch = Controlled(subject, seed)
     sent, full, throttled = switch.add_at_rate(combination, per_s=per_s, at_most=at_most)
-    switch.wait(subject.pace.settles_ns / _S)
+    switch.wait(subject.pace.settles_ns / NS_PER_S)
     return _asked(switch, combination, sent, full=full, throttled=throttled)
 
 
@@ -248,10 +246,10 @@ def fill_paced(subject: Subject, *, at_most: int, seed: int, combination: Combin
     """Fill a fresh table with a barrier after each entry."""
     switch = Controlled(subject, seed)
     begin_ns = switch.now_ns
-    sent, full, steps = switch.add_paced(combination, pause_ns=PAUSE_MS * _MS, at_most=at_most)
-    switch.wait(subject.pace.settles_ns / _S)
+    sent, full, steps = switch.add_paced(combination, pause_ns=PAUSE_MS * NS_PER_MS, at_most=at_most)
+    switch.wait(subject.pace.settles_ns / NS_PER_S)
     fill, _ = _asked(switch, combination, sent, full=full)
-    at_s = [0.0, *((at_ns - begin_ns) / _S for at_ns, _ in steps)]
+    at_s = [0.0, *((at_ns - begin_ns) / NS_PER_S for at_ns, _ in steps)]
     entries = [0, *(count for _, count in steps)]
     batches = zip(at_s, at_s[1:], entries, entries[1:], strict=False)
     slowest_s = max((((late - early) / (more - less)) for early, late, less, more in batches), default=0.0)
@@ -272,7 +270,7 @@ def age(
             sent, full, throttled = switch.add_at_rate(DEFAULT, per_s=per_s, at_most=at_most)
             if number < last:
                 if throttled:
-                    switch.wait(subject.pace.settles_ns / _S)
+                    switch.wait(subject.pace.settles_ns / NS_PER_S)
                 switch.wait(wait_s)
                 switch.listed()
                 switch.clear()
@@ -310,7 +308,9 @@ def size(subject: Subject, combination: Combination, *, at_most: int, seed: int)
     took_ns = switch.forwarded(combination, few, slowly=True)
     wire_ns = subject.wire_ns(FRAME_BYTES)
     came = [ns - wire_ns for ns in took_ns.values() if ns is not None]
-    fast = subject.on_cpu or (bool(came) and float(np.median(came)) / _US <= thresholds().software_us.value)
+    fast = subject.on_cpu or (
+        bool(came) and float(np.median(came)) / NS_PER_US <= thresholds().software_us.value
+    )
     return sent if came and fast else 0
 
 

@@ -19,6 +19,7 @@ from evaluation.predictability.marks import Mark, Thresholds, Verdict
 from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import OTHER_PORT, enqueued, frame
 from evaluation.runner import LOST
+from loko.units import NS_PER_US
 
 HIGH_BYTES: Final = 100
 """Section II-B.1."""
@@ -33,7 +34,6 @@ again.
 """
 _LOW_UDP: Final = 6000
 _HIGH_UDP: Final = 6001
-_US: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def excesses_us(subject: Subject, delays: Delays) -> list[float]:
     """Return, by length of low priority, the largest excess over equation 2; nan if all frames were lost."""
     alone_ns = _most_ns(delays, 0)
     return [
-        (_most_ns(delays, place) - alone_ns - subject.slot_ns(length)) / _US
+        (_most_ns(delays, place) - alone_ns - subject.slot_ns(length)) / NS_PER_US
         for place, length in enumerate(LOW_BYTES, start=1)
     ]
 

@@ -26,6 +26,7 @@ from evaluation.predictability.table_iii import (
     frame,
     varied,
 )
+from loko.units import NS_PER_US
 
 MOST_RATE_BPS: Final = 1_000_000_000
 """The study's measurement card has ports of 1 Gbit/s. Faster switches are measured at that rate."""
@@ -37,7 +38,6 @@ WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
     "priorities",
 )
 """Dimensions that should not change the processing time (section II-A.3)."""
-_US: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +106,9 @@ def summary(times_ns: NDArray[np.int64] | None, packets: int, *, disturbed: int 
     return Times(
         sent=packets,
         lost=lost,
-        median_us=float(np.median(times_ns)) / _US,
-        least_us=float(times_ns.min()) / _US,
-        most_us=float(times_ns.max()) / _US,
+        median_us=float(np.median(times_ns)) / NS_PER_US,
+        least_us=float(times_ns.min()) / NS_PER_US,
+        most_us=float(times_ns.max()) / NS_PER_US,
         disturbed=disturbed,
     )
 

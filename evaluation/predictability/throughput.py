@@ -20,9 +20,9 @@ from evaluation.predictability.table_iii import VALUES, frame
 from loko.controller.messages import flow_mod
 from loko.lab import Lab
 from loko.shoelace import HOSTS, laced_path, shoelace_lab
+from loko.units import BPS_PER_MBPS
 
 FRAME_BYTES: Final[tuple[int, ...]] = VALUES["frame_bytes"]
-_MBPS: Final = 1e6
 _ANY: Final = "ideal-1g"
 
 
@@ -67,7 +67,7 @@ def entries(lab: Lab) -> list[bytes]:
 def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int) -> Passage:
     """Send this many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
     lab = shoelace(subject)
-    gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / _MBPS / rate_mbps
+    gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / BPS_PER_MBPS / rate_mbps
     ends = ((1, subject.ports), (subject.ports, 1))
     streams = [
         Stream(enters=a, leaves=b, frame=frame(frame_bytes), instants_ns=evenly(packets, gap_ns))
@@ -100,7 +100,7 @@ class Throughput:
 
 def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Throughput:
     """Search the highest rate without loss by bisection. Raises `RunError`."""
-    line_mbps = subject.link_rate_bps / _MBPS
+    line_mbps = subject.link_rate_bps / BPS_PER_MBPS
     top = measure(subject, frame_bytes, line_mbps, packets=packets, seed=seed)
     low, high = 0.0, line_mbps
     if top.lost == 0 and not top.refused:
@@ -113,7 +113,7 @@ def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Thro
             low, high = (low, middle) if lost else (middle, high)
             if high < resolution * line_mbps:
                 break
-    per_source = low * _MBPS / (subject.slot_ns(frame_bytes) * subject.link_rate_bps / 1e9)
+    per_source = low * BPS_PER_MBPS / (subject.slot_ns(frame_bytes) * subject.link_rate_bps / 1e9)
     return Throughput(
         frame_bytes=frame_bytes,
         mbps=low,

@@ -30,8 +30,8 @@ from loko.document import InputError
 from loko.slices.document import HtbPort, Port, TrtcmPort, load_slices
 from loko.slices.lengths import Protocol as Transport
 from loko.slices.lengths import on_wire, payload
+from loko.units import NS_PER_S
 
-_NS_PER_S: Final = 1e9
 _PREAMBLE: Final = 8
 _LEAST_TCP_S: Final = 1.0
 """iperf3 tells of tenths of a second."""
@@ -115,8 +115,8 @@ class Metered:
 
     def _carry(self, release: Release) -> Sent:
         meter, frame = self._meter, release.frame_bytes
-        slot_ns = on_wire(frame) * 8 * _NS_PER_S / self._link_bps
-        wire_ns = (frame + _PREAMBLE) * 8 * _NS_PER_S / self._link_bps
+        slot_ns = on_wire(frame) * 8 * NS_PER_S / self._link_bps
+        wire_ns = (frame + _PREAMBLE) * 8 * NS_PER_S / self._link_bps
         takes = frame + meter.counts.more_bytes
         tokens, at_ns, free_ns = float(meter.burst_bytes), 0.0, 0.0
         sent_ns, received_ns = [], []
@@ -124,7 +124,7 @@ class Metered:
             starts_ns = max(float(instant_ns), free_ns)
             free_ns = starts_ns + slot_ns
             arrives_ns = starts_ns + wire_ns
-            refilled = tokens + (arrives_ns - at_ns) * meter.rate_bps / 8 / _NS_PER_S
+            refilled = tokens + (arrives_ns - at_ns) * meter.rate_bps / 8 / NS_PER_S
             tokens, at_ns = min(refilled, float(meter.burst_bytes)), arrives_ns
             passes = tokens >= takes
             tokens -= takes if passes else 0
@@ -187,13 +187,13 @@ def _iperf3(port: Port, queue: int, duration_ns: int, policer: Policer = Policer
     """Return the bytes that iperf3 carries in so many ns, from at least a second; None if it is not here."""
     if locate("iperf3") is None:
         return None
-    seconds = max(duration_ns / _NS_PER_S, _LEAST_TCP_S)
+    seconds = max(duration_ns / NS_PER_S, _LEAST_TCP_S)
     request = tcp_port.Request(
         port=port, congestion_control="cubic", seconds=seconds, queue=queue, policer=policer
     )
     (reply,) = carry_alone(tcp_port.carry, [request])
     bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
-    return round(bytes_per_s * duration_ns / _NS_PER_S)
+    return round(bytes_per_s * duration_ns / NS_PER_S)
 
 
 def open_device(switch: SlicedSwitch) -> Device:

@@ -20,9 +20,8 @@ from loko.slices.bound import Bound, delay_bound
 from loko.slices.document import HtbDequeue, HtbPort, HtbQueue, Port, TrtcmDequeue, TrtcmPort, TrtcmQueue
 from loko.slices.goodput import counted_bps
 from loko.slices.lengths import MAX_FRAME_BYTES, Protocol, Scheduler, counted, on_wire, payload
+from loko.units import NS_PER_S, NS_PER_US
 
-_NS_PER_S: Final = 1e9
-_US: Final = 1e3
 _RATE_WITHIN: Final = 0.02
 """Relative error up to which a rate is the configured one: measurements end within groups."""
 _COUNTS_WITHIN: Final = 3.0
@@ -229,8 +228,8 @@ class _Judge:
             because = f"no frame of {frame} bytes passed at all"
             return self._row("burst", configured, "0 bytes", Verdict.DIFFERS, because)
         takes = self._takes(frame)
-        rate = self._really[0] / 8 / _NS_PER_S
-        if rate * on_wire(frame) * 8 * _NS_PER_S / self._port.link_rate_bps > 0.9 * takes:
+        rate = self._really[0] / 8 / NS_PER_S
+        if rate * on_wire(frame) * 8 * NS_PER_S / self._port.link_rate_bps > 0.9 * takes:
             because = "its rate is that of the link, or nothing limits it"
             return self._row("burst", configured, "-", Verdict.NOT_MEASURED, because)
         # A host that delays some of the frames makes a bucket look smaller, never larger.
@@ -265,7 +264,7 @@ class _Judge:
 
     def _late_ns(self) -> float:
         dequeue = self._port.dequeue
-        return dequeue.timer_us * _US if isinstance(dequeue, HtbDequeue) else 0.0
+        return dequeue.timer_us * NS_PER_US if isinstance(dequeue, HtbDequeue) else 0.0
 
     def _group(self) -> Row:
         port, queue = self._port, self._queue
@@ -273,9 +272,9 @@ class _Judge:
         taken = self._of(part.GROUP)
         frames = next(iter(taken.values()), np.array([], dtype=np.int64))
         came = np.sort(frames[frames != LOST])
-        slot_ns = on_wire(MAX_FRAME_BYTES) * 8 * _NS_PER_S / port.link_rate_bps
+        slot_ns = on_wire(MAX_FRAME_BYTES) * 8 * NS_PER_S / port.link_rate_bps
         if isinstance(queue, HtbQueue):
-            earns_ns = self._takes(MAX_FRAME_BYTES) * 8 * _NS_PER_S / queue.ceiling_bps
+            earns_ns = self._takes(MAX_FRAME_BYTES) * 8 * NS_PER_S / queue.ceiling_bps
             gap_ns = max(2 * slot_ns, earns_ns / 2)
             if earns_ns < 2 * slot_ns:
                 return self._row(
@@ -309,7 +308,7 @@ class _Judge:
         group = self._port.dequeue.group_frames
         if not isinstance(self._port, HtbPort):
             return group, group
-        more = int(most_of(self._queue) / 8 / _NS_PER_S * self._late_ns() / self._takes(MAX_FRAME_BYTES))
+        more = int(most_of(self._queue) / 8 / NS_PER_S * self._late_ns() / self._takes(MAX_FRAME_BYTES))
         return group, group + more + (1 if self._late_ns() else 0)
 
     # -- latency, borrowing, isolation
@@ -327,7 +326,7 @@ class _Judge:
             configured = f"at most {bound.delay_us:.0f} us" + (", or lost" if lossy else "")
         if numbers is None:
             return self._row(what, configured, "-", Verdict.NOT_MEASURED, "not sent")
-        came = numbers[numbers != LOST] / _US
+        came = numbers[numbers != LOST] / NS_PER_US
         lost = len(numbers) - len(came)
         if not len(came):
             return self._row(what, configured, "all lost", Verdict.DIFFERS, f"nothing of {sent} arrived")
@@ -350,8 +349,8 @@ class _Judge:
             share = f"{100 * lost / len(numbers):.0f} %"
             return f"{share} of {sent} were lost, although it sends less than is assured"
         flow = part.flow_of_slice(self._queue)
-        lasts_ns = len(numbers) * flow.frame_bytes * 8 * _NS_PER_S / flow.rate_bps
-        patience_ns = flow.burst_bytes * 8 * _NS_PER_S / rate_of(self._queue) + _GROWS * lasts_ns
+        lasts_ns = len(numbers) * flow.frame_bytes * 8 * NS_PER_S / flow.rate_bps
+        patience_ns = flow.burst_bytes * 8 * NS_PER_S / rate_of(self._queue) + _GROWS * lasts_ns
         if numbers.max() - numbers[0] > patience_ns:
             return f"{sent}, waits longer and longer, although it sends less than is assured"
         return None
@@ -406,7 +405,7 @@ class _Judge:
         if numbers is None:
             return []
         delivered, duration_ns = numbers.tolist()
-        bps = delivered * 8 * _NS_PER_S / duration_ns
+        bps = delivered * 8 * NS_PER_S / duration_ns
         frame = MAX_FRAME_BYTES
         most = most_of(self._queue) * payload(Protocol.TCP, frame) / (frame + self._counts.more_bytes)
         configured, measured = f"at most {_mbps(most)}", _mbps(bps)
@@ -428,15 +427,15 @@ def _pps(numbers: Numbers) -> tuple[float, float]:
     """Frames a second that came, and that were offered."""
     came, came_ns, offered, offered_ns = numbers.tolist()
     return (
-        came * _NS_PER_S / came_ns if came_ns else 0.0,
-        offered * _NS_PER_S / offered_ns if offered_ns else 0.0,
+        came * NS_PER_S / came_ns if came_ns else 0.0,
+        offered * NS_PER_S / offered_ns if offered_ns else 0.0,
     )
 
 
 def _slack_ns(port: Port, frame_bytes: int) -> float:
     """How much later than its tokens a frame may leave: two frames' wire time, and a poll."""
     poll_us = port.dequeue.poll_us if isinstance(port, TrtcmPort) else 0.0
-    return 2 * on_wire(frame_bytes) * 8 * _NS_PER_S / port.link_rate_bps + poll_us * _US
+    return 2 * on_wire(frame_bytes) * 8 * NS_PER_S / port.link_rate_bps + poll_us * NS_PER_US
 
 
 def _mbps(bps: float) -> str:

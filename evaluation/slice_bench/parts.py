@@ -16,10 +16,10 @@ from evaluation.slice_bench.devices import Device, attacker, first_sender
 from evaluation.slice_bench.document import Counts
 from loko.slices.document import Flow, HtbQueue, Port, TrtcmQueue
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, on_wire
+from loko.units import NS_PER_S
 
 FRAMES_BYTES: Final = (64, 256, 768, MAX_FRAME_BYTES)
 """Lengths of frames, with FCS, for which the rate is measured."""
-_NS_PER_S: Final = 1e9
 _STEADY: Final = 2_000
 """Frames that should pass after the bucket is empty, for one rate."""
 _MORE_THAN_RATE: Final = 1.5
@@ -115,13 +115,13 @@ class Slice:
         )
 
     def _slot_ns(self, frame_bytes: int) -> float:
-        return on_wire(frame_bytes) * 8 * _NS_PER_S / self.port.link_rate_bps
+        return on_wire(frame_bytes) * 8 * NS_PER_S / self.port.link_rate_bps
 
     def _saturating(self, frame_bytes: int, most_bps: float, least_ns: int = 0) -> NDArray[np.int64]:
         """Instants at more than this rate, until the bucket is empty and then as long again."""
         takes = self._takes(frame_bytes)
-        gap_ns = max(takes * 8 * _NS_PER_S / most_bps / _MORE_THAN_RATE, self._slot_ns(frame_bytes))
-        offered_bps = takes * 8 * _NS_PER_S / gap_ns
+        gap_ns = max(takes * 8 * NS_PER_S / most_bps / _MORE_THAN_RATE, self._slot_ns(frame_bytes))
+        offered_bps = takes * 8 * NS_PER_S / gap_ns
         drain = burst_of(self.queue) / takes / max(1 - most_bps / offered_bps, 0.1)
         count = int(2 * max(drain, _STEADY * offered_bps / most_bps / 2, least_ns / gap_ns / 2)) + 1
         return (_SETTLE_NS + np.arange(count) * gap_ns).astype(np.int64)
@@ -150,7 +150,7 @@ class Slice:
 
     def _flood(self, device: Device, other: int, frame_bytes: int, until_ns: int) -> Release:
         """All that a sender's link carries, or that the sender can send."""
-        gap_ns = max(self._slot_ns(frame_bytes), _NS_PER_S / device.most_pps)
+        gap_ns = max(self._slot_ns(frame_bytes), NS_PER_S / device.most_pps)
         instants_ns = (np.arange(int(until_ns / gap_ns) + 1) * gap_ns).astype(np.int64)
         return Release(queue=other, host=attacker(), frame_bytes=frame_bytes, instants_ns=instants_ns)
 
@@ -180,7 +180,7 @@ class Slice:
     def _conforming(self) -> tuple[int, NDArray[np.int64]]:
         """The flow's burst at once, and then as fast as its bucket lets it."""
         flow = flow_of_slice(self.queue)
-        gap_ns = flow.frame_bytes * 8 * _NS_PER_S / flow.rate_bps
+        gap_ns = flow.frame_bytes * 8 * NS_PER_S / flow.rate_bps
         burst = flow.burst_bytes // flow.frame_bytes
         count = min(max(int(_LONGEST_NS / gap_ns), 20), _LATENCY_FRAMES)
         later = _SETTLE_NS + np.ceil(np.arange(1, count + 1) * gap_ns)
@@ -214,15 +214,13 @@ class Slice:
         A sender's stamp is at the first bit in virtual time. In real time a pair of veths hands the frame on
         as a whole.
         """
-        wire_ns = (
-            0 if device.real_time else round((8 + frame_bytes) * 8 * _NS_PER_S / self.port.link_rate_bps)
-        )
+        wire_ns = 0 if device.real_time else round((8 + frame_bytes) * 8 * NS_PER_S / self.port.link_rate_bps)
         return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns - wire_ns)
 
     def tcp(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
         """One transfer: bytes delivered, and in which time."""
         seconds = min(max(_TCP_FRAMES * MAX_FRAME_BYTES * 8 / rate_of(self.queue), 0.5), 5.0)
-        duration_ns = round(seconds * _NS_PER_S)
+        duration_ns = round(seconds * NS_PER_S)
         delivered = device.tcp(self.number, MAX_FRAME_BYTES, duration_ns, seed)
         if delivered is not None:
             yield MAX_FRAME_BYTES, np.array([delivered, duration_ns], dtype=np.int64)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from loko.admission.answer import Change
+from loko.units import NS_PER_MS
 
 NONE: Final = -math.inf
 """No debt: no flow was released, or all that released flows have sent is served."""
 _HASTE: Final = 1e-3
 """How much faster the clock that is passed in may be than those of senders and boards: more than crystals are
 off and NTP slews."""
-_NS_PER_MS: Final = 1e6
 _LONGEST_WAIT_NS: Final = 3_600_000_000_000
 
 Kept = TypeVar("Kept")
@@ -140,4 +140,4 @@ def patience(now_ns: int, fits_ns: float) -> Change | None:
     wait_ns = fits_ns - now_ns
     if wait_ns > _LONGEST_WAIT_NS:
         return None
-    return Change(wait_ms=max(math.floor(wait_ns / _NS_PER_MS), 0) + 1)
+    return Change(wait_ms=max(math.floor(wait_ns / NS_PER_MS), 0) + 1)

@@ -25,10 +25,10 @@ from loko.lab import Lab
 from loko.network import Hop
 from loko.on_demand import OnDemand
 from loko.scenario import Unknown
+from loko.units import BITS_NS_PER_BYTE_S
 
 ROUNDING: Final = 1e-9
 """Relative slack of comparisons, so that shares which add up to the whole fit in binary floating point."""
-_BITS_NS_PER_BYTE_S: Final = 8e9
 _ULP: Final = sys.float_info.epsilon
 _MOST_FLOWS: Final = 1_000_000
 """The most flows of a switch without entries per flow: sums of this many keep within `ROUNDING`."""
@@ -253,7 +253,7 @@ class _Route(NamedTuple):
                 refusal = switch.refusal(flow, rate_bps, here_bytes, remedy)
                 if refusal is not None:
                     return refusal
-            here_bytes += rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as `_bursts_bytes`
+            here_bytes += rate_bps * delay_ns / BITS_NS_PER_BYTE_S  # as `_bursts_bytes`
         return _new(Admitted, (flow, self.path, self._bursts_bytes(rate_bps, burst_bytes), delays_ns))
 
     def _refuse_uncovered(self, frame_bytes: int) -> None:
@@ -271,7 +271,7 @@ class _Route(NamedTuple):
 
     def _bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
         """Return the burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
-        growths = [rate_bps * delay_ns / _BITS_NS_PER_BYTE_S for delay_ns in self.delays_ns]
+        growths = [rate_bps * delay_ns / BITS_NS_PER_BYTE_S for delay_ns in self.delays_ns]
         return tuple(accumulate(growths, initial=burst_bytes))[:-1]
 
 
@@ -441,7 +441,7 @@ class _Switch:
 
     def leave(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
         """Note that a flow was released; it counts until `until_ns`."""
-        share = rate_bps / _BITS_NS_PER_BYTE_S
+        share = rate_bps / BITS_NS_PER_BYTE_S
         self.debt.leave(until_ns, share=share, burst=burst_bytes, kept=(rate_bps, burst_bytes))
 
     def restore(self, debt_bytes: float) -> None:
@@ -514,7 +514,7 @@ class _Switch:
 
     def _spare(self) -> float:
         """Return the rate that the flows leave of what the switch serves, in bytes per nanosecond."""
-        return (self.limits.free_bps - math.fsum(self.rates)) / _BITS_NS_PER_BYTE_S
+        return (self.limits.free_bps - math.fsum(self.rates)) / BITS_NS_PER_BYTE_S
 
     def _forget(self, kept: tuple[float, float]) -> None:
         rate_bps, burst_bytes = kept

@@ -9,22 +9,21 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_BITS_PER_BYTE = 8
-_NS_PER_S = 1e9
+from loko.units import BITS_PER_BYTE, NS_PER_S
 
 
 def bytes_in(*, rate_bps: float, duration_ns: float) -> float:
     """Bytes that pass at a rate in a time; 0 if either is 0, even if the other is infinite."""
     if rate_bps == 0 or duration_ns == 0:
         return 0.0
-    return rate_bps * duration_ns / (_BITS_PER_BYTE * _NS_PER_S)
+    return rate_bps * duration_ns / (BITS_PER_BYTE * NS_PER_S)
 
 
 def time_ns(*, size_bytes: float, rate_bps: float) -> float:
     """Time in which a rate carries a size; infinite at rate 0, unless there is nothing to carry."""
     if size_bytes == 0:
         return 0.0
-    return size_bytes * _BITS_PER_BYTE * _NS_PER_S / rate_bps if rate_bps > 0 else math.inf
+    return size_bytes * BITS_PER_BYTE * NS_PER_S / rate_bps if rate_bps > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

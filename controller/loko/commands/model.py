@@ -18,9 +18,8 @@ from loko.device import bounded, load_device
 from loko.document import InputError
 from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Priorities, Scenario, Unknown, UsedEntry
 from loko.service_curve import Rounding
+from loko.units import NS_PER_MS, NS_PER_US
 
-_NS_PER_US = 1e3
-_NS_PER_MS = 1e6
 _SLICE = "slice"
 """Given instead of a profile: show a sliced port."""
 _ORDER = "order"
@@ -136,9 +135,9 @@ def _print_model(values: dict[str, Any]) -> None:
     terms.add_column("term")
     terms.add_column("us", justify="right")
     for term in values["terms"]:
-        terms.add_row(term["name"], f"{term['value_ns'] / _NS_PER_US:.2f}")
+        terms.add_row(term["name"], f"{term['value_ns'] / NS_PER_US:.2f}")
     terms.add_section()
-    terms.add_row("T", f"{values['latency_ns'] / _NS_PER_US:.2f}")
+    terms.add_row("T", f"{values['latency_ns'] / NS_PER_US:.2f}")
     console.print(terms)
     console.print(
         f"rate R = {values['rate_bps'] / 1e6:.3f} Mbit/s, buffer B = {values['capacity_bytes']} bytes"
@@ -146,7 +145,7 @@ def _print_model(values: dict[str, Any]) -> None:
     for message in values["control"]["messages"]:
         console.print(
             f"control: {message['kind']} {message['per_s']:g}/s, {message['burst']} at once,"
-            f" {message['cost_ns'] / _NS_PER_US:.1f} us each"
+            f" {message['cost_ns'] / NS_PER_US:.1f} us each"
         )
     if values["control"]["rate_bps"]:
         console.print(
@@ -170,7 +169,7 @@ def _print_model(values: dict[str, Any]) -> None:
         numbers = (
             f"{allocation['max_rate_bps'] / 1e6:.3f}",
             f"{allocation['max_burst_bytes']:.1f}",
-            f"{allocation['delay_ns'] / _NS_PER_MS:.3f}",
+            f"{allocation['delay_ns'] / NS_PER_MS:.3f}",
         )
         table.add_row(name, *(numbers if allocation["feasible"] else ("-", "-", "-")))
     console.print(table)

@@ -13,12 +13,10 @@ from loko.admission import Admitted, Refusal
 from loko.commands.for_programs import csv_lines
 from loko.commands.telling import tell
 from loko.planning import Plan
+from loko.units import NS_PER_MS, NS_PER_US, US_PER_MS
 from loko.what_if import Changes
 
-_NS_PER_MS: Final = 1e6
 _NO_CHANGE: Final = "nothing changes for the flows that stay"
-_NS_PER_US: Final = 1e3
-_US_PER_MS: Final = 1e3
 _FEW: Final = 10
 """Up to this many refusals are printed one by one, and so many groups of them."""
 _FEW_TERMS: Final = 3
@@ -72,7 +70,7 @@ def _accepted(result: Plan) -> Table:
 
 def _terms(admitted: Admitted) -> str:
     """Return what each switch adds; for a long path of equal terms, the term and its count."""
-    terms = [f"{delay_ns / _NS_PER_MS:.3f}" for delay_ns in admitted.delays_ns]
+    terms = [f"{delay_ns / NS_PER_MS:.3f}" for delay_ns in admitted.delays_ns]
     if len(terms) > _FEW_TERMS and len(set(terms)) == 1:
         return f"{len(terms)} x {terms[0]}"
     return " + ".join(terms)
@@ -224,4 +222,4 @@ def _refused_cells(result: Plan, refusal: Refusal) -> Mapping[str, object]:
 
 def in_ms(value_ns: float | None, rounded: Callable[[float], int]) -> str:
     """Format a time in ms to whole microseconds. `rounded` rounds so that no promise is too good."""
-    return "" if value_ns is None else f"{rounded(value_ns / _NS_PER_US) / _US_PER_MS:.3f}"
+    return "" if value_ns is None else f"{rounded(value_ns / NS_PER_US) / US_PER_MS:.3f}"

@@ -12,8 +12,7 @@ from loko.admission.debt import Clock, Debt, patience
 from loko.exact import ExactSum
 from loko.flow import Flow
 from loko.network import Hop
-
-_BITS_NS_PER_BYTE_S = 8e9
+from loko.units import BITS_NS_PER_BYTE_S
 
 
 class SharedBucket:
@@ -59,7 +58,7 @@ class SharedBucket:
 
     def leave(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
         """Note that a flow was released; it counts until `until_ns`."""
-        share = rate_bps / _BITS_NS_PER_BYTE_S
+        share = rate_bps / BITS_NS_PER_BYTE_S
         self._debt.leave(until_ns, share=share, burst=burst_bytes, kept=(rate_bps, burst_bytes))
 
     def clear(self) -> None:
@@ -77,7 +76,7 @@ class SharedBucket:
         return math.inf if left_bps < 0 or enough < 0 else self._debt.paid_ns(self._spare(), enough)
 
     def _spare(self) -> float:
-        return (self.rate_bps - self._rate.value) / _BITS_NS_PER_BYTE_S
+        return (self.rate_bps - self._rate.value) / BITS_NS_PER_BYTE_S
 
     def _forget(self, kept: tuple[float, float]) -> None:
         rate_bps, burst_bytes = kept

@@ -37,9 +37,9 @@ from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, 
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive, Timing, crossing, slot_ns
 from loko.solvers.program import Clock, Solve
+from loko.units import NS_PER_US
 
 _ANEW: Final = "schedule anew, without --keep"
-_NS_PER_US: Final = 1e3
 
 
 class _Document(BaseModel):
@@ -76,9 +76,9 @@ class KeptSchedule(_Document):
     def timing(self) -> Timing:
         """The cycle that all hosts keep."""
         return Timing(
-            base_period_ns=round(self.base_period_us * _NS_PER_US),
-            slot_ns=round(self.slot_us * _NS_PER_US),
-            guard_ns=round(self.guard_us * _NS_PER_US),
+            base_period_ns=round(self.base_period_us * NS_PER_US),
+            slot_ns=round(self.slot_us * NS_PER_US),
+            guard_ns=round(self.guard_us * NS_PER_US),
         )
 
 
@@ -144,8 +144,8 @@ def extend(
     needed_ns = slot_ns(longest_ns(lab, graph, crossed, paths), timing.guard_ns)
     if needed_ns > timing.slot_ns:
         raise InputError(
-            f"slots of {needed_ns / _NS_PER_US:g} us are needed, those of the schedule have"
-            f" {timing.slot_ns / _NS_PER_US:g} us: frames or paths of new flows are longer; {_ANEW}"
+            f"slots of {needed_ns / NS_PER_US:g} us are needed, those of the schedule have"
+            f" {timing.slot_ns / NS_PER_US:g} us: frames or paths of new flows are longer; {_ANEW}"
         )
     had = _allotments(graph, kept, demands)
     draws = dict(

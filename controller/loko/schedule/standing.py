@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -37,8 +36,7 @@ from loko.schedule.lab_schedule import (
 from loko.schedule.problem import Allotment, Demand, SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import crossing, slot_ns
-
-_NS_PER_US: Final = 1e3
+from loko.units import NS_PER_US
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +201,8 @@ class LabStanding:
         needed_ns = slot_ns(bound_ns, self.timing.guard_ns)
         if needed_ns > self.timing.slot_ns:
             raise InputError(
-                f"slots of {needed_ns / _NS_PER_US:g} us are needed for {what}, those of the schedule have"
-                f" {self.timing.slot_ns / _NS_PER_US:g} us; schedule anew, with a longer --base-period-us"
+                f"slots of {needed_ns / NS_PER_US:g} us are needed for {what}, those of the schedule have"
+                f" {self.timing.slot_ns / NS_PER_US:g} us; schedule anew, with a longer --base-period-us"
             )
 
     def _full_table(self, hops: Iterable[Hop]) -> Full | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from loko.schedule.lab_schedule import LabSchedule, ScheduledFlow
-
-_NS_PER_US: Final = 1e3
+from loko.units import NS_PER_US
 
 
 def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
@@ -17,9 +16,9 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
         "scheme": result.scheme.value,
         "exclusive": result.exclusive.value,
         "slots": result.slots,
-        "base_period_us": timing.base_period_ns / _NS_PER_US,
-        "slot_us": timing.slot_ns / _NS_PER_US,
-        "guard_us": timing.guard_ns / _NS_PER_US,
+        "base_period_us": timing.base_period_ns / NS_PER_US,
+        "slot_us": timing.slot_ns / NS_PER_US,
+        "guard_us": timing.guard_ns / NS_PER_US,
         "scheduled": [flow_values(scheduled) for scheduled in result.scheduled],
         "unscheduled": [flow.id for flow in result.unscheduled],
         "slower_than_asked": [scheduled.timed.id for scheduled in result.slower_than_asked],
@@ -64,8 +63,8 @@ def flow_values(scheduled: ScheduledFlow) -> dict[str, Any]:
         "ports": [hop.output_port for hop in scheduled.path],
         "send": {
             "host": scheduled.timed.source,
-            "offset_us": scheduled.offset_ns / _NS_PER_US,
-            "period_us": scheduled.every_ns / _NS_PER_US,
+            "offset_us": scheduled.offset_ns / NS_PER_US,
+            "period_us": scheduled.every_ns / NS_PER_US,
         },
-        "guarantee_us": round(scheduled.bound_ns / _NS_PER_US, 3),
+        "guarantee_us": round(scheduled.bound_ns / NS_PER_US, 3),
     }

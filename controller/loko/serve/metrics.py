@@ -20,9 +20,9 @@ from loko.serve.delays import DelayBook
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState
 from loko.serve.tallies import Tallies
+from loko.units import NS_PER_S
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_NS_PER_S: Final = 1e9
 
 
 def exposition(
@@ -75,7 +75,7 @@ def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
         "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow"]
     )
     for name, promise in keeper.promises.items():
-        guarantees.add_metric([name], promise.grant.guarantee_ns / _NS_PER_S)
+        guarantees.add_metric([name], promise.grant.guarantee_ns / NS_PER_S)
     yield guarantees
 
 
@@ -96,7 +96,7 @@ def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
         connected.add_metric([name], driver.phase.name != "AWAY")
         complete.add_metric([name], driver.complete)
         strangers.add_metric([name], len(driver.strangers))
-        delay.add_metric([name], usage.delay_ns / _NS_PER_S)
+        delay.add_metric([name], usage.delay_ns / NS_PER_S)
         for share in usage.shares:
             labels = [name, share.quantity, share.unit]
             used.add_metric(labels, share.used)
@@ -125,9 +125,9 @@ def _delays(delays: DelayBook) -> Iterator[Metric]:
         for quantile, key in (("0.5", "p50_ns"), ("0.99", "p99_ns")):
             if values[key] is not None:
                 labels = {"flow": name, "quantile": quantile}
-                recent.add_sample("loko_flow_delay_seconds", labels, values[key] / _NS_PER_S)
+                recent.add_sample("loko_flow_delay_seconds", labels, values[key] / NS_PER_S)
         if values["max_ns"] is not None:
-            most.add_metric([name], values["max_ns"] / _NS_PER_S)
+            most.add_metric([name], values["max_ns"] / NS_PER_S)
     yield from (packets, recent, most)
 
 

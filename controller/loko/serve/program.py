@@ -38,9 +38,9 @@ from loko.serve.slots import SlotGranting
 from loko.serve.store import Store
 from loko.serve.systemd import Systemd
 from loko.serve.views import Grants, ServiceView
+from loko.units import NS_PER_S
 
 _LOG: Final = logging.getLogger("loko.serve")
-_NS_PER_S: Final = 1e9
 _GRACE_NS: Final = 250_000_000
 """A companion's hosts hear of a flow's removal together with the service, and need some time to stop."""
 _LEAVING_S: Final = 8
@@ -114,7 +114,7 @@ def serve(settings: Settings) -> None:
 def _keeper(settings: Settings, store: Store) -> FlowKeeper:
     lab, granting = settings.lab, settings.granting
     # The next segment confirms a change, so each change takes two segments.
-    pace_ns = round(_NS_PER_S / 2 / settings.changes_per_s) if settings.changes_per_s else 0
+    pace_ns = round(NS_PER_S / 2 / settings.changes_per_s) if settings.changes_per_s else 0
     drivers = {
         name: driver_of(
             switch,

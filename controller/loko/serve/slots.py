@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,8 +23,7 @@ from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.values import flow_values
 from loko.serve.granting import Decide, Grant
 from loko.serve.outcome import FlowState, StoredFlow, Turn
-
-_NS_PER_US: Final = 1e3
+from loko.units import NS_PER_US
 
 
 class _Send(BaseModel):
@@ -46,7 +45,7 @@ class AddressedFlow(KeptFlow):
     @property
     def timed(self) -> TimedFlow:
         """Who sends what to whom, and how often."""
-        period_ns = round(self.send.period_us * _NS_PER_US)
+        period_ns = round(self.send.period_us * NS_PER_US)
         return TimedFlow(
             self.id,
             self.source,
@@ -167,7 +166,7 @@ class SlotGranting:
                     for name, port in zip(flow.path, flow.ports, strict=False)
                 ),
                 state=FlowState.INSTALLED,
-                turn=Turn(flow.slot, round(flow.send.period_us * _NS_PER_US)),
+                turn=Turn(flow.slot, round(flow.send.period_us * NS_PER_US)),
             )
             for number, flow in enumerate(self._first, after + 1)
         ]

@@ -11,7 +11,8 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Final
 
-_US_PER_S: Final = 1e6
+from loko.units import US_PER_S
+
 _A_PERIOD: Final = 3
 """How often to report within the watchdog's time, so that one late report does no harm."""
 
@@ -23,7 +24,7 @@ class Systemd:
         self._address = environment.get("NOTIFY_SOCKET", "")
         is_meant = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         period = environment.get("WATCHDOG_USEC", "") if is_meant else ""
-        self.watchdog_s = int(period) / _US_PER_S if period.isdecimal() else 0.0
+        self.watchdog_s = int(period) / US_PER_S if period.isdecimal() else 0.0
         """Time within which systemd must hear that the service lives; 0 if it does not ask."""
         self._watching: asyncio.Task[None] | None = None
 

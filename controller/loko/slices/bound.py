@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from loko.slices.document import (
     CodelDrops,
@@ -21,9 +20,7 @@ from loko.slices.document import (
     TrtcmQueue,
 )
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, Scheduler, counted, on_wire
-
-_NS_PER_S: Final = 1e9
-_US: Final = 1e3
+from loko.units import NS_PER_S, NS_PER_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class _Htb:
     def __init__(self, port: HtbPort, queue: HtbQueue) -> None:
         self._port, self._queue = port, queue
         self._rate = _per_ns(queue.rate_bps)
-        self._late_ns = port.dequeue.timer_us * _US
+        self._late_ns = port.dequeue.timer_us * NS_PER_US
 
     def bound(self) -> Bound | NoBound:
         """Return the theorem's bound, or why it gives none."""
@@ -94,7 +91,7 @@ class _Htb:
         delay_ns = wait_ns + (self._late_ns + unpaid / self._rate if unpaid > 0 else 0.0)
         if (burst + rate * delay_ns) / length + 1 > queue.limit_frames:
             return NoBound("its queue can overflow; raise limit_frames, or lower the flow's burst_bytes")
-        return Bound(self._port.latency_us + delay_ns / _US)
+        return Bound(self._port.latency_us + delay_ns / NS_PER_US)
 
     def _group(self, length: int) -> int:
         """Return the level in bytes at which a class wakes, for frames of this length."""
@@ -147,7 +144,7 @@ class _Htb:
         return work_ns / (1 - load) if load < 1 else None
 
     def _wire_ns(self, frame_bytes: int) -> float:
-        return on_wire(frame_bytes) * 8 * _NS_PER_S / self._port.link_rate_bps
+        return on_wire(frame_bytes) * 8 * NS_PER_S / self._port.link_rate_bps
 
 
 def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
@@ -155,7 +152,7 @@ def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
     flows = _flows(port.queues)
     if isinstance(flows, NoBound) or queue.flow is None:
         return flows if isinstance(flows, NoBound) else NoBound("it has no flow")
-    poll_ns, group = port.dequeue.poll_us * _US, port.dequeue.group_frames
+    poll_ns, group = port.dequeue.poll_us * NS_PER_US, port.dequeue.group_frames
     frames = sum(flow.burst_bytes // flow.frame_bytes for flow in flows)
     per_ns = sum(_per_ns(flow.rate_bps) / flow.frame_bytes for flow in flows)
     if per_ns * poll_ns > group:
@@ -172,7 +169,7 @@ def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
             "a poll can take more at once than the committed bucket holds, so that conforming packets are"
             f" dropped; raise cbs_bytes to {int(needed) + 1}"
         )
-    per_byte_ns = 8 * _NS_PER_S / port.link_rate_bps
+    per_byte_ns = 8 * NS_PER_S / port.link_rate_bps
     load, work_ns = 0.0, 0.0
     for flow in flows:
         share_ns = per_byte_ns * on_wire(flow.frame_bytes) / flow.frame_bytes
@@ -180,7 +177,7 @@ def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
         work_ns += (flow.burst_bytes + _per_ns(flow.rate_bps) * polled_ns) * share_ns
     if load > 1:
         return NoBound("the flows send more than the link carries; lower their rates")
-    return Bound(port.latency_us + (polled_ns + work_ns) / _US)
+    return Bound(port.latency_us + (polled_ns + work_ns) / NS_PER_US)
 
 
 def _flows(queues: Sequence[TrtcmQueue]) -> list[Flow] | NoBound:
@@ -204,4 +201,4 @@ def _of(flow: Flow, scheduler: Scheduler) -> tuple[float, float]:
 
 def _per_ns(rate_bps: float) -> float:
     """Convert bit/s to bytes per nanosecond."""
-    return rate_bps / 8 / _NS_PER_S
+    return rate_bps / 8 / NS_PER_S

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from loko.slices.document import HtbPort, HtbQueue, Port, TrtcmPort, TrtcmQueue
 from loko.slices.lengths import Protocol, Scheduler, counted, on_wire, payload
-
-_NS_PER_S: Final = 1e9
+from loko.units import NS_PER_S
 
 
 def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> float:
@@ -38,11 +35,11 @@ def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
     that arrives meanwhile also wakes the class, before the timer.
     """
     length = counted(Scheduler.HTB, frame_bytes)
-    rate = queue.rate_bps / 8 / _NS_PER_S
+    rate = queue.rate_bps / 8 / NS_PER_S
     burst = min(queue.burst_bytes, queue.ceiling_burst_bytes)
-    slot_ns = on_wire(frame_bytes) * 8 * _NS_PER_S / port.link_rate_bps
+    slot_ns = on_wire(frame_bytes) * 8 * NS_PER_S / port.link_rate_bps
     if rate * slot_ns >= length:
-        return length * 8 * _NS_PER_S / slot_ns
+        return length * 8 * NS_PER_S / slot_ns
     payable = min((port.dequeue.group_frames - 1) * length, burst)
     late_ns = port.dequeue.timer_us * 1e3
     woken = payable + rate * late_ns
@@ -62,7 +59,7 @@ def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
         sending_ns += slot_ns
         level = refilled
     asleep_ns = (payable - level) / rate + late_ns
-    return frames * length * 8 * _NS_PER_S / (sending_ns + asleep_ns)
+    return frames * length * 8 * NS_PER_S / (sending_ns + asleep_ns)
 
 
 def goodput_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int, protocol: Protocol) -> float:

@@ -7,8 +7,8 @@ from typing import Final
 
 from loko.slices.document import HtbPort, HtbQueue, Port, TrtcmQueue
 from loko.slices.lengths import Scheduler, counted
+from loko.units import US_PER_S
 
-_US_PER_S: Final = 1e6
 _STEP: Final = 0.005
 """The change of utilisation that the paper calls significant (section V)."""
 
@@ -35,7 +35,7 @@ class MeanLatency:
     def _at(self, utilisation: float) -> float:
         if utilisation >= 1:
             return float("inf")
-        return _US_PER_S / (self.groups_per_s * (1 - utilisation))
+        return US_PER_S / (self.groups_per_s * (1 - utilisation))
 
 
 def effective_rate(rate_bps: float, group_frames: int, packet_bytes: int) -> float:
@@ -57,6 +57,6 @@ def mean_latency(port: Port, queue: HtbQueue | TrtcmQueue) -> MeanLatency | None
         rate_bps = float(queue.rate_bps)
         groups_per_s = effective_rate(rate_bps, port.dequeue.group_frames, packet)
     else:
-        groups_per_s = _US_PER_S / port.dequeue.poll_us
+        groups_per_s = US_PER_S / port.dequeue.poll_us
         rate_bps = groups_per_s * port.dequeue.group_frames * packet * 8
     return MeanLatency(groups_per_s=groups_per_s, utilisation=offered_bps / rate_bps)

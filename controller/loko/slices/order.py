@@ -16,9 +16,8 @@ from typing import Final
 from loko.document import InputError
 from loko.slices.document import HtbPort, HtbQueue, Port, TrtcmPort, TrtcmQueue
 from loko.slices.lengths import MAX_FRAME_BYTES, Protocol, Scheduler, counted, on_wire, payload
+from loko.units import NS_PER_S, NS_PER_US
 
-_NS_PER_S: Final = 1e9
-_US: Final = 1e3
 _PREAMBLE: Final = 8
 _ROUNDED_BYTES: Final = 1e-6
 """So much less than a packet is a packet: levels are binary fractions here, and exact in a switch."""
@@ -116,7 +115,7 @@ def _with_packets(
 def _arrived_us(places: Sequence[int], came_ns: Sequence[float | None]) -> float | None:
     """Return when the last of these packets has come; None if one is dropped."""
     times_ns = [came_ns[place] for place in places]
-    return None if None in times_ns else max(time_ns or 0.0 for time_ns in times_ns) / _US
+    return None if None in times_ns else max(time_ns or 0.0 for time_ns in times_ns) / NS_PER_US
 
 
 def _mean_us(messages: Sequence[Message], arrived_us: Mapping[str, float | None]) -> float:
@@ -151,9 +150,9 @@ def arrivals_ns(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int, coun
     From the first bit of the first packet to the first bit of each, both on the port's links. The packets
     are sent as one burst, and nothing else is sent. For a class that may not borrow.
     """
-    slot_ns = on_wire(frame_bytes) * 8 * _NS_PER_S / port.link_rate_bps
-    wire_ns = (frame_bytes + _PREAMBLE) * 8 * _NS_PER_S / port.link_rate_bps
-    first_ns = wire_ns + port.latency_us * _US
+    slot_ns = on_wire(frame_bytes) * 8 * NS_PER_S / port.link_rate_bps
+    wire_ns = (frame_bytes + _PREAMBLE) * 8 * NS_PER_S / port.link_rate_bps
+    first_ns = wire_ns + port.latency_us * NS_PER_US
     in_ns = [first_ns + place * slot_ns for place in range(count)]
     length = counted(Scheduler(port.scheduler), frame_bytes)
     if isinstance(port, HtbPort):
@@ -166,8 +165,8 @@ def arrivals_ns(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int, coun
 def _through_class(
     port: HtbPort, queue: HtbQueue, in_ns: Sequence[float], length: int, slot_ns: float
 ) -> list[float | None]:
-    group, late_ns = port.dequeue.group_frames, port.dequeue.timer_us * _US
-    rate = queue.rate_bps / 8 / _NS_PER_S
+    group, late_ns = port.dequeue.group_frames, port.dequeue.timer_us * NS_PER_US
+    rate = queue.rate_bps / 8 / NS_PER_S
     holds = float(min(queue.burst_bytes, queue.ceiling_burst_bytes))
     level, at_ns, free_ns, asleep, taken = holds, 0.0, 0.0, False, 0
     payable = min((group - 1) * length, holds)
@@ -203,7 +202,7 @@ def _through_class(
 def _through_policer(
     port: TrtcmPort, queue: TrtcmQueue, in_ns: Sequence[float], length: int, slot_ns: float
 ) -> list[float | None]:
-    poll_ns, group = port.dequeue.poll_us * _US, port.dequeue.group_frames
+    poll_ns, group = port.dequeue.poll_us * NS_PER_US, port.dequeue.group_frames
     buckets = [(queue.cir_bps, queue.cbs_bytes), (queue.eir_bps, queue.ebs_bytes)]
     levels, at_ns, free_ns = [float(holds) for _, holds in buckets], 0.0, 0.0
     out: list[float | None] = []
@@ -211,7 +210,7 @@ def _through_policer(
     while waiting:
         taken = sum(1 for arrives_ns in waiting[:group] if arrives_ns <= polled_ns)
         levels = [
-            min(level + bps / 8 / _NS_PER_S * (polled_ns - at_ns), float(holds))
+            min(level + bps / 8 / NS_PER_S * (polled_ns - at_ns), float(holds))
             for level, (bps, holds) in zip(levels, buckets, strict=True)
         ]
         at_ns = polled_ns

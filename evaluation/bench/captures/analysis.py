@@ -20,13 +20,13 @@ from evaluation.bench.captures.record import Captured
 from evaluation.bench.device import MISSING
 from evaluation.bench.equations import Wire, data_time_ns
 from loko.document import InputError
+from loko.units import NS_PER_US
 
 _KEPT_SAMPLES: Final = 1_000_000
 """Samples kept of each frame length. If there are more, quantiles come from a random choice of them."""
 _REORDERED: Final = 4096
 """By how many records a file may be out of order: each interface's records are written in blocks."""
 _QUANTILES: Final = (5, 25, 50, 75, 95)
-_US: Final = 1000
 
 
 class Stamp(StrEnum):
@@ -122,7 +122,11 @@ class Analysis:
         """Yield the rows of a table with the columns `HEADINGS`."""
         for times in self.times:
             values = (times.min_ns, *times.quantiles_ns.values(), times.max_ns, times.mean_ns)
-            yield str(times.frame_bytes), str(times.samples), *(f"{value / _US:.2f}" for value in values)
+            yield (
+                str(times.frame_bytes),
+                str(times.samples),
+                *(f"{value / NS_PER_US:.2f}" for value in values),
+            )
 
 
 COLUMNS: Final = (

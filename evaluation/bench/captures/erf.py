@@ -14,6 +14,7 @@ from typing import Final
 
 from evaluation.bench.captures.record import Captured, Reader
 from loko.document import InputError
+from loko.units import NS_PER_S
 
 _HEADER: Final = struct.Struct("<QBB")
 _LENGTHS: Final = struct.Struct(">HHH")
@@ -21,7 +22,6 @@ _HEADER_BYTES: Final = 16
 _EXTENSION_BYTES: Final = 8
 _MORE: Final = 0x80
 _PADDING_BYTES: Final = 2
-_NS: Final = 1_000_000_000
 
 ETHERNET: Final = 2
 _COLOURED: Final = frozenset({11, 16, 20})
@@ -82,4 +82,4 @@ def _frame_at(reader: Reader, kind: int, body: bytes, number: int) -> int:
 
 def _stamp_ns(stamp: int) -> int:
     """Convert a stamp, whose unit is 2^-32 s, to the nearest nanosecond."""
-    return (stamp >> 32) * _NS + ((stamp & 0xFFFFFFFF) * _NS + (1 << 31) >> 32)
+    return (stamp >> 32) * NS_PER_S + ((stamp & 0xFFFFFFFF) * NS_PER_S + (1 << 31) >> 32)

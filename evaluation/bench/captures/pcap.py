@@ -13,8 +13,8 @@ from typing import Final
 
 from evaluation.bench.captures.record import FCS_BYTES, Captured, Reader
 from loko.document import InputError
+from loko.units import NS_PER_S
 
-_NS: Final = 1_000_000_000
 _ETHERNET: Final = 1
 _LONGEST_RECORD: Final = 1 << 24
 _MAX_SNAP: Final = 1 << 18
@@ -52,10 +52,12 @@ def read_pcap(reader: Reader) -> Iterator[Captured]:
     while data := reader.perhaps(header.size, f"the header of frame {number + 1}"):
         number += 1
         seconds, fraction, kept, length = header.unpack(data)
-        if kept > _MAX_SNAP or fraction * unit_ns >= _NS:
+        if kept > _MAX_SNAP or fraction * unit_ns >= NS_PER_S:
             raise reader.damaged(f"frame {number} has an impossible header")
         frame = reader.exactly(kept, f"frame {number}")
-        yield Captured(seconds * _NS + fraction * unit_ns, "0", None, max(length, kept) + FCS_BYTES, frame)
+        yield Captured(
+            seconds * NS_PER_S + fraction * unit_ns, "0", None, max(length, kept) + FCS_BYTES, frame
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class _Interface:
     def stamp_ns(self, units: int) -> int:
         exponent = self.resolution & ~_BINARY
         per_second: int = (2 if self.resolution & _BINARY else 10) ** exponent
-        return self.offset_s * _NS + units * _NS // per_second
+        return self.offset_s * NS_PER_S + units * NS_PER_S // per_second
 
 
 def read_pcapng(reader: Reader) -> Iterator[Captured]:

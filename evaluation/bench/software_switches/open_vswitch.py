@@ -24,6 +24,7 @@ from evaluation.live.openvswitch import OpenVSwitch, raise_priority
 from evaluation.predictability.subject import SWITCH, Opened, Sent, Stream, Subject
 from evaluation.runner import RunError
 from loko.scenario import OpenFlow
+from loko.units import NS_PER_S
 
 _ADDRESS: Final = "127.0.0.1"
 _PORT: Final = 6633
@@ -32,7 +33,6 @@ _FLAGS_AT, _MORE = 10, 1
 """Where a part of a statistics reply says whether another follows."""
 _ANSWER_NS: Final = 10_000_000_000
 """A reply that takes longer will never come. The time allows for a stalled host."""
-_NS: Final = 1_000_000_000
 
 
 class OpenVSwitchUnderTest:
@@ -95,10 +95,10 @@ class OpenVSwitchUnderTest:
         if await_reply or kind == _STATS_REQUEST:
             until_ns = time.monotonic_ns() + _ANSWER_NS
             while not any(map(_is_reply, messages)) and (left_ns := until_ns - time.monotonic_ns()) > 0:
-                messages += self._endpoint.messages(left_ns / _NS)
+                messages += self._endpoint.messages(left_ns / NS_PER_S)
         until_ns = time.monotonic_ns() + spacing_ns
         while (left_ns := until_ns - time.monotonic_ns()) > 0:
-            messages += self._endpoint.messages(left_ns / _NS)
+            messages += self._endpoint.messages(left_ns / NS_PER_S)
         return [message for message in messages if message[1] not in ASYNCHRONOUS]
 
     def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:

@@ -27,6 +27,7 @@ from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.live.programs import run
 from evaluation.predictability.subject import Sent, Stream, Subject
 from evaluation.runner import LOST, RunError, Stall
+from loko.units import NS_PER_S
 
 QUEUES: Final = 8
 QUEUE_FRAMES: Final = 64
@@ -46,7 +47,6 @@ _MOST_ROUNDS: Final = 400
 _ROUND_S: Final = 0.05
 _MOST_QUIET_S: Final = 1.0
 """A switch that has sent nothing for this long holds no more frames."""
-_NS: Final = 1_000_000_000
 _LOOK_GAP_NS: Final = 1_000_000
 _LOOK_NS: Final = 3_000_000_000
 _GLANCE_NS: Final = 500_000_000
@@ -150,7 +150,7 @@ class Ports:
                     frames.note(port, seen) for port, tap in taps.items() for seen in tap.read(patience_s=0)
                 )
                 quiet_s = 0.0 if news else quiet_s + _ROUND_S
-                if frames.all_left or quiet_s > min(drain_ns / _NS, _MOST_QUIET_S):
+                if frames.all_left or quiet_s > min(drain_ns / NS_PER_S, _MOST_QUIET_S):
                     break
                 watch.sleep(_ROUND_S)
         return frames.sent(self._subject, [*stalls, *watch.stalls])

@@ -30,10 +30,8 @@ from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_profile
 from loko.scenario import Action, Match, Priorities, UsedEntry
-from loko.units import PS_PER_NS
+from loko.units import BPS_PER_MBPS, NS_PER_US, PS_PER_NS
 
-_US: Final = 1000
-_MBPS: Final = 1e6
 _FASTEST: Final = Table(
     entries=1,
     match=Match.PORT,
@@ -101,9 +99,9 @@ def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -
     of_ethernet = {size: comparison for size, comparison in compared.items() if size != FOOTNOTE_BYTES}
     footnote = compared[FOOTNOTE_BYTES]
     return {
-        "p_is_mean_us": float(every.mean()) / _US,
-        "p_is_max_us": float(every.max()) / _US,
-        "p_is_spread_us": float(every.std()) / _US,
+        "p_is_mean_us": float(every.mean()) / NS_PER_US,
+        "p_is_max_us": float(every.max()) / NS_PER_US,
+        "p_is_spread_us": float(every.std()) / NS_PER_US,
         "change_over_sizes_percent": 100 * (max(means) - min(means)) / float(np.mean(means)),
         "switch_over_twice_link_min": min(
             _over_twice_link(comparison) for comparison in of_ethernet.values()
@@ -114,8 +112,8 @@ def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -
         "footnote_switch_over_twice_link": _over_twice_link(footnote),
         "footnote_cpu_over_link": (footnote.cpu_bps or 0.0) / footnote.inner_link_bps,
         "footnote_switch_is_bottleneck": float(footnote.is_bottleneck),
-        "longest_for_48_bytes_us": longest_that_suffices_ns(FOOTNOTE_BYTES, wire) / _US,
-        "longest_for_64_bytes_us": longest_that_suffices_ns(min(times), wire) / _US,
+        "longest_for_48_bytes_us": longest_that_suffices_ns(FOOTNOTE_BYTES, wire) / NS_PER_US,
+        "longest_for_64_bytes_us": longest_that_suffices_ns(min(times), wire) / NS_PER_US,
     }
 
 
@@ -127,8 +125,8 @@ def _findings_of_range(
         return {}
     at_longest = compare(dict.fromkeys((FOOTNOTE_BYTES, shortest_bytes), reach[1]), {}, wire)
     return {
-        "p_is_range_low_us": reach[0] / _US,
-        "p_is_range_high_us": reach[1] / _US,
+        "p_is_range_low_us": reach[0] / NS_PER_US,
+        "p_is_range_high_us": reach[1] / NS_PER_US,
         "footnote_switch_over_twice_link_at_range_high": _over_twice_link(at_longest[FOOTNOTE_BYTES]),
         "switch_over_twice_link_at_range_high": _over_twice_link(at_longest[shortest_bytes]),
     }
@@ -139,8 +137,13 @@ def _over_twice_link(comparison: Comparison) -> float:
 
 
 def _row(size: int, comparison: Comparison) -> list[str | float]:
-    cpu_mbps = (comparison.cpu_bps or 0.0) / _MBPS
-    return [float(size), comparison.switch_bps / _MBPS, 2 * comparison.inner_link_bps / _MBPS, cpu_mbps]
+    cpu_mbps = (comparison.cpu_bps or 0.0) / BPS_PER_MBPS
+    return [
+        float(size),
+        comparison.switch_bps / BPS_PER_MBPS,
+        2 * comparison.inner_link_bps / BPS_PER_MBPS,
+        cpu_mbps,
+    ]
 
 
 def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> Chart:
@@ -151,7 +154,7 @@ def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> 
         places=[str(size) for size in times],
         groups=[BoxGroup(label="", boxes=[box_us(samples) for samples in times.values()])],
         whiskers=WHISKERS,
-        spans=[] if reach is None else [_span(reach[0] / _US, reach[1] / _US)],
+        spans=[] if reach is None else [_span(reach[0] / NS_PER_US, reach[1] / NS_PER_US)],
     )
     return Chart(panels=[panel], caption=f"{samples} packets of each size")
 

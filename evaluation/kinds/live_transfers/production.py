@@ -27,9 +27,8 @@ from evaluation.runner import RunError
 from evaluation.traffic import Tcp
 from loko.device import load_device
 from loko.slices.document import HtbPort, TrtcmPort, load_slices
+from loko.units import BPS_PER_MBPS, NS_PER_S
 
-_MBPS: Final = 1e6
-_NS_PER_S: Final = 1e9
 _POLICED: Final = "dpdk"
 """The port of the polling switch, as a name in `labs/slicing/slices`."""
 
@@ -85,7 +84,7 @@ Did = Mapping[tuple[str, int], _Both]
 def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the figure."""
     seconds = figure.quick.seconds if options.quick else figure.seconds
-    duration_ns = round(seconds * _NS_PER_S)
+    duration_ns = round(seconds * NS_PER_S)
     plain = load_slices(figure.slices)
     if not isinstance(plain, HtbPort):
         raise RunError(
@@ -106,7 +105,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
         tcp_port.Request(port=free, congestion_control=figure.congestion_controls[0], seconds=seconds)
     ]
     for control, rate in points:
-        port = port_with(sliced, round(rate * _MBPS))
+        port = port_with(sliced, round(rate * BPS_PER_MBPS))
         assert isinstance(port, HtbPort)
         requests.append(tcp_port.Request(port=port, congestion_control=control, seconds=seconds))
     freely, *replies = carry_alone(tcp_port.carry, requests)
@@ -134,7 +133,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
     ]
     rows: list[list[Any]] = [
         [
-            *(control, rate, both.live.payload_bps / _MBPS, both.virtual.payload_bps / _MBPS),
+            *(control, rate, both.live.payload_bps / BPS_PER_MBPS, both.virtual.payload_bps / BPS_PER_MBPS),
             *(both.live.retransmissions_pps, both.virtual.retransmissions_pps),
             *(both.live.window_packets, both.virtual.window_packets),
             *(both.live.round_trip_ms, both.virtual.latency_ms),
@@ -173,13 +172,13 @@ _SPARE: Final = 0.9
 
 def _findings(did: Did, carries_bps: float) -> dict[str, float]:
     """Return the findings; without comparisons at rates that the switch does not carry even unlimited."""
-    findings = {"switch_carries_mbps": carries_bps / _MBPS}
+    findings = {"switch_carries_mbps": carries_bps / BPS_PER_MBPS}
     for (control, rate), both in did.items():
         of = f"{control}_{rate}"
         live, virtual = both.live, both.virtual
         findings |= {
-            f"iperf3_{of}_mbps": live.payload_bps / _MBPS,
-            f"virtual_{of}_mbps": virtual.payload_bps / _MBPS,
+            f"iperf3_{of}_mbps": live.payload_bps / BPS_PER_MBPS,
+            f"virtual_{of}_mbps": virtual.payload_bps / BPS_PER_MBPS,
             f"window_iperf3_{of}_packets": live.window_packets,
             f"window_virtual_{of}_packets": virtual.window_packets,
             f"round_trip_iperf3_{of}_ms": live.round_trip_ms,
@@ -190,7 +189,7 @@ def _findings(did: Did, carries_bps: float) -> dict[str, float]:
             f"switch_cpu_{of}_percent": 100 * both.reply.busy.switch,
             f"interrupts_cpu_{of}_percent": 100 * both.reply.busy.softirq,
         }
-        if rate * _MBPS > _SPARE * carries_bps:
+        if rate * BPS_PER_MBPS > _SPARE * carries_bps:
             continue
         findings |= {
             f"virtual_to_iperf3_{of}_percent": 100 * virtual.payload_bps / live.payload_bps,
@@ -215,8 +214,8 @@ def _panel(figure: LiveTransfers, did: Did) -> LinePanel:
         "throughput": (
             "payload [Mbit/s]",
             {
-                "iperf3": lambda both: both.live.payload_bps / _MBPS,
-                "virtual": lambda both: both.virtual.payload_bps / _MBPS,
+                "iperf3": lambda both: both.live.payload_bps / BPS_PER_MBPS,
+                "virtual": lambda both: both.virtual.payload_bps / BPS_PER_MBPS,
             },
         ),
         "window": (

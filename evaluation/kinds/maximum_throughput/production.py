@@ -25,8 +25,8 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.scenario import Scenario
+from loko.units import BPS_PER_MBPS
 
-_MBPS: Final = 1e6
 _RESOLVED_BPS: Final = throughput.PAPER_PRECISION_BPS / 0.06
 """Rate from which the paper's resolution is finer than the 6 % that it claims."""
 _COLUMNS: Final = [
@@ -126,7 +126,7 @@ def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparis
 
 
 def _chart(compared: list[Comparison], samples: int) -> Chart:
-    measured = [comparison.measured_bps / _MBPS for comparison in compared]
+    measured = [comparison.measured_bps / BPS_PER_MBPS for comparison in compared]
     of_values = ScatterPanel(
         x=ChartAxis(label="measured throughput [Mbit/s]", log=True),
         y=ChartAxis(label="computed throughput [Mbit/s]", log=True),
@@ -134,12 +134,12 @@ def _chart(compared: list[Comparison], samples: int) -> Chart:
             Cloud(
                 label="equation 5",
                 x=measured,
-                y=[comparison.equation_5_bps / _MBPS for comparison in compared],
+                y=[comparison.equation_5_bps / BPS_PER_MBPS for comparison in compared],
             ),
             Cloud(
                 label="equation 6",
                 x=measured,
-                y=[comparison.equation_6_bps / _MBPS for comparison in compared],
+                y=[comparison.equation_6_bps / BPS_PER_MBPS for comparison in compared],
             ),
         ],
         diagonal=True,
@@ -192,8 +192,8 @@ def _findings(compared: list[Comparison]) -> dict[str, float]:
         "equation_5_too_low_by_max_percent": -min(errors_5),
         "equation_5_too_low_at_low_throughput_percent": -float(np.mean(ordered[:third])),
         "equation_5_too_low_at_high_throughput_percent": -float(np.mean(ordered[-third:])),
-        "measured_min_mbps": min(comparison.measured_bps for comparison in compared) / _MBPS,
-        "measured_max_mbps": max(comparison.measured_bps for comparison in compared) / _MBPS,
+        "measured_min_mbps": min(comparison.measured_bps for comparison in compared) / BPS_PER_MBPS,
+        "measured_max_mbps": max(comparison.measured_bps for comparison in compared) / BPS_PER_MBPS,
     }
 
 
@@ -211,7 +211,7 @@ def _row(comparison: Comparison) -> list[str | float]:
         str(table.used_entry.value),
         table.entries,
         comparison.frame_bytes,
-        *(round(rate / _MBPS, 6) for rate in rates),
+        *(round(rate / BPS_PER_MBPS, 6) for rate in rates),
         round(comparison.error_percent(comparison.equation_5_bps), 4),
         round(comparison.error_percent(comparison.equation_6_bps), 4),
     ]

@@ -25,8 +25,8 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
 from loko.scenario import Scenario
+from loko.units import BPS_PER_MBPS
 
-_MBPS: Final = 1e6
 _SAMPLES: Final = 100
 """Single frames that give the processing time in equation 6."""
 
@@ -56,7 +56,7 @@ def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Out
     """Sweep the input for each number of entries."""
     count = figure.quick.rates if options.quick else figure.rates
     rates_bps = tuple(
-        int(rate * _MBPS) for rate in np.linspace(figure.lowest_mbps, figure.highest_mbps, count)
+        int(rate * BPS_PER_MBPS) for rate in np.linspace(figure.lowest_mbps, figure.highest_mbps, count)
     )
     make_parts = partial(parts_for, tuple(map(figure.table, figure.entries)), figure.frame_bytes, rates_bps)
     samples = measure(figure, options, progress, make_parts, samples=_SAMPLES)
@@ -110,11 +110,11 @@ def _line(table: Table, frame_bytes: int, rates_bps: tuple[int, ...], samples: S
     maximum = samples[_maximum(table, frame_bytes)][frame_bytes][0]
     p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][frame_bytes].mean())
     return Line(
-        rates[:, 0] / _MBPS,
-        rates[:, 1] / _MBPS,
+        rates[:, 0] / BPS_PER_MBPS,
+        rates[:, 1] / BPS_PER_MBPS,
         rates[:, 2],
-        float(maximum) / _MBPS,
-        throughput_bps(frame_bytes, p_fx_ns, wire) / _MBPS,
+        float(maximum) / BPS_PER_MBPS,
+        throughput_bps(frame_bytes, p_fx_ns, wire) / BPS_PER_MBPS,
     )
 
 

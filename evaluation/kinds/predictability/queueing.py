@@ -18,9 +18,8 @@ from evaluation.predictability.processing_time import MOST_RATE_BPS
 from evaluation.predictability.subject import Subject, subject_of
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
+from loko.units import NS_PER_MS, NS_PER_US
 
-_US: Final = 1e3
-_MS: Final = 1e6
 _PARTS: Final = ("alone", *(f"beside {length} bytes" for length in LOW_BYTES))
 
 
@@ -74,24 +73,25 @@ def compute_queueing(
 
 
 def _least_us(delays: Delays, part: int) -> float:
-    return float(delays.processing_ns[delays.part == part].min()) / _US
+    return float(delays.processing_ns[delays.part == part].min()) / NS_PER_US
 
 
 def _panel(device: str, subject: Subject, delays: Delays) -> TimePanel:
     came = delays.processing_ns >= 0
-    alone_us = float(delays.processing_ns[came & (delays.part == 0)].max()) / _US
+    alone_us = float(delays.processing_ns[came & (delays.part == 0)].max()) / NS_PER_US
     clouds = []
     for place, label in enumerate(_PARTS):
         chosen = came & (delays.part == place)
         clouds.append(
             Cloud(
                 label=label,
-                x=(delays.sent_ns[chosen] / _MS).tolist(),
-                y=(delays.processing_ns[chosen] / _US).tolist(),
+                x=(delays.sent_ns[chosen] / NS_PER_MS).tolist(),
+                y=(delays.processing_ns[chosen] / NS_PER_US).tolist(),
             )
         )
     references = [
-        Reference(label="equation 2", value=alone_us + subject.slot_ns(length) / _US) for length in LOW_BYTES
+        Reference(label="equation 2", value=alone_us + subject.slot_ns(length) / NS_PER_US)
+        for length in LOW_BYTES
     ]
     return TimePanel(
         title=load_device(device).title,

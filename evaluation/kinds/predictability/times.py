@@ -25,8 +25,8 @@ from evaluation.predictability.processing_time import Times, in_hardware, summar
 from evaluation.predictability.table_iii import VALUES, Scenario, varied
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
+from loko.units import NS_PER_US
 
-_US: Final = 1e3
 _WHISKERS: Final = "least and most"
 _NAMES: Final = {
     "entries": "entries in the table",
@@ -229,7 +229,7 @@ def _panel(timed: Found, places: list[str], x: ChartAxis, device: str) -> BoxPan
 def _box_at(timed: Found, place: str, group: str) -> BoxStatistics | None:
     for task, times_ns, _ in timed:
         if task.place == place and task.group == group and times_ns is not None:
-            return box_of(times_ns, low=0, high=100, per=_US).model_copy(update={"mean": None})
+            return box_of(times_ns, low=0, high=100, per=NS_PER_US).model_copy(update={"mean": None})
     return None
 
 

@@ -25,6 +25,7 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
 from loko.scenario import TABLE_1_FRAME_BYTES, Scenario
+from loko.units import BPS_PER_MBPS, NS_PER_US
 
 FRAMES_PER_CPU_S: Final = 50_000
 """Single frames measured per CPU second in virtual time, with tables installed; on an x86-64 VM."""
@@ -32,8 +33,6 @@ _OTHERS_S: Final = 3.0
 """Time for reading, drawing and writing."""
 _LIVE_SETUP_S: Final = 10.0
 _LIVE_FRAME_S: Final = 0.003
-_US: Final = 1000
-_MBPS: Final = 1e6
 _AT_LINE_RATE: Final = 0.9999
 _NAMES: Final = {
     "entries": "number of entries",
@@ -102,7 +101,8 @@ def combinations(part: Subset, samples: Samples, wire: Wire) -> Iterator[Combina
 
 def _chart(figure: ProcessingTime, places: Mapping[str, list[Combination]], samples: int) -> Chart:
     throughputs = [
-        [combination.throughput_bps / _MBPS for combination in combined] for combined in places.values()
+        [combination.throughput_bps / BPS_PER_MBPS for combination in combined]
+        for combined in places.values()
     ]
     aggregated = any(len(values) > 1 for values in throughputs)
     means: list[float | None] = [float(np.mean(values)) for values in throughputs]
@@ -136,16 +136,16 @@ def _findings(
     figure: ProcessingTime, measured: list[Combination], places: Mapping[str, list[Combination]]
 ) -> dict[str, float]:
     times = _times(measured)
-    rates = [combination.throughput_bps / _MBPS for combination in measured]
+    rates = [combination.throughput_bps / BPS_PER_MBPS for combination in measured]
     spreads = [float(combination.times_ns.std()) for combination in measured]
     findings = {
         "combinations": float(len(measured)),
-        "p_fx_min_us": float(times.min()) / _US,
-        "p_fx_max_us": float(times.max()) / _US,
-        "p_fx_max_ms": float(times.max()) / _US / 1000,
+        "p_fx_min_us": float(times.min()) / NS_PER_US,
+        "p_fx_max_us": float(times.max()) / NS_PER_US,
+        "p_fx_max_ms": float(times.max()) / NS_PER_US / 1000,
         "throughput_min_mbps": min(rates),
         "throughput_max_mbps": max(rates),
-        "spread_max_us": max(spreads) / _US,
+        "spread_max_us": max(spreads) / NS_PER_US,
         "spread_median_percent": 100
         * float(
             np.median(
@@ -157,9 +157,9 @@ def _findings(
     for place, combined in places.items():
         name = place.replace("-", "_")
         means[place] = float(_times(combined).mean())
-        findings[f"p_fx_{name}_us"] = means[place] / _US
+        findings[f"p_fx_{name}_us"] = means[place] / NS_PER_US
         findings[f"throughput_{name}_mbps"] = (
-            float(np.mean([combination.throughput_bps for combination in combined])) / _MBPS
+            float(np.mean([combination.throughput_bps for combination in combined])) / BPS_PER_MBPS
         )
     fast = [
         place

@@ -25,10 +25,8 @@ from loko.device import load_device
 from loko.slices.document import HtbPort, Port, load_slices
 from loko.slices.latency import MeanLatency, effective_rate
 from loko.slices.lengths import Scheduler, counted, on_wire
+from loko.units import BPS_PER_MBPS, NS_PER_MS, NS_PER_S
 
-_MS: Final = 1e6
-_NS_PER_S: Final = 1e9
-_MBPS: Final = 1e6
 WARM_UP: Final = 0.25
 """Share of a transfer that is left out."""
 
@@ -81,14 +79,14 @@ def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Me
     arrived = late & (sent.received_ns != LOST)
     if not arrived.any():
         raise RunError("no segment arrived after the first quarter of a transfer; make seconds longer")
-    seconds = (duration_ns - from_ns) / _NS_PER_S
+    seconds = (duration_ns - from_ns) / NS_PER_S
     again = int((transferred.retransmitted_ns >= from_ns).sum())
     payload_bits = 8 * (frame_bytes - _HEADERS_BYTES)
     changes_ns = np.append(transferred.window_at_ns, duration_ns).clip(from_ns, duration_ns)
     took_ns = (sent.received_ns - sent.sent_ns)[arrived]
     return Measured(
-        latency_ms=float(took_ns.mean()) / _MS,
-        latency_max_ms=float(took_ns.max()) / _MS,
+        latency_ms=float(took_ns.mean()) / NS_PER_MS,
+        latency_max_ms=float(took_ns.max()) / NS_PER_MS,
         payload_bps=(int(late.sum()) - again) * payload_bits / seconds,
         retransmissions_pps=again / seconds,
         window_packets=float(np.average(transferred.window_segments, weights=np.diff(changes_ns))),
@@ -118,12 +116,12 @@ def equation_1_ms(port: Port, rate_bps: int, frame_bytes: int, payload_bps: floa
 def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the figure."""
     seconds = figure.quick.seconds if options.quick else figure.seconds
-    duration_ns = round(seconds * _NS_PER_S)
+    duration_ns = round(seconds * NS_PER_S)
     points = list(product(figure.ports, figure.queue_rates_mbps))
     sends = Tcp(congestion_control=figure.congestion_control)
     tasks = [
         Transfer(
-            port_with(port, round(rate * _MBPS)),
+            port_with(port, round(rate * BPS_PER_MBPS)),
             port.device,
             figure.frame_bytes,
             sends,
@@ -140,7 +138,7 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
     }
     model = {
         (port.name, rate): equation_1_ms(
-            task.port, round(rate * _MBPS), figure.frame_bytes, did[port.name, rate].payload_bps
+            task.port, round(rate * BPS_PER_MBPS), figure.frame_bytes, did[port.name, rate].payload_bps
         )
         for (port, rate), task in zip(points, tasks, strict=True)
     }
@@ -148,7 +146,7 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
         [
             port.label,
             rate,
-            steady.payload_bps / _MBPS,
+            steady.payload_bps / BPS_PER_MBPS,
             steady.latency_ms,
             steady.latency_max_ms,
             model[port.name, rate],
@@ -190,9 +188,9 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
     for (name, rate), steady in did.items():
         findings[f"latency_{name}_{rate}_ms"] = steady.latency_ms
         findings[f"longest_{name}_{rate}_ms"] = steady.latency_max_ms
-        findings[f"payload_{name}_{rate}_mbps"] = steady.payload_bps / _MBPS
+        findings[f"payload_{name}_{rate}_mbps"] = steady.payload_bps / BPS_PER_MBPS
         findings[f"retransmissions_{name}_{rate}_pps"] = steady.retransmissions_pps
-        findings[f"extra_{name}_{rate}_mbps"] = steady.retransmissions_pps * packet_bits / _MBPS
+        findings[f"extra_{name}_{rate}_mbps"] = steady.retransmissions_pps * packet_bits / BPS_PER_MBPS
         findings[f"window_{name}_{rate}_packets"] = steady.window_packets
         equation_ms = model[name, rate]
         if equation_ms is not None:

@@ -28,12 +28,11 @@ from evaluation.live.programs import require, run
 from evaluation.live.shaping import replace_discipline, udp_to_class
 from evaluation.runner import RunError
 from loko.slices.document import CodelDrops, HtbPort, HtbQueue, LateDrops
+from loko.units import NS_PER_US, US_PER_S
 
 _FIRST_CLASS: Final = 0x10
 _LEAF = "pfifo"
 """What holds the frames of a class that drops nothing but what finds no room."""
-_NS_PER_US: Final = 1000
-_US_PER_S: Final = 1_000_000
 _VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
 _UNITS: Final = {
     **{"bit": 1.0, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9},
@@ -90,7 +89,7 @@ def sliced_switch(
                     folder / "bpf",
                     rate_bps=queue.rate_bps,
                     burst_bytes=queue.burst_bytes,
-                    after_ns=round(drops.after_us * _NS_PER_US),
+                    after_ns=round(drops.after_us * NS_PER_US),
                 )
             )
         yield switch
@@ -192,7 +191,7 @@ def difference(number: int, queue: HtbQueue, shown: str) -> str | None:
         ("cburst", queue.ceiling_burst_bytes, queue.ceiling_bps),
     ):
         # tc stores a bucket as whole microseconds at its rate, and rounds once more when it shows it.
-        rounding = 2 + rate_bps / 8 / _US_PER_S + expected * _SHOWN
+        rounding = 2 + rate_bps / 8 / US_PER_S + expected * _SHOWN
         if abs(values.get(name, 0.0) - expected) > rounding:
             return f"{name} is {values.get(name, 0.0):.0f} bytes instead of {expected}"
     for name, expected in (("rate", queue.rate_bps), ("ceil", queue.ceiling_bps)):

@@ -26,8 +26,8 @@ from evaluation.live.datapaths import dpdk
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.runner import RunError
 from loko.slices.document import TrtcmPort, TrtcmQueue
+from loko.units import BITS_PER_BYTE
 
-_BITS: Final = 8
 _REST_S: Final = 1.0
 """How long the idle switch is watched."""
 
@@ -99,9 +99,9 @@ def refuse(port: TrtcmPort, policer: Policer) -> None:
 
 def values(policer: Policer, queue: TrtcmQueue) -> Mapping[str, int]:
     """Return what is configured; Open vSwitch counts rates in bytes per second."""
-    values = {"cir": queue.cir_bps // _BITS, "cbs": queue.cbs_bytes}
+    values = {"cir": queue.cir_bps // BITS_PER_BYTE, "cbs": queue.cbs_bytes}
     if policer is Policer.TRTCM:
-        values |= {"eir": queue.eir_bps // _BITS, "ebs": queue.ebs_bytes}
+        values |= {"eir": queue.eir_bps // BITS_PER_BYTE, "ebs": queue.ebs_bytes}
     return values
 
 
@@ -111,9 +111,9 @@ def room_for_all(port: TrtcmPort) -> Mapping[str, int]:
     Its buckets hold at least what those of all queues hold together. At first this is so; afterwards each
     frame takes as much there as from its queue's, and no less comes in.
     """
-    link = port.link_rate_bps // _BITS
-    cir = sum(queue.cir_bps for queue in port.queues) // _BITS
-    eir = sum(queue.eir_bps for queue in port.queues) // _BITS
+    link = port.link_rate_bps // BITS_PER_BYTE
+    cir = sum(queue.cir_bps for queue in port.queues) // BITS_PER_BYTE
+    eir = sum(queue.eir_bps for queue in port.queues) // BITS_PER_BYTE
     return {
         "cir": max(link, cir + 1),
         "cbs": sum(queue.cbs_bytes for queue in port.queues),

@@ -23,9 +23,7 @@ from evaluation.runner import LOST, RunError
 from loko.device import load_device
 from loko.slices.document import HtbQueue, load_slices
 from loko.slices.lengths import on_wire
-
-_US: Final = 1e3
-_MS: Final = 1e6
+from loko.units import NS_PER_MS, NS_PER_US
 
 
 def parameters(figure: Slices, _options: Options) -> Mapping[str, Any]:
@@ -57,7 +55,7 @@ class _Sendings:
         self.slot_ns = on_wire(figure.frame_bytes) * 8e9 / port.link_rate_bps
         self.gap_ns = longest_gap_ns(port, figure.frame_bytes)
         self._lengths = [length for length in lengths for _ in range(repetitions)]
-        pause_ns = round(figure.pause_ms * _MS)
+        pause_ns = round(figure.pause_ms * NS_PER_MS)
         # Pauses vary by up to a hundredth, so that repetitions begin at different phases of periodic
         # timers. The phases are the same for all lengths, so that these differ in nothing else.
         phases_ns = np.random.default_rng(options.seed).integers(0, pause_ns // 100 + 1, repetitions)
@@ -144,7 +142,7 @@ def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -
     if stairs:
         latency_us = {
             length: [
-                (burst.received_ns.max() - burst.sent_ns[0]) / _US
+                (burst.received_ns.max() - burst.sent_ns[0]) / NS_PER_US
                 for burst in whole
                 if len(burst.sent_ns) == length
             ]
@@ -201,7 +199,7 @@ def _stair_findings(latency_us: Mapping[int, list[float]], slot_ns: float) -> di
     if any(not values for values in latency_us.values()):
         return {}
     medians = np.array([np.median(values) for values in latency_us.values()])
-    steps = step_lengths(medians * _US, slot_ns)
+    steps = step_lengths(medians * NS_PER_US, slot_ns)
     findings = {"steps": float(len(steps))}
     if steps:
         findings["step_packets"] = float(np.median(steps))
@@ -247,7 +245,9 @@ def _segments(bursts: list[Sent], lengths: list[int]) -> LinePanel:
     curves = []
     for length in lengths:
         latencies = [
-            (burst.received_ns - burst.sent_ns) / _US for burst in bursts if len(burst.sent_ns) == length
+            (burst.received_ns - burst.sent_ns) / NS_PER_US
+            for burst in bursts
+            if len(burst.sent_ns) == length
         ]
         if latencies:
             medians = np.median(np.stack(latencies), axis=0)
@@ -303,7 +303,9 @@ def _arrival_us(case: Segmentation, part: str, sendings: list[Sent]) -> float:
     """Return the median time from the first packet until all messages that hold the part have arrived."""
     holds = np.array([part in message.holds for message in case.messages])[case.order()]
     return float(
-        np.median([(sending.received_ns[holds].max() - sending.sent_ns[0]) / _US for sending in sendings])
+        np.median(
+            [(sending.received_ns[holds].max() - sending.sent_ns[0]) / NS_PER_US for sending in sendings]
+        )
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, Panel, TimePanel
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
-from evaluation.kinds.time_triggered.sent import NS_PER_US, Sending, Sent
+from evaluation.kinds.time_triggered.sent import Sending, Sent
 from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
 from evaluation.kinds.time_triggered.virtual import carry
 from evaluation.options import Options, Progress
@@ -22,12 +22,12 @@ from evaluation.result import AxisLabel, HostResult, NoteResult, TableResult
 from evaluation.runner import RunError
 from loko.device import load_device
 from loko.lab import load_lab
+from loko.units import NS_PER_US, US_PER_S
 
 _SHARES: Final = 200
 """Points of a distribution function."""
 _DOTS: Final = 4000
 """Frames of a case that are drawn; all that met a stall are."""
-_US_PER_S: Final = 1e6
 _MOST_STALLED_PERCENT: Final = 10.0
 """Of a case in real time. While nothing else ran, it was below 1 % in each case of figure 4a and table 2."""
 _Chosen = NDArray[np.bool_] | NDArray[np.int64]
@@ -83,7 +83,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         x=AxisLabel(name="end-to-end delay", unit="us"),
         profile="" if live else next(iter(lab.switches.values())).profile.name,
         table=_table(figure, sent, live=live),
-        seconds=packets * figure.period_us / _US_PER_S,
+        seconds=packets * figure.period_us / US_PER_S,
         assumptions=_assumptions(figure, live=live),
         host=_host(sent),
         notes=[*_notes(sent), *(not_judged(figure, sent) if live else []), *missing],
@@ -302,13 +302,13 @@ _BUILD_S: Final = 1.5
 
 
 def _estimate_s(figure: TimeTriggeredFigure) -> dict[str, float]:
-    period_s = figure.period_us / _US_PER_S
+    period_s = figure.period_us / US_PER_S
     virtual_s = sum(
         figure.packets * case.flows / _FRAMES_A_SECOND
         + (figure.packets * period_s * _CROSS_SECONDS if case.cross_percent else 0)
         for case in figure.cases
     )
-    live_period_s = figure.in_real_time().period_us / _US_PER_S
+    live_period_s = figure.in_real_time().period_us / US_PER_S
     live_s = len(figure.cases) * (_BUILD_S + figure.live_packets * live_period_s)
     return {
         mode: seconds for mode, seconds in (("virtual", virtual_s), ("live", live_s)) if mode in figure.modes

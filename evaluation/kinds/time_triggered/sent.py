@@ -13,8 +13,8 @@ from evaluation.runner import Stall
 from evaluation.traffic import RandomBursts, Sender, flow_of
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.units import NS_PER_US
 
-NS_PER_US: Final = 1_000
 _FIRST_PORT: Final = 5000
 _DESTINATION_PORT: Final = 6000
 """Of all flows: where hosts are one machine, one socket takes them."""

@@ -21,7 +21,6 @@ import numpy as np
 from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.sent import (
     NEVER,
-    NS_PER_US,
     Sending,
     Sent,
     cross_of,
@@ -39,6 +38,7 @@ from evaluation.runner import RunError, Stall
 from loko.frame import FCS_BYTES, frame_of
 from loko.lab import Lab, load_lab
 from loko.schedule.sources import slots_file
+from loko.units import NS_PER_US
 
 _TRUNK: Final = "trunk"
 _COLUMNS: Final = 4

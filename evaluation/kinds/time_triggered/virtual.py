@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from evaluation.kinds.time_triggered.document import HostTimes
 from evaluation.kinds.time_triggered.sent import (
     NEVER,
-    NS_PER_US,
     Sending,
     Sent,
     cross_of,
@@ -33,6 +32,7 @@ from evaluation.virtual import add_sender, lab_network
 from loko.entries import Enqueue, FlowEntry, flow_entry
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
+from loko.units import NS_PER_US
 
 _HIGHEST: Final = 7
 _LOWEST: Final = 0
