@@ -152,9 +152,9 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
             "through two in a row : ns-3": result.generic_ratio,
         }
         rows += [
-            (name, f"{times.median:.1f}", f"{times.low:.1f} .. {times.high:.1f}")
-            for name, times in generics.items()
-            if times
+            (name, f"{ratio.median:.1f}", f"{ratio.low:.1f} .. {ratio.high:.1f}")
+            for name, ratio in generics.items()
+            if ratio
         ]
         ratio = result.by_hand_ratio
         rows.append(("ns-3's event loop by hand, packets a CPU second", *_thousands(result.by_hand)))
@@ -234,19 +234,19 @@ def _live() -> tuple[dict[str, Any], list[Row]]:
 
 
 def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[Row]]:
-    sensitivity_found = sensitivity.measure(lambda step: console.print(f"  {step}"))
-    for suffix, picture in overload_picture.pictures(sensitivity_found.default.curves).items():
+    sensitivities = sensitivity.measure(lambda step: console.print(f"  {step}"))
+    for suffix, picture in overload_picture.pictures(sensitivities.default.curves).items():
         (out / f"overload{suffix}").write_bytes(picture)
-    (out / "sensitivity.md").write_text(sensitivity.table(sensitivity_found), encoding="utf-8")
+    (out / "sensitivity.md").write_text(sensitivity.table(sensitivities), encoding="utf-8")
     rows = [
         (
             f"overload, {curve.entries} entries: slope beyond {curve.maximum_mbps:.2f} Mbit/s",
             f"{curve.slope:.3f}",
             f"R² = {curve.determination:.4f}",
         )
-        for curve in sensitivity_found.default.curves
+        for curve in sensitivities.default.curves
     ]
-    return asdict(sensitivity_found), rows
+    return asdict(sensitivities), rows
 
 
 def _fidelity(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:

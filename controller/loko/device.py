@@ -7,12 +7,11 @@ p_CPU = base + per_byte l + visited entries + actions.
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -393,18 +392,42 @@ def profile_text(name_or_path: str | Path, section: str = "", /, **values: float
     """Return the text of a profile with other values for the numbers that have these keys.
 
     A key names its number without the sections above it, and must be the only one of that name, in `section`
-    if one is given. The rest of the text, notes and ranges included, stays as it is. Raises `InputError`.
+    and below if one is given. The rest of the text, notes and ranges included, stays as it is. Raises
+    `InputError`.
     """
     text = find(name_or_path, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
-    before, heading, below = text.partition(f"\n[{section}]\n") if section else ("", "", text)
-    here, next_heading, after = below.partition("\n[") if section else (below, "", "")
+    if not values:
+        return text
+    # Only this function keeps the notes of a file that it changes; it would double the start of each command.
+    import tomlkit  # noqa: PLC0415
+
+    document = tomlkit.parse(text)
+    part: Any = document
+    for name in section.split(".") if section else ():
+        part = part.get(name, {})
+    numbers = list(_written_numbers(part))
     for key, value in values.items():
-        here, count = re.subn(rf"(?m)^({key} = \{{ value = )[0-9._]+", rf"\g<1>{value!r}", here)
-        if count != 1:
+        named = [number for name, number in numbers if name == key]
+        if len(named) != 1:
             raise InputError(
-                f"profile '{name_or_path}': has {count} numbers named {key}, so none is replaced; name one"
+                f"profile '{name_or_path}': has {len(named)} numbers named {key}, so none is replaced;"
+                " name one"
             )
-    return before + heading + here + next_heading + after
+        named[0]["value"] = value
+    return tomlkit.dumps(document)
+
+
+def _written_numbers(part: object) -> Iterator[tuple[str, MutableMapping[str, Any]]]:
+    """Yield the numbers in a part of a profile's document, tables with a value, with their keys."""
+    if isinstance(part, MutableMapping):
+        for key, below in part.items():
+            if isinstance(below, MutableMapping) and "value" in below:
+                yield key, below
+            else:
+                yield from _written_numbers(below)
+    elif isinstance(part, list):
+        for below in part:
+            yield from _written_numbers(below)
 
 
 @lru_cache

@@ -127,7 +127,7 @@ def _advised(
     deadline_ns: float | None,
     refused: Iterator[Sequence[Hop]],
 ) -> Refusal:
-    """Return the refusal with what finds its remedy, unless the scheme has already given one: to wait.
+    """Return the refusal with advice on a request that would fit, unless the scheme already advises to wait.
 
     The scheme knows no deadlines, so its advice is kept only if the first of the refused paths is in time.
     """

@@ -361,12 +361,12 @@ def test_a_machine_that_carries_few_short_frames_is_no_other_rate() -> None:
     switch = load_sliced_switch("exact-htb")
     port = switch.port()
     device = FewShortFrames(200e6, 30_000)
-    one = parts.Slice(port, 0, switch.counted_as())
-    samples = {parts.key("slice", parts.RATE): dict(one.rate(device, 1))}
-    found = {row.what: row for row in rows(port, switch.counted_as(), samples)}
-    assert found["rate"].verdict is Verdict.AS_CONFIGURED
-    assert found["rate"].measured == "200 Mbit/s at 1518 bytes"
-    accuracy = found["accuracy by length"]
+    slice_part = parts.Slice(port, 0, switch.counted_as())
+    samples = {parts.key("slice", parts.RATE): dict(slice_part.rate(device, 1))}
+    judged = {row.what: row for row in rows(port, switch.counted_as(), samples)}
+    assert judged["rate"].verdict is Verdict.AS_CONFIGURED
+    assert judged["rate"].measured == "200 Mbit/s at 1518 bytes"
+    accuracy = judged["accuracy by length"]
     assert accuracy.verdict is Verdict.DIFFERS
     assert "carries fewer short frames" in accuracy.because
 

@@ -134,13 +134,13 @@ def print_order(
 
 
 def _message(text: str) -> Message:
-    parts = re.fullmatch(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)=([0-9]{1,9})(?::([a-zA-Z0-9_.-]+))?", text)
-    if parts is None or not 0 < int(parts[2]) <= MOST_BYTES:
+    written = re.fullmatch(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)=([0-9]{1,9})(?::([a-zA-Z0-9_.-]+))?", text)
+    if written is None or not 0 < int(written[2]) <= MOST_BYTES:
         raise InputError(
             f"--message '{text}' is not NAME=BYTES or NAME=BYTES:NEEDED, such as data=21000, with 1 to"
             f" {MOST_BYTES} bytes"
         )
-    return Message(name=parts[1], size_bytes=int(parts[2]), needs=parts[3])
+    return Message(name=written[1], size_bytes=int(written[2]), needs=written[3])
 
 
 def _row_of(way: Way) -> dict[str, Any]:

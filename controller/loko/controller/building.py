@@ -70,10 +70,10 @@ def flow_mods(planned: Plan, *, openflow: OpenFlow | str = OpenFlow.V1_0) -> dic
     tables than what was planned for (`loko plan --entries`).
     """
     encoding = wire if OpenFlow(openflow) is OpenFlow.V1_0 else wire13
-    of_switches: dict[str, list[bytes]] = {name: [] for name in planned.lab.switches}
+    by_switch: dict[str, list[bytes]] = {name: [] for name in planned.lab.switches}
     for cookie, admitted in enumerate(planned.accepted, start=1):
         for visit, entry in path_entries(planned.lab, admitted):
-            of_switch = of_switches[visit.switch]
-            add = wire.Add(len(of_switch) + 1, encoding.entry_of(entry, cookie=cookie))
-            of_switch.append(encoding.encode(add))
-    return of_switches
+            sent_before = by_switch[visit.switch]
+            add = wire.Add(len(sent_before) + 1, encoding.entry_of(entry, cookie=cookie))
+            sent_before.append(encoding.encode(add))
+    return by_switch
