@@ -20,7 +20,7 @@ from loko.units import NS_PER_S, NS_PER_US
 
 _PREAMBLE: Final = 8
 _ROUNDED_BYTES: Final = 1e-6
-"""A level that is short of a packet by no more than this is enough: it is rounded here, and exact in a switch."""
+"""A level this little short of a packet is enough: levels are rounded here, and exact in a switch."""
 FRAMES_BYTES: Final = (256, 512, 1024, MAX_FRAME_BYTES)
 """Lengths of packets, as frames with FCS, that are compared."""
 MOST_MESSAGES: Final = 6
