@@ -396,9 +396,13 @@ def profile_text(name_or_path: str | Path, section: str = "", /, **values: float
     `InputError`.
     """
     text = find(name_or_path, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
-    if not values:
-        return text
-    # Only this function keeps the notes of a file that it changes; it would double the start of each command.
+    return _with_values(str(name_or_path), text, section, tuple(values.items())) if values else text
+
+
+@lru_cache
+def _with_values(profile: str, text: str, section: str, values: tuple[tuple[str, float], ...]) -> str:
+    """Return a profile's text with these values. Cached: each switch of a large lab asks for the same."""
+    # Only this function needs the library, which would add to the start of each command.
     import tomlkit  # noqa: PLC0415
 
     document = tomlkit.parse(text)
@@ -406,12 +410,11 @@ def profile_text(name_or_path: str | Path, section: str = "", /, **values: float
     for name in section.split(".") if section else ():
         part = part.get(name, {})
     numbers = list(_written_numbers(part))
-    for key, value in values.items():
+    for key, value in values:
         named = [number for name, number in numbers if name == key]
         if len(named) != 1:
             raise InputError(
-                f"profile '{name_or_path}': has {len(named)} numbers named {key}, so none is replaced;"
-                " name one"
+                f"profile '{profile}': has {len(named)} numbers named {key}, so none is replaced; name one"
             )
         named[0]["value"] = value
     return tomlkit.dumps(document)
