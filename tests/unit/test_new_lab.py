@@ -422,7 +422,7 @@ def test_the_reference_page_names_every_key():
     page = (ROOT / "docs/own-labs.md").read_text()
     lab, flows = schema_of("lab"), schema_of("flows")
     keys = [*lab["properties"], *lab["$defs"]["Ring"]["properties"]]
-    for part in ("_SwitchFile", "_HostFile", "_SeveralFile", "_LinkFile"):
+    for part in ("SwitchFile", "HostFile", "SeveralFile", "LinkFile"):
         keys += lab["$defs"][part]["properties"]
     keys += flows["$defs"]["RequestDocument"]["properties"]
     assert [key for key in keys if f"`{key}`" not in page and f"`{key}:" not in page] == []
