@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evaluation.live.carriage import refuse
+from evaluation.live.interfaces import device_of
 from evaluation.live.routes import commands, port_rule
 from evaluation.runner import RunError
 from evaluation.traffic import Bucket, Greedy, Sender, flow_of
@@ -29,6 +30,22 @@ def test_in_live_labs_what_has_the_address_of_an_interface_leaves_by_it() -> Non
     assert rule is not None
     assert " ".join(rule) == "pref 10 iif lo ipproto udp sport 5001 lookup 102"
     assert port_rule(LAB, "H1", 5001) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "says"),
+    [
+        ("sixteenletters", "the interface name 'sixteenletters-eth1' has more than 15 characters: shorten"),
+        ("sërvërsëë", "the interface name 'sërvërsëë-eth1' has more than 15 bytes: shorten the name of"),
+        ("my server", "Linux takes no interface name 'my server-eth1': take spaces, slashes and a leading"),
+        ("a/b", "Linux takes no interface name 'a/b-eth1'"),
+        ("-s", "Linux takes no interface name '-s-eth1'"),
+    ],
+)
+def test_names_that_linux_would_not_take_are_refused(machine: str, says: str) -> None:
+    with pytest.raises(RunError) as error:
+        device_of(replace(LAB.hosts["server:eth1"], name=f"{machine}:eth1"), LAB)
+    assert says in str(error.value)
 
 
 def test_live_labs_refuse_what_their_hosts_cannot_tell_apart() -> None:

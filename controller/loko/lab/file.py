@@ -42,6 +42,18 @@ def _with_prefix(text: str) -> str:
     return text
 
 
+def _of_a_host(text: str) -> str:
+    """Let an address with its prefix pass if a host may have it."""
+    interface = IPv4Interface(text)
+    address, network = interface.ip, interface.network
+    ends = (network.network_address, network.broadcast_address) if network.prefixlen < 31 else ()
+    if address in ends:
+        raise ValueError(f"'{text}' is the first or last address of its network, which no host may have")
+    if address.is_multicast or address.is_loopback or address.is_unspecified or address.is_reserved:
+        raise ValueError(f"'{text}' is no address that a host may have, such as 10.0.0.1/24")
+    return text
+
+
 class HostFile(Strict):
     """A host, or one interface of a host with several."""
 
@@ -51,14 +63,16 @@ class HostFile(Strict):
     @field_validator("mac")
     @classmethod
     def _six_bytes(cls, text: str) -> str:
-        if not re.fullmatch(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}", text):
+        if not re.fullmatch(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}", text) or not int(
+            text.replace(":", ""), 16
+        ):
             raise ValueError(f"'{text}' is not a unicast MAC address such as 02:00:00:00:00:01")
         return text
 
     @field_validator("ip")
     @classmethod
     def _address(cls, text: str) -> str:
-        return _with_prefix(text)
+        return _of_a_host(_with_prefix(text))
 
 
 class SeveralFile(Strict):

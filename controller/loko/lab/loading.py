@@ -87,6 +87,11 @@ class _Checker:
         """Each name once: a path is looked for in less time if equal names are the same object."""
 
     def lab(self) -> Lab:
+        for name in self._file.switches:
+            if OF_MACHINE in name:
+                raise self._error(
+                    f"switches.{name}", "the name has a colon, which comes before a port; take it out"
+                )
         for name in self._file.hosts:
             if name in self._file.switches:
                 raise self._error(f"hosts.{name}", "a switch has this name already; rename one of them")

@@ -178,10 +178,14 @@ class Lab:
         return machines
 
     def which_interface(self, name: str) -> str | None:
-        """Ask for one of the interfaces, if the name is that of a host as a whole; None if it is not."""
-        if name in self.hosts or name not in self.machines:
+        """Ask for an interface, if the name is that of a whole host or of none of its interfaces; else None."""
+        machine, _, label = name.partition(OF_MACHINE)
+        if name in self.hosts or machine in self.hosts or machine not in self.machines:
             return None
-        return f"say which interface of '{name}': {' or '.join(host.name for host in self.machines[name])}"
+        choice = " or ".join(host.name for host in self.machines[machine])
+        if label:
+            return f"'{machine}' has no interface '{label}': write {choice}"
+        return f"say which interface of '{machine}': {choice}"
 
     @property
     def is_as_printed(self) -> bool:
