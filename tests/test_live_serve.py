@@ -93,6 +93,23 @@ def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_lab")
+def test_live_flows_may_share_the_udp_ports_of_a_host(tmp_path: Path) -> None:
+    """Two leave H1 by one port, and a third arrives there; so also of the interfaces of one host."""
+    with served(tmp_path, "--traffic") as lab:
+        for number, (source, destination, udp_destination) in enumerate(
+            [("H1", "H3", 6000), ("H1", "H4", 6000), ("H3", "H1", 5000)]
+        ):
+            ends = {"source": source, "destination": destination}
+            ports = {"udp_source": 5000, "udp_destination": udp_destination}
+            assert lab.post(number, **ends, **ports, rate_bps=100_000).status_code == 201
+        wait_for(
+            lambda: [delay["received"] > 20 for delay in lab.delays().values()] == [True] * 3,
+            "delays of all",
+            lab.log,
+        )
+
+
+@pytest.mark.usefixtures("_lab")
 def test_live_hosts_send_in_their_slots(tmp_path: Path) -> None:
     """Also a flow that gets its slot later; who is released stops."""
     with served(tmp_path, "--traffic", "--schedule", str(made(tmp_path))) as lab:

@@ -31,8 +31,8 @@ def interface_name(name: str, *, node: str, where: str) -> str:
         )
     if name.startswith("-") or "/" in name or any(character.isspace() for character in name):
         raise RunError(
-            f"{where}: Linux takes no interface name '{name}': take spaces, slashes and a leading hyphen out of"
-            f" the name of {node}"
+            f"{where}: Linux takes no interface name '{name}': take spaces, slashes and a leading hyphen"
+            f" out of the name of {node}"
         )
     return name
 

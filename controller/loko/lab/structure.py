@@ -178,7 +178,7 @@ class Lab:
         return machines
 
     def which_interface(self, name: str) -> str | None:
-        """Ask for an interface, if the name is that of a whole host or of none of its interfaces; else None."""
+        """Ask for an interface if the name is a whole host, or none of its interfaces; else return None."""
         machine, _, label = name.partition(OF_MACHINE)
         if name in self.hosts or machine in self.hosts or machine not in self.machines:
             return None

@@ -99,10 +99,9 @@ def _refuse(lab: Lab) -> None:
             f"{lab.path}: the container of the controller is called {CONTROLLER}, too: rename yours"
         )
     for host in lab.hosts.values():
-        if host.interface in _TAKEN:
+        if whose := _TAKEN.get(host.interface or ""):
             raise RunError(
-                f"{lab.path}: {host.name}: in containers {host.interface} is {_TAKEN[host.interface]}: rename it to"
-                " eth1"
+                f"{lab.path}: {host.name}: in containers {host.interface} is {whose}: rename it to eth1"
             )
         if host.interface:
             interface_name(host.interface, node=host.name, where=str(lab.path))
