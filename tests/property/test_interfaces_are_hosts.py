@@ -1,4 +1,4 @@
-"""Interfaces of a host share nothing that a guarantee counts: each is promised, and gets, what hosts would."""
+"""Interfaces of a host share nothing that guarantees count: each is promised, and gets, what hosts would."""
 
 from __future__ import annotations
 

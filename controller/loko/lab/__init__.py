@@ -3,7 +3,7 @@
 `structure` is what the rest of the testbed sees. `file` says how it is written down, `loading` checks it.
 """
 
-from loko.lab.file import lab_schema
+from loko.lab.file import is_interface_name, lab_schema
 from loko.lab.loading import cabled, lab_of, load_lab, ring_lab, stays_loaded
 from loko.lab.structure import Backend, Endpoint, Host, Lab, Link, Switch
 
@@ -15,6 +15,7 @@ __all__ = [
     "Link",
     "Switch",
     "cabled",
+    "is_interface_name",
     "lab_of",
     "lab_schema",
     "load_lab",

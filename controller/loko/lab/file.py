@@ -75,6 +75,11 @@ class HostFile(Strict):
         return _of_a_host(_with_prefix(text))
 
 
+def is_interface_name(text: str) -> bool:
+    """Whether an interface of a host with several may be called so."""
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", text) is not None
+
+
 class SeveralFile(Strict):
     """A host with several interfaces."""
 
@@ -84,7 +89,7 @@ class SeveralFile(Strict):
     @classmethod
     def _names(cls, interfaces: dict[str, HostFile]) -> dict[str, HostFile]:
         for name in interfaces:
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
+            if not is_interface_name(name):
                 raise ValueError(f"'{name}' is not an interface's name of letters and digits such as eth1")
         return interfaces
 

@@ -149,7 +149,7 @@ class Lab:
     """Whether each emulated board is a process of its own in live runs, or all share one."""
 
     def __repr__(self) -> str:
-        counts = ((len(self.switches), "switches"), (len(self.hosts), "hosts"), (len(self.links), "links"))
+        counts = ((len(self.switches), "switches"), (len(self.machines), "hosts"), (len(self.links), "links"))
         return f"Lab({self.name!r}: {', '.join(f'{count} {what}' for count, what in counts)})"
 
     def with_backend(self, backend: Backend | None) -> Lab:

@@ -140,7 +140,8 @@ def _host(lab: Lab, interfaces: Sequence[Host]) -> Mapping[str, Any]:
             f"ip link set dev {device} address {host.mac}",
             f"ip address add {host.ip} dev {device}",
         ]
-    return {"image": HOST_IMAGE, "network-mode": "none", "exec": commands}
+    # The label is for who reads the file: a board is of the same kind, and has several cables, too.
+    return {"image": HOST_IMAGE, "network-mode": "none", "labels": {"role": "host"}, "exec": commands}
 
 
 def _end(end: Endpoint, lab: Lab) -> str:
