@@ -265,7 +265,9 @@ class HostSenders:
                 if now_ns < sender.next_ns:
                     await asyncio.sleep((sender.next_ns - now_ns) / 1e9)
                     continue
-                here.send(sender.begin(now_ns)[1])
+                frame = sender.begin(now_ns)[1]
+                with contextlib.suppress(OSError):  # its cable may be pulled, and come back
+                    here.send(frame)
 
     def end(self) -> None:
         """No flow sends any more."""
