@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary import random_cases
+from evaluation.adversary import port_trial, random_cases
+from evaluation.adversary.port_trial import PortTrial
 from evaluation.adversary.random_cases import SHAPES, random_lab
 from evaluation.adversary.schemes import GUARANTEED
 from evaluation.adversary.trial import WAYS, Trial, trial
@@ -21,7 +23,10 @@ from loko.lab import Endpoint, Lab
 from loko.planning import Plan
 
 FRAME_BYTES = 306
-CHOICES = (("loko", "fifth-rate"), ("loko", "full-rate"), ("packets", None), ("silo", None), ("qjump", None))
+CHOICES = (
+    *(("loko", "fifth-rate"), ("loko", "full-rate"), ("packets", None), ("ports", None)),
+    *(("silo", None), ("qjump", None)),
+)
 """Schemes with their allocations. Where one is optimised, it also follows from the hosts' names."""
 
 
@@ -63,7 +68,11 @@ def told(planned: Plan) -> tuple[object, ...]:
     return (
         [(fit.flow.id, fit.path, fit.delays_ns, fit.guarantee_ns) for fit in planned.accepted],
         [
-            (refusal.flow.id, refusal.quantity, refusal.used, refusal.requested, refusal.allowed)
+            (
+                refusal.flow.id,
+                refusal.quantity.replace(refusal.flow.source, "its host"),
+                *(refusal.used, refusal.requested, refusal.allowed),
+            )
             for refusal in planned.refused
         ],
     )
@@ -75,9 +84,10 @@ def told(planned: Plan) -> tuple[object, ...]:
 def test_a_plan_promises_interfaces_what_it_promises_hosts(
     scheme: str, allocation: str | None, seed: int, shape: str
 ) -> None:
-    lab = random_lab(Random(seed), shape)
+    profile, times = ("dell-s3048-on", 1_000) if scheme == "ports" else ("zodiac-fx", 1)
+    lab = random_lab(Random(seed), shape, profile=profile)
     of_interfaces, called = grouped(lab, Random(seed))
-    flows = requested(lab, Random(seed))
+    flows = [flow._replace(rate_bps=times * flow.rate_bps) for flow in requested(lab, Random(seed))]
     renamed = [
         flow._replace(source=called[flow.source], destination=called[flow.destination]) for flow in flows
     ]
@@ -108,3 +118,21 @@ def test_the_worst_senders_break_no_guarantee_of_interfaces_and_fare_as_hosts_do
         assert "optimised" in scheme or asdict(of_interfaces.verdict) == asdict(hosts.verdict), seed
         ways.add(of_interfaces.way)
     assert len(ways) > 1, WAYS
+
+
+def test_the_worst_senders_break_no_guarantee_of_interfaces_at_switches_with_queues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def carried_by_ports(seed: int, *, is_grouped: bool) -> PortTrial:
+        def drawn_lab(rng: Random, shape: str, **options: Any) -> Lab:
+            lab = random_lab(rng, shape, **options)
+            return grouped(lab, Random(seed))[0] if is_grouped else lab
+
+        monkeypatch.setattr(port_trial, "random_lab", drawn_lab)
+        return port_trial.port_trial(seed, packets=1_000)
+
+    for seed in range(4):
+        of_interfaces, hosts = (carried_by_ports(seed, is_grouped=is_grouped) for is_grouped in (True, False))
+        assert not of_interfaces.verdict.broken
+        assert asdict(of_interfaces.verdict) == asdict(hosts.verdict), seed
+        assert of_interfaces.flows
