@@ -158,10 +158,17 @@ def slotted(number: int, source: str = "H1", destination: str = "H3", **values: 
     return {"id": f"f{number}", **ends, "frame_bytes": 306, **values}
 
 
-def made(folder: Path, *options: str) -> Path:
-    """A schedule of four slots with f1 from H1 to H3, and f2 from H4 to H2."""
-    (folder / "flows.json").write_text(json.dumps([slotted(1), slotted(2, "H4", "H2")]))
-    command = [LOKO, "schedule", "two-switch", str(folder / "flows.json"), "--json"]
+def made(
+    folder: Path,
+    *options: str,
+    lab: str = "two-switch",
+    ends: tuple[tuple[str, str], ...] = (("H1", "H3"), ("H4", "H2")),
+) -> Path:
+    """A schedule of four slots with a flow between each pair of hosts, f1 and f2."""
+    (folder / "flows.json").write_text(
+        json.dumps([slotted(number, *pair) for number, pair in enumerate(ends, start=1)])
+    )
+    command = [LOKO, "schedule", lab, str(folder / "flows.json"), "--json"]
     command += ["--scheme", "s-pr", "--slots", "4", "--changes-per-s", "20", *options]
     (folder / "schedule.json").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
     return folder / "schedule.json"

@@ -8,6 +8,7 @@ from live_harness import needs_root
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
 from evaluation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
+from loko.document import LABS
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
@@ -101,3 +102,32 @@ def test_slots_are_kept_by_each_interface():
         )
     for number in range(2):
         assert (records.received_ns[records.flow == number] != LOST).sum() > 0.9 * SECONDS * 100
+
+
+@pytest.mark.parametrize(
+    ("far", "ends"),
+    [
+        ("10.0.0.4/24", [("server:eth1", "server:eth2", 5000, 5000), ("H1", "H3", 5001, 6000)]),
+        ("10.0.0.4/24", [("H1", "server:eth2", 5000, 6000), ("server:eth2", "H1", 6000, 5000)]),
+        ("192.168.7.4/24", [("server:eth2", "H3", 5000, 6000), ("H1", "server:eth2", 5000, 6000)]),
+    ],
+    ids=["from a host to itself by one port", "there and back by the same ports", "two networks"],
+)
+def test_flows_arrive_whatever_ports_and_networks_the_interfaces_share(tmp_path, far, ends):
+    text = (LABS / "two-switch/server.yml").read_text()
+    (tmp_path / "lab.yml").write_text(text.replace("10.0.0.4/24", far))
+    flows = [
+        flow_of(number, *pair, rate_bps=200_000, burst_bytes=306, frame_bytes=306)._replace(
+            udp_source=udp_source, udp_destination=udp_destination
+        )
+        for number, (*pair, udp_source, udp_destination) in enumerate(ends)
+    ]
+    sends = Greedy(bucket=Bucket(rate_bps=200_000, burst_bytes=306))
+    with LiveRunner(load_lab(tmp_path), flows) as live:
+        records = live.run(
+            [Sender.of(number, flow, sends) for number, flow in enumerate(flows)], seconds=SECONDS, seed=1
+        )
+    for number, flow in enumerate(flows):
+        mine = records.flow == number
+        assert mine.sum() > 0.8 * 200_000 / 8 * SECONDS / 306, flow
+        assert (records.received_ns[mine] != LOST).mean() > 0.95, flow

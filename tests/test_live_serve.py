@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +91,35 @@ def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
         assert lab.client.delete("/v1/flows/f1").status_code == 204
         wait_for(lambda: set(lab.delays()) == {"f2"}, "the flow to be forgotten")
         assert "measurement" not in lab.log()
+
+
+@pytest.mark.usefixtures("_lab")
+def test_live_flows_may_share_the_udp_ports_of_a_host(tmp_path: Path) -> None:
+    """Two leave H1 by one port, and a third arrives there; so also of the interfaces of one host."""
+    with served(tmp_path, "--traffic") as lab:
+        for number, (source, destination, udp_destination) in enumerate(
+            [("H1", "H3", 6000), ("H1", "H4", 6000), ("H3", "H1", 5000)]
+        ):
+            ends = {"source": source, "destination": destination}
+            ports = {"udp_source": 5000, "udp_destination": udp_destination}
+            assert lab.post(number, **ends, **ports, rate_bps=100_000).status_code == 201
+        wait_for(
+            lambda: [delay["received"] > 20 for delay in lab.delays().values()] == [True] * 3,
+            "delays of all",
+            lab.log,
+        )
+
+
+@pytest.mark.usefixtures("_lab")
+def test_a_live_host_goes_on_sending_when_its_cable_is_back(tmp_path: Path) -> None:
+    with served(tmp_path, "--traffic") as lab:
+        assert lab.post(1, rate_bps=100_000).status_code == 201
+        wait_for(lambda: lab.delays().get("f1", {}).get("received", 0) > 20, "delays", lab.log)
+        loko("lab", "exec", "two-switch", "H1", "ip", "link", "set", "H1-eth0", "down")
+        time.sleep(0.5)
+        loko("lab", "exec", "two-switch", "H1", "ip", "link", "set", "H1-eth0", "up")
+        before = lab.delays()["f1"]["received"]
+        wait_for(lambda: lab.delays()["f1"]["received"] > before + 50, "more of them", lab.log)
 
 
 @pytest.mark.usefixtures("_lab")

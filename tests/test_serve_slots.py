@@ -14,6 +14,7 @@ import httpx
 import pytest
 from served_lab import LOKO, PATIENCE_S, ServedLab, made, slotted, survives_kills, wait_for
 
+from loko.document import LABS
 from loko.serve import shapes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,6 +69,28 @@ def test_a_host_fetches_the_file_of_its_source(served: ServedLab) -> None:
     assert "flow" not in tomllib.loads(served.client.get("/v1/hosts/H3/source").text)
     unknown = served.client.get("/v1/hosts/H9/source")
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown-host")
+
+
+def test_each_interface_of_a_host_has_its_slots_also_after_a_restart(tmp_path: Path) -> None:
+    path = str(LABS / "two-switch/server.yml")
+    schedule = made(tmp_path, lab=path, ends=(("server:eth1", "H3"), ("server:eth2", "H1")))
+    with ServedLab(tmp_path, "--schedule", str(schedule), lab=path) as lab:
+        answer = ask(lab, 3, "server:eth1", "server:eth2")
+        assert answer.status_code == 201, answer.text
+        before = [sends(lab, name) for name in ("server:eth1", "server:eth2")]
+        assert [set(of) for of in before] == [{"f1", "f3"}, {"f2"}]
+        source = tomllib.loads(lab.client.get("/v1/hosts/server:eth2/source").text)
+        assert [flow["source"] for flow in source["flow"]] == ["server-eth2"]
+        unknown = lab.client.get("/v1/hosts/server/sends")
+        assert unknown.status_code == 404
+        says = "say which interface of 'server': server:eth1 or server:eth2"
+        assert says in unknown.json()["error"]["message"]
+        lab.kill()
+        lab.start()
+        lab.wait_healthy()
+        assert [sends(lab, name) for name in ("server:eth1", "server:eth2")] == before
+        assert lab.client.delete("/v1/flows/f3").status_code == 204
+        assert set(sends(lab, "server:eth1")) == {"f1"}
 
 
 def test_emulated_hosts_send_in_their_slots_also_in_openflow_1_3(tmp_path: Path) -> None:

@@ -206,10 +206,14 @@ def _strange_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
                 yield Problem((key,), key, question)
                 continue
             known = list(lab.hosts)
-            alike = {name.casefold(): name for name in known}
+            alike = {
+                name.casefold(): [name] if name in lab.hosts else [host.name for host in interfaces]
+                for name, interfaces in (*((host, ()) for host in known), *lab.machines.items())
+            }
             close = [alike[name] for name in difflib.get_close_matches(host.casefold(), alike, n=1)]
             others = ", ".join(known[:_FEW]) + (", …" if len(known) > _FEW else "")
-            hint = f"did you mean '{close[0]}'?" if close else f"it has {others}"
+            meant = " or ".join(f"'{name}'" for name in close[0]) if close else ""
+            hint = f"did you mean {meant}?" if close else f"it has {others}"
             yield Problem((key,), key, f"lab '{lab.name}' has no host '{host}'; {hint}")
 
 

@@ -170,6 +170,11 @@ class BackgroundLab:
             if line.what.startswith(_SHELL)
         }
         if node not in shells:
+            host = node.partition(":")[0]
+            if host in shells:
+                raise InputError(
+                    f"lab {self.name}: '{node}' is an interface: give the command to the whole, '{host}'"
+                )
             known = ", ".join(sorted(shells)) or "none: in a lab of containers use 'docker exec'"
             raise InputError(f"lab {self.name}: has no node '{node}' to run commands in (nodes: {known})")
         return require("mnexec"), "-a", str(shells[node])

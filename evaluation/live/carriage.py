@@ -50,16 +50,26 @@ def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder
     """Send the traffic for so many seconds and capture it. Raises `RunError` if that cannot be done."""
     refuse(traffic, network.lab)
     with ExitStack() as stack:
-        hosts = network.lab.hosts
-        for machine, port in sorted(
-            {(hosts[flow.destination].machine, flow.udp_destination) for flow in traffic}
-        ):
+        for machine, port in sinks(traffic, network.lab):
             stack.enter_context(open_sink(network.namespace(machine), port))
         taps = _taps(network, traffic, folder, stack)
         start_ns, slots = _send(network, traffic, seconds, folder)
         time.sleep(DRAIN_S)
         frames = {host: tap.stop() for host, tap in taps.items()}
     return Capture(traffic=tuple(traffic), start_ns=start_ns, seconds=seconds, frames=frames, slots=slots)
+
+
+def sinks(traffic: Sequence[Sender], lab: Lab) -> list[tuple[str, int]]:
+    """Return the hosts and UDP ports at which nobody takes what arrives, unless a sink does.
+
+    mgen takes it at the ports that it sends from; it could not have them if a sink had.
+    """
+    taken = {
+        (lab.hosts[flow.source].machine, flow.udp_source)
+        for flow in traffic
+        if not isinstance(flow.sends, TimeTriggered)
+    }
+    return sorted({(lab.hosts[flow.destination].machine, flow.udp_destination) for flow in traffic} - taken)
 
 
 def _taps(network: Network, traffic: Iterable[Sender], folder: Path, stack: ExitStack) -> dict[str, Tap]:

@@ -1,4 +1,4 @@
-"""What holds for every network interface of a live lab: how long its name may be, and no offloads."""
+"""What holds for every network interface of a live lab: which names it may have, and no offloads."""
 
 from __future__ import annotations
 
@@ -23,10 +23,16 @@ _LONGEST_NAME = 15  # IFNAMSIZ - 1
 
 def interface_name(name: str, *, node: str, where: str) -> str:
     """The name of an interface of a node. Raises `RunError` if Linux would not take it."""
-    if len(name) > _LONGEST_NAME:
+    if len(name.encode()) > _LONGEST_NAME:
+        what = "characters" if name.isascii() else "bytes"
         raise RunError(
-            f"{where}: the interface name '{name}' has more than {_LONGEST_NAME} characters: "
+            f"{where}: the interface name '{name}' has more than {_LONGEST_NAME} {what}: "
             f"shorten the name of {node}"
+        )
+    if name.startswith("-") or "/" in name or any(character.isspace() for character in name):
+        raise RunError(
+            f"{where}: Linux takes no interface name '{name}': take spaces, slashes and a leading hyphen"
+            f" out of the name of {node}"
         )
     return name
 

@@ -181,8 +181,8 @@ class Network:
         for host in self.lab.hosts.values():
             self._introduce_others(host)
         for machine, interfaces in self.lab.machines.items():
-            if len(interfaces) > 1:
-                lines = commands(interfaces, [self.interface(host.name) for host in interfaces])
+            lines = commands(self.lab, machine, [self.interface(host.name) for host in interfaces])
+            if lines:
                 self._ip(machine, "routes", lines)
 
     def _introduce_others(self, host: Host) -> None:

@@ -1,14 +1,15 @@
-"""Routes of a host with several interfaces: what bears the address of one leaves by that one.
+"""Routes of hosts: to every network of the lab, and by which interface if a host has several.
 
-Where the interfaces are in one network, Linux would send everything by the first. So each has a routing table
-of its own, chosen by the sender's address. mgen leaves that address to Linux, so for its flows the UDP source
-port chooses. These tables come before the one of the host's own addresses, so that frames from one interface
-to another pass the network, too.
+What bears the address of an interface leaves by that one. Where the interfaces are in one network, Linux
+would send everything by the first. So each has a routing table of its own, chosen by the sender's address.
+mgen leaves that address to Linux, so for its flows the UDP source port chooses. These tables come before the
+one of the host's own addresses, so that frames from one interface to another pass the network, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import IPv4Network
 from typing import Final
 
 from loko.lab import Host, Lab
@@ -18,15 +19,30 @@ _BY_PORT, _BY_ADDRESS, _OWN_ADDRESSES = 10, 20, 100
 """The order in which Linux asks the rules; by default its own addresses come first of all, at 0."""
 
 
-def commands(interfaces: Sequence[Host], devices: Sequence[str]) -> list[str]:
-    """Return the lines for ``ip -batch`` in a host's namespace: its interfaces and what Linux calls them."""
-    lines = [f"rule add pref {_OWN_ADDRESSES} lookup local", "rule delete pref 0"]
+def commands(lab: Lab, machine: str, devices: Sequence[str]) -> list[str]:
+    """Return the lines for ``ip -batch`` in a host's namespace; its interfaces are devices of Linux.
+
+    All networks of the lab are reached directly, whichever of them an interface has its address in.
+    """
+    interfaces = lab.machines[machine]
+    networks = list(dict.fromkeys(host.ip.network for host in lab.hosts.values()))
+    first, *_ = zip(interfaces, devices, strict=True)
+    lines = [
+        _route(network, *first)
+        for network in networks
+        if all(host.ip.network != network for host in interfaces)  # Linux knows its own
+    ]
+    if len(interfaces) == 1:
+        return lines
+    lines += [f"rule add pref {_OWN_ADDRESSES} lookup local", "rule delete pref 0"]
     for table, (host, device) in enumerate(zip(interfaces, devices, strict=True), start=_FIRST_TABLE):
-        lines += [
-            f"route add {host.ip.network} dev {device} src {host.ip.ip} table {table}",
-            f"rule add pref {_BY_ADDRESS} iif lo from {host.ip.ip} lookup {table}",
-        ]
+        lines += [f"{_route(network, host, device)} table {table}" for network in networks]
+        lines.append(f"rule add pref {_BY_ADDRESS} iif lo from {host.ip.ip} lookup {table}")
     return lines
+
+
+def _route(network: IPv4Network, host: Host, device: str) -> str:
+    return f"route add {network} dev {device} src {host.ip.ip}"
 
 
 def port_rule(lab: Lab, host: str, udp_source: int) -> list[str] | None:

@@ -247,13 +247,12 @@ class HostSenders:
                 self._running[name] = (flow, asyncio.create_task(self._send(flow, self._number)))
 
     async def _send(self, flow: Flow, number: int) -> None:
-        hosts = self._lab.hosts
-        there = str(hosts[flow.destination].ip.ip), flow.udp_destination
+        """Send whole frames: other flows, or a sink, may have the same UDP port at this host."""
         with contextlib.ExitStack() as open_:
             self._sink(flow.destination, flow.udp_destination)
             with inside(self._namespaces[flow.source]):
-                here = open_.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-                here.bind((str(hosts[flow.source].ip.ip), flow.udp_source))
+                here = open_.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
+                here.bind((device_of(self._lab.hosts[flow.source], self._lab), 0))
             sender = ConformingSender(
                 flow,
                 frame_of(self._lab, flow),
@@ -266,7 +265,9 @@ class HostSenders:
                 if now_ns < sender.next_ns:
                     await asyncio.sleep((sender.next_ns - now_ns) / 1e9)
                     continue
-                here.sendto(sender.begin(now_ns)[1][HEADERS_BYTES:], there)
+                frame = sender.begin(now_ns)[1]
+                with contextlib.suppress(OSError):  # its cable may be pulled, and come back
+                    here.send(frame)
 
     def end(self) -> None:
         """No flow sends any more."""

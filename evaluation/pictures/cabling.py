@@ -23,6 +23,8 @@ _SWITCHES_AT = 1.0
 _HOSTS_AT = 2.2
 _APART = 0.9
 """Distance that a host with several cables keeps from others."""
+_PARALLEL = 0.2
+"""Distance of cables between the same two nodes."""
 _FAN = 0.62
 """Angle between the hosts of a switch."""
 _NODE_POINTS, _NODE_PAD = 9, 0.5
@@ -67,8 +69,9 @@ class _Drawing:
             for switch in lab.switches.values():
                 ends = (Endpoint(node=switch.name, port=lab.control_port), Endpoint(node=_CONTROLLER, port=0))
                 cables.append((ends, _CONTROL, "--"))
-        for (a, b), colour, line in cables:
-            points = zip(self._places[a.node], self._places[b.node], strict=True)
+        self._aside = self._beside_each_other([ends for ends, _, _ in cables])
+        for ends, colour, line in cables:
+            points = zip(*(self._places[end.node] + self._aside[end] for end in ends), strict=True)
             axes.plot(*points, color=colour, linewidth=1.5, linestyle=line, zorder=1)
         axes.margins(0.12)
         axes.autoscale_view()
@@ -88,6 +91,20 @@ class _Drawing:
                 elif interface:
                     self._label(end, far, interface)
 
+    def _beside_each_other(self, cables: Sequence[tuple[Endpoint, Endpoint]]) -> dict[Endpoint, _Vector]:
+        """Return how far each end of a cable is moved, so that no other one between the same two hides it."""
+        between: dict[tuple[_Point, ...], list[tuple[Endpoint, Endpoint]]] = {}
+        for ends in cables:
+            between.setdefault(tuple(sorted(self._places[end.node] for end in ends)), []).append(ends)
+        aside: dict[Endpoint, _Vector] = {}
+        for (first, last), parallel in between.items():
+            x, y = np.subtract(last, first)
+            across = np.array([-y, x]) / max(math.hypot(x, y), 1e-9)
+            for number, ends in enumerate(parallel):
+                moved = across * _PARALLEL * (number - (len(parallel) - 1) / 2)
+                aside |= dict.fromkeys(ends, moved)
+        return aside
+
     def _node(self, name: str, text: str, colour: str, *, dashed: bool = False) -> Text:
         line = "--" if dashed else "-"
         pad = f"round,pad={_NODE_PAD}"
@@ -106,7 +123,9 @@ class _Drawing:
             0, 0, text, ha="center", va="center", fontsize=_LABEL_POINTS, bbox=box, zorder=2
         )
         to_pixels = self._axes.transData
-        begin, target = to_pixels.transform([self._places[end.node], self._places[far.node]])
+        begin, target = to_pixels.transform(
+            [self._places[node.node] + self._aside[node] for node in (end, far)]
+        )
         way = (target - begin) / np.hypot(*(target - begin))
         pads = (_NODE_POINTS * _NODE_PAD, _LABEL_POINTS * _LABEL_PAD, _GAP_POINTS)
         distance = _clear(self._boxes[end.node], label, sum(pads) * self._point, way)

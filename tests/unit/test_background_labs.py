@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -18,6 +19,7 @@ from evaluation.live.background import BackgroundLab, up
 from evaluation.live.exclusion import claim, claim_name
 from evaluation.runner import RunError
 from evaluation.smoke import main as smoke
+from loko.document import InputError
 from loko.lab import load_lab
 
 LISTEN = """
@@ -88,6 +90,17 @@ def test_a_damaged_description_of_a_lab_that_has_ended_blocks_nothing(folder, te
         assert done.exit_code == 0, done.output
         assert "up" in done.output.splitlines()[-1]
     assert not folder.exists()
+
+
+def test_who_wants_to_run_a_command_in_an_interface_is_told_of_its_host(monkeypatch):
+    shells = [SimpleNamespace(what="shell of server", pid=7), SimpleNamespace(what="shell of s1", pid=8)]
+    monkeypatch.setattr(BackgroundLab, "processes", lambda _lab: shells)
+    lab = BackgroundLab(name="one", path="one/lab.yml", pid=1, started=1.0)
+    says = "lab one: 'server:eth1' is an interface: give the command to the whole, 'server'"
+    with pytest.raises(InputError, match=says):
+        lab.way_into("server:eth1")
+    with pytest.raises(InputError, match=r"lab one: has no node 'serve:eth1' to run .*: s1, server\)"):
+        lab.way_into("serve:eth1")
 
 
 def test_a_lab_that_is_starting_is_left_alone(folder):

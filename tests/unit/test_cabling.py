@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 import yaml
 
@@ -121,6 +124,21 @@ def test_a_host_with_two_interfaces_stands_once_between_its_switches_and_its_cab
     drawn = (tmp_path / "server.svg").read_bytes()
     assert drawn == (DOCS / "images/cabling-server.svg").read_bytes(), "run 'make drawings'"
     assert all(drawn.count(text) == 1 for text in (b"<!-- server", b"<!-- eth1 -->", b"<!-- eth2 -->"))
+
+
+def test_two_cables_of_a_host_to_one_switch_lie_beside_each_other(tmp_path):
+    text = (LABS / "two-switch/server.yml").read_text()
+    text = text.replace('"s2:2"', '"s1:4"').replace("control_port: 4", "control_port: 0")
+    (tmp_path / "lab.yml").write_text(text)
+    draw(load_lab(tmp_path), tmp_path / "server.svg")
+    drawn = (tmp_path / "server.svg").read_text()
+    first, second = (
+        re.search(rf"<!-- {name} -->\s*<g[^>]*translate\(([\d.]+) ([\d.]+)\)", drawn)
+        for name in ("eth1", "eth2")
+    )
+    assert first is not None
+    assert second is not None
+    assert math.dist(map(float, first.groups()), map(float, second.groups())) > 15
 
 
 def test_the_interfaces_of_a_host_may_be_cards_of_this_machine(cabled):

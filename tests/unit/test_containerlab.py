@@ -65,11 +65,22 @@ def test_a_lab_that_is_virtual_or_has_boards_on_a_network_is_refused(tmp_path):
     (tmp_path / "lab.yml").write_text(text)
     with pytest.raises(RunError, match="control: network is not possible in containers"):
         topology(load_lab(tmp_path))
-    (tmp_path / "lab.yml").write_text(
-        (LABS / "two-switch" / "server.yml").read_text().replace("eth1", "eth0")
-    )
-    with pytest.raises(RunError, match="server:eth0: in containers eth0 is containerlab's: rename it"):
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("eth1", "eth0", "server:eth0: in containers eth0 is containerlab's: rename it to eth1"),
+        ("eth2", "lo", "server:lo: in containers lo is the loopback: rename it to eth1"),
+        ("eth2", "sixteenletterseth", "the interface name 'sixteenletterseth' has more than 15 characters"),
+        ("server", "controller", "the container of the controller is called controller, too: rename yours"),
+    ],
+)
+def test_names_that_containers_have_already_or_could_not_have_are_refused(tmp_path, old, new, says):
+    (tmp_path / "lab.yml").write_text((LABS / "two-switch" / "server.yml").read_text().replace(old, new))
+    with pytest.raises(RunError) as error:
         topology(load_lab(tmp_path))
+    assert says in str(error.value)
 
 
 @pytest.fixture

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from ipaddress import IPv4Interface
 
 import pytest
 
-from evaluation.live.carriage import refuse
+from evaluation.live.carriage import refuse, sinks
+from evaluation.live.interfaces import device_of
 from evaluation.live.routes import commands, port_rule
 from evaluation.runner import RunError
-from evaluation.traffic import Bucket, Greedy, Sender, flow_of
+from evaluation.traffic import Bucket, Greedy, Sender, Sends, TimeTriggered, flow_of
 from loko.lab import load_lab
 
 LAB = load_lab("two-switch/server.yml")
@@ -17,7 +19,7 @@ LAB = load_lab("two-switch/server.yml")
 
 def test_in_live_labs_what_has_the_address_of_an_interface_leaves_by_it() -> None:
     interfaces = LAB.machines["server"]
-    assert commands(interfaces, [host.device for host in interfaces]) == [
+    assert commands(LAB, "server", [host.device for host in interfaces]) == [
         "rule add pref 100 lookup local",
         "rule delete pref 0",
         "route add 10.0.0.0/24 dev server-eth1 src 10.0.0.2 table 101",
@@ -25,10 +27,43 @@ def test_in_live_labs_what_has_the_address_of_an_interface_leaves_by_it() -> Non
         "route add 10.0.0.0/24 dev server-eth2 src 10.0.0.4 table 102",
         "rule add pref 20 iif lo from 10.0.0.4 lookup 102",
     ]
+    assert commands(LAB, "H1", ["H1-eth0"]) == []
     rule = port_rule(LAB, "server:eth2", 5001)
     assert rule is not None
     assert " ".join(rule) == "pref 10 iif lo ipproto udp sport 5001 lookup 102"
     assert port_rule(LAB, "H1", 5001) is None
+
+
+def test_in_live_labs_every_interface_reaches_the_other_networks_of_the_lab() -> None:
+    far = replace(LAB.hosts["server:eth2"], ip=IPv4Interface("192.168.7.4/24"))
+    lab = replace(LAB, hosts=LAB.hosts | {far.name: far})
+    assert commands(lab, "H1", ["H1-eth0"]) == ["route add 192.168.7.0/24 dev H1-eth0 src 10.0.0.1"]
+    assert commands(lab, "server", ["server-eth1", "server-eth2"]) == [
+        "rule add pref 100 lookup local",
+        "rule delete pref 0",
+        "route add 10.0.0.0/24 dev server-eth1 src 10.0.0.2 table 101",
+        "route add 192.168.7.0/24 dev server-eth1 src 10.0.0.2 table 101",
+        "rule add pref 20 iif lo from 10.0.0.2 lookup 101",
+        "route add 10.0.0.0/24 dev server-eth2 src 192.168.7.4 table 102",
+        "route add 192.168.7.0/24 dev server-eth2 src 192.168.7.4 table 102",
+        "rule add pref 20 iif lo from 192.168.7.4 lookup 102",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("machine", "says"),
+    [
+        ("sixteenletters", "the interface name 'sixteenletters-eth1' has more than 15 characters: shorten"),
+        ("sërvërsëë", "the interface name 'sërvërsëë-eth1' has more than 15 bytes: shorten the name of"),
+        ("my server", "Linux takes no interface name 'my server-eth1': take spaces, slashes and a leading"),
+        ("a/b", "Linux takes no interface name 'a/b-eth1'"),
+        ("-s", "Linux takes no interface name '-s-eth1'"),
+    ],
+)
+def test_names_that_linux_would_not_take_are_refused(machine: str, says: str) -> None:
+    with pytest.raises(RunError) as error:
+        device_of(replace(LAB.hosts["server:eth1"], name=f"{machine}:eth1"), LAB)
+    assert says in str(error.value)
 
 
 def test_live_labs_refuse_what_their_hosts_cannot_tell_apart() -> None:
@@ -47,3 +82,25 @@ def test_live_labs_refuse_what_their_hosts_cannot_tell_apart() -> None:
         RunError, match=r"flow 0: .*server.yml: say which interface of 'server': server:eth1 or"
     ):
         refuse([replace(first, destination="server")], LAB)
+
+
+def test_what_arrives_where_a_generator_of_the_same_host_sends_from_needs_no_sink() -> None:
+    """Else mgen finds its port taken, and sends from another, for which the switches have no entry."""
+    greedy = Greedy(bucket=Bucket(rate_bps=244_800, burst_bytes=612))
+    slots = TimeTriggered(offset_ns=0, period_ns=10_000_000)
+
+    def sender(number: int, source: str, destination: str, ports: tuple[int, int], sends: Sends) -> Sender:
+        flow = flow_of(number, source, destination, rate_bps=244_800, burst_bytes=612, frame_bytes=306)
+        return Sender.of(number, flow._replace(udp_source=ports[0], udp_destination=ports[1]), sends)
+
+    itself = sender(0, "server:eth1", "server:eth2", (5000, 5000), greedy)
+    there = sender(1, "H1", "server:eth1", (5001, 5000), greedy)
+    back = sender(2, "H3", "H1", (5002, 5001), greedy)
+    assert sinks([itself, there, back], LAB) == []
+    assert sinks([itself, there, back, sender(3, "H1", "H3", (5003, 5002), slots)], LAB) == []
+    assert sinks(
+        [sender(0, "H1", "H3", (5000, 6000), slots), sender(1, "H3", "H1", (6001, 5000), slots)], LAB
+    ) == [
+        ("H1", 5000),
+        ("H3", 6000),
+    ]

@@ -140,6 +140,29 @@ def test_a_host_with_several_cables_gets_an_interface_for_each():
     in_one_line(refused, "b cannot be reached from a; connect the network")
 
 
+@pytest.mark.parametrize("name", ["two-switch/topology", "two-switch/server", "ring/five"])
+def test_a_lab_that_went_to_containerlab_comes_back_with_its_hosts_and_cables(name):
+    lab = load_lab(LABS / f"{name.replace('topology', 'lab')}.yml")
+    loko("lab", "new", "--from", LABS / f"{name}.clab.yml", "--out", "back")
+    back = load_lab("back")
+    assert (list(back.switches), list(back.hosts)) == (list(lab.switches), list(lab.hosts))
+    for host in lab.hosts:
+        assert [end.node for _, end in back.neighbours(host)] == [end.node for _, end in lab.neighbours(host)]
+
+
+def test_interfaces_are_called_as_in_containerlab_whichever_cable_comes_first():
+    document = yaml.safe_load((LABS / "two-switch/server.clab.yml").read_text())
+    document["topology"]["links"].reverse()
+    Path("net.clab.yml").write_text(yaml.safe_dump(document, sort_keys=False))
+    told = loko("lab", "new", "--from", "net.clab.yml", "--out", "back")
+    assert "2 switches, 3 hosts" in told
+    back = load_lab("back")
+    assert [far.node for name in ("server:eth1", "server:eth2") for _, far in back.neighbours(name)] == [
+        "s1",
+        "s2",
+    ]
+
+
 @pytest.mark.parametrize(
     ("file", "text", "says"),
     [
@@ -422,7 +445,7 @@ def test_the_reference_page_names_every_key():
     page = (ROOT / "docs/own-labs.md").read_text()
     lab, flows = schema_of("lab"), schema_of("flows")
     keys = [*lab["properties"], *lab["$defs"]["Ring"]["properties"]]
-    for part in ("_SwitchFile", "_HostFile", "_SeveralFile", "_LinkFile"):
+    for part in ("SwitchFile", "HostFile", "SeveralFile", "LinkFile"):
         keys += lab["$defs"][part]["properties"]
     keys += flows["$defs"]["RequestDocument"]["properties"]
     assert [key for key in keys if f"`{key}`" not in page and f"`{key}:" not in page] == []

@@ -86,6 +86,20 @@ def test_each_interface_has_its_own_cable_and_addresses_and_they_make_one_machin
             '  "H1:eth0": ',
             "hosts.H1:eth0: the name has a colon; give the host `interfaces` instead",
         ),
+        (
+            "  s1:\n",
+            '  "server:eth1": {datapath_id: "00:00:00:00:00:00:00:09", profile: zodiac-fx}\n  s1:\n',
+            "switches.server:eth1: the name has a colon, which comes before a port; take it out",
+        ),
+        ("10.0.0.4/24", "10.0.0.0/24", "eth2.ip: '10.0.0.0/24' is the first or last address of its network"),
+        ("10.0.0.4/24", "10.0.0.255/24", "eth2.ip: '10.0.0.255/24' is the first or last address of its"),
+        ("10.0.0.4/24", "127.0.0.1/8", "eth2.ip: '127.0.0.1/8' is no address that a host may have, such as"),
+        ("10.0.0.4/24", "224.0.0.1/4", "eth2.ip: '224.0.0.1/4' is no address that a host may have, such as"),
+        (
+            "02:00:00:00:00:04",
+            "00:00:00:00:00:00",
+            "eth2.mac: '00:00:00:00:00:00' is not a unicast MAC address such as",
+        ),
         ("  H1: {mac:", "  H1: {mca:", "hosts.H1: unknown key 'mca' (allowed: mac, ip); did you mean 'mac'?"),
         ("  H1: {", "  H1: 7 # {", "hosts.H1: must be keys with values"),
     ],
@@ -134,24 +148,38 @@ def test_a_switch_is_used_by_the_flows_of_its_own_interface_only(scheme: str) ->
     assert len(plan(LAB, [*first, *second], scheme=scheme).accepted) == sum(alone)
 
 
-def test_who_does_not_say_which_interface_is_asked(tmp_path: Path) -> None:
+HEADER = "id,source,destination,udp_source,udp_destination,rate,burst,frame"
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("server", "say which interface of 'server': server:eth1 or server:eth2"),
+        ("server:", "say which interface of 'server': server:eth1 or server:eth2"),
+        ("server:eth3", "'server' has no interface 'eth3': write server:eth1 or server:eth2"),
+        ("Server", "has no host 'Server'; did you mean 'server:eth1' or 'server:eth2'?"),
+        ("SERVER:eth2", "has no host 'SERVER:eth2'; did you mean 'server:eth2'?"),
+        ("h3", "has no host 'h3'; did you mean 'H3'?"),
+        ("s1:2", "has no host 's1:2'; it has H1, H3, server:eth1, server:eth2"),
+    ],
+)
+def test_who_does_not_name_an_interface_is_told_which_there_are(
+    tmp_path: Path, source: str, says: str
+) -> None:
+    flows = tmp_path / "flows.csv"
+    flows.write_text(f"{HEADER}\na,{source},H1,1,2,1 kbit/s,1 frame,306 bytes\n")
+    answer = CliRunner().invoke(app, ["plan", str(FILE), str(flows)])
+    assert answer.exit_code == 2
+    told = " ".join(answer.output.split())
+    assert "flows.csv:2: flow 'a': source: " in told
+    assert told.endswith(says)
+
+
+def test_a_path_from_no_interface_is_refused() -> None:
     with pytest.raises(InputError) as error:
         shortest_path(LAB, "H1", "server")
     question = "say which interface of 'server': server:eth1 or server:eth2"
     assert str(error.value) == f"lab 'two-switch-server': {question}"
-    flows = tmp_path / "flows.csv"
-    header = "id,source,destination,udp_source,udp_destination,rate,burst,frame"
-    flows.write_text(
-        f"{header}\na,server,H1,1,2,1 kbit/s,1 frame,306 bytes\nb,H1,server:eth3,1,2,1 kbit/s,1 frame,306 B\n"
-    )
-    answer = CliRunner().invoke(app, ["plan", str(FILE), str(flows)])
-    assert answer.exit_code == 2
-    told = " ".join(answer.output.split())
-    assert f"flows.csv:2: flow 'a': source: {question}" in told
-    assert (
-        "flows.csv:3: flow 'b': destination: lab 'two-switch-server' has no host 'server:eth3'; did you mean"
-        in told
-    )
 
 
 def sent(*senders: Sender, seconds: float = 0.1) -> RunRecords:

@@ -95,7 +95,7 @@ def new_lab(
         drawing = _drawing(shape, source, name=lab_name, switches=switches, hosts=hosts, fanout=fanout)
         files = _files(drawing, shape, folder, profile or _ZODIAC, device)
         lab = write_lab(folder, files, force=force)
-    count = f"{len(lab.switches)} switches, {len(lab.hosts)} hosts"
+    count = f"{len(lab.switches)} switches, {len(lab.machines)} hosts"
     place = shlex.quote(str(folder))
     flows = shlex.quote(str(folder / "flows.yml"))
     typer.echo(f"{folder / 'lab.yml'}: {count}. Next:")

@@ -1,7 +1,8 @@
 """Networks that other programs have written: GraphML, NetJSON (NetworkGraph), containerlab.
 
-Of each only nodes and cables are taken. A node is a host if the file says so (GraphML, NetJSON: an attribute
-``type``, ``kind`` or ``role`` that is ``host``; containerlab: kind ``linux`` with one cable), else a switch.
+Of each only nodes and cables are taken; of containerlab also what the interfaces of hosts are called, and no
+node without a cable. A node is a host if an attribute (containerlab: a label) ``type``, ``kind`` or ``role``
+is ``host``, or in containerlab if it is of kind ``linux`` with one cable; else it is a switch.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ def imported(path: Path, *, name: str) -> Drawing:
     if not path.is_file():
         raise InputError(f"--from {path}: no such file")
     suffix = path.suffix.lower()
+    interfaces: tuple[tuple[str, str], ...] = ()
     if suffix in {".graphml", ".xml"}:
         nodes, cables = _graphml(path)
     elif suffix in {".json", ".netjson"}:
         nodes, cables = _netjson(path)
     elif suffix in {".yml", ".yaml"}:
-        nodes, cables = _containerlab(path)
+        nodes, cables, interfaces = _containerlab(path)
     else:
         raise InputError(f"--from {path}: is none of {_SUFFIXES}")
     ids = {key: _name(path, node.name) for key, node in nodes.items()}
@@ -56,6 +58,7 @@ def imported(path: Path, *, name: str) -> Drawing:
         switches=tuple(ids[key] for key, node in nodes.items() if not node.is_host),
         hosts=tuple(ids[key] for key, node in nodes.items() if node.is_host),
         cables=tuple((ids[a], ids[b]) for a, b in cables),
+        interfaces=interfaces,
     )
 
 
@@ -122,17 +125,25 @@ class _Clab(BaseModel):
     topology: _ClabTopology
 
 
-def _containerlab(path: Path) -> _Found:
+def _containerlab(path: Path) -> tuple[*_Found, tuple[tuple[str, str], ...]]:
     topology = _checked(path, _Clab).topology
-    ends = [[end.partition(":")[0] for end in link.endpoints] for link in topology.links]
-    cables = _known(path, topology.nodes, ((a, b) for a, b in ends))
+    ends = [tuple(end.partition(":") for end in link.endpoints) for link in topology.links]
+    cables = _known(path, topology.nodes, ((a[0], b[0]) for a, b in ends))
     degree = Counter(node for cable in cables for node in cable)
     usual = topology.defaults.get("kind", "")
+
+    def is_host(name: str, values: Mapping[str, Any]) -> bool:
+        labels = values.get("labels")
+        if isinstance(labels, Mapping) and _is_host(labels):
+            return True
+        return values.get("kind", usual) == "linux" and degree[name] == 1
+
     nodes = {
-        name: _Node(name, (values or {}).get("kind", usual) == "linux" and degree[name] == 1)
+        name: _Node(name, is_host(name, values or {}))
         for name, values in topology.nodes.items()
+        if degree[name] or not cables
     }
-    return nodes, cables
+    return nodes, cables, tuple((a[2], b[2]) for a, b in ends)
 
 
 def _checked(path: Path, model: type[_Model]) -> _Model:

@@ -33,6 +33,8 @@ class Drawing:
     switches: tuple[str, ...]
     hosts: tuple[str, ...]
     cables: tuple[tuple[str, str], ...]
+    interfaces: tuple[tuple[str, str], ...] = ()
+    """What the interfaces at the ends of each cable are called; empty if nobody says."""
 
     def check(self) -> None:
         """Raise `InputError` for what no lab can be: one line."""

@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ import yaml
 
 from loko.device import Device, Profile, profile_file
 from loko.document import PROFILES, InputError
-from loko.lab import Lab, load_lab
+from loko.lab import Lab, is_interface_name, load_lab
 from loko.new_lab.network import Drawing
 from loko.schemas import SCHEMA_FOLDER, schema_line, schema_of
 from loko.units import Size
@@ -59,12 +59,13 @@ def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
     cables = Counter(node for cable in drawing.cables for node in cable)
     used: Counter[str] = Counter()
     switches = frozenset(drawing.switches)
+    interfaces = {host: _interfaces(drawing, host) for host in drawing.hosts if cables[host] > 1}
 
     def end(node: str) -> str:
         used[node] += 1
         if node in switches:
             return f"{node}:{used[node]}"
-        return node if cables[node] == 1 else f"{node}:{_interface(used[node])}"
+        return node if node not in interfaces else f"{node}:{interfaces[node][used[node] - 1]}"
 
     links = [{"a": end(a), "b": end(b)} for a, b in drawing.cables]
     for switch in drawing.switches:
@@ -80,26 +81,30 @@ def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
             "switches": {
                 switch: _switch(number, device, profile) for number, switch in enumerate(drawing.switches, 1)
             },
-            "hosts": _hosts(drawing.hosts, cables),
+            "hosts": _hosts(drawing.hosts, interfaces),
             "links": links,
         }
     )
 
 
-def _hosts(hosts: Iterable[str], cables: Mapping[str, int]) -> dict[str, object]:
+def _hosts(hosts: Iterable[str], interfaces: Mapping[str, Sequence[str]]) -> dict[str, object]:
     """The hosts with addresses; those with several cables have so many interfaces."""
     numbers = itertools.count(1)
     return {
-        host: _host(next(numbers))
-        if cables[host] == 1
-        else {"interfaces": {_interface(which): _host(next(numbers)) for which in range(1, cables[host] + 1)}}
+        host: {"interfaces": {name: _host(next(numbers)) for name in interfaces[host]}}
+        if host in interfaces
+        else _host(next(numbers))
         for host in hosts
     }
 
 
-def _interface(number: int) -> str:
-    """What the interfaces of a host with several are called, from 1 on."""
-    return f"eth{number}"
+def _interfaces(drawing: Drawing, host: str) -> list[str]:
+    """What the interfaces of a host are called, in order of its cables: as drawn, or eth1, eth2 and so on."""
+    ends = zip(drawing.cables, drawing.interfaces or drawing.cables, strict=True)
+    names = [name for nodes, named in ends for node, name in zip(nodes, named, strict=True) if node == host]
+    if drawing.interfaces and len(set(names)) == len(names) and all(map(is_interface_name, names)):
+        return names
+    return [f"eth{number}" for number in range(1, len(names) + 1)]
 
 
 def ring_text(name: str, switches: int, hosts: int) -> str:

@@ -398,17 +398,17 @@ class PortAdmission:
         target_ns = self._targets[name]
         return self._refusal(flow, counted, name, "delay", (used_ns, delay_ns - used_ns, target_ns, "ns"))
 
-    @staticmethod
     def _refusal(
+        self,
         flow: Flow,
         counted: _Counted,
         name: str,
         what: str,
         numbers: tuple[float, float, float, str],
     ) -> Refusal:
-        switch, _, port = name.rpartition(":")
-        if not switch:
+        if name in self._lab.hosts:
             return Refusal(flow, counted.path[0].switch, f"{what} of {flow.source}'s cable", *numbers)
+        switch, _, port = name.rpartition(":")
         return Refusal(flow, switch, f"{what} of port {port}", *numbers)
 
     def _patience(self, flow: Flow, counted: _Counted) -> Change | None:
@@ -481,8 +481,10 @@ class PortAdmission:
         return self._servers[name].service.rate_bps * _MOST_USED
 
     def _room_bytes(self, name: str) -> float:
+        if name in self._lab.hosts:
+            return math.inf
         switch, _, _ = name.rpartition(":")
-        return self._devices[switch].room_bytes if switch else math.inf
+        return self._devices[switch].room_bytes
 
     def _finite_target_ns(self, name: str) -> float:
         target_ns = self._targets[name]
@@ -490,7 +492,7 @@ class PortAdmission:
 
 
 def _host(name: str) -> str:
-    """Return the name of a host's cable as a server: without a port."""
+    """Return the name of a host's cable as a server; no port of a switch is called like a host."""
     return name
 
 

@@ -390,7 +390,8 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
         return _error(tallies, 404, "admits-flows", "this service admits flows: it has no schedule")
 
     def unknown_host(host: str) -> Response:
-        return _error(tallies, 404, "unknown-host", f"lab '{keeper.lab.name}' has no host '{host}'")
+        question = keeper.lab.which_interface(host) or f"has no host '{host}'"
+        return _error(tallies, 404, "unknown-host", f"lab '{keeper.lab.name}': {question}")
 
     @app.get(
         "/v1/schedule",

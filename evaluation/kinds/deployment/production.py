@@ -21,6 +21,7 @@ from evaluation.replay.campaign import Tally, forget, records_of, replay
 from evaluation.replay.duration import live_s, virtual_s
 from evaluation.replay.point import Point, carriage, seed_of
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
+from loko.lab import cabled
 
 _KEPT_PACKETS: Final = 4_000_000
 """Approximate limit on a system's packets that are kept as rows; all packets are counted."""
@@ -31,7 +32,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     runs, seconds = figure.scale(options)
     senders = options.senders.of(figure.senders)
     systems = [
-        replace(deployed, lab=deployed.lab.cabled(options.cabling))
+        replace(deployed, lab=cabled(deployed.lab, options.cabling))
         for deployed in (deploy(figure, system, senders) for system in _chosen(figure, options))
     ]
     points = [

@@ -22,7 +22,7 @@ from evaluation.replay.duration import live_s
 from evaluation.replay.point import Point, carriage, seed_of
 from evaluation.result import AxisLabel, PointResult, Series, runs_of
 from evaluation.runner import LOST, RunRecords
-from loko.lab import load_lab
+from loko.lab import cabled, load_lab
 
 _MODES: Final[dict[str, str]] = {
     "virtual": "computed in virtual time, not sent in real time",
@@ -36,7 +36,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
     runs, seconds = figure.scale(options)
     senders = options.senders.of(figure.senders)
     admitted = admit_paths(figure, options.seed, senders)
-    admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
+    admitted = replace(admitted, lab=cabled(admitted.lab, options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
     rows = []
     point = Point(

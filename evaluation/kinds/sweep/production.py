@@ -40,6 +40,7 @@ from evaluation.runner import RunError
 from evaluation.senders import SenderSettings
 from loko.device import deterministic
 from loko.document import InputError
+from loko.lab import cabled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,7 @@ def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
     runs, seconds = sweep.scale(options)
     setting = prepare(sweep)
     return ChosenSweep(
-        setting=replace(setting, lab=setting.lab.cabled(options.cabling)),
+        setting=replace(setting, lab=cabled(setting.lab, options.cabling)),
         options=options,
         runs=runs,
         seconds=seconds,

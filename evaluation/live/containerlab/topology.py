@@ -10,6 +10,7 @@ from typing import Any, Final
 import yaml
 
 from evaluation.live.boards import SHARED_REST_US, board_tables
+from evaluation.live.interfaces import interface_name
 from evaluation.live.messages import CONTROLLER_PORT
 from evaluation.runner import RunError
 from loko.device import Profile
@@ -43,6 +44,10 @@ def topology_file(lab: Lab) -> Path:
 def controller_address() -> str:
     """Address and port at which the boards look for the controller."""
     return f"{_MANAGEMENT[2]}:{CONTROLLER_PORT}"
+
+
+_TAKEN: Final = {"eth0": "containerlab's", "lo": "the loopback"}
+"""Interfaces that every container has, and whose each is."""
 
 
 def interface(end: Endpoint, lab: Lab) -> str:
@@ -89,11 +94,17 @@ def _refuse(lab: Lab) -> None:
             raise RunError(
                 f"{lab.path}: {switch.name}: a {switch.profile.name} is in virtual time only: use zodiac-fx"
             )
+    if CONTROLLER in (*lab.switches, *lab.machines):
+        raise RunError(
+            f"{lab.path}: the container of the controller is called {CONTROLLER}, too: rename yours"
+        )
     for host in lab.hosts.values():
-        if host.interface == "eth0":
+        if whose := _TAKEN.get(host.interface or ""):
             raise RunError(
-                f"{lab.path}: {host.name}: in containers eth0 is containerlab's: rename it to eth1"
+                f"{lab.path}: {host.name}: in containers {host.interface} is {whose}: rename it to eth1"
             )
+        if host.interface:
+            interface_name(host.interface, node=host.name, where=str(lab.path))
 
 
 def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
@@ -129,7 +140,8 @@ def _host(lab: Lab, interfaces: Sequence[Host]) -> Mapping[str, Any]:
             f"ip link set dev {device} address {host.mac}",
             f"ip address add {host.ip} dev {device}",
         ]
-    return {"image": HOST_IMAGE, "network-mode": "none", "exec": commands}
+    # The label is for who reads the file: a board is of the same kind, and has several cables, too.
+    return {"image": HOST_IMAGE, "network-mode": "none", "labels": {"role": "host"}, "exec": commands}
 
 
 def _end(end: Endpoint, lab: Lab) -> str:
