@@ -103,10 +103,11 @@ impl Inbox {
             first_since_ns,
             frame,
         };
+        let mut place = self.coming.len();
         // Nearly always behind all others.
-        let later = self.coming.iter().rev();
-        let later = later.take_while(|other| other.order() > coming.order());
-        let place = self.coming.len() - later.count();
+        while place > 0 && self.coming[place - 1].order() > coming.order() {
+            place -= 1;
+        }
         if place == self.coming.len() {
             self.coming.push_back(coming);
         } else {
@@ -131,7 +132,8 @@ impl Inbox {
     /// The frames that have arrived by `now_ns`, in order.
     #[inline]
     pub(crate) fn all_arrived(&self, now_ns: u64) -> impl Iterator<Item = &Frame> {
-        let frames = self.coming.iter().map(|coming| &coming.frame);
+        // Mostly one or two: an index is quicker than the queue's iterator, which looks first for where both of its halves end.
+        let frames = (0..self.coming.len()).map(|index| &self.coming[index].frame);
         frames.take_while(move |frame| frame.arrival_ns <= now_ns)
     }
 

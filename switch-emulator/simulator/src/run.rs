@@ -47,7 +47,7 @@ impl Network {
         let mut run = Run::new(self, begin_ns + duration_ns + drain_ns);
         run.start_sources(duration_ns);
         run.start_controllers();
-        run.follows_plan = true;
+        run.has_changes = !run.net.cable_changes.is_empty();
         run.arm_cables();
         run.carry();
         Ok(run.finish())
@@ -115,6 +115,7 @@ impl Network {
     }
 
     /// A frame sets out at `now_ns` to a board or controller, which is given if it is to come there before all others.
+    #[inline]
     fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
         let link = &mut self.links[frame.link as usize];
         let end = link.end;
@@ -127,6 +128,7 @@ impl Network {
     }
 
     /// The line onto which a source sends.
+    #[inline]
     fn line(&self, source: usize) -> usize {
         let host = self.flows[source].from;
         self.hosts[host]
@@ -192,8 +194,8 @@ struct Run<'a> {
     unidentified: u64,
     in_flight: u64,
     cut: u64,
-    /// Whether this is the run that changes of cables are planned for, and not what comes before it.
-    follows_plan: bool,
+    /// Whether this is a run for which changes of cables are planned, and not what comes before it.
+    has_changes: bool,
     unconnected: Vec<u64>,
 }
 
@@ -221,7 +223,7 @@ impl<'a> Run<'a> {
             unidentified: 0,
             in_flight: 0,
             cut: 0,
-            follows_plan: false,
+            has_changes: false,
             unconnected: vec![0; boards],
             net,
         };
@@ -292,6 +294,7 @@ impl<'a> Run<'a> {
     }
 
     /// A board does what is due.
+    #[inline]
     fn work(&mut self, board: usize, now_ns: u64) {
         if self.pass_on(board, now_ns) {
             return self.arm_board(board, now_ns);
@@ -303,6 +306,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lets the frame that has arrived first pass a board in one step; false if it cannot.
+    #[inline]
     fn pass_on(&mut self, board: usize, now_ns: u64) -> bool {
         // Whoever takes steps looks at boards in between.
         if self.net.steps.is_some() {
@@ -337,6 +341,7 @@ impl<'a> Run<'a> {
         true
     }
 
+    #[inline]
     fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
         self.schedule.arm(slot, at_ns);
     }
@@ -373,6 +378,7 @@ impl<'a> Run<'a> {
         self.arm(self.slots.answer[board], next_ns);
     }
 
+    #[inline]
     fn arm_source(&mut self, index: usize) {
         let line = &self.net.links[self.net.line(index)];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
@@ -415,8 +421,9 @@ impl<'a> Run<'a> {
     }
 
     /// Whether a frame that begins on a link at `begin_ns` finds no cable.
+    #[inline]
     fn is_cut(&self, link: usize, begin_ns: u64) -> bool {
-        self.follows_plan
+        self.has_changes
             && self
                 .net
                 .is_out(link, begin_ns.saturating_sub(self.begin_ns))
@@ -491,6 +498,7 @@ impl<'a> Run<'a> {
     }
 
     /// A frame sets out to a board or controller.
+    #[inline]
     fn set_out(&mut self, frame: Frame) {
         match self.net.set_out(frame, self.now_ns) {
             Some(End::Board(board, _)) => self.arm_board(board, self.now_ns),
@@ -583,6 +591,7 @@ impl<'a> Run<'a> {
     }
 
     /// A frame begins to leave a board by `port` at `at_ns`.
+    #[inline]
     fn depart(&mut self, board: usize, port: u8, at_ns: u64, cargo: Cargo) {
         let Some(index) = self.net.boards[board].links[usize::from(port) - 1] else {
             self.unconnected[board] += 1;
@@ -592,6 +601,7 @@ impl<'a> Run<'a> {
     }
 
     /// A frame begins on a link at `begin_ns`. Whoever sends keeps the frames of a link apart.
+    #[inline]
     fn launch(&mut self, index: usize, begin_ns: u64, cargo: Cargo) {
         if self.is_cut(index, begin_ns) {
             self.cut += 1;
@@ -628,6 +638,7 @@ impl<'a> Run<'a> {
     }
 
     /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.
+    #[inline]
     fn deliver_emission(&mut self, host: usize, begin_ns: u64, source: usize, sequence: u32) {
         let is_plain = self.are_certain[source]
             && begin_ns <= self.end_ns
