@@ -22,6 +22,9 @@ use crate::time::{Duration, Instant};
 use crate::work::{FromController, Work};
 
 mod crossing;
+mod passage;
+
+pub use passage::{KeptFrame, Passage};
 
 /// Time between two housekeeping ticks: more than 500 ms on a clock of milliseconds.
 const TICK: Duration = Duration::from_millis(501);

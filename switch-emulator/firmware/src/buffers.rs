@@ -64,6 +64,18 @@ impl ReceiveRing {
         Some(frame)
     }
 
+    /// Whether no frame is in it.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// A frame has passed at once, while it and those behind it used so many units.
+    #[inline]
+    pub(crate) fn passed(&mut self, units: u64) {
+        self.peak = self.peak.max(units);
+    }
+
     /// Units in use.
     #[inline]
     pub(crate) const fn used(&self) -> u64 {
@@ -73,7 +85,13 @@ impl ReceiveRing {
     /// Whether frames that come soon may find no room: at least half of the units are in use.
     #[inline]
     pub(crate) const fn fills(&self) -> bool {
-        self.used >= self.units / 2
+        self.fills_with(self.used)
+    }
+
+    /// The same if so many units are in use.
+    #[inline]
+    pub(crate) const fn fills_with(&self, used: u64) -> bool {
+        used >= self.units / 2
     }
 
     /// Most units that were in use at once.
@@ -83,7 +101,19 @@ impl ReceiveRing {
 
     #[inline]
     fn units_of(&self, frame: &ReceivedFrame) -> u64 {
-        (length_with_fcs(frame.data.len()) as u64).div_ceil(self.unit_bytes)
+        self.units_for(length_with_fcs(frame.data.len()))
+    }
+
+    /// Units that a frame of `length` bytes (with FCS) occupies.
+    #[inline]
+    pub(crate) const fn units_for(&self, length: usize) -> u64 {
+        (length as u64).div_ceil(self.unit_bytes)
+    }
+
+    /// Whether so many units fit at once.
+    #[inline]
+    pub(crate) const fn has_room_for(&self, units: u64) -> bool {
+        units <= self.units
     }
 }
 

@@ -59,7 +59,7 @@ struct Returning {
 }
 
 /// Longest frame, without FCS, that the driver of the MAC sends: 1518 bytes with the tail tag.
-const MAX_SENT_BYTES: usize = 1_517;
+pub(crate) const MAX_SENT_BYTES: usize = 1_517;
 
 /// Bit of a tail tag: the integrated switch is to find the port by the destination address.
 const LOOK_UP: u8 = 0x80;
@@ -178,6 +178,29 @@ impl Outbox {
             return self.pool.recycle(frame);
         }
         self.send_back(now, ports, frame, false);
+    }
+
+    /// The same for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go back and room is
+    /// certain. Gives the instant at which it departs, if the MAC takes it.
+    #[inline]
+    pub(crate) fn relay(
+        &mut self,
+        now: Instant,
+        port: PortNumber,
+        length: usize,
+    ) -> Option<Instant> {
+        self.room_is_uncertain = false;
+        self.transmitted[port.index()] += 1;
+        let ready = self.hand_over(now, length)?;
+        self.counters.forwarded += 1;
+        self.hardware[port.index()].sent_bytes += length as u64;
+        Some(self.egress.depart(ready, port, length))
+    }
+
+    /// Whether nothing waits, neither for the driver nor to go back to the integrated switch.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.returning.is_empty()
     }
 
     /// A frame goes back to the integrated switch, from the OpenFlow agent or (`is_native`) from the IP stack.

@@ -29,6 +29,7 @@ pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
 pub use profile::{DeviceProfile, SwitchProfile};
 
+use crate::inbox::Frame;
 use openflow::Agent;
 
 /// Front ports that a device can have: one bit each in [`Ports`].
@@ -217,6 +218,15 @@ impl Device {
         }
     }
 
+    /// Whether a frame can be kept back at all.
+    #[inline]
+    pub(crate) fn keeps(&self, frame: &Frame) -> bool {
+        match self {
+            Self::Board(board) => board.keeps(&frame.kept()),
+            Self::Switch(_) => false,
+        }
+    }
+
     #[inline]
     pub(crate) fn poll_output(&mut self) -> Option<Output> {
         match self {
@@ -239,7 +249,7 @@ impl Device {
 }
 
 #[inline]
-fn board_port(port: u8) -> PortNumber {
+pub(crate) fn board_port(port: u8) -> PortNumber {
     PortNumber::new(port).expect("connect() refuses ports that the device does not have")
 }
 

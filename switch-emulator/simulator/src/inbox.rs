@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use zodiac_firmware::is_pause_frame;
+use zodiac_firmware::{is_pause_frame, Instant, KeptFrame};
 
+use crate::device::board_port;
 use crate::link::{End, Link};
 
 /// What travels on a link.
@@ -13,6 +14,17 @@ pub(crate) enum Cargo {
     Emission { source: u32, sequence: u32 },
     /// Any other frame.
     Bytes(Vec<u8>),
+}
+
+impl Cargo {
+    /// The memory of a frame that nothing needs any more.
+    #[inline]
+    pub(crate) fn memory(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Emission { .. } => None,
+            Self::Bytes(data) => Some(data),
+        }
+    }
 }
 
 /// A frame on its way.
@@ -32,6 +44,17 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// What a board is to know of it while it is kept back.
+    #[inline]
+    pub(crate) fn kept(&self) -> KeptFrame {
+        KeptFrame {
+            arrival: Instant::from_nanos(self.arrival_ns),
+            port: board_port(self.port),
+            bytes: self.bytes as usize,
+            is_pause: self.is_pause,
+        }
+    }
+
     #[inline]
     pub(crate) fn of_bytes(arrival_ns: u64, link: usize, end: End, data: Vec<u8>) -> Self {
         Self {
@@ -64,11 +87,13 @@ impl Coming {
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     coming: VecDeque<Coming>,
+    /// How many of the first have arrived and wait until their receiver has time.
+    waiting: usize,
 }
 
 impl Inbox {
-    /// Adds a frame that sets out at `now_ns`; true if it is now the first of all. The frames of a link arrive in the order in
-    /// which they set out.
+    /// Adds a frame that sets out at `now_ns`; true if it is now the first of all that have yet to arrive. The frames of a
+    /// link arrive in the order in which they set out.
     #[inline]
     pub(crate) fn push(&mut self, frame: Frame, link: &mut Link, now_ns: u64) -> bool {
         debug_assert!(link.last_arrival_ns <= frame.arrival_ns);
@@ -78,16 +103,17 @@ impl Inbox {
             first_since_ns,
             frame,
         };
+        let mut place = self.coming.len();
         // Nearly always behind all others.
-        let later = self.coming.iter().rev();
-        let later = later.take_while(|other| other.order() > coming.order());
-        let place = self.coming.len() - later.count();
+        while place > 0 && self.coming[place - 1].order() > coming.order() {
+            place -= 1;
+        }
         if place == self.coming.len() {
             self.coming.push_back(coming);
         } else {
             self.coming.insert(place, coming);
         }
-        place == 0
+        place == self.waiting
     }
 
     /// The frame that arrives first.
@@ -96,12 +122,36 @@ impl Inbox {
         self.coming.front().map(|coming| &coming.frame)
     }
 
+    /// The first of those that have yet to arrive, if others wait already.
+    #[inline]
+    pub(crate) fn first_behind_waiting(&self) -> Option<&Frame> {
+        let coming = (self.waiting > 0).then(|| self.coming.get(self.waiting))?;
+        coming.map(|coming| &coming.frame)
+    }
+
+    /// The frames that have arrived by `now_ns`, in order.
+    #[inline]
+    pub(crate) fn all_arrived(&self, now_ns: u64) -> impl Iterator<Item = &Frame> {
+        // Mostly one or two: an index is quicker than the queue's iterator, which looks first for where both of its halves end.
+        let frames = (0..self.coming.len()).map(|index| &self.coming[index].frame);
+        frames.take_while(move |frame| frame.arrival_ns <= now_ns)
+    }
+
+    /// Takes the frame that has arrived first; the others that have arrived by `now_ns` wait.
+    #[inline]
+    pub(crate) fn take_first(&mut self, now_ns: u64) -> Option<Frame> {
+        let coming = self.coming.pop_front()?;
+        self.waiting = self.all_arrived(now_ns).count();
+        Some(coming.frame)
+    }
+
     /// Takes the frame that arrives first if it has done so by `now_ns`.
     #[inline]
     pub(crate) fn arrived(&mut self, now_ns: u64) -> Option<Frame> {
         if self.first()?.arrival_ns > now_ns {
             return None;
         }
+        self.waiting = self.waiting.saturating_sub(1);
         self.coming.pop_front().map(|coming| coming.frame)
     }
 

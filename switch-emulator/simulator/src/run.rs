@@ -4,10 +4,10 @@ mod control_network;
 mod stepping;
 mod transfers;
 
-use zodiac_firmware::Instant;
+use zodiac_firmware::{is_pause_frame, Instant, Passage};
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
-use crate::device::OutputKind;
+use crate::device::{Device, OutputKind};
 use crate::error::Error;
 use crate::flow::{Flow, Identities};
 use crate::inbox::{Cargo, Frame};
@@ -47,7 +47,7 @@ impl Network {
         let mut run = Run::new(self, begin_ns + duration_ns + drain_ns);
         run.start_sources(duration_ns);
         run.start_controllers();
-        run.follows_plan = true;
+        run.has_changes = !run.net.cable_changes.is_empty();
         run.arm_cables();
         run.carry();
         Ok(run.finish())
@@ -115,6 +115,7 @@ impl Network {
     }
 
     /// A frame sets out at `now_ns` to a board or controller, which is given if it is to come there before all others.
+    #[inline]
     fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
         let link = &mut self.links[frame.link as usize];
         let end = link.end;
@@ -127,6 +128,7 @@ impl Network {
     }
 
     /// The line onto which a source sends.
+    #[inline]
     fn line(&self, source: usize) -> usize {
         let host = self.flows[source].from;
         self.hosts[host]
@@ -174,6 +176,8 @@ struct Run<'a> {
     net: &'a mut Network,
     schedule: Schedule,
     identities: Identities,
+    /// For each flow, whether its frames are surely told from those of others.
+    are_certain: Vec<bool>,
     /// What each slot of the schedule stands for. What happens at a board stands together, and so do its keys in memory.
     timers: Vec<Timer>,
     slots: Slots,
@@ -190,8 +194,8 @@ struct Run<'a> {
     unidentified: u64,
     in_flight: u64,
     cut: u64,
-    /// Whether this is the run that changes of cables are planned for, and not what comes before it.
-    follows_plan: bool,
+    /// Whether this is a run for which changes of cables are planned, and not what comes before it.
+    has_changes: bool,
     unconnected: Vec<u64>,
 }
 
@@ -201,9 +205,12 @@ impl<'a> Run<'a> {
         let timers = net.timers();
         let slots = Slots::of(net, &timers);
         let begin_ns = net.now_ns();
+        let identities = Identities::new(&net.flows);
+        let certain = |flow| identities.are_certain(&net.flows, flow);
         let mut run = Self {
             schedule: Schedule::new(timers.len()),
-            identities: Identities::new(&net.flows),
+            are_certain: (0..net.flows.len()).map(certain).collect(),
+            identities,
             timers,
             spare: Vec::new(),
             slots,
@@ -216,7 +223,7 @@ impl<'a> Run<'a> {
             unidentified: 0,
             in_flight: 0,
             cut: 0,
-            follows_plan: false,
+            has_changes: false,
             unconnected: vec![0; boards],
             net,
         };
@@ -272,13 +279,7 @@ impl<'a> Run<'a> {
         }
         self.now_ns = now_ns;
         match self.timers[slot as usize] {
-            Timer::Work(board) => {
-                self.take_in(board, now_ns);
-                self.net.boards[board]
-                    .device
-                    .advance(Instant::from_nanos(now_ns));
-                self.collect(board, now_ns);
-            }
+            Timer::Work(board) => self.work(board, now_ns),
             Timer::Answer(board) => self.answer(board, now_ns),
             Timer::Stack(controller) => {
                 self.net.controllers[controller].work(now_ns);
@@ -292,6 +293,55 @@ impl<'a> Run<'a> {
         true
     }
 
+    /// A board does what is due.
+    #[inline]
+    fn work(&mut self, board: usize, now_ns: u64) {
+        if self.pass_on(board, now_ns) {
+            return self.arm_board(board, now_ns);
+        }
+        self.take_in(board, now_ns);
+        let device = &mut self.net.boards[board].device;
+        device.advance(Instant::from_nanos(now_ns));
+        self.collect(board, now_ns);
+    }
+
+    /// Lets the frame that has arrived first pass a board in one step; false if it cannot.
+    #[inline]
+    fn pass_on(&mut self, board: usize, now_ns: u64) -> bool {
+        // Whoever takes steps looks at boards in between.
+        if self.net.steps.is_some() {
+            return false;
+        }
+        let Network { boards, flows, .. } = &mut *self.net;
+        let BoardNode { device, inbox, .. } = &mut boards[board];
+        let Device::Board(firmware) = device else {
+            return false;
+        };
+        let mut arrived = inbox.all_arrived(now_ns);
+        let Some(first) = arrived.next() else {
+            return false;
+        };
+        let data = match &first.cargo {
+            Cargo::Emission { source, sequence } => flows[*source as usize].frame(*sequence),
+            Cargo::Bytes(data) => data,
+        };
+        let now = Instant::from_nanos(now_ns);
+        let behind = arrived.map(Frame::kept);
+        let Some(passage) = firmware.pass_on(now, first.kept(), data, behind) else {
+            return false;
+        };
+        if let Some(frame) = inbox.take_first(now_ns) {
+            match passage {
+                Passage::Departs(at, port) => {
+                    self.depart(board, port.get(), at.as_nanos(), frame.cargo);
+                }
+                Passage::Lost => self.spare.extend(frame.cargo.memory()),
+            }
+        }
+        true
+    }
+
+    #[inline]
     fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
         self.schedule.arm(slot, at_ns);
     }
@@ -309,6 +359,12 @@ impl<'a> Run<'a> {
             };
             at = Some(at.map_or(due, |at| at.min(due)));
         }
+        if let Some(frame) = inbox.first_behind_waiting() {
+            if !device.keeps(frame) {
+                let arrival = Instant::from_nanos(frame.arrival_ns);
+                at = Some(at.map_or(arrival, |at| at.min(arrival)));
+            }
+        }
         let at_ns = at.map(|at| at.as_nanos().max(now_ns));
         // A frame that comes while the CPU works does not change when the next pass begins.
         if at_ns != self.work_ns[board] {
@@ -322,6 +378,7 @@ impl<'a> Run<'a> {
         self.arm(self.slots.answer[board], next_ns);
     }
 
+    #[inline]
     fn arm_source(&mut self, index: usize) {
         let line = &self.net.links[self.net.line(index)];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
@@ -364,8 +421,9 @@ impl<'a> Run<'a> {
     }
 
     /// Whether a frame that begins on a link at `begin_ns` finds no cable.
+    #[inline]
     fn is_cut(&self, link: usize, begin_ns: u64) -> bool {
-        self.follows_plan
+        self.has_changes
             && self
                 .net
                 .is_out(link, begin_ns.saturating_sub(self.begin_ns))
@@ -421,8 +479,7 @@ impl<'a> Run<'a> {
         }
         if let End::Host(host) = line.end {
             let begin_ns = now_ns + line.timing.propagation_ns();
-            let data = flows[index].frame(sequence).to_vec();
-            return self.deliver(host, begin_ns, &data);
+            return self.deliver_emission(host, begin_ns, index, sequence);
         }
         let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
         let flow = &flows[index];
@@ -441,6 +498,7 @@ impl<'a> Run<'a> {
     }
 
     /// A frame sets out to a board or controller.
+    #[inline]
     fn set_out(&mut self, frame: Frame) {
         match self.net.set_out(frame, self.now_ns) {
             Some(End::Board(board, _)) => self.arm_board(board, self.now_ns),
@@ -507,10 +565,10 @@ impl<'a> Run<'a> {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
-                        self.depart(board, port, at_ns, data.clone());
+                        self.depart(board, port, at_ns, Cargo::Bytes(data.clone()));
                     }
                     if let Some(port) = last {
-                        self.depart(board, port, at_ns, data);
+                        self.depart(board, port, at_ns, Cargo::Bytes(data));
                     }
                 }
                 said if self.net.steps.is_some() => self.tell(board, at_ns, said),
@@ -533,33 +591,67 @@ impl<'a> Run<'a> {
     }
 
     /// A frame begins to leave a board by `port` at `at_ns`.
-    fn depart(&mut self, board: usize, port: u8, at_ns: u64, data: Vec<u8>) {
+    #[inline]
+    fn depart(&mut self, board: usize, port: u8, at_ns: u64, cargo: Cargo) {
         let Some(index) = self.net.boards[board].links[usize::from(port) - 1] else {
             self.unconnected[board] += 1;
             return;
         };
-        if let Some(data) = self.launch(index, at_ns, data) {
-            self.spare.push(data);
-        }
+        self.launch(index, at_ns, cargo);
     }
 
-    /// A frame begins on a link at `begin_ns`; gives its memory back if nothing needs it any more.
-    fn launch(&mut self, index: usize, begin_ns: u64, data: Vec<u8>) -> Option<Vec<u8>> {
+    /// A frame begins on a link at `begin_ns`. Whoever sends keeps the frames of a link apart.
+    #[inline]
+    fn launch(&mut self, index: usize, begin_ns: u64, cargo: Cargo) {
         if self.is_cut(index, begin_ns) {
             self.cut += 1;
-            return Some(data);
+            return self.spare.extend(cargo.memory());
         }
-        let link = &mut self.net.links[index];
+        let link = &self.net.links[index];
         if let End::Host(host) = link.end {
             let begin_ns = begin_ns + link.timing.propagation_ns();
-            self.deliver(host, begin_ns, &data);
-            return Some(data);
+            return match cargo {
+                Cargo::Emission { source, sequence } => {
+                    self.deliver_emission(host, begin_ns, source as usize, sequence);
+                }
+                Cargo::Bytes(data) => {
+                    self.deliver(host, begin_ns, &data);
+                    self.spare.push(data);
+                }
+            };
         }
-        // Whoever sends keeps the frames of a link apart.
-        let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(data.len()));
-        let frame = Frame::of_bytes(arrival_ns, index, link.end, data);
-        self.set_out(frame);
-        None
+        let (bytes, is_pause) = match &cargo {
+            Cargo::Emission { source, .. } => {
+                let flow = &self.net.flows[*source as usize];
+                (flow.data_bytes(), flow.is_pause())
+            }
+            Cargo::Bytes(data) => (data.len(), is_pause_frame(data)),
+        };
+        self.set_out(Frame {
+            arrival_ns: link.arrival_ns(begin_ns, size_on_wire(bytes)),
+            link: index as u32,
+            bytes: bytes as u32,
+            port: link.end.port(),
+            is_pause,
+            cargo,
+        });
+    }
+
+    /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.
+    #[inline]
+    fn deliver_emission(&mut self, host: usize, begin_ns: u64, source: usize, sequence: u32) {
+        let is_plain = self.are_certain[source]
+            && begin_ns <= self.end_ns
+            && self.net.hosts[host].tcp.is_empty();
+        if is_plain {
+            let at_ns = signed_difference_ns(begin_ns, self.begin_ns);
+            return self.net.flows[source].receive_unchanged(host, at_ns, sequence);
+        }
+        let mut data = self.spare.pop().unwrap_or_default();
+        data.clear();
+        data.extend_from_slice(self.net.flows[source].frame(sequence));
+        self.deliver(host, begin_ns, &data);
+        self.spare.push(data);
     }
 
     /// The beginning of a frame passes a host's tap at `begin_ns`.

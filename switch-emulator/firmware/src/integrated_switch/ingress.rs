@@ -80,6 +80,35 @@ impl Ingress {
         (at + self.wire.transit).max(self.inner.free_at) + self.wire.inner(length)
     }
 
+    /// The link to the CPU as it is, to look ahead with.
+    #[inline]
+    pub(crate) const fn link(&self) -> Link {
+        self.inner
+    }
+
+    /// When a frame of `length` bytes that arrives at its port at `at` is in the ring, by way of `link`; nothing if it may be
+    /// lost or held.
+    #[inline]
+    pub(crate) fn foresee(&self, link: &mut Link, at: Instant, length: usize) -> Option<Instant> {
+        let ready = at + self.wire.transit;
+        let is_free =
+            ready >= self.paused.1 && link.free_at.saturating_since(ready) <= self.longest_wait;
+        let duration = self.wire.inner(length);
+        is_free.then(|| link.send(ready, duration, self.wire.gap) + duration)
+    }
+
+    /// Frames have passed as was foreseen, which leaves the link to the CPU as `link` is.
+    #[inline]
+    pub(crate) fn passed(&mut self, link: Link) {
+        self.inner = link;
+    }
+
+    /// Whether no frame is on its way to the ring.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
     /// When the next frame arrives in the ring.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Instant> {

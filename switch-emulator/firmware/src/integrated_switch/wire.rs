@@ -63,7 +63,7 @@ impl Wire {
 
 /// A link that sends one frame after the other.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// When the last frame began or will begin.
     begun_at: Instant,
     /// When the last frame and the gap after it have been sent.

@@ -134,6 +134,7 @@ impl Connection {
         begins
     }
 
+    #[inline]
     pub(super) const fn is_enabled(&self) -> bool {
         self.enabled
     }

@@ -94,6 +94,7 @@ impl Agent {
 /// The board's own connections.
 impl Agent {
     /// Whether the board keeps its connections itself, by frames of its native ports.
+    #[inline]
     pub(crate) const fn is_on_network(&self) -> bool {
         matches!(self.session, Session::Native(_))
     }

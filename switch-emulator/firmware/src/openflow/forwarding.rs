@@ -49,7 +49,9 @@ impl Agent {
         pass.out.counters.processed += 1;
         let head = Head::read(&data, port);
         if let Some(way) = head.and_then(|head| self.ways.find(&head)) {
-            return self.go_known_way(way, port, data, pass);
+            let FrameTime { work, busy } = self.note_known_way(&way, port, data.len(), pass);
+            pass.out.send(pass.began + work, way.ports, data);
+            return busy;
         }
         if self.halted || self.is_filtered(&data) {
             pass.out.counters.dropped_policy += 1;
@@ -100,25 +102,31 @@ impl Agent {
         busy
     }
 
-    /// A frame like one that came before goes where that went.
+    /// Where a frame goes that is like one before.
     #[inline]
-    fn go_known_way(
+    pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<Way> {
+        self.ways.find(&Head::read(frame, port)?)
+    }
+
+    /// A frame of `bytes` bytes (without FCS) from `port`, like one that came before, goes where that went. Gives how long
+    /// that takes.
+    #[inline]
+    pub(crate) fn note_known_way(
         &mut self,
-        way: Way,
+        way: &Way,
         port: PortNumber,
-        data: Vec<u8>,
+        bytes: usize,
         pass: &mut Pass,
-    ) -> Duration {
+    ) -> FrameTime {
         self.ports.received[port.index()] += 1;
         self.time.pass_began = pass.began;
         pass.out.counters.searches += 1;
         pass.out.counters.entries_examined += u64::from(way.examined);
         let table = &mut self.tables.table;
-        table.looked_up(way.entry.into(), data.len(), self.time.now());
+        table.looked_up(way.entry.into(), bytes, self.time.now());
         // What the board's own stack has to do depends on when its timers run.
         pass.has_only_forwarded = !self.is_on_network();
-        pass.out.send(pass.began + way.time.work, way.ports, data);
-        way.time.busy
+        way.time
     }
 
     /// What becomes of all frames with this head, if it is but this: out of one port by an entry, as they are.

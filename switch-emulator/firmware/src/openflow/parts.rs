@@ -210,6 +210,7 @@ impl Timekeeping {
     }
 
     /// Time of the agent: flows are as old as this tells. That of the firmware counts seconds of two ticks.
+    #[inline]
     pub(super) const fn now(&self) -> Instant {
         if self.by_ticks {
             Instant::from_nanos((self.ticks / 2) as u64 * 1_000_000_000)

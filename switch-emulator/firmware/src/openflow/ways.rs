@@ -26,6 +26,13 @@ impl Head {
     /// No frame has it.
     const NONE: Self = Self { words: [0; 5] };
 
+    /// The same as `==`, in a few instructions instead of a call for so few bytes.
+    #[inline]
+    fn is(&self, other: &Self) -> bool {
+        let words = self.words.iter().zip(&other.words);
+        words.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+    }
+
     /// Reads a frame; nothing if the search reads something else of it.
     #[inline]
     pub(super) fn read(frame: &[u8], in_port: PortNumber) -> Option<Self> {
@@ -59,12 +66,12 @@ impl Head {
 
 /// What becomes of frames with the same head: an entry sends them out of ports, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(crate) struct Way {
     pub(super) entry: u16,
     /// Entries that the board's search examines until it has found this one.
     pub(super) examined: u16,
-    pub(super) ports: PortMask,
-    pub(super) time: FrameTime,
+    pub(crate) ports: PortMask,
+    pub(crate) time: FrameTime,
 }
 
 /// A way that is known. It fills a line of the processor's cache.
@@ -101,7 +108,7 @@ impl Ways {
     #[inline]
     pub(super) fn find(&self, head: &Head) -> Option<Way> {
         let known = self.places.get(head.place())?;
-        (known.head == *head).then_some(known.way)
+        known.head.is(head).then_some(known.way)
     }
 
     #[inline]

@@ -1,0 +1,127 @@
+//! Frames that find nothing else to do: they pass the board in one step.
+//!
+//! Most frames come to a board that waits for them, and are like one that came before. What becomes of such a frame is
+//! known when its pass of the main loop begins: it need not go through the queues, and its bytes need not even be there as
+//! the driver's own. All that the longer way counts and remembers is the same afterwards (`tests/kept_back.rs`).
+
+use super::{Board, MAX_RECEIVED_BYTES, MIN_RECEIVED_BYTES};
+use crate::buffers::{length_with_fcs, MIN_FRAME_BYTES};
+use crate::integrated_switch::Link;
+use crate::outbox::MAX_SENT_BYTES;
+use crate::pass::Pass;
+use crate::port::PortNumber;
+use crate::time::Instant;
+
+/// A frame that a driver keeps back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptFrame {
+    /// When it has completely arrived.
+    pub arrival: Instant,
+    /// Where.
+    pub port: PortNumber,
+    /// Its length, without FCS.
+    pub bytes: usize,
+    /// Whether it is a [pause frame](crate::is_pause_frame).
+    pub is_pause: bool,
+}
+
+/// What became of a frame that has passed a board in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// The first bit of its preamble leaves by this port at this instant, the frame unchanged.
+    Departs(Instant, PortNumber),
+    /// The CPU's MAC had no room to send it.
+    Lost,
+}
+
+impl Board {
+    /// Lets the frame `first` pass the board at `now`, when it is [due](Self::due_with), if that is all there is to do;
+    /// otherwise does nothing, and the driver gives it, and those in `behind`, with [`frame_owned`](Self::frame_owned).
+    ///
+    /// `behind` are the frames that have arrived until now after it, in order. The driver keeps them still, until the first of
+    /// them is due.
+    pub fn pass_on(
+        &mut self,
+        now: Instant,
+        first: KeptFrame,
+        frame: &[u8],
+        behind: impl Iterator<Item = KeptFrame>,
+    ) -> Option<Passage> {
+        let is_idle = self.booted
+            && !self.is_tracing
+            && self.ring.is_empty()
+            && self.ingress.is_empty()
+            && self.out.is_empty()
+            && !self.flow_control.is_paused();
+        let is_usual = (MIN_FRAME_BYTES..=MAX_SENT_BYTES).contains(&frame.len());
+        if !is_idle || !is_usual || !self.keeps(&first) {
+            return None;
+        }
+        let port = first.port;
+        let way = self.agent.known_way(frame, port)?;
+        let leaves_by = way.ports.only()?;
+        let length = length_with_fcs(frame.len());
+        let mut link = self.ingress.link();
+        let in_ring = self.ingress.foresee(&mut link, first.arrival, length)?;
+        if in_ring > self.plan.otherwise.0 || self.main_loop.pass_for(in_ring) != now {
+            return None;
+        }
+        let units_behind = self.units_behind(now, link, behind)?;
+        let units = self.ring.units_for(length) + units_behind;
+        if self.ring.fills_with(units_behind) || !self.ring.has_room_for(units) {
+            return None;
+        }
+
+        self.ingress.passed(link);
+        self.ring.passed(units);
+        self.out.counters.received += 1;
+        self.out.counters.processed += 1;
+        self.out.hardware[port.index()].received_bytes += length as u64;
+        let mut pass = Pass::new(now, &mut self.out);
+        let time = self
+            .agent
+            .note_known_way(&way, port, frame.len(), &mut pass);
+        let only_forwarded = pass.has_only_forwarded;
+        let departs = self.out.relay(now + time.work, leaves_by, length);
+        self.main_loop.worked(now, time.busy);
+        if only_forwarded {
+            self.plan_with_frames();
+        } else {
+            self.plan();
+        }
+        Some(departs.map_or(Passage::Lost, |at| Passage::Departs(at, leaves_by)))
+    }
+
+    /// Units of the ring that frames use at `now` which come behind one that leaves the link to the CPU as `link` is; nothing
+    /// if one of them has to be given to the board first.
+    #[inline]
+    fn units_behind(
+        &self,
+        now: Instant,
+        mut link: Link,
+        behind: impl Iterator<Item = KeptFrame>,
+    ) -> Option<u64> {
+        let mut units = 0;
+        for frame in behind {
+            let length = length_with_fcs(frame.bytes);
+            let in_ring = self.ingress.foresee(&mut link, frame.arrival, length)?;
+            if !self.keeps(&frame) {
+                return None;
+            }
+            if in_ring <= now {
+                units += self.ring.units_for(length);
+            }
+        }
+        Some(units)
+    }
+
+    /// Whether a driver may keep this frame back.
+    #[must_use]
+    #[inline]
+    pub fn keeps(&self, frame: &KeptFrame) -> bool {
+        !frame.is_pause
+            && (MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&frame.bytes)
+            && self.agent.handles(frame.port)
+            && !self.is_native(frame.port)
+    }
+}
