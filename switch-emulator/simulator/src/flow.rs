@@ -205,7 +205,7 @@ const TAG_BYTES: usize = 4;
 /// Finds the flow to which a frame belongs by the bytes that it really carries, with or without the tag that it was sent with.
 #[derive(Debug, Default)]
 pub(crate) struct Identities {
-    /// Those without a change of tags first.
+    /// Those without a change of tags first, by their offsets.
     shapes: Vec<Shape>,
 }
 
@@ -276,11 +276,9 @@ impl Identities {
         let offset = flow.sequence_offset - 4;
         let alike = self.shapes.iter();
         let alike = alike.filter(|shape| shape.length == flow.frame.len());
-        let mut looked_at_before = alike.take_while(|shape| shape.offset != offset);
-        !looked_at_before.any(|shape| {
-            let has_sequence = shape.offset.abs_diff(flow.sequence_offset) < 4;
-            has_sequence || shape.index_of(&flow.frame).is_some()
-        })
+        // What is looked at first lies before the sequence number, and is the same in each frame.
+        let mut looked_at_first = alike.take_while(|shape| shape.offset != offset);
+        !looked_at_first.any(|shape| shape.index_of(&flow.frame).is_some())
     }
 
     /// The index of the flow, and where the frame has its identifier.

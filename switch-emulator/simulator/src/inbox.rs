@@ -145,10 +145,10 @@ impl Inbox {
         Some(coming.frame)
     }
 
-    /// Takes the frame that arrives first if it has done so by `now_ns`.
+    /// Takes the frame that arrives first if it has done so by `now_ns`, or waits already.
     #[inline]
     pub(crate) fn arrived(&mut self, now_ns: u64) -> Option<Frame> {
-        if self.first()?.arrival_ns > now_ns {
+        if self.first()?.arrival_ns > now_ns && self.waiting == 0 {
             return None;
         }
         self.waiting = self.waiting.saturating_sub(1);

@@ -39,6 +39,25 @@ fn a_frame_is_known_by_its_bytes() {
 }
 
 #[test]
+fn frames_are_certain_unless_they_may_have_anothers_identifier() {
+    let (flows, identities) = flows();
+    assert!((0..3).all(|index| identities.are_certain(&flows, index)));
+    let flow = |id, frame, offset| {
+        let meter = Meter::new(1e9, 1e6);
+        Flow::new(id, frame, offset, 306, true, (0, None), meter)
+    };
+    // Flow 2 is looked for at byte 20 first, where some frames of flow 1 have the same bytes.
+    for (at_byte_20, is_certain) in [([0, 0, 0, 2], false), ([0, 0, 0, 3], true)] {
+        let mut frame = vec![0; 302];
+        frame[20..24].copy_from_slice(&at_byte_20);
+        let flows = [flow(1, frame, 50), flow(2, vec![0; 302], 24)];
+        let identities = Identities::new(&flows);
+        assert_eq!(identities.are_certain(&flows, 0), is_certain);
+        assert!(identities.are_certain(&flows, 1));
+    }
+}
+
+#[test]
 fn the_first_copy_counts() {
     let (mut flows, identities) = flows();
     flows[0].send(10);

@@ -40,6 +40,27 @@ fn whatever_arrives_first_comes_first() {
 }
 
 #[test]
+fn what_waits_is_behind_the_one_that_was_taken_and_before_those_to_come() {
+    let (mut inbox, mut links) = (Inbox::default(), [link(), link()]);
+    inbox.push(frame(500, 0, 0), &mut links[0], 100);
+    inbox.push(frame(600, 1, 0), &mut links[1], 100);
+    assert!(inbox.first_behind_waiting().is_none());
+    assert_eq!(inbox.take_first(600).map(|frame| frame.link), Some(0));
+    assert!(
+        inbox.push(frame(900, 0, 1), &mut links[0], 600),
+        "the first to arrive"
+    );
+    assert!(!inbox.push(frame(950, 1, 1), &mut links[1], 600));
+    assert_eq!(
+        inbox.first_behind_waiting().map(|frame| frame.arrival_ns),
+        Some(900)
+    );
+    assert!(inbox.arrived(599).is_some(), "it waits, whatever the time");
+    assert!(inbox.arrived(599).is_none());
+    assert!(inbox.first_behind_waiting().is_none());
+}
+
+#[test]
 fn at_one_instant_whoever_has_been_first_on_its_link_for_longest_comes_first() {
     let (mut inbox, mut links) = (Inbox::default(), [link(), link()]);
     inbox.push(frame(500, 0, 0), &mut links[0], 100);
