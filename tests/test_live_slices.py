@@ -11,6 +11,8 @@ import pytest
 from live_harness import needs_root
 
 from benchmarks.one_board import Namespace
+from evaluation.kinds.slice_transfers.document import SlicedPort
+from evaluation.kinds.slice_transfers.transfers import port_with
 from evaluation.kinds.slices import htb_port, tcp_port
 from evaluation.kinds.slices.policed_port import Policer
 from evaluation.kinds.slices.port import SENDERS, carry_live
@@ -244,6 +246,30 @@ def test_transfers_of_iperf3_keep_the_queues_rate_one_after_the_other() -> None:
         assert reply.segment_bytes == 1448
         assert (reply.window_bytes > 0).all()
         assert 0 < reply.busy.switch <= reply.busy.machine + 0.1
+    assert names() == before
+
+
+@pytest.mark.skipif(locate("iperf3") is None, reason="iperf3 is not installed")
+@pytest.mark.parametrize(
+    "name",
+    ["iperf3", pytest.param("trtcm", marks=needs_dpdk)],
+)
+def test_taps_note_the_segments_of_a_transfer(name: str) -> None:
+    sliced = SlicedPort(
+        name="port", label="", slices=name, device="open-vswitch-1g", link_rate_bps=1_000_000_000
+    )
+    request = tcp_port.Request(
+        port=port_with(sliced, 20_000_000), congestion_control="cubic", seconds=2, tapped=True
+    )
+    before = names()
+    (reply,) = carry_alone(tcp_port.carry, [request])
+    sent = reply.segments
+    assert sent is not None
+    came = sent.received_ns != LOST
+    assert 1448 * int(came.sum()) == pytest.approx(reply.received_bytes.sum(), rel=0.05)
+    assert (sent.received_ns[came] > sent.sent_ns[came]).all()
+    # The last may still be under way. What iperf3 sends again was lost, or only taken to be.
+    assert int((~came).sum()) <= reply.retransmissions.sum() + 60
     assert names() == before
 
 

@@ -15,7 +15,7 @@ from evaluation.bench.software_switches.opened import NAMES, opened_switch
 from evaluation.bench.software_switches.ports import QUEUE_FRAMES
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
-from evaluation.live.datapaths import kernel_has_datapath, missing_for_dpdk
+from evaluation.live.datapaths import RING_FRAMES, kernel_has_datapath, missing_for_dpdk
 from evaluation.live.openvswitch import SCHEMA
 from evaluation.live.state import state_folder
 from evaluation.predictability import buffers, flow_management, processing_time, throughput
@@ -47,8 +47,11 @@ assert set(NAMES) == set(SWITCHES)
 
 SILENCE_S = 11
 """Open vSwitch would ask after 5 s, and end the session after 5 s more."""
-RINGS = {"open-vswitch-dpdk": 512}
-"""Frames for which a switch has room between its program and the queues of tc: the driver's ring."""
+ROOM = {"open-vswitch-dpdk": 3 * RING_FRAMES}
+"""Frames that a switch holds, if not those of one queue: the rings of the two ports where they come in, and
+that of the one where they leave, in which those of the queue have their places."""
+BATCH = {"open-vswitch-dpdk": 32}
+"""Frames that a thread takes at a time: so many may be in its hands, or be missing in another ring."""
 
 
 @pytest.fixture(autouse=True)
@@ -82,9 +85,10 @@ def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: 
     with opened_switch(name) as subject:
         capacity = buffers.measure(subject, 1, 1, seed=1)
     assert capacity is not None
-    assert capacity.frames >= QUEUE_FRAMES - 4
+    room, few = ROOM.get(name, QUEUE_FRAMES), 4 + BATCH.get(name, 0)
+    assert capacity.frames >= room - few
     # A busy machine serves a line late, which looks like more frames; not at every loss, though.
-    assert capacity.least_frames <= QUEUE_FRAMES + RINGS.get(name, 0) + 4
+    assert capacity.least_frames <= room + few
 
 
 @every_switch

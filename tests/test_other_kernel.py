@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from live_harness import needs_root
-from other_kernel import IS_HERE, said_in_other_kernel
+from other_kernel import IS_HERE, TIMEOUT_S, said_in_other_kernel
 
 from evaluation.live.openvswitch import SCHEMA
 
 pytestmark = [
     pytest.mark.live,
     needs_root,
+    pytest.mark.timeout(TIMEOUT_S + 60),  # what it waits for has a limit of its own
     pytest.mark.skipif(not IS_HERE, reason="needs another kernel in QEMU: make other-kernel"),
 ]
 

@@ -34,7 +34,8 @@ class Datapath:
         if not self.polls:
             return ["type=system"]
         # Without qdisc_bypass=0 frames would leave past the queues of tc.
-        return ["type=dpdk", f"options:dpdk-devargs=net_af_packet_{name},iface={name},qdisc_bypass=0"]
+        device = f"net_af_packet_{name},iface={name},qdisc_bypass=0,framecnt={RING_FRAMES}"
+        return ["type=dpdk", f"options:dpdk-devargs={device}"]
 
     def forwarding_thread(self, pid: int) -> int:
         """Return the thread of the running switch that forwards frames. Raises `RunError`."""
@@ -51,6 +52,13 @@ USER_SPACE: Final = Datapath()
 
 DPDK_PROGRAM: Final = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 """Where Debian's package puts it. `ovs-vswitchd` on the path stays what it is."""
+RING_FRAMES: Final = 512
+"""Room of a ring of DPDK's driver for packet sockets; a port has one for each direction.
+
+A frame that goes out has its place in the ring until it leaves the queue of tc. One that the queue refuses
+stays there until the port has another frame to send. While that ring is full, the polling thread waits for
+room in it, and what comes in waits in the other ring, at all ports.
+"""
 LEAST_NICE: Final = -20
 """For a thread that polls: it gets almost all of its core, and other programs there still get some."""
 _DRIVERS: Final = ("librte_net_af_packet.so", "librte_mempool_ring.so", "librte_bus_vdev.so")

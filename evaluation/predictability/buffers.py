@@ -30,16 +30,22 @@ NEEDED_PORTS: Final = MOST_PORTS + 2
 """Each congested port receives from its neighbour, and one more port sends the surplus."""
 _FIRST_UDP: Final = 6000
 _QUEUES_OF_A_PORT: Final = 16
+_ON_THE_LINE: Final = 1.5
+"""A frame also waits for the one that is on the line as it comes; half a frame is for the stamps."""
+_RESTS: Final = 0.02
+"""So much of a wait a line in real time may rest, for its timers are late by some microseconds each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Capacity of the highest queue of one port, in frames; -1 if it lost nothing, so that it is unknown."""
+    """Capacity of the highest queue of one port, in frames; -1 if it is unknown: nothing told of it."""
 
     frames: float
     """The median. Each loss gives one value: the frames before the lost one, plus 1 (equation 5)."""
     least_frames: float
     most_frames: float
+    held_up: bool = False
+    """Whether it is unknown because this machine held up the line before every loss; else none was lost."""
 
 
 def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[int, int]]:
@@ -57,27 +63,30 @@ def measure(
 
     None if the switch has no action enqueue. Raises `RunError`.
     """
-    slots = subject.pace.shortest_slots
+    slots, held_up = subject.pace.shortest_slots, False
     while True:
         try:
-            capacity = _capacities(subject, (ports, queues), frame_bytes, slots=slots, seed=seed)
+            through = _through_queue(subject, (ports, queues), frame_bytes, slots=slots, seed=seed)
         except RefusedError:
             return None
-        if capacity.size:
+        after_ns = round(slots * subject.slot_ns(frame_bytes) / 2)
+        told = capacities(subject, through, after_ns=after_ns, frame_bytes=frame_bytes)
+        if told.size:
             return Capacity(
-                frames=float(np.median(capacity)),
-                least_frames=float(capacity.min()),
-                most_frames=float(capacity.max()),
+                frames=float(np.median(told)),
+                least_frames=float(told.min()),
+                most_frames=float(told.max()),
             )
+        held_up |= any((stream.received_ns == LOST).any() for stream in through)
         if slots >= subject.pace.longest_slots:
-            return Capacity(frames=-1, least_frames=-1, most_frames=-1)
+            return Capacity(frames=-1, least_frames=-1, most_frames=-1, held_up=held_up)
         slots *= 4
 
 
-def _capacities(
+def _through_queue(
     subject: Subject, case: tuple[int, int], frame_bytes: int, *, slots: int, seed: int
-) -> NDArray[np.float64]:
-    """Return one capacity for each frame that the watched queue lost in the second half of a run."""
+) -> list[Sent]:
+    """Congest queues, and return what was sent through the one that is watched."""
     (ports, queues), slot_ns, top = case, subject.slot_ns(frame_bytes), subject.queues - 1
     congested = [(port, top - below) for port in range(1, ports + 1) for below in range(queues)]
     line = evenly(slots, slot_ns)
@@ -87,8 +96,7 @@ def _capacities(
         streams.append(_stream(NEEDED_PORTS, queue, turns, frame_bytes))
     entries = [enqueued(_udp_of(queue), *queue) for queue in congested]
     sent = carry(subject, entries, streams, seed=seed, drain_ns=round(subject.pace.drain_slots * slot_ns))
-    after_ns = round(slots * slot_ns / 2)
-    return capacities(subject, [sent[0], sent[ports]], after_ns=after_ns, frame_bytes=frame_bytes)
+    return [sent[0], sent[ports]]
 
 
 def _stream(enters: int, queue: tuple[int, int], instants_ns: NDArray[np.int64], frame_bytes: int) -> Stream:
@@ -102,21 +110,26 @@ def capacities(
     """Return a queue's capacity at each loss after `after_ns`, from the delays of all its streams.
 
     A frame's wait beyond the shortest time of any frame, counted in frames, is what was before it (equations
-    3 to 5). Where that frame met a stall of the host, the loss tells nothing.
+    3 to 5). That supposes that the line never rests meanwhile. In real time a machine may let it, and then
+    fewer frames depart than the wait has room for: such a loss tells nothing.
     """
     sent_ns = np.concatenate([stream.sent_ns for stream in through])
     received_ns = np.concatenate([stream.received_ns for stream in through])
-    kept = np.concatenate([stream.kept for stream in through])
     order = np.argsort(sent_ns, kind="stable")
-    sent_ns, received_ns, kept = sent_ns[order], received_ns[order], kept[order]
+    sent_ns, received_ns = sent_ns[order], received_ns[order]
     came = np.flatnonzero(received_ns != LOST)
     lost = np.flatnonzero((received_ns == LOST) & (sent_ns >= after_ns))
     passed = np.searchsorted(came, lost)  # how many came before each lost one
     before = came[passed[passed > 0] - 1]
-    before = before[kept[before]]
     times_ns = received_ns - sent_ns
     waited_ns = times_ns[before] - times_ns[came].min(initial=np.iinfo(np.int64).max)
-    frames: NDArray[np.float64] = np.rint(waited_ns / subject.slot_ns(frame_bytes)) + 1
+    waited = waited_ns / subject.slot_ns(frame_bytes)
+    if any(stream.disturbed is not None for stream in through):
+        departed_ns = np.sort(received_ns[came])
+        ahead = np.searchsorted(departed_ns, received_ns[before])
+        ahead -= np.searchsorted(departed_ns, received_ns[before] - waited_ns)
+        waited = waited[waited - ahead <= _ON_THE_LINE + _RESTS * waited]
+    frames: NDArray[np.float64] = np.rint(waited) + 1
     return frames
 
 
@@ -131,6 +144,9 @@ def judge(capacities: dict[tuple[int, int], Capacity | None], limits: Thresholds
     numbers = {
         f"frames_{ports}_ports_{queues}_queues": capacity.frames for (ports, queues), capacity in told.items()
     }
+    if any(capacity.held_up for capacity in told.values()):
+        reason = "this machine held up the line before every frame that was lost in some of the runs"
+        return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)
     if any(capacity.frames < 0 for capacity in told.values()):
         reason = "no frame was lost in some of the runs: its buffer is larger than they can tell"
         return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)

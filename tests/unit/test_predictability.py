@@ -289,8 +289,31 @@ def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
     assert buffers.capacities(subject, [first, other], after_ns=0).tolist() == [4, 4, 8]
     assert buffers.capacities(subject, [first, other], after_ns=450).tolist() == [8]
     assert buffers.capacities(subject, [Sent(first.sent_ns, np.full(3, LOST))], after_ns=0).size == 0
-    stalled = Sent(first.sent_ns, first.received_ns, np.array([True, True, True]))
-    assert buffers.capacities(subject, [stalled, other], after_ns=0).tolist() == [4, 4]
+
+
+def test_a_wait_while_the_line_rested_tells_nothing_of_a_queue() -> None:
+    """The last to come waits for seven frames; then for ten more, in which the line rests."""
+    subject = subject_of("ideal-1g")
+    slot_ns = subject.slot_ns(buffers.FRAME_BYTES)
+    sent_ns = np.arange(9) * 10
+    received_ns = 5_000 + np.rint(np.arange(9) * slot_ns).astype(np.int64)
+    received_ns[8] = LOST
+    stalled = np.ones(9, np.bool_)
+    busy = Sent(sent_ns, received_ns, stalled)
+    assert buffers.capacities(subject, [busy], after_ns=0).tolist() == [8], "whatever else the machine did"
+    rested_ns = np.where(np.arange(9) == 7, received_ns + round(10 * slot_ns), received_ns)
+    rested = Sent(sent_ns, rested_ns, ~stalled)
+    assert buffers.capacities(subject, [rested], after_ns=0).size == 0
+    virtual = Sent(sent_ns, rested_ns)
+    assert buffers.capacities(subject, [virtual], after_ns=0).tolist() == [18], "there nothing rests"
+
+
+def test_a_line_that_the_machine_held_up_is_not_judged() -> None:
+    unknown = buffers.Capacity(frames=-1, least_frames=-1, most_frames=-1, held_up=True)
+    known = buffers.Capacity(frames=64, least_frames=64, most_frames=65)
+    verdict = buffers.judge({(1, 1): known, (2, 1): unknown}, thresholds())
+    assert verdict.mark is Mark.NOT_JUDGED
+    assert "this machine held up the line" in verdict.reasons[0]
 
 
 @pytest.mark.parametrize(("case", "frames"), [((1, 1), 420), ((6, 4), 50)])

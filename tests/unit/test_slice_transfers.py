@@ -9,11 +9,16 @@ import pytest
 import switch_emulator
 from pydantic import ValidationError
 
+from evaluation.claims import judge
 from evaluation.kinds.experiments import experiments
+from evaluation.kinds.slice_transfers import real_time
 from evaluation.kinds.slice_transfers.document import SliceTransfers
-from evaluation.kinds.slice_transfers.production import compute, equation_1_ms, measured, port_with
-from evaluation.kinds.slices.port import Transferred
+from evaluation.kinds.slice_transfers.production import compute, equation_1_ms
+from evaluation.kinds.slice_transfers.transfers import measured, port_with
+from evaluation.kinds.slices import tcp_port
+from evaluation.kinds.slices.port import Transferred, transfer_of
 from evaluation.kinds.slices.release import Sent
+from evaluation.kinds.slices.segment_tap import Segments, joined
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
 from evaluation.runner import LOST, RunError
@@ -22,6 +27,7 @@ from evaluation.virtual import VirtualRunner
 from loko.frame import segment_of
 from loko.lab import load_lab
 from loko.network import RoutedFlow, shortest_path
+from loko.slices.document import HtbPort, TrtcmPort
 
 
 def figure(name: str, rates_mbps: list[int], seconds: float) -> SliceTransfers:
@@ -75,6 +81,111 @@ def test_segments_are_counted_after_the_first_quarter_only() -> None:
         measured(transferred, 1518, 4_000_000_000)
 
 
+def reply(rate_bps: float, *, delay_ms: float, waited: float = 0.0) -> tcp_port.Reply:
+    """4 s of a transfer that loses each tenth segment and sends it again, and nothing of it after the end."""
+    count = round(4.4 * rate_bps / 8 / 1448)
+    sent_ns = np.linspace(0, 4.4e9, count).astype(np.int64)
+    received_ns = np.where(np.arange(count) % 10 == 9, LOST, sent_ns + round(delay_ms * 1e6))
+    cpu = tcp_port.Cpu(switch=0.5, softirq=0.1, machine=1.5, waited=waited)
+    return tcp_port.Reply(
+        end_s=np.array([1.0, 2.0, 3.0, 4.0]),
+        received_bytes=np.full(4, round(rate_bps / 8)),
+        received_end_s=np.array([1.0, 2.0, 3.0, 4.0]),
+        retransmissions=np.full(4, count // 44),
+        window_bytes=np.array([1000, 2000, 3000, 4000]),
+        round_trip_us=np.full(4, 100),
+        segment_bytes=1000,
+        segments=Sent(sent_ns, received_ns),
+        refused_by_queue=0,
+        idle=cpu,
+        busy=cpu,
+    )
+
+
+def test_what_taps_noted_of_a_transfer_is_measured_as_in_virtual_time() -> None:
+    transferred = transfer_of(reply(10e6, delay_ms=3), 4 * 10**9)
+    assert int(transferred.segments.sent_ns.max()) < 4 * 10**9
+    assert transferred.timeouts is None
+    steady = measured(transferred, 1518, 4 * 10**9)
+    assert steady.latency_ms == pytest.approx(3)
+    assert steady.payload_bps == pytest.approx(0.9 * 10e6, rel=0.05)
+    assert steady.window_packets == pytest.approx((2 + 3 + 4) / 3)
+
+
+def live(name: str) -> SliceTransfers:
+    document = experiments()[f"slicing/{name}"]
+    assert isinstance(document, SliceTransfers)
+    assert document.live is not None
+    quick = document.quick.model_copy(update={"seconds": 4})
+    return document.model_copy(update={"live": document.live.model_copy(update={"quick": quick})})
+
+
+def carried_live(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, waited: float = 0.0) -> Outcome:
+    """A switch that carries 80 Mbit/s, whatever its queue; policers delay for 1 ms, HTB for 20 ms."""
+
+    def carry_alone(_carry: object, requests: list[tcp_port.Request]) -> list[tcp_port.Reply]:
+        assert all(request.tapped for request in requests)
+        replies = []
+        for request in requests:
+            delay_ms, rate_bps = 1.0, 0
+            if isinstance(request.port, HtbPort):
+                assert request.port.queues[0].limit_frames == 60
+                delay_ms, rate_bps = 20.0, request.port.queues[0].rate_bps
+            elif isinstance(request.port, TrtcmPort):
+                rate_bps = request.port.queues[0].cir_bps
+            replies.append(reply(min(rate_bps, 80e6) / 0.9, delay_ms=delay_ms, waited=waited))
+        return replies
+
+    monkeypatch.setattr(real_time, "carry_alone", carry_alone)
+    options = Options(mode="live", seed=1, out=folder, quick=True)
+    return compute(live(name), options, Silent())[0]
+
+
+def test_live_queues_are_those_that_the_switches_carry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real_time, "missing_for_dpdk", lambda: None)
+    outcome = carried_live("fig5a", tmp_path, monkeypatch)
+    assert outcome.findings["carries_trtcm_mbps"] == pytest.approx(80, rel=0.05)
+    assert outcome.findings["latency_htb_50_ms"] == pytest.approx(20)
+    assert outcome.findings["latency_trtcm_50_ms"] == pytest.approx(1)
+    assert "latency_trtcm_100_ms" not in outcome.findings
+    assert len(outcome.notes) == 2
+    assert all("are left out" in note.text for note in outcome.notes)
+    claims = judge(live("fig5a"), findings=outcome.findings)
+    assert {claim.holds for claim in claims if "Mbit/s" in claim.claim} == {None}
+
+
+def test_a_switch_that_waits_for_its_core_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_time, "missing_for_dpdk", lambda: None)
+    remarks = [note.text for note in carried_live("fig6a", tmp_path, monkeypatch, waited=0.3).notes]
+    assert any("stalls: the switch waited for its core in up to 30 %" in remark for remark in remarks)
+
+
+def test_without_dpdk_its_port_is_replayed_in_virtual_time_and_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real_time, "missing_for_dpdk", lambda: "ovs-vswitchd-dpdk")
+    outcome = carried_live("fig6b", tmp_path, monkeypatch)
+    [remark] = [note.text for note in outcome.notes if "virtual" in note.text]
+    assert remark.startswith("TRTCM is replayed in virtual time: Open vSwitch with DPDK is not here")
+    assert "make dpdk" in remark
+    assert "\n" not in remark
+    assert "carries_trtcm_mbps" not in outcome.findings
+    assert outcome.findings["latency_trtcm_50_ms"] < 0.5, "the simulator's"
+    assert outcome.findings["latency_htb_50_ms"] == pytest.approx(20)
+
+
+def test_segments_are_joined_by_packet_so_that_one_sent_again_is_another() -> None:
+    sent = Segments(np.array([10, 20, 30]), np.array([1 << 32 | 5, 2 << 32 | 6, 3 << 32 | 5]))
+    received = Segments(np.array([31, 40, 50]), np.array([3 << 32 | 5, 2 << 32 | 6, 3 << 32 | 5]))
+    assert joined(sent, received).received_ns.tolist() == [LOST, 40, 31]
+    nothing = Segments(np.array([], np.int64), np.array([], np.int64))
+    assert joined(sent, nothing).received_ns.tolist() == [LOST] * 3
+    with pytest.raises(RunError, match="saw no full segment"):
+        joined(nothing, received)
+
+
 def test_equation_1_gets_the_queues_rate_and_the_runs_utilisation() -> None:
     port = port_with(figure("fig4a", [500], 1).ports[0], 500_000_000)
     # 16 packets of 1514 bytes a group: 2580 groups a second; section VI's 19.22 ms belong to 98 %.
@@ -91,6 +202,8 @@ def test_what_does_not_fit_is_refused() -> None:
     plain = document.model_dump(by_alias=True)
     with pytest.raises(ValidationError, match="do not rise"):
         SliceTransfers.model_validate({**plain, "queue_rates_mbps": [200, 100]})
+    with pytest.raises(ValidationError, match="live: give rates and seconds"):
+        SliceTransfers.model_validate({**plain, "modes": ["virtual", "live"]})
     with pytest.raises(ValidationError, match="name them apart"):
         SliceTransfers.model_validate({**plain, "ports": plain["ports"] * 2})
 

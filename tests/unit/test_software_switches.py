@@ -116,7 +116,7 @@ def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
         Stream(enters=a, leaves=b, frame=frame(306), instants_ns=np.array(at))
         for a, b, at in ((1, 8, [0, 100]), (8, 1, [50]))
     )
-    frames = ports._Frames.of([there, back])
+    frames = ports._Frames.of([there, back], 7)
     assert list(frames.in_order()) == [(0, 0), (50, 2), (50, 1)]
     for port, at_ns, outgoing, number in (
         (1, 1_000, False, 0),
@@ -128,6 +128,11 @@ def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
     ):
         assert frames.note(port, Seen(at_ns, outgoing, frames.numbered(number)))
     assert not frames.note(1, Seen(1, False, bytes(60)))
+    for of_another_run in (ports._Frames.of([there], 4), ports._Frames.of([there], 10)):
+        assert not frames.note(8, Seen(1, True, of_another_run.numbered(1)))
+    [(port, nudge)] = ports._nudges([there, there])
+    assert port == 1
+    assert not frames.note(8, Seen(1, True, nudge))
     assert not frames.all_left
     subject = outline("linux-bridge")
     first, second = frames.sent(subject, [Stall(start_ns=2_500, duration_ns=100)])
@@ -179,7 +184,7 @@ def test_dpdk_polls_on_a_core_of_its_own_without_huge_pages(monkeypatch: pytest.
     assert "--no-huge --legacy-mem" in datapath.settings["dpdk-extra"]
     assert datapath.interface("port3") == [
         "type=dpdk",
-        "options:dpdk-devargs=net_af_packet_port3,iface=port3,qdisc_bypass=0",
+        "options:dpdk-devargs=net_af_packet_port3,iface=port3,qdisc_bypass=0,framecnt=512",
     ]
     assert datapaths.USER_SPACE.interface("port3") == ["type=system"]
 

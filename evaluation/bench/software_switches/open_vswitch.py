@@ -173,7 +173,12 @@ class _Running:
 
     def measured(self, *, switch_core: int, waited_ns: Callable[[], int]) -> OpenVSwitchUnderTest:
         """Return it with lines at its ports and instruments."""
-        instruments = Instruments(core=self.core, switch_core=switch_core, waited_ns=waited_ns)
+        instruments = Instruments(
+            core=self.core,
+            switch_core=switch_core,
+            waited_ns=waited_ns,
+            keeps_back=self.switch.datapath.polls,
+        )
         ports = Ports(self.subject, instruments)
         self.stack.callback(ports.close)
         return OpenVSwitchUnderTest(self.subject, self.switch, self.endpoint, ports)

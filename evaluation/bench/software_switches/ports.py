@@ -50,6 +50,8 @@ _MOST_QUIET_S: Final = 1.0
 _LOOK_GAP_NS: Final = 1_000_000
 _LOOK_NS: Final = 3_000_000_000
 _GLANCE_NS: Final = 500_000_000
+_LAST_NUMBER: Final = 2**32 - 1
+"""The number of a nudge, which no other frame has."""
 _REST_S: Final = 0.1
 """A thread that polls for the switch on the core that is looked at needs turns of its own: after a second
 without one the kernel would take them, 50 ms at a time, and that would look like a pause of the machine."""
@@ -80,6 +82,8 @@ class Instruments:
     """Core where the switch forwards."""
     waited_ns: Callable[[], int]
     """Returns for how long the thread that forwards has waited for a core, since it began."""
+    keeps_back: bool = False
+    """Whether the switch keeps a frame that found no room in a queue of tc until it has another to send."""
 
 
 class Ports:
@@ -90,6 +94,8 @@ class Ports:
         self._subject = subject
         self._with = instruments
         self._cabled: set[int] = set()
+        self._first = 0
+        """Number of the next frame: what an earlier run has left in the switch is none of this one's."""
         # The kernel begins to stamp frames a while after somebody has asked for it. This socket always does.
         self._asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._asks.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
@@ -126,7 +132,10 @@ class Ports:
 
     def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
         """Send the streams' frames at their instants. Raises `RunError`."""
-        frames = _Frames.of(streams)
+        if self._first + sum(len(stream.instants_ns) for stream in streams) > _LAST_NUMBER:
+            self._first = 0
+        frames = _Frames.of(streams, self._first)
+        self._first += frames.count
         used = sorted({port for stream in streams for port in (stream.enters, stream.leaves)})
         watch = _Waits(self._with.waited_ns)
         with ExitStack() as stack:
@@ -144,6 +153,7 @@ class Ports:
             ]
             with undisturbed(self._with.core):
                 stalls = at_instants(steps)
+            nudges = _nudges(streams) if self._with.keeps_back else []
             quiet_s = 0.0
             for _ in range(_MOST_ROUNDS):
                 news = sum(
@@ -152,15 +162,20 @@ class Ports:
                 quiet_s = 0.0 if news else quiet_s + _ROUND_S
                 if frames.all_left or quiet_s > min(drain_ns / NS_PER_S, _MOST_QUIET_S):
                     break
+                for port, nudge in nudges:
+                    sends[port](nudge)
                 watch.sleep(_ROUND_S)
+            if nudges:
+                time.sleep(_ROUND_S)  # the last of them leave, too
         return frames.sent(self._subject, [*stalls, *watch.stalls])
 
 
 class _Frames:
     """The frames of several streams, numbered, and when each arrived and departed."""
 
-    def __init__(self, streams: Sequence[Stream], counts: Sequence[int]) -> None:
+    def __init__(self, streams: Sequence[Stream], counts: Sequence[int], first: int) -> None:
         self._streams = streams
+        self._first = first
         self._firsts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self._of = np.repeat(np.arange(len(streams)), counts)
         self.enters = np.array([stream.enters for stream in streams])[self._of]
@@ -169,31 +184,36 @@ class _Frames:
         self._departed_ns = np.full(len(self._of), MISSING, dtype=np.int64)
 
     @classmethod
-    def of(cls, streams: Sequence[Stream]) -> Self:
-        """Number the frames of these streams, one stream after the other."""
-        return cls(streams, [len(stream.instants_ns) for stream in streams])
+    def of(cls, streams: Sequence[Stream], first: int) -> Self:
+        """Number the frames of these streams, one stream after the other, from `first` on."""
+        return cls(streams, [len(stream.instants_ns) for stream in streams], first)
+
+    @property
+    def count(self) -> int:
+        """How many frames there are."""
+        return len(self._of)
 
     def in_order(self) -> Iterator[tuple[int, int]]:
-        """Yield the gap in ns before each frame, and its number, in the order of sending."""
+        """Yield the gap in ns before each frame, and its place, in the order of sending."""
         instants_ns = np.concatenate([stream.instants_ns for stream in self._streams])
         order = np.argsort(instants_ns, kind="stable")
         gaps_ns = np.diff(instants_ns[order], prepend=0)
         yield from zip(gaps_ns.tolist(), order.tolist(), strict=True)
 
-    def numbered(self, number: int) -> bytes:
-        """Return the frame with this number, without FCS."""
-        frame = self._streams[int(self._of[number])].frame
-        return frame[:-_NUMBER_BYTES] + number.to_bytes(_NUMBER_BYTES, "big")
+    def numbered(self, place: int) -> bytes:
+        """Return the frame at a place among all, with its number, without FCS."""
+        return _numbered(self._streams[int(self._of[place])].frame, self._first + place)
 
     def note(self, port: int, seen: Seen) -> bool:
         """Note what the tap of a port saw. Return whether it is one of the frames."""
         number = number_of(seen.data)
-        if number is None or number >= len(self._of):
+        if number is None or not self._first <= number < self._first + self.count:
             return False
-        if seen.outgoing and self._leaves[number] == port:
-            self._departed_ns[number] = seen.at_ns
-        elif not seen.outgoing and self.enters[number] == port and self._arrived_ns[number] == MISSING:
-            self._arrived_ns[number] = seen.at_ns
+        place = number - self._first
+        if seen.outgoing and self._leaves[place] == port:
+            self._departed_ns[place] = seen.at_ns
+        elif not seen.outgoing and self.enters[place] == port and self._arrived_ns[place] == MISSING:
+            self._arrived_ns[place] = seen.at_ns
         return True
 
     @property
@@ -263,6 +283,16 @@ def _offering(sender: socket.socket) -> Callable[[bytes], object]:
                 raise RunError(f"{sender.getsockname()[0]}: cannot send ({reason})") from None
 
     return offers
+
+
+def _nudges(streams: Sequence[Stream]) -> list[tuple[int, bytes]]:
+    """Return a frame, and where it enters, for each port that the streams leave by."""
+    through = {stream.leaves: stream for stream in streams}
+    return [(stream.enters, _numbered(stream.frame, _LAST_NUMBER)) for stream in through.values()]
+
+
+def _numbered(frame: bytes, number: int) -> bytes:
+    return frame[:-_NUMBER_BYTES] + number.to_bytes(_NUMBER_BYTES, "big")
 
 
 def _nothing(data: bytes) -> None:

@@ -14,7 +14,8 @@ from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.kinds import Kind
 from evaluation.kinds.live_transfers.document import LiveTransfers
 from evaluation.kinds.slice_transfers.document import SlicedPort
-from evaluation.kinds.slice_transfers.production import WARM_UP, Measured, measured, port_with
+from evaluation.kinds.slice_transfers.real_time import SPARE
+from evaluation.kinds.slice_transfers.transfers import WARM_UP, Measured, measured, port_with
 from evaluation.kinds.slices import tcp_port
 from evaluation.kinds.slices.policed_port import idle_share
 from evaluation.kinds.slices.port import Transfer, transfer
@@ -166,10 +167,6 @@ def _polling() -> dict[str, float]:
     return {"dpdk_cpu_percent": 100 * carry_alone(idle_share, port)}
 
 
-_SPARE: Final = 0.9
-"""Share of what the switch carries up to which a queue's rate, and not the switch, limits a transfer."""
-
-
 def _findings(did: Did, carries_bps: float) -> dict[str, float]:
     """Return the findings; without comparisons at rates that the switch does not carry even unlimited."""
     findings = {"switch_carries_mbps": carries_bps / BPS_PER_MBPS}
@@ -189,7 +186,7 @@ def _findings(did: Did, carries_bps: float) -> dict[str, float]:
             f"switch_cpu_{of}_percent": 100 * both.reply.busy.switch,
             f"interrupts_cpu_{of}_percent": 100 * both.reply.busy.softirq,
         }
-        if rate * BPS_PER_MBPS > _SPARE * carries_bps:
+        if rate * BPS_PER_MBPS > SPARE * carries_bps:
             continue
         findings |= {
             f"virtual_to_iperf3_{of}_percent": 100 * virtual.payload_bps / live.payload_bps,

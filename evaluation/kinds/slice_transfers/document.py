@@ -20,9 +20,11 @@ class SlicedPort(Strict):
     """Its name in findings."""
     label: str
     slices: str
-    """The port, as a name in `labs/slicing/slices` or a path."""
+    """The port, as a name in `labs/slicing/slices` or a path. Its scheduler decides which switch is live."""
+    live_slices: str | None = None
+    """The port in real time, if that is another one."""
     device: str
-    """Name of the switch's profile."""
+    """Name of the switch's profile in virtual time."""
     link_rate_bps: Rate
     """The rate of the links on both sides, instead of the file's."""
 
@@ -31,6 +33,15 @@ class Quick(Strict):
     """The scale of a replay with ``--quick``."""
 
     seconds: float = Field(gt=0, le=60)
+
+
+class RealTime(Strict):
+    """What is replayed in real time in place of the rates and seconds of virtual time."""
+
+    queue_rates_mbps: list[Mbps] = Field(min_length=1)
+    """Those that this machine's switches do not carry are left out."""
+    seconds: float = Field(ge=1, le=60)
+    quick: Quick
 
 
 class SliceTransfers(FindingFigure):
@@ -46,12 +57,17 @@ class SliceTransfers(FindingFigure):
     seconds: float = Field(gt=0, le=60)
     """Length of each transfer. Its first quarter is left out of all results."""
     quick: Quick
+    live: RealTime | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         names = [port.name for port in self.ports]
         if len(set(names)) < len(names):
             raise ValueError(f"two ports have one name ({', '.join(names)}); name them apart")
-        if self.queue_rates_mbps != sorted(set(self.queue_rates_mbps)):
-            raise ValueError("queue_rates_mbps do not rise; give each once, in order")
+        live_rates_mbps = [] if self.live is None else self.live.queue_rates_mbps
+        for rates_mbps in (self.queue_rates_mbps, live_rates_mbps):
+            if rates_mbps != sorted(set(rates_mbps)):
+                raise ValueError("queue_rates_mbps do not rise; give each once, in order")
+        if ("live" in self.modes) != (self.live is not None):
+            raise ValueError("live: give rates and seconds of real time for the mode live, and only for it")
         return self

@@ -3,101 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pydantic import ValidationError
 
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.slice_transfers.document import SlicedPort, SliceTransfers
-from evaluation.kinds.slices.port import Transfer, Transferred, transfer
+from evaluation.kinds.slice_transfers.real_time import Carried, in_real_time
+from evaluation.kinds.slice_transfers.transfers import Measured, measured, port_with
+from evaluation.kinds.slices.port import Transfer, transfer
+from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
-from evaluation.result import AxisLabel, TableResult
-from evaluation.runner import LOST, RunError
+from evaluation.result import AxisLabel, NoteResult, TableResult
 from evaluation.traffic import Tcp
 from loko.device import load_device
 from loko.slices.document import HtbPort, Port, load_slices
 from loko.slices.latency import MeanLatency, effective_rate
 from loko.slices.lengths import Scheduler, counted, on_wire
-from loko.units import BPS_PER_MBPS, NS_PER_MS, NS_PER_S
-
-WARM_UP: Final = 0.25
-"""Share of a transfer that is left out."""
+from loko.units import BPS_PER_MBPS, NS_PER_S
 
 
-def parameters(figure: SliceTransfers, _options: Options) -> Mapping[str, Any]:
+def parameters(figure: SliceTransfers, options: Options) -> Mapping[str, Any]:
     """Return sliced ports and switches, on which the result depends apart from the figure's document."""
-    return {
+    live = {"dpdk": missing_for_dpdk() is None} if options.mode == "live" else {}
+    return live | {
         port.name: {
             "port": load_slices(port.slices).model_dump(mode="json"),
+            "live_port": load_slices(port.live_slices or port.slices).model_dump(mode="json"),
             "device": load_device(port.device).model_dump(mode="json"),
         }
         for port in figure.ports
     }
 
 
-def port_with(sliced: SlicedPort, rate_bps: int) -> Port:
-    """Return the port with links and first queue at these rates. Raises `RunError` if they do not fit."""
-    port = load_slices(sliced.slices)
-    rate = "rate_bps" if isinstance(port, HtbPort) else "cir_bps"
-    plain = port.model_dump()
-    first = {**plain["queues"][0], rate: rate_bps, "flow": None}
-    changed = {**plain, "link_rate_bps": sliced.link_rate_bps, "queues": [first]}
-    try:
-        return type(port).model_validate(changed)
-    except ValidationError as error:
-        raise RunError(f"port {sliced.name}: {error.errors()[0]['msg']}") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What a transfer did after its warm-up."""
-
-    latency_ms: float
-    """Mean over its segments, from the sender's tap to the receiver's."""
-    latency_max_ms: float
-    """Of the segment that was on its way the longest."""
-    payload_bps: float
-    """Payload that the source sent for the first time: what iperf3 shows."""
-    retransmissions_pps: float
-    window_packets: float
-    """Mean over time."""
-    timeouts: int
-    """Those of the warm-up included."""
-
-
-def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Measured:
-    """Return what a transfer did after its warm-up. Raises `RunError` if nothing arrived then."""
-    from_ns, sent = WARM_UP * duration_ns, transferred.segments
-    late = sent.sent_ns >= from_ns
-    arrived = late & (sent.received_ns != LOST)
-    if not arrived.any():
-        raise RunError("no segment arrived after the first quarter of a transfer; make seconds longer")
-    seconds = (duration_ns - from_ns) / NS_PER_S
-    again = int((transferred.retransmitted_ns >= from_ns).sum())
-    payload_bits = 8 * (frame_bytes - _HEADERS_BYTES)
-    changes_ns = np.append(transferred.window_at_ns, duration_ns).clip(from_ns, duration_ns)
-    took_ns = (sent.received_ns - sent.sent_ns)[arrived]
-    return Measured(
-        latency_ms=float(took_ns.mean()) / NS_PER_MS,
-        latency_max_ms=float(took_ns.max()) / NS_PER_MS,
-        payload_bps=(int(late.sum()) - again) * payload_bits / seconds,
-        retransmissions_pps=again / seconds,
-        window_packets=float(np.average(transferred.window_segments, weights=np.diff(changes_ns))),
-        timeouts=transferred.timeouts,
-    )
-
-
 _FAR_APART: Final = 100
 """Latencies of a larger ratio would lie on a linear axis itself."""
-_HEADERS_BYTES: Final = 14 + 20 + 32 + 4
-"""Ethernet, IPv4, TCP with time stamps, FCS."""
 
 
 def equation_1_ms(port: Port, rate_bps: int, frame_bytes: int, payload_bps: float) -> float | None:
@@ -113,9 +58,7 @@ def equation_1_ms(port: Port, rate_bps: int, frame_bytes: int, payload_bps: floa
     return latency.mean_us / 1e3 if latency.utilisation < 1 else None
 
 
-def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Replay the figure."""
-    seconds = figure.quick.seconds if options.quick else figure.seconds
+def _in_virtual_time(figure: SliceTransfers, seconds: float, options: Options, progress: Progress) -> Carried:
     duration_ns = round(seconds * NS_PER_S)
     points = list(product(figure.ports, figure.queue_rates_mbps))
     sends = Tcp(congestion_control=figure.congestion_control)
@@ -132,15 +75,33 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
     ]
     progress.begin(len(tasks), 0, "transfers")
     carried = computed(transfer, tasks, options, lambda _: progress.advance(figure.name))
-    did = {
-        (port.name, rate): measured(transferred, figure.frame_bytes, duration_ns)
-        for (port, rate), transferred in zip(points, carried, strict=True)
-    }
+    return Carried(
+        did={
+            (port.name, rate): measured(transferred, figure.frame_bytes, duration_ns)
+            for (port, rate), transferred in zip(points, carried, strict=True)
+        }
+    )
+
+
+def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Replay the figure."""
+    scale = figure.live if options.mode == "live" else figure
+    assert scale is not None
+    seconds = scale.quick.seconds if options.quick else scale.seconds
+    if options.mode == "live":
+        progress.begin(len(figure.ports), 0, "ports")
+        carried = in_real_time(figure, seconds, options.seed, progress.advance)
+    else:
+        carried = _in_virtual_time(figure, seconds, options, progress)
+    did = carried.did
     model = {
         (port.name, rate): equation_1_ms(
-            task.port, round(rate * BPS_PER_MBPS), figure.frame_bytes, did[port.name, rate].payload_bps
+            port_with(port, round(rate * BPS_PER_MBPS)),
+            round(rate * BPS_PER_MBPS),
+            figure.frame_bytes,
+            did[port.name, rate].payload_bps,
         )
-        for (port, rate), task in zip(points, tasks, strict=True)
+        for port, rate in _points(figure, did)
     }
     rows = [
         [
@@ -154,7 +115,7 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
             steady.window_packets,
             steady.timeouts,
         ]
-        for port, rate in points
+        for port, rate in _points(figure, did)
         for steady in [did[port.name, rate]]
     ]
     columns = [
@@ -166,16 +127,26 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
             panels=[_panel(figure, did, model)],
             caption=f"one transfer of {seconds:g} s each, without its first quarter",
         ),
-        findings=_findings(figure, did, model),
+        findings=_findings(figure, did, model) | carried.findings,
         x=AxisLabel(name="queue rate", unit="Mbit/s"),
-        profile=figure.ports[0].device,
+        profile=figure.ports[0].device if options.mode == "virtual" else "",
         table=TableResult(
             columns=columns, rows=[["none" if cell is None else cell for cell in row] for row in rows]
         ),
-        runs=len(tasks),
+        notes=[NoteResult(where="this replay", text=remark) for remark in carried.remarks],
+        runs=len(did),
         assumptions={"seconds": seconds},
     )
     return outcome, pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)})
+
+
+def _points(figure: SliceTransfers, did: Did) -> list[tuple[SlicedPort, int]]:
+    """Return ports and rates that were replayed, in order."""
+    return [(port, rate) for port in figure.ports for rate in _rates(port, did)]
+
+
+def _rates(port: SlicedPort, did: Did) -> list[int]:
+    return sorted(rate for name, rate in did if name == port.name)
 
 
 Did = Mapping[tuple[str, int], Measured]
@@ -197,21 +168,26 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
             findings[f"equation_1_{name}_{rate}_ms"] = equation_ms
             findings[f"latency_to_equation_1_{name}_{rate}_percent"] = 100 * steady.latency_ms / equation_ms
     for port in figure.ports:
-        findings[f"longest_{port.name}_ms"] = max(
-            did[port.name, rate].latency_max_ms for rate in figure.queue_rates_mbps
-        )
-        latencies = np.array([did[port.name, rate].latency_ms for rate in figure.queue_rates_mbps])
-        product_of = latencies * figure.queue_rates_mbps
+        rates = _rates(port, did)
+        if not rates:
+            continue
+        findings[f"longest_{port.name}_ms"] = max(did[port.name, rate].latency_max_ms for rate in rates)
+        latencies = np.array([did[port.name, rate].latency_ms for rate in rates])
+        product_of = latencies * rates
         findings[f"latency_times_rate_{port.name}_spread_percent"] = 100 * float(
             product_of.max() / product_of.min() - 1
         )
         wire_ms = on_wire(figure.frame_bytes) * 8e3 / port.link_rate_bps
         findings[f"orders_above_packet_{port.name}"] = float(np.log10(latencies.max() / wire_ms))
-    if len(figure.ports) > 1:
-        findings["ports_differ_percent"] = max(
-            100 * abs(did[port.name, rate].latency_ms / did[figure.ports[0].name, rate].latency_ms - 1)
-            for port, rate in product(figure.ports[1:], figure.queue_rates_mbps)
-        )
+    first, *others = figure.ports
+    differ = [
+        100 * abs(did[port.name, rate].latency_ms / did[first.name, rate].latency_ms - 1)
+        for port in others
+        for rate in _rates(port, did)
+        if (first.name, rate) in did
+    ]
+    if differ:
+        findings["ports_differ_percent"] = max(differ)
     return findings
 
 
@@ -227,14 +203,15 @@ def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
         "retransmissions": "segments sent again [1/s]",
         "window": "congestion window [packets], mean",
     }[figure.shows]
-    rates = list(map(float, figure.queue_rates_mbps))
     curves = []
     for port in figure.ports:
-        y: list[float | None] = [value(did[port.name, rate]) for rate in figure.queue_rates_mbps]
-        curves.append(Curve(label=port.label, x=rates, y=y))
-        predicted = [model[port.name, rate] for rate in figure.queue_rates_mbps]
+        rates = _rates(port, did)
+        x = list(map(float, rates))
+        y: list[float | None] = [value(did[port.name, rate]) for rate in rates]
+        curves.append(Curve(label=port.label, x=x, y=y))
+        predicted = [model[port.name, rate] for rate in rates]
         if figure.shows == "latency" and any(each is not None for each in predicted):
-            curves.append(Curve(label=f"{port.label}, equation 1", x=rates, y=predicted, dashed=True))
+            curves.append(Curve(label=f"{port.label}, equation 1", x=x, y=predicted, dashed=True))
     values = [each for curve in curves for each in curve.y if each]
     apart = figure.shows == "latency" and max(values) > _FAR_APART * min(values)
     return LinePanel(
@@ -245,11 +222,16 @@ def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
 
 
 _VIRTUAL_S_PER_GBIT: Final = 0.6
+_BUILD_S: Final = 5.0
 
 
 def _estimate_s(figure: SliceTransfers) -> dict[str, float]:
     gbits = figure.seconds * len(figure.ports) * sum(figure.queue_rates_mbps) / 1e3
-    return {"virtual": 1 + _VIRTUAL_S_PER_GBIT * gbits}
+    estimates = {"virtual": 1 + _VIRTUAL_S_PER_GBIT * gbits}
+    if figure.live is not None:
+        transfers = len(figure.ports) * (1 + len(figure.live.queue_rates_mbps))
+        estimates["live"] = transfers * (_BUILD_S + figure.live.seconds)
+    return estimates
 
 
 KIND: Final = Kind(

@@ -15,7 +15,7 @@ import switch_emulator
 from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import install
-from evaluation.kinds.slices import htb_port, policed_port
+from evaluation.kinds.slices import htb_port, policed_port, tcp_port
 from evaluation.kinds.slices.live_port import OTHER, SOURCE, Frames, Request
 from evaluation.kinds.slices.policed_port import PolicedRequest, Policer
 from evaluation.kinds.slices.release import Release, Sent
@@ -33,6 +33,7 @@ from loko.lab import Lab, load_lab
 from loko.slices.document import HtbPort, Port
 from loko.slices.lengths import on_wire
 from loko.slices.settings import scheduler_settings
+from loko.units import NS_PER_S
 
 LAB: Final = "slicing"
 RECEIVER: Final = "destination"
@@ -100,7 +101,8 @@ class Transferred(NamedTuple):
     window_segments: NDArray[np.uint64]
     delivered_bytes: int
     """Payload that arrived without gaps."""
-    timeouts: int
+    timeouts: int | None
+    """None if nobody says."""
 
 
 def transfer(task: Transfer) -> Transferred:
@@ -130,6 +132,22 @@ def transfer(task: Transfer) -> Transferred:
         window_segments=tcp.window_segments,
         delivered_bytes=tcp.delivered_bytes,
         timeouts=tcp.timeouts,
+    )
+
+
+def transfer_of(reply: tcp_port.Reply, duration_ns: int) -> Transferred:
+    """Return what became of a transfer of iperf3 that taps noted. It says of intervals when they ended."""
+    assert reply.segments is not None
+    sent_ns, received_ns = reply.segments.sent_ns, reply.segments.received_ns
+    before_end = sent_ns < duration_ns
+    ends_ns = np.rint(reply.end_s * NS_PER_S).astype(np.int64)
+    return Transferred(
+        segments=Sent(sent_ns[before_end], received_ns[before_end]),
+        retransmitted_ns=np.repeat(ends_ns, reply.retransmissions),
+        window_at_ns=np.append(0, ends_ns[:-1]),
+        window_segments=np.rint(reply.window_bytes / reply.segment_bytes).astype(np.uint64),
+        delivered_bytes=int(reply.received_bytes.sum()),
+        timeouts=None,
     )
 
 

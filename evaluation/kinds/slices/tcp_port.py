@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,14 +22,16 @@ from numpy.typing import NDArray
 from evaluation.kinds.slices.htb_port import sliced_switch
 from evaluation.kinds.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.kinds.slices.policed_port import Policer, policed_switch
+from evaluation.kinds.slices.release import Sent
+from evaluation.kinds.slices.segment_tap import SegmentTap, joined
 from evaluation.live.datapaths import LEAST_NICE
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.openvswitch import OpenVSwitch, hurry
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
-from evaluation.runner import RunError
-from loko.slices.document import HtbPort, Port
+from evaluation.runner import LOST, RunError
+from loko.slices.document import HtbPort, HtbQueue, Port
 
 _ADDRESSES: Final = {SOURCE: "10.0.0.1", DESTINATION: "10.0.0.2"}
 _PORT: Final = 5201
@@ -42,6 +44,10 @@ _BUCKET_BYTES: Final = 20_000
 _BACKLOG_BYTES: Final = 32 * 1024 * 1024
 _BUFFERS: Final = "4096 1048576 67108864"
 """Send and receive buffers grow with the window, and never limit it."""
+_FULL_IP_BYTES: Final = 1500
+_MORE_FRAMES: Final = 50_000
+_MOST_FRAMES: Final = 2_000_000
+"""A quarter of a GiB of the kernel's memory."""
 _TICKS_PER_S: Final = 100
 """Unit of /proc/stat on every architecture that Linux still supports (proc(5))."""
 
@@ -57,6 +63,8 @@ class Request:
     """Its number."""
     policer: Policer = Policer.TRTCM
     """What polices a port of policers."""
+    tapped: bool = False
+    """Whether taps at both hosts note every segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +77,8 @@ class Cpu:
     """Interrupt work of the whole machine, whoever caused it."""
     machine: float
     """All work of the whole machine."""
+    waited: float = 0
+    """What the thread that forwards waited for a core although it had something to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +96,8 @@ class Reply:
     segment_bytes: int
     idle: Cpu
     busy: Cpu
+    segments: Sent | None = None
+    """Full segments between the taps at both hosts, if there are any; times in ns since the first."""
     refused_by_queue: int
     """How often the queue was full. Not a number of packets: Open vSwitch may offer one again, and drops the
     rest of its batch unasked. 0 beside losses: packets were lost before the queue, or by a policer."""
@@ -103,11 +115,12 @@ def _carry(request: Request, folder: Path) -> Reply:
         _switch(request, folder) as switch,
         ExitStack() as hosts,
     ):
-        prefixes = {host: hosts.enter_context(_host(host, request)) for host in _ADDRESSES}
+        namespaces = {host: hosts.enter_context(_host(host, request)) for host in _ADDRESSES}
+        prefixes = {host: within(namespace) for host, namespace in namespaces.items()}
         _prefer(switch)
-        before = _cpu_times(switch.pid)
+        before = _cpu_times(switch)
         time.sleep(_REST_S)
-        idle = _shares(before, _cpu_times(switch.pid))
+        idle = _shares(before, _cpu_times(switch))
         log = folder / "server.json"
         with log.open("wb") as output:
             server = subprocess.Popen(
@@ -121,7 +134,11 @@ def _carry(request: Request, folder: Path) -> Reply:
             )
         hosts.callback(_end, server)
         _wait_for(server, prefixes[DESTINATION])
-        before = _cpu_times(switch.pid)
+        taps = {
+            host: hosts.enter_context(SegmentTap(host, namespace, room=_room(request)))
+            for host, namespace in (namespaces if request.tapped else {}).items()
+        }
+        before = _cpu_times(switch)
         told = run(
             [
                 *("iperf3", "-c", _ADDRESSES[DESTINATION], "-p", str(_PORT), "-J", "-i", str(_INTERVAL_S)),
@@ -130,15 +147,16 @@ def _carry(request: Request, folder: Path) -> Reply:
             what="iperf3",
             prefix=prefixes[SOURCE],
         )
-        busy = _shares(before, _cpu_times(switch.pid))
+        busy = _shares(before, _cpu_times(switch))
         try:
             server.wait(patient(_START_S))
         except subprocess.TimeoutExpired:
             raise RunError("iperf3's server does not end after its only transfer") from None
         refused = _refused()
-        return reply_of(
+        reply = reply_of(
             _parsed(told), _parsed(log.read_text(encoding="utf-8")), idle=idle, busy=busy, refused=refused
         )
+        return replace(reply, segments=_segments(taps)) if taps else reply
 
 
 @contextmanager
@@ -194,11 +212,12 @@ def reply_of(
 
 
 @contextmanager
-def _host(name: str, request: Request) -> Iterator[list[str]]:
-    """Give an interface a namespace, an address and the link's rate; yield how to enter it."""
+def _host(name: str, request: Request) -> Iterator[Path]:
+    """Give an interface a namespace, an address and the link's rate; yield the namespace."""
     with another_namespace() as holder:
         run(["ip", "link", "set", name, "netns", str(holder)], what=name)
-        prefix = [require("nsenter"), f"--net={namespace_of(holder)}", "--"]
+        namespace = namespace_of(holder)
+        prefix = within(namespace)
         switch_off_offloads(name, what=name, prefix=prefix)
         settings = [f"net.ipv4.tcp_{kind}mem={_BUFFERS}" for kind in "rw"]
         settings += ["net.ipv4.tcp_no_metrics_save=1"]
@@ -208,7 +227,30 @@ def _host(name: str, request: Request) -> Iterator[list[str]]:
         link = ["rate", f"{request.port.link_rate_bps}bit", "burst", str(_BUCKET_BYTES)]
         link += ["limit", str(_BACKLOG_BYTES)]
         run(["tc", "qdisc", "add", "dev", name, "root", "tbf", *link], what=f"{name}'s link", prefix=prefix)
-        yield prefix
+        yield namespace
+
+
+def within(namespace: Path) -> list[str]:
+    """Return the words before a command that put it in a network namespace."""
+    return [require("nsenter"), f"--net={namespace}", "--"]
+
+
+def _room(request: Request) -> int:
+    """Return room for all frames of a transfer, acknowledgements included, at twice its queue's rate."""
+    queue = request.port.queues[request.queue]
+    rate_bps = queue.ceiling_bps if isinstance(queue, HtbQueue) else queue.cir_bps + queue.eir_bps
+    full = 2 * rate_bps * request.seconds / 8 / _FULL_IP_BYTES
+    return min(round(2 * full) + _MORE_FRAMES, _MOST_FRAMES)
+
+
+def _segments(taps: Mapping[str, SegmentTap]) -> Sent:
+    sent = joined(
+        taps[SOURCE].segments(outgoing=True, ip_bytes=_FULL_IP_BYTES),
+        taps[DESTINATION].segments(outgoing=False, ip_bytes=_FULL_IP_BYTES),
+    )
+    begin_ns = sent.sent_ns[0]
+    received_ns = np.where(sent.received_ns == LOST, LOST, sent.received_ns - begin_ns)
+    return Sent(sent.sent_ns - begin_ns, received_ns)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -249,15 +291,18 @@ def _parsed(text: str) -> Mapping[str, Any]:
 class _CpuTimes:
     at_ns: int
     switch_ns: int
+    waited_ns: int
     softirq_ticks: int
     busy_ticks: int
 
 
-def _cpu_times(pid: int) -> _CpuTimes:
+def _cpu_times(switch: OpenVSwitch) -> _CpuTimes:
+    thread = Path(f"/proc/{switch.pid}/task/{switch.forwarding_thread}/schedstat")
+    waited_ns = int(thread.read_text(encoding="ascii").split()[1])
     ticks = list(map(int, Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]))
     user, nice, system, _idle, _iowait, irq, softirq, _steal = ticks
     busy = user + nice + system + irq + softirq
-    return _CpuTimes(time.monotonic_ns(), cpu_ns(pid), irq + softirq, busy)
+    return _CpuTimes(time.monotonic_ns(), cpu_ns(switch.pid), waited_ns, irq + softirq, busy)
 
 
 def _shares(before: _CpuTimes, after: _CpuTimes) -> Cpu:
@@ -267,4 +312,5 @@ def _shares(before: _CpuTimes, after: _CpuTimes) -> Cpu:
         switch=(after.switch_ns - before.switch_ns) / 1e9 / seconds,
         softirq=(after.softirq_ticks - before.softirq_ticks) / ticks,
         machine=(after.busy_ticks - before.busy_ticks) / ticks,
+        waited=(after.waited_ns - before.waited_ns) / 1e9 / seconds,
     )
