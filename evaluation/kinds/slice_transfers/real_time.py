@@ -81,8 +81,8 @@ def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: C
     rates = [rate for rate in figure.live.queue_rates_mbps if rate * BPS_PER_MBPS <= SPARE * carries_bps]
     if len(rates) < len(figure.live.queue_rates_mbps):
         carried.remarks.append(
-            f"{port.label}: the switch carries {carries_bps / BPS_PER_MBPS:.0f} Mbit/s here, so that queues of"
-            f" more than {SPARE * carries_bps / BPS_PER_MBPS:.0f} Mbit/s are left out"
+            f"{port.label}: the switch carries {carries_bps / BPS_PER_MBPS:.0f} Mbit/s here, so that"
+            f" queues of more than {SPARE * carries_bps / BPS_PER_MBPS:.0f} Mbit/s are left out"
         )
     replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds)
     for rate, reply in zip(rates, replies, strict=True):
