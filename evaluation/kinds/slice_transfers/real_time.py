@@ -84,8 +84,8 @@ def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: C
     rates = [rate for rate in figure.live.queue_rates_mbps if rate * _MBPS <= SPARE * carries_bps]
     if len(rates) < len(figure.live.queue_rates_mbps):
         carried.remarks.append(
-            f"{port.label}: this machine carries {carries_bps / _MBPS:.0f} Mbit/s through a queue that has the"
-            f" link's rate; those of more than {SPARE * carries_bps / _MBPS:.0f} Mbit/s are left out"
+            f"{port.label}: this machine carries {carries_bps / _MBPS:.0f} Mbit/s through a queue that has"
+            f" the link's rate; those of more than {SPARE * carries_bps / _MBPS:.0f} Mbit/s are left out"
         )
     replies = _transfers(figure, port, [round(rate * _MBPS) for rate in rates], seconds)
     for rate, reply in zip(rates, replies, strict=True):
@@ -97,9 +97,9 @@ def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: C
     carried.findings[f"others_cpu_{port.name}_percent"] = 100 * others
     if waited > _HELD_UP or others > _OTHERS:
         carried.remarks.append(
-            f"{port.label}: disturbed: before a transfer other programs used up to {others:.1f} cores, and the"
-            f" switch waited for its own in up to {100 * waited:.0f} % of one; so it is also the machine that"
-            " is measured"
+            f"{port.label}: disturbed: before a transfer other programs used up to {others:.1f} cores, and"
+            f" the switch waited for its own in up to {100 * waited:.0f} % of one; so it is also the machine"
+            " that is measured"
         )
 
 
