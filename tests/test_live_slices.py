@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import psutil
@@ -18,9 +20,9 @@ from evaluation.kinds.slices.policed_port import Policer
 from evaluation.kinds.slices.port import SENDERS, carry_live
 from evaluation.kinds.slices.release import Release
 from evaluation.live.alone import carry_alone
-from evaluation.live.datapaths import missing_for_dpdk
+from evaluation.live.datapaths import LEAST_NICE, missing_for_dpdk
 from evaluation.live.departure_times import departures
-from evaluation.live.openvswitch import SCHEMA
+from evaluation.live.openvswitch import SCHEMA, OpenVSwitch, prefer
 from evaluation.live.programs import locate, run
 from evaluation.runner import LOST, RunError
 from evaluation.slice_bench import parts
@@ -137,6 +139,22 @@ def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer
         for process in psutil.process_iter()
         if process.name().startswith("ovs-vswitchd") and _ours(process)
     ]
+
+
+def test_a_thread_that_polls_is_preferred_also_to_other_sessions() -> None:
+    class Switch:
+        def __init__(self, pid: int) -> None:
+            self.pid = self.forwarding_thread = pid
+
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        try:
+            prefer(cast(OpenVSwitch, Switch(process.pid)))
+            assert os.getpriority(os.PRIO_PROCESS, process.pid) == LEAST_NICE
+            session = Path(f"/proc/{process.pid}/autogroup")
+            if session.exists():
+                assert session.read_text().endswith(f" nice {LEAST_NICE}\n")
+        finally:
+            process.kill()
 
 
 @needs_dpdk

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from evaluation.live.daemon import Daemon
-from evaluation.live.datapaths import USER_SPACE, Datapath
+from evaluation.live.datapaths import LEAST_NICE, USER_SPACE, Datapath
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
 from evaluation.runner import RunError
@@ -41,6 +41,17 @@ def hurry(pid: int, cores: Collection[int] = ()) -> None:
             os.sched_setaffinity(int(task.name), cores)
     with contextlib.suppress(RunError):
         raise_priority(pid, _PRIORITY)
+
+
+def prefer(switch: OpenVSwitch) -> None:
+    """Give the thread of a switch that polls almost all of its core, and leave the others some of it.
+
+    It never sleeps, so with real-time priority nothing else would run there, nor what the kernel has to do.
+    """
+    os.setpriority(os.PRIO_PROCESS, switch.forwarding_thread, LEAST_NICE)
+    # Where the kernel shares cores among sessions first (sched(7)), niceness counts within one only.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{switch.pid}/autogroup").write_text(str(LEAST_NICE), encoding="ascii")
 
 
 def raise_priority(pid: int, priority: int) -> None:
@@ -213,6 +224,7 @@ class OpenVSwitch:
             "Open vSwitch",
             [
                 *start,
+                *([require("setsid")] if self.datapath.polls else []),  # so that it can be preferred
                 *(require(self.datapath.program), f"unix:{self._socket}"),
                 f"--unixctl={self._folder / 'vswitchd.ctl'}",
                 # Not the machine's routes; and the kernel's datapath only where that is wanted.

@@ -150,8 +150,7 @@ def test_live_queues_are_those_that_the_switches_carry(
     assert outcome.findings["latency_htb_50_ms"] == pytest.approx(20)
     assert outcome.findings["latency_trtcm_50_ms"] == pytest.approx(1)
     assert "latency_trtcm_100_ms" not in outcome.findings
-    assert len(outcome.notes) == 2
-    assert all("are left out" in note.text for note in outcome.notes)
+    assert ["are left out" in note.text for note in outcome.notes] == [True, False] * 2
     claims = judge(live("fig5a"), findings=outcome.findings)
     assert {claim.holds for claim in claims if "Mbit/s" in claim.claim} == {None}
 
@@ -159,7 +158,7 @@ def test_live_queues_are_those_that_the_switches_carry(
 def test_a_switch_that_waits_for_its_core_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_time, "missing_for_dpdk", lambda: None)
     remarks = [note.text for note in carried_live("fig6a", tmp_path, monkeypatch, waited=0.3).notes]
-    assert any("stalls: the switch waited for its core in up to 30 %" in remark for remark in remarks)
+    assert any("disturbed" in remark and "in up to 30 % of one" in remark for remark in remarks)
 
 
 def test_without_dpdk_its_port_is_replayed_in_virtual_time_and_a_line_says_so(

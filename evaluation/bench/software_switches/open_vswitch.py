@@ -19,8 +19,8 @@ from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.virtual_session import ERROR
 from evaluation.live import datapaths
 from evaluation.live.cores import CorePlan
-from evaluation.live.datapaths import LEAST_NICE, Datapath
-from evaluation.live.openvswitch import OpenVSwitch, raise_priority
+from evaluation.live.datapaths import Datapath
+from evaluation.live.openvswitch import OpenVSwitch, prefer, raise_priority
 from evaluation.predictability.subject import SWITCH, Opened, Sent, Stream, Subject
 from evaluation.runner import RunError
 from loko.scenario import OpenFlow
@@ -147,8 +147,7 @@ def open_vswitch_dpdk(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnd
         thread = running.switch.forwarding_thread
         waits = _Scheduling(running.switch.pid, thread)
         running.stack.callback(waits.close)
-        # It never sleeps. So with real-time priority nothing else of the kernel would get that core.
-        os.setpriority(os.PRIO_PROCESS, thread, LEAST_NICE)
+        prefer(running.switch)
         yield running.measured(switch_core=cores.emulator, waited_ns=waits.waited_ns)
 
 

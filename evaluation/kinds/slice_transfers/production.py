@@ -174,9 +174,9 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
         findings[f"longest_{port.name}_ms"] = max(did[port.name, rate].latency_max_ms for rate in rates)
         latencies = np.array([did[port.name, rate].latency_ms for rate in rates])
         product_of = latencies * rates
-        findings[f"latency_times_rate_{port.name}_spread_percent"] = 100 * float(
-            product_of.max() / product_of.min() - 1
-        )
+        if len(rates) > 1:
+            spread = float(product_of.max() / product_of.min() - 1)
+            findings[f"latency_times_rate_{port.name}_spread_percent"] = 100 * spread
         wire_ms = on_wire(figure.frame_bytes) * 8e3 / port.link_rate_bps
         findings[f"orders_above_packet_{port.name}"] = float(np.log10(latencies.max() / wire_ms))
     first, *others = figure.ports

@@ -24,6 +24,8 @@ SPARE: Final = 0.9
 """Share of what a switch carries up to which a queue's rate, and not the switch, limits a transfer."""
 _HELD_UP: Final = 0.05
 """A switch that waits longer for its core than this share of a transfer adds to what is measured of it."""
+_OTHERS: Final = 0.25
+"""Other programs that use so many cores take them from the hosts' programs, or from the switch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +83,9 @@ def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: C
     rates = [rate for rate in figure.live.queue_rates_mbps if rate * BPS_PER_MBPS <= SPARE * carries_bps]
     if len(rates) < len(figure.live.queue_rates_mbps):
         carried.remarks.append(
-            f"{port.label}: the switch carries {carries_bps / BPS_PER_MBPS:.0f} Mbit/s here, so that"
-            f" queues of more than {SPARE * carries_bps / BPS_PER_MBPS:.0f} Mbit/s are left out"
+            f"{port.label}: this machine carries {carries_bps / BPS_PER_MBPS:.0f} Mbit/s through a queue"
+            f" that has the link's rate; those of more than {SPARE * carries_bps / BPS_PER_MBPS:.0f} Mbit/s"
+            " are left out"
         )
     replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds)
     for rate, reply in zip(rates, replies, strict=True):
@@ -91,10 +94,12 @@ def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: C
     waited = max((reply.busy.waited for reply in replies), default=0.0)
     others = max((reply.idle.machine - reply.idle.switch for reply in (freely, *replies)), default=0.0)
     carried.findings[f"switch_waited_{port.name}_percent"] = 100 * waited
-    if waited > _HELD_UP:
+    carried.findings[f"others_cpu_{port.name}_percent"] = 100 * others
+    if waited > _HELD_UP or others > _OTHERS:
         carried.remarks.append(
-            f"{port.label}: stalls: the switch waited for its core in up to {100 * waited:.0f} % of a"
-            f" transfer, beside programs that took up to {others:.1f} cores; latencies are also the machine's"
+            f"{port.label}: disturbed: before a transfer other programs used up to {others:.1f} cores, and"
+            f" the switch waited for its own in up to {100 * waited:.0f} % of one; so it is also the machine"
+            " that is measured"
         )
 
 

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.kinds.slices.release import Release, Sent
-from evaluation.live.datapaths import LEAST_NICE, USER_SPACE, Datapath
+from evaluation.live.datapaths import USER_SPACE, Datapath
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import inside
-from evaluation.live.openvswitch import OpenVSwitch, hurry
+from evaluation.live.openvswitch import OpenVSwitch, hurry, prefer
 from evaluation.live.programs import require, run
 from evaluation.runner import LOST
 from loko.slices.document import Port
@@ -277,7 +277,6 @@ def _keep_apart(switch: OpenVSwitch) -> None:
         return
     os.sched_setaffinity(0, {mine})
     if switch.datapath.polls:
-        # Its settings name its core. It never sleeps, so real-time priority would keep all else from there.
-        os.setpriority(os.PRIO_PROCESS, switch.forwarding_thread, LEAST_NICE)
+        prefer(switch)  # its settings name its core
         return
     hurry(switch.pid, others)

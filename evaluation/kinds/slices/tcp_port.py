@@ -7,7 +7,6 @@ has the port's rate; no offload is on, so that each segment is a frame, as in vi
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +23,9 @@ from evaluation.kinds.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.kinds.slices.policed_port import Policer, policed_switch
 from evaluation.kinds.slices.release import Sent
 from evaluation.kinds.slices.segment_tap import SegmentTap, joined
-from evaluation.live.datapaths import LEAST_NICE
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import another_namespace, namespace_of
-from evaluation.live.openvswitch import OpenVSwitch, hurry
+from evaluation.live.openvswitch import OpenVSwitch, hurry, prefer
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
 from evaluation.runner import LOST, RunError
@@ -177,8 +175,7 @@ def _prefer(switch: OpenVSwitch) -> None:
     Else it shares the cores with all of them, and loses what does not fit into its sockets.
     """
     if switch.datapath.polls:
-        # It never sleeps, so real-time priority would keep all else from its core.
-        os.setpriority(os.PRIO_PROCESS, switch.forwarding_thread, LEAST_NICE)
+        prefer(switch)
     else:
         hurry(switch.pid)
 
