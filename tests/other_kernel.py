@@ -58,7 +58,7 @@ def said_in_other_kernel(script: str, folder: Path) -> str:
     done = subprocess.run(
         [
             *("setpriv", "--pdeathsig", "KILL", "--"),
-            *("qemu-system-x86_64", "-machine", "q35", "-cpu", "max", "-m", "1G", "-nic", "none"),
+            *("qemu-system-x86_64", "-machine", "q35", "-cpu", "max", "-m", "2G", "-nic", "none"),
             *("-icount", "shift=1,sleep=off", "-nographic", "-no-reboot"),
             *("-kernel", HOME / "kernel", "-initrd", HOME / "initramfs"),
             *("-append", f"console=ttyS0 quiet panic=-1 mitigations=off script={init}"),

@@ -9,6 +9,7 @@ import pytest
 from live_harness import needs_root
 from other_kernel import IS_HERE, TIMEOUT_S, said_in_other_kernel
 
+from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.live.openvswitch import SCHEMA
 
 pytestmark = [
@@ -82,6 +83,33 @@ def carry(request, folder):
     return with_departures(request, folder)
 """
 
+SENT = """
+import json
+import numpy as np
+from evaluation.kinds.slices.port import carry_live
+from evaluation.kinds.slices.release import Release
+from evaluation.runner import LOST
+from loko.slices.document import HtbPort, TrtcmPort, load_slices
+
+RATE_BPS = 10_000_000
+
+def sent(port, share, frames=1000):
+    counted = 1514 if isinstance(port, HtbPort) else 1500
+    every_ns = counted * 8e9 / RATE_BPS / share
+    instants_ns = (np.arange(frames) * every_ns).astype(np.int64)
+    release = Release(host="source", instants_ns=instants_ns, queue=0, frame_bytes=1518)
+    [came] = carry_live(port, {0: release})[0].values()
+    there = came.received_ns != LOST
+    delays_ms = (came.received_ns - came.sent_ns)[there] / 1e6
+    lasted_s = float(np.ptp(came.received_ns[there])) / 1e9
+    return {
+        "longest_ms": float(delays_ms.max()),
+        "lost": int((~there).sum()),
+        "rate": counted * 8 * (len(delays_ms) - 1) / lasted_s / RATE_BPS,
+    }
+"""
+"""What became of full frames that are sent through a port's only queue of 10 Mbit/s."""
+
 BOUNDED = (
     f"""
 import json
@@ -93,36 +121,16 @@ Path("/run/by_etf.py").write_text({BY_ETF!r})
 os.environ["PYTHONPATH"] = "/run"
 sys.path.insert(0, "/run")
 """
+    + SENT
     + """
 import by_etf
-import numpy as np
 from evaluation.kinds.slices import htb_port
-from evaluation.kinds.slices.port import carry_live
-from evaluation.kinds.slices.release import Release
-from evaluation.runner import LOST
-from loko.slices.document import HtbPort, load_slices
-
-RATE_BPS = 10_000_000
 
 def port(name, changes=None):
     values = load_slices(name).model_dump()
     [queue] = values["queues"]
     queue |= {"rate_bps": RATE_BPS, "burst_bytes": 3036, "flow": None} | (changes or {})
     return HtbPort.model_validate(values | {"link_rate_bps": 100_000_000})
-
-def sent(port, share, frames=1000):
-    every_ns = 1514 * 8e9 / RATE_BPS / share
-    instants_ns = (np.arange(frames) * every_ns).astype(np.int64)
-    release = Release(host="source", instants_ns=instants_ns, queue=0, frame_bytes=1518)
-    [came] = carry_live(port, {0: release})[0].values()
-    there = came.received_ns != LOST
-    delays_ms = (came.received_ns - came.sent_ns)[there] / 1e6
-    lasted_s = float(np.ptp(came.received_ns[there])) / 1e9
-    return {
-        "longest_ms": float(delays_ms.max()),
-        "lost": int((~there).sum()),
-        "rate": 1514 * 8 * (len(delays_ms) - 1) / lasted_s / RATE_BPS,
-    }
 
 bound = port("bounded", {"drops": {"kind": "late", "after_us": 20_000}})
 sent(bound, 0.5, frames=50)  # what is read from files now, in this machine's time, disturbs nothing later
@@ -151,3 +159,26 @@ def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path
     for beside in ("htb", "codel"):
         assert said[beside]["longest_ms"] > 40
         assert said[beside]["rate"] == pytest.approx(1, abs=0.02)
+
+
+POLICED = (
+    SENT
+    + """
+values = load_slices("trtcm").model_dump()
+[queue] = values["queues"]
+queue |= {"cir_bps": RATE_BPS, "cbs_bytes": 3036, "flow": None}
+port = TrtcmPort.model_validate(values | {"link_rate_bps": 100_000_000})
+sent(port, 0.5, frames=50)
+print(json.dumps({"trtcm": sent(port, 2.0), "conforming": sent(port, 0.98)}))
+"""
+)
+
+
+@pytest.mark.skipif(missing_for_dpdk() is not None, reason="needs Open vSwitch with DPDK: make dpdk")
+def test_a_policer_of_dpdk_delays_nothing_and_keeps_its_rate(tmp_path: Path) -> None:
+    """Its thread polls on the only core, and the sender takes it away for each frame."""
+    said = json.loads(said_in_other_kernel(POLICED, tmp_path).splitlines()[-1])
+    assert said["conforming"]["lost"] == 0
+    assert said["trtcm"]["longest_ms"] < 3
+    assert said["trtcm"]["lost"] > 400
+    assert said["trtcm"]["rate"] == pytest.approx(1, abs=0.02)
