@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import struct
 import sys
@@ -103,6 +104,10 @@ class _Tap:
                 data, extra, _, source = self.packets.recvmsg(_KEPT_BYTES, 64)
             except BlockingIOError:
                 return
+            except OSError as error:
+                if error.errno != errno.ENETDOWN:
+                    raise
+                continue  # told once when the cable is pulled; the socket sees frames again when it is back
             if (
                 len(data) < HEADERS_BYTES
                 or data[12:14] != b"\x08\x00"

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use serde::Deserializer;
-use zodiac_firmware::{number, Board, Counters, Instant, PortNumber};
+use zodiac_firmware::{number, Board, Counters, Instant, KeptFrame, PortNumber};
 
 mod config;
 mod generic;
@@ -29,7 +29,6 @@ pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
 pub use profile::{DeviceProfile, SwitchProfile};
 
-use crate::inbox::Frame;
 use openflow::Agent;
 
 /// Front ports that a device can have: one bit each in [`Ports`].
@@ -220,9 +219,9 @@ impl Device {
 
     /// Whether a frame can be kept back at all.
     #[inline]
-    pub(crate) fn keeps(&self, frame: &Frame) -> bool {
+    pub(crate) fn keeps(&self, frame: &KeptFrame) -> bool {
         match self {
-            Self::Board(board) => board.keeps(&frame.kept()),
+            Self::Board(board) => board.keeps(frame),
             Self::Switch(_) => false,
         }
     }

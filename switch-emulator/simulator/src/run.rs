@@ -360,7 +360,7 @@ impl<'a> Run<'a> {
             at = Some(at.map_or(due, |at| at.min(due)));
         }
         if let Some(frame) = inbox.first_behind_waiting() {
-            if !device.keeps(frame) {
+            if !device.keeps(&frame.kept()) {
                 let arrival = Instant::from_nanos(frame.arrival_ns);
                 at = Some(at.map_or(arrival, |at| at.min(arrival)));
             }

@@ -1,0 +1,26 @@
+"""A host of a served lab whose cable is pulled and comes back. The lab is its own: neighbours are forgotten."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from live_harness import needs_root
+from served_lab import wait_for
+from test_live_serve import _lab, loko, served  # noqa: F401 (pytest finds the fixture by its name)
+
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
+
+
+@pytest.mark.usefixtures("_lab")
+def test_a_live_host_goes_on_sending_when_its_cable_is_back(tmp_path: Path) -> None:
+    with served(tmp_path, "--traffic") as lab:
+        assert lab.post(1, rate_bps=100_000).status_code == 201
+        wait_for(lambda: lab.delays().get("f1", {}).get("received", 0) > 20, "delays", lab.log)
+        loko("lab", "exec", "two-switch", "H1", "ip", "link", "set", "H1-eth0", "down")
+        time.sleep(0.5)
+        loko("lab", "exec", "two-switch", "H1", "ip", "link", "set", "H1-eth0", "up")
+        before = lab.delays()["f1"]["received"]
+        wait_for(lambda: lab.delays()["f1"]["received"] > before + 50, "more of them", lab.log)
+        assert "Traceback" not in lab.log()
