@@ -1,4 +1,4 @@
-"""A host of a served lab whose cable is pulled and comes back. The lab is its own: neighbours are forgotten."""
+"""A host of a served lab whose cable is pulled and comes back, in a lab of its own."""
 
 from __future__ import annotations
 
