@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evaluation.live.generator import FLOW_OFFSET_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
 from evaluation.live.patience import patient
-from evaluation.live.programs import require, tail
+from evaluation.live.programs import require, standstill, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Sender
@@ -78,9 +78,9 @@ class Tap:
         deadline = time.monotonic() + patient(_START_TIMEOUT_S)
         while "listening on" not in self._log.read_text(encoding="utf-8", errors="replace"):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                self._process.kill()
-                self._process.wait()
-                raise RunError(f"{self._host}: tcpdump does not start: {tail(self._log)}")
+                why = standstill(self._process, self._log)
+                self.cancel()
+                raise RunError(f"{self._host}: tcpdump does not start: {why}")
             time.sleep(0.005)
 
     def stop(self) -> Frames:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from evaluation.live.network_namespace import inside
 from evaluation.live.patience import patient
-from evaluation.live.programs import require, tail
+from evaluation.live.programs import require, standstill, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError, refuse_others
 from evaluation.traffic import Greedy, RandomBursts, Sender, Sends, TimeTriggered
@@ -140,8 +140,9 @@ class Generator:
         deadline = time.monotonic() + patient(_START_TIMEOUT_S)
         while "starting now" not in self._log.read_text(encoding="utf-8", errors="replace"):
             if self._process.poll() is not None or time.monotonic() > deadline:
+                why = standstill(self._process, self._log)
                 self.cancel()
-                raise RunError(f"{self._host}: mgen does not start: {tail(self._log)}")
+                raise RunError(f"{self._host}: mgen does not start: {why}")
             time.sleep(0.005)
 
     def cancel(self) -> None:

@@ -37,6 +37,8 @@ TWIN_PACKAGES = {
 }
 """What a lab needs beside these when Open vSwitch is in the place of a switch."""
 
+_CALLS = 4
+"""How many of the kernel's functions that a program is in are named, from the innermost on."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -103,3 +105,25 @@ def tail(log: Path, *, lines: int = 5) -> str:
         return "no log"
     kept = [line.strip() for line in text.splitlines() if line.strip()][-lines:]
     return " | ".join(kept) or "empty log"
+
+
+def standstill(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Say, for an error message, what a program printed that did not begin its work, and where it is now.
+
+    A program that hangs prints nothing: the kernel's functions that it is in tell what it waits for.
+    """
+    status = process.poll()
+    if status is not None:
+        return f"{tail(log)} (it ended with status {status})"
+    folder = Path(f"/proc/{process.pid}")
+    try:
+        state = folder.joinpath("stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return f"{tail(log)} (it has just ended)"
+    try:
+        stack = folder.joinpath("stack").read_text("ascii", "replace")
+    except OSError:
+        stack = ""  # only root may read it
+    calls = [line.split()[-1].partition("+")[0] for line in stack.splitlines()[:_CALLS]]
+    where = f" in {' < '.join(calls)}" if calls else ""
+    return f"{tail(log)} (its state is {state}{where})"

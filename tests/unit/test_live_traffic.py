@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evaluation.live.boards import BoardsReport
 from evaluation.live.capture import (
     SNAP_BYTES,
+    Tap,
     join,
     line_times,
     read_frames,
@@ -21,7 +22,7 @@ from evaluation.live.capture import (
     sent_by,
 )
 from evaluation.live.carriage import Capture, records, refuse
-from evaluation.live.generator import pattern_of, script
+from evaluation.live.generator import Generator, pattern_of, script
 from evaluation.live.shaping import TokenBucket
 from evaluation.runner import LOST, RunError, Stall
 from evaluation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender
@@ -29,6 +30,9 @@ from loko.lab import load_lab
 
 H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
 START_NS = 1_700_000_000_000_000_000
+
+MODULES = {"tcpdump": "capture", "mgen": "generator"}
+"""Where each program is started."""
 
 FLOW = Sender(
     flow=0,
@@ -309,3 +313,23 @@ def test_foreign_frames_are_noticed(tmp_path):
     path = write_capture(tmp_path / "x.pcap", [(START_NS, mgen_frame(H1, H3, 1, 0))], snap=50)
     with pytest.raises(RunError, match="mgen did not send"):
         read_frames(path)
+
+
+@pytest.mark.parametrize(
+    ("instead", "said"),
+    [
+        ("echo half a line >&2; exec sleep 60", r"half a line \(its state is S( in .*nanosleep.*)?\)"),
+        ("exec sleep 60", r"empty log \(its state is S( in .*nanosleep.*)?\)"),
+        ("echo no such device >&2; exit 3", r"no such device \(it ended with status 3\)"),
+    ],
+)
+@pytest.mark.parametrize("program", ["tcpdump", "mgen"])
+def test_a_program_that_does_not_start_is_found_out(tmp_path, monkeypatch, program, instead, said) -> None:
+    monkeypatch.setenv("LOKO_PATIENCE", "0.1")
+    monkeypatch.setattr(f"evaluation.live.{MODULES[program]}.require", lambda name: name)
+    prefix = ["/bin/sh", "-c", instead]
+    started = (
+        Tap("H1", "lo", prefix, tmp_path) if program == "tcpdump" else Generator(FLOW, H3, prefix, tmp_path)
+    )
+    with pytest.raises(RunError, match=f"^H1: {program} does not start: {said}$"):
+        started.wait()
