@@ -26,6 +26,7 @@ from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
 from evaluation.bench.inventory import BENCHES, Controller, Hardware, Port, load_inventory
 from evaluation.bench.live import self_test as bench_self_test
+from evaluation.bench.live.bench import SWITCH_PORTS
 from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
@@ -443,17 +444,17 @@ def test_open_vswitch_is_measured_as_a_device() -> None:
 @needs_openvswitch
 @needs_priority
 @pytest.mark.live
-def test_a_burst_that_open_vswitch_does_not_keep_up_with_shows_its_buffer() -> None:
+def test_one_long_burst_shows_the_queue_behind_open_vswitch() -> None:
+    """The kernel's queue at its port is slow and known, so that any sender fills it."""
+    queue_frames, burst_frames = 500, 4000
     with open_device("openvswitch") as device:
-        for frames in (4000, 16000):
-            try:
-                held = buffer.capacity_by_one_burst(device, 306, frames=frames)
-            except buffer.NothingLostError as error:
-                kept_up = str(error)
-            else:
-                assert 0 < held.frames < frames
-                return
-    pytest.skip(f"today Open vSwitch is faster than the sender: {kept_up}")
+        port = SWITCH_PORTS[2]
+        slow = ("rate", "10mbit", "burst", "1600", "limit", "1mb")
+        tc("qdisc", "add", "dev", port, "root", "handle", "1:", "tbf", *slow)
+        tc("qdisc", "add", "dev", port, "parent", "1:1", "pfifo", "limit", f"{queue_frames}")
+        held = buffer.capacity_by_one_burst(device, 306, frames=burst_frames)
+    # Where the host stalls, the switch itself can lose a frame before the queue is full.
+    assert queue_frames <= held.frames < burst_frames or (held.disturbed and held.frames > 0)
 
 
 @needs_emulator
