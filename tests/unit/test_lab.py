@@ -128,6 +128,19 @@ def test_mistake_is_one_line_that_says_where(tmp_path: Path, old, new, says) -> 
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["s.1", "1.5", "7"])
+def test_a_mistake_is_found_in_its_line_whatever_the_name_is(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "lab.yml"
+    source = SOURCE.replace("  s1:", f'  "{name}":').replace('"s1:', f'"{name}:')
+    path.write_text(source)
+    load_lab(path)
+    path.write_text(source.replace('c:00:01" #', 'c:00:07" #', 1))
+    with pytest.raises(InputError) as error:
+        load_lab(path)
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if 'c:00:01" #' in text)
+    assert str(error.value).startswith(f"{path}:{line}: switches.{name}.datapath_id: ")
+
+
 def test_boards_may_connect_by_themselves(tmp_path: Path) -> None:
     path = tmp_path / "lab.yml"
     path.write_text(NETWORKED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
@@ -90,13 +90,13 @@ class _Checker:
         for name in self._file.switches:
             if OF_MACHINE in name:
                 raise self._error(
-                    f"switches.{name}", "the name has a colon, which comes before a port; take it out"
+                    ("switches", name), "the name has a colon, which comes before a port; take it out"
                 )
         for name in self._file.hosts:
             if name in self._file.switches:
-                raise self._error(f"hosts.{name}", "a switch has this name already; rename one of them")
+                raise self._error(("hosts", name), "a switch has this name already; rename one of them")
             if OF_MACHINE in name:
-                raise self._error(f"hosts.{name}", "the name has a colon; give the host `interfaces` instead")
+                raise self._error(("hosts", name), "the name has a colon; give the host `interfaces` instead")
         switches = {name: self._switch(name) for name in self._file.switches}
         self._refuse_doubles(
             "datapath_id",
@@ -138,7 +138,7 @@ class _Checker:
                 yield ("hosts", name, "interfaces", label), host
 
     def _profile_file(self, written: str) -> Path:
-        """Of a name, or of a path from the lab's file; what is not there may be a path from here."""
+        """Find a profile by name, or by a path from the lab's file or else from the working folder."""
         if "/" not in written and not written.endswith(".toml"):
             return profile_file(written)
         beside = self._path.parent / written
@@ -150,7 +150,7 @@ class _Checker:
             path = self._files[file.profile]
             profile = self._devices[path]
         except InputError as error:
-            raise self._error(f"switches.{name}.profile", str(error)) from None
+            raise self._error(("switches", name, "profile"), str(error)) from None
         config = dict(file.config)
         if self._file.ring is not None and not isinstance(profile, Profile):
             config = {"mac": config["mac"], **self._file.ring.stated_config}
@@ -159,12 +159,12 @@ class _Checker:
             if "openflow_ports" not in config and "native_ports" not in config:
                 config |= {"openflow_ports": ports, "native_ports": []}
         if self._file.control_port > profile.ports.count.value:
-            raise self._error("control_port", f"{name} has ports 1 to {profile.ports.count.value}")
+            raise self._error(("control_port",), f"{name} has ports 1 to {profile.ports.count.value}")
         mac = file.config.get("mac")
         if mac is not None and file.datapath_id != f"00:00:{mac}":
             expected = f"00:00:{mac}"
             raise self._error(
-                f"switches.{name}.datapath_id", f"the board's MAC address makes it {expected}; write that"
+                ("switches", name, "datapath_id"), f"the board's MAC address makes it {expected}; write that"
             )
         return Switch(
             name=name,
@@ -182,11 +182,11 @@ class _Checker:
             return None
         if self._file.controller is None:
             why = "real boards need" if real else "control: network needs"
-            raise self._error("controller", f"{why} its address, such as 10.0.1.8/24")
+            raise self._error(("controller",), f"{why} its address, such as 10.0.1.8/24")
         controller = IPv4Interface(self._file.controller)
         owners = {controller.ip: "the controller"}
         for name, switch in switches.items():
-            where = f"switches.{name}.config"
+            where = ("switches", name, "config")
             if "mac" not in switch.config or "ip_address" not in switch.config:
                 raise self._error(where, "control: network needs the board's mac and ip_address")
             try:
@@ -194,16 +194,16 @@ class _Checker:
             except ValueError:
                 text = switch.config["ip_address"]
                 raise self._error(
-                    f"{where}.ip_address", f"'{text}' is not an address such as 10.0.1.99"
+                    (*where, "ip_address"), f"'{text}' is not an address such as 10.0.1.99"
                 ) from None
             if address not in controller.network:
                 raise self._error(
-                    f"{where}.ip_address",
+                    (*where, "ip_address"),
                     f"{address} is not in the controller's network {controller.network}",
                 )
             if address in owners:
                 raise self._error(
-                    f"{where}.ip_address", f"{owners[address]} has {address} already; change one"
+                    (*where, "ip_address"), f"{owners[address]} has {address} already; change one"
                 )
             owners[address] = name
         return controller
@@ -214,7 +214,7 @@ class _Checker:
         for index, file in enumerate(self._file.links):
             ends = []
             for side, text in (("a", file.a), ("b", file.b)):
-                where = f"links.{index}.{side}"
+                where = ("links", index, side)
                 end = self._endpoint(where, text, switches)
                 if end in used:
                     raise self._error(where, f"'{text}' is used by links.{used[end]} already")
@@ -225,11 +225,11 @@ class _Checker:
             }
             if len(rates) > 1:
                 both = " and ".join(f"{rate} bit/s" for rate in sorted(rates))
-                raise self._error(f"links.{index}", f"its ports run at {both}; connect equal ones")
+                raise self._error(("links", index), f"its ports run at {both}; connect equal ones")
             links.append(Link(a=ends[0], b=ends[1], one_way=file.one_way))
         return tuple(links)
 
-    def _endpoint(self, where: str, text: str, switches: Mapping[str, Switch]) -> Endpoint:
+    def _endpoint(self, where: Sequence[int | str], text: str, switches: Mapping[str, Switch]) -> Endpoint:
         if text in self._hosts:
             return Endpoint(node=self._names[text], port=1)
         node, _, port_text = text.partition(":")
@@ -262,7 +262,7 @@ class _Checker:
         for switch in lab.switches.values():
             if switch.name not in real:
                 if switch.cards:
-                    raise self._error(f"switches.{switch.name}.cards", "for `backend: hardware` only")
+                    raise self._error(("switches", switch.name, "cards"), "for `backend: hardware` only")
                 continue
             far = {port: end.node for port, end in lab.neighbours(switch.name)}
             if problem := disagreement(switch.cards, far=far, real=real, control_port=lab.control_port):
@@ -278,8 +278,7 @@ class _Checker:
                     waiting.append(far.node)
         for name in [*lab.hosts, *lab.switches]:
             if name not in seen:
-                raise self._error("links", f"{name} cannot be reached from {start}; add a link")
+                raise self._error(("links",), f"{name} cannot be reached from {start}; add a link")
 
-    def _error(self, location: str, message: str) -> InputError:
-        parts = [int(part) if part.isdecimal() else part for part in location.split(".")]
-        return error_at(self._path, parts, message)
+    def _error(self, place: Sequence[int | str], message: str) -> InputError:
+        return error_at(self._path, place, message)
