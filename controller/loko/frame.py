@@ -15,27 +15,27 @@ _TCP_HEADERS_BYTES: Final = 14 + 20 + 20
 
 
 class Addressed(Protocol):
-    """Who sends frames of which size to whom."""
+    """What is known of a sender's frames: the hosts at both ends, the UDP ports and the size."""
 
     @property
     def source(self) -> str:
-        """The host's name in the lab."""
+        """Name of the sending host."""
 
     @property
     def destination(self) -> str:
-        """The same."""
+        """Name of the receiving host."""
 
     @property
     def udp_source(self) -> int:
-        """Its port."""
+        """The sender's UDP port."""
 
     @property
     def udp_destination(self) -> int:
-        """Its port."""
+        """The receiver's UDP port."""
 
     @property
     def frame_bytes(self) -> int:
-        """With FCS."""
+        """Length of each frame, with FCS."""
 
 
 def frame_of(lab: Lab, flow: Addressed) -> bytes:

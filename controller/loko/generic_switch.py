@@ -41,7 +41,7 @@ class GenericPorts(Strict):
 
 
 class TableRule(Strict):
-    """What becomes of entries of some kinds of match and action. An empty list means any kind."""
+    """Where entries with these matches and actions are kept. An empty list stands for all."""
 
     matches: list[MatchKind] = Field(default=[])
     actions: list[ActionKind] = Field(default=[])
@@ -160,7 +160,7 @@ class Buffer(Strict):
 
 
 class Throttle(Strict):
-    """How long the agent works on a FLOW_MOD; messages that arrive meanwhile wait."""
+    """The agent's time for a FLOW_MOD; messages that arrive meanwhile wait."""
 
     first_ns: Count
     each_ns: Count
@@ -168,7 +168,7 @@ class Throttle(Strict):
 
 
 class Settling(Strict):
-    """What becomes of entries that come while the previous one settles."""
+    """What happens to an entry that arrives while the previous one is still settling."""
 
     least_ns: Count
     most_ns: Count

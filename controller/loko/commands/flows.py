@@ -25,7 +25,7 @@ flows_app = typer.Typer(add_completion=False, no_args_is_help=True, help="Write 
 
 @flows_app.callback()
 def _only_subcommands() -> None:
-    """So that `example` is a word of its own."""
+    """Do nothing: with a callback, `example` stays a subcommand although it is the only one."""
 
 
 @flows_app.command("example")
@@ -61,7 +61,7 @@ def example(
 
 
 def _between(lab: Lab) -> Iterator[dict[str, object]]:
-    """From each host to the next one that it can reach, in the order of the file."""
+    """Yield a flow from each host to the next one in the file that it can reach."""
     hosts, paths = list(lab.hosts), ShortestPaths(lab)
     for number, source in enumerate(hosts):
         for destination in (*hosts[number + 1 :], *hosts[:number]):

@@ -147,7 +147,10 @@ def _drawing(
     hosts: int | None,
     fanout: int,
 ) -> Drawing:
-    """A shape, or what a file has; a file's switches get hosts if it has none, or if they are asked for."""
+    """Draw a shape, or read a file.
+
+    Its switches get hosts if the file has none, or if hosts are asked for.
+    """
     if hosts is not None:
         refuse_hosts(hosts)
     if source is None:

@@ -220,7 +220,7 @@ def plan(
 
 @dataclass(frozen=True, kw_only=True)
 class _Answer:
-    """What one scheme makes of the flows."""
+    """The plan of one scheme."""
 
     plan: Plan
     choice: Choice
@@ -384,7 +384,7 @@ class _Asked:
 
     @property
     def _fillers(self) -> int | None:
-        """A service has those of its lab; nothing else fills its tables up."""
+        """Entries that no frame hits. A service keeps those of its lab, and adds none."""
         return self.lab.fillers if self.fillers is None and self.changes_per_s is not None else self.fillers
 
 

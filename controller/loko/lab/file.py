@@ -43,7 +43,7 @@ def _with_prefix(text: str) -> str:
 
 
 def _of_a_host(text: str) -> str:
-    """Let an address with its prefix pass if a host may have it."""
+    """Return an address with its prefix as it is. Raises `ValueError` if no host may have it."""
     interface = IPv4Interface(text)
     address, network = interface.ip, interface.network
     ends = (network.network_address, network.broadcast_address) if network.prefixlen < 31 else ()
@@ -76,7 +76,7 @@ class HostFile(Strict):
 
 
 def is_interface_name(text: str) -> bool:
-    """Whether an interface of a host with several may be called so."""
+    """Whether a host with several interfaces may give one of them this name."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", text) is not None
 
 
@@ -95,7 +95,7 @@ class SeveralFile(Strict):
 
 
 def _one_or_several(values: object) -> object:
-    """Read a host by what it says, so that mistakes are told of that form alone."""
+    """Read a host in the form that its keys show, so that errors are about that form only."""
     several = isinstance(values, dict) and "interfaces" in values
     return (SeveralFile if several else HostFile).model_validate(values)
 

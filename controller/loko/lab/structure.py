@@ -271,7 +271,7 @@ class Lab:
 
     @cached_property
     def _against_one_way(self) -> frozenset[tuple[str, int]]:
-        """Ends by which no flow leaves."""
+        """The receiving ends of one-way cables: no flow leaves by them."""
         return frozenset((link.b.node, link.b.port) for link in self.links if link.one_way)
 
     @cached_property

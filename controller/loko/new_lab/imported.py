@@ -120,7 +120,7 @@ class _ClabTopology(BaseModel):
 
 
 class _Clab(BaseModel):
-    """https://containerlab.dev: what a lab says of nodes and links."""
+    """A lab of https://containerlab.dev: its nodes and links."""
 
     topology: _ClabTopology
 

@@ -26,7 +26,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """Names of nodes, and the cables between them. A host has an interface for each of its cables."""
+    """Named nodes, and the cables between them. A host has an interface for each of its cables."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Drawing:
     """What the interfaces at the ends of each cable are called; empty if nobody says."""
 
     def check(self) -> None:
-        """Raise `InputError` for what no lab can be: one line."""
+        """Raise `InputError`, in one line, if no lab can be made from this drawing."""
         seen: set[str] = set()
         for node in (*self.hosts, *self.switches):
             if node in seen:
@@ -88,7 +88,10 @@ def drawn(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) ->
 
 
 def with_hosts(drawing: Drawing, hosts: int, at: list[str]) -> Drawing:
-    """The drawing with so many hosts at each of these switches: h1, h2, …, or h1a, h1b, … of several."""
+    """Return the drawing with hosts at each of these switches: h1, h2, ….
+
+    Where there are several, h1a, h1b, …
+    """
     named = list(drawing.hosts)
     cables = []
     for switch in at:

@@ -88,7 +88,7 @@ def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
 
 
 def _hosts(hosts: Iterable[str], interfaces: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """The hosts with addresses; those with several cables have so many interfaces."""
+    """The hosts with their addresses: one interface for each cable."""
     numbers = itertools.count(1)
     return {
         host: {"interfaces": {name: _host(next(numbers)) for name in interfaces[host]}}

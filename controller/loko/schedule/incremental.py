@@ -29,7 +29,10 @@ class Standing:
         )
 
     def keep(self, demand: Demand, allotment: Allotment) -> None:
-        """A flow has this already. Raises `InputError` if another has one of its links in its slot."""
+        """Record the slot and path that a flow already has.
+
+        Raises `InputError` if another flow uses one of the links in that slot.
+        """
         if not 0 <= allotment.slot < self._slots:
             raise InputError(
                 f"flow '{demand.id}': there is no slot {allotment.slot} of {self._slots}; schedule anew"
@@ -63,7 +66,7 @@ class Standing:
         return allotment
 
     def remove(self, flow: str) -> None:
-        """A flow leaves. Raises `InputError` if it never came."""
+        """Remove a flow. Raises `InputError` if it was never added."""
         demand = self._wanted.pop(flow, None)
         if demand is None:
             raise InputError(f"flow '{flow}': is not there; name one that is")
@@ -75,12 +78,12 @@ class Standing:
 
     @property
     def allotments(self) -> dict[str, Allotment]:
-        """Of every flow that has a slot."""
+        """The slot and path of every flow that has one."""
         allotments = ((flow, self._table.allotment(number)) for flow, number in self._numbers.items())
         return {flow: allotment for flow, allotment in allotments if allotment is not None}
 
     def taken(self, link: int) -> int:
-        """In how many slots some flow has a link, by its number."""
+        """By the number of a link, how many of its slots are in use."""
         return self._table.taken(link)
 
     @property

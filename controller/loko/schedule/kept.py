@@ -43,7 +43,7 @@ _ANEW: Final = "schedule anew, without --keep"
 
 
 class _Document(BaseModel):
-    """Keys of a schedule that nothing here needs may be there, too."""
+    """A document of which only some keys are read; the others may be there, too."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -198,7 +198,10 @@ def extend(
 
 
 def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> dict[str, Allotment]:
-    """What these flows have already. Raises `InputError` if that is no path of the lab from end to end."""
+    """Return the slots and paths that these flows already have.
+
+    Raises `InputError` if one is no path of the lab.
+    """
     wanted = {demand.id: demand for demand in demands}
     allotments: dict[str, Allotment] = {}
     for flow in kept.scheduled:
@@ -223,7 +226,7 @@ def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> 
 def _as_kept(
     demand: Demand, shortest: Sequence[Path], path: Path, scheme: SchedulingScheme
 ) -> Sequence[Path]:
-    """The paths that a flow with a slot may have: all if it might be moved on any, else its own."""
+    """Return the paths that the flow might be moved to: its own alone under S/FR, else all shortest ones."""
     if path not in shortest:
         raise InputError(
             f"flow '{demand.id}': its path in the schedule is not a shortest one, as {scheme.value} asks;"

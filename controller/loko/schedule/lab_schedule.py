@@ -135,7 +135,7 @@ class LabSchedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """How somebody wants a lab scheduled; None: whatever fits."""
+    """What a user asks of a schedule; None leaves the choice to the program."""
 
     scheme: SchedulingScheme = SchedulingScheme.UNCONSTRAINED
     slots: int | None = None
@@ -155,7 +155,7 @@ class Wishes:
 
 
 class NoSlotError(InputError):
-    """A base period that does not hold a single slot."""
+    """The base period is too short for a single slot."""
 
 
 def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve, clock: Clock) -> LabSchedule:
@@ -211,7 +211,7 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
 
 
 def refuse_strangers(lab: Lab, flows: Sequence[TimedFlow]) -> None:
-    """Raise `InputError` for a flow whose ends are no two hosts of the lab."""
+    """Raise `InputError` for a flow that does not lead from one host of the lab to another."""
     for flow in flows:
         try:
             refuse_ends(lab, flow.source, flow.destination)

@@ -79,7 +79,10 @@ class Loads:
             self._links[begin] = self._together(begin, numbers)
 
     def _together(self, begin: str, numbers: Sequence[int]) -> dict[int, int]:
-        """Flows that begin at one node: the variables of the links, and that what comes goes on or ends."""
+        """Count together the flows that begin at one node, with a variable for each link.
+
+        A row for each node says that what comes in goes on or ends there.
+        """
         graph, program, demands = self._problem.graph, self.program, self._problem.demands
         ends: dict[str, list[int]] = {}
         for number in numbers:
@@ -303,7 +306,7 @@ class Search:
         self.best: dict[int, Allotment] = {}
 
     def fill(self, order: Sequence[int]) -> None:
-        """Put flows into the first slots in which they fit, in this order; what is there stays."""
+        """Give each flow, in this order, the first slot in which it fits. Flows that have a slot keep it."""
         for flow in order:
             allotment = self._first(flow)
             if allotment is None:
@@ -313,7 +316,7 @@ class Search:
         self._keep()
 
     def restart(self, allotments: Mapping[int, Allotment]) -> None:
-        """Begin with these, and put all other flows where they fit."""
+        """Start again from these slots and paths, and then add all other flows where they fit."""
         self._table = Timetable(self.problem.graph, self.problem.slots)
         self._left, self._banned, self._move = [], {}, 0
         for flow, allotment in allotments.items():
@@ -344,7 +347,7 @@ class Search:
         return True
 
     def _step(self) -> None:
-        """Give one flow a slot, and take theirs from those who are in the way, as few as possible."""
+        """Give one flow a slot, and take it from as few other flows as possible."""
         self._move += 1
         place = int(self._random.integers(len(self._left)))
         flow = self._left[place]
@@ -367,7 +370,10 @@ class Search:
         self._table.put(flow, chosen)
 
     def _least(self, flow: int) -> tuple[Allotment, set[int]] | None:
-        """Where the fewest flows are in the way of this one; by chance among equals."""
+        """Return the slot and path on which the fewest flows are in the way of this one.
+
+        Among equals, a random one.
+        """
         best: list[tuple[Allotment, set[int]]] = []
         fewest = len(self.problem.demands) + 1
         for slot in range(self.problem.slots):

@@ -34,7 +34,10 @@ class Slotted(NamedTuple):
 
 
 def source_document(lab: Lab, host: str, base_period_ns: int, sends: Iterable[Slotted]) -> str:
-    """What the source of a host sends, until it is ended; its interface is called as in a lab that is up."""
+    """Return what a host's source sends until it is stopped.
+
+    Interfaces have the names that they have in a running lab.
+    """
     head: _Keys = {
         "path": "packet-ring",
         "period_ns": base_period_ns,

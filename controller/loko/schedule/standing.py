@@ -53,7 +53,7 @@ class Full:
 
 
 class LabStanding:
-    """Who has which slot of a lab's schedule."""
+    """The slots of a lab's schedule, and the flows that have them."""
 
     def __init__(
         self,
@@ -92,7 +92,10 @@ class LabStanding:
             self._refuse_longer(longest_ns(lab, self._graph, self._crossed, None), "the longest path")
 
     def keep(self, flow: TimedFlow, slot: int, hops: Sequence[Hop]) -> ScheduledFlow:
-        """A flow has this slot and path already. Raises `InputError` if it cannot stand beside the others."""
+        """Record the slot and path that a flow already has.
+
+        Raises `InputError` if it does not fit beside the others.
+        """
         self._refuse(flow)
         path = path_of(self._graph, flow.source, flow.destination, hops)
         if path is None:
@@ -131,7 +134,7 @@ class LabStanding:
                 self._standing.remove(flow.id)
 
     def remove(self, flow_id: str) -> None:
-        """A flow is gone, and nothing of it is on its way. Raises `InputError` if it has no slot."""
+        """Remove a flow of which no frame is on its way any more. Raises `InputError` if it has no slot."""
         self._standing.remove(flow_id)
         scheduled = self._scheduled.pop(flow_id)
         del self._five_tuples[scheduled.timed[1:5]]
@@ -143,15 +146,15 @@ class LabStanding:
         return self._standing.cost_at_most
 
     def entries(self, switch: str) -> int:
-        """How many entries of its table flows have."""
+        """How many entries of a switch's table belong to flows."""
         return self._entries[switch]
 
     def busy_slots(self, switch: str) -> int:
-        """In how many slots the fullest link that leaves a switch, or its inside, is taken."""
+        """How many slots are in use on the busiest link that leaves a switch, or inside it."""
         return max((self._standing.taken(link) for link in self._links_of[switch]), default=0)
 
     def delay_ns(self, switch: str) -> float:
-        """The longest that a frame of a slot can be in a switch."""
+        """The longest time that a scheduled frame can spend in a switch."""
         return self._crossed.switch_ns[switch]
 
     def delays_ns(self, path: Sequence[Hop]) -> list[float]:
@@ -163,7 +166,7 @@ class LabStanding:
         return parts
 
     def _refuse(self, flow: TimedFlow) -> None:
-        """What is wrong with a flow, whoever else is there; and who has its name or its ports."""
+        """Refuse a flow that is wrong by itself, or whose id or ports another flow has."""
         refuse_strangers(self.lab, [flow])
         if flow.id in self._scheduled:
             raise DoubleFlowError(f"flow id '{flow.id}' is used twice; rename one")
@@ -181,7 +184,10 @@ class LabStanding:
         flow.every(self.timing.base_period_ns)
 
     def _draw(self, flow_id: str) -> float:
-        """Of the path of a flow, by its name alone."""
+        """Return the number in [0, 1) that chooses a flow's path.
+
+        It depends on the seed and the flow's id only.
+        """
         return float(np.random.default_rng([self._seed, *flow_id.encode()]).random())
 
     def _made(self, flow: TimedFlow, allotment: Allotment) -> ScheduledFlow:

@@ -32,19 +32,19 @@ class Timetable:
         return len(self._allotments)
 
     def allotment(self, flow: int) -> Allotment | None:
-        """What a flow has, if anything."""
+        """The slot and path of a flow; None if it has none."""
         return self._allotments.get(flow)
 
     def allotments(self) -> dict[int, Allotment]:
-        """What every flow has that has anything."""
+        """The slot and path of every flow that has one."""
         return dict(self._allotments)
 
     def taken(self, link: int) -> int:
-        """In how many slots some flow has a link."""
+        """How many slots of a link are in use."""
         return self._taken_slots[link].bit_count()
 
     def free_slots(self, path: Path) -> int:
-        """A bit for each slot in which no flow has any link of the path."""
+        """Return a bit for each slot in which all links of the path are free."""
         taken = 0
         for link in path:
             taken |= self._taken_slots[link]
@@ -82,7 +82,7 @@ class Timetable:
         self._allotments[flow] = allotment
 
     def remove(self, flow: int) -> None:
-        """Take its slot from a flow that has one."""
+        """Remove a flow that has a slot."""
         slot, path = self._allotments.pop(flow)
         for link in path:
             del self._owners[slot][link]
@@ -90,7 +90,7 @@ class Timetable:
             self._taken_links[slot] &= ~(1 << link)
 
     def in_the_way(self, allotment: Allotment) -> set[int]:
-        """The flows that have a link of this path in this slot."""
+        """The flows that use a link of this path in this slot."""
         owners = self._owners[allotment.slot]
         return {owners[link] for link in allotment.path if link in owners}
 

@@ -22,7 +22,7 @@ GUARD_NS: Final = 2_000
 
 
 class Exclusive(StrEnum):
-    """What one flow has for itself in its slot."""
+    """What a flow does not share with any other in its slot."""
 
     LINKS = "links"
     """Its links, as in the paper. Where ports share a CPU, frames of a slot may wait for each other there."""
@@ -32,7 +32,7 @@ class Exclusive(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """What it takes to cross a lab in a slot."""
+    """The times that decide how long a slot must be."""
 
     switch_ns: Mapping[str, float]
     """By switch, the longest that a frame of a slot can be in it."""
