@@ -1,7 +1,5 @@
 //! What is on its way to a board or controller, by all of its cables.
 
-use std::collections::VecDeque;
-
 use zodiac_firmware::{is_pause_frame, Instant, KeptFrame};
 
 use crate::device::board_port;
@@ -14,6 +12,17 @@ pub(crate) enum Cargo {
     Emission { source: u32, sequence: u32 },
     /// Any other frame.
     Bytes(Vec<u8>),
+}
+
+impl Default for Cargo {
+    /// What is left of a frame that was taken.
+    #[inline]
+    fn default() -> Self {
+        Self::Emission {
+            source: 0,
+            sequence: 0,
+        }
+    }
 }
 
 impl Cargo {
@@ -86,12 +95,23 @@ impl Coming {
 /// Frames on their way to one receiver, in the order in which they arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    coming: VecDeque<Coming>,
+    /// Behind those that were taken. There are few frames at a time, mostly one or two: a list is quicker than a ring, and moves
+    /// what has yet to come to its beginning now and then.
+    frames: Vec<Coming>,
+    taken: usize,
     /// How many of the first have arrived and wait until their receiver has time.
     waiting: usize,
 }
 
+/// As many frames are taken before what follows them moves to the beginning.
+const MOST_TAKEN: usize = 32;
+
 impl Inbox {
+    #[inline]
+    fn coming(&self) -> &[Coming] {
+        &self.frames[self.taken..]
+    }
+
     /// Adds a frame that sets out at `now_ns`; true if it is now the first of all that have yet to arrive. The frames of a
     /// link arrive in the order in which they set out.
     #[inline]
@@ -99,50 +119,66 @@ impl Inbox {
         debug_assert!(link.last_arrival_ns <= frame.arrival_ns);
         let first_since_ns = now_ns.max(link.last_arrival_ns);
         link.last_arrival_ns = frame.arrival_ns;
-        let coming = Coming {
+        let added = Coming {
             first_since_ns,
             frame,
         };
-        let mut place = self.coming.len();
         // Nearly always behind all others.
-        while place > 0 && self.coming[place - 1].order() > coming.order() {
-            place -= 1;
-        }
-        if place == self.coming.len() {
-            self.coming.push_back(coming);
+        let earlier = self.coming().iter().rev();
+        let later = earlier.take_while(|coming| coming.order() > added.order());
+        let place = self.frames.len() - later.count();
+        if place == self.frames.len() {
+            self.frames.push(added);
         } else {
-            self.coming.insert(place, coming);
+            self.frames.insert(place, added);
         }
-        place == self.waiting
+        place == self.taken + self.waiting
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<Frame> {
+        let frame = &mut self.frames.get_mut(self.taken)?.frame;
+        let frame = Frame {
+            cargo: std::mem::take(&mut frame.cargo),
+            ..*frame
+        };
+        self.taken += 1;
+        if self.taken == self.frames.len() {
+            self.frames.clear();
+            self.taken = 0;
+        } else if self.taken == MOST_TAKEN {
+            self.frames.drain(..MOST_TAKEN);
+            self.taken = 0;
+        }
+        Some(frame)
     }
 
     /// The frame that arrives first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&Frame> {
-        self.coming.front().map(|coming| &coming.frame)
+        self.coming().first().map(|coming| &coming.frame)
     }
 
     /// The first of those that have yet to arrive, if others wait already.
     #[inline]
     pub(crate) fn first_behind_waiting(&self) -> Option<&Frame> {
-        let coming = (self.waiting > 0).then(|| self.coming.get(self.waiting))?;
+        let coming = (self.waiting > 0).then(|| self.coming().get(self.waiting))?;
         coming.map(|coming| &coming.frame)
     }
 
     /// The frames that have arrived by `now_ns`, in order.
     #[inline]
     pub(crate) fn all_arrived(&self, now_ns: u64) -> impl Iterator<Item = &Frame> {
-        // Mostly one or two: an index is quicker than the queue's iterator, which looks first for where both of its halves end.
-        let frames = (0..self.coming.len()).map(|index| &self.coming[index].frame);
+        let frames = self.coming().iter().map(|coming| &coming.frame);
         frames.take_while(move |frame| frame.arrival_ns <= now_ns)
     }
 
     /// Takes the frame that has arrived first; the others that have arrived by `now_ns` wait.
     #[inline]
     pub(crate) fn take_first(&mut self, now_ns: u64) -> Option<Frame> {
-        let coming = self.coming.pop_front()?;
+        let frame = self.take()?;
         self.waiting = self.all_arrived(now_ns).count();
-        Some(coming.frame)
+        Some(frame)
     }
 
     /// Takes the frame that arrives first if it has done so by `now_ns`, or waits already.
@@ -152,19 +188,21 @@ impl Inbox {
             return None;
         }
         self.waiting = self.waiting.saturating_sub(1);
-        self.coming.pop_front().map(|coming| coming.frame)
+        self.take()
     }
 
     /// The cable of a link is pulled out: what is on its way there is lost. Gives how many frames.
     pub(crate) fn cut(&mut self, link: u32) -> u64 {
-        let before = self.coming.len();
-        self.coming.retain(|coming| coming.frame.link != link);
-        (before - self.coming.len()) as u64
+        self.frames.drain(..self.taken);
+        self.taken = 0;
+        let before = self.frames.len();
+        self.frames.retain(|coming| coming.frame.link != link);
+        (before - self.frames.len()) as u64
     }
 
     /// How many frames are on their way.
     pub(crate) fn len(&self) -> usize {
-        self.coming.len()
+        self.coming().len()
     }
 }
 

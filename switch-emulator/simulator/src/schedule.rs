@@ -13,6 +13,8 @@ const SEQUENCE_BITS: u32 = 44;
 pub(crate) const MOST_TIMERS: usize = 1 << SLOT_BITS;
 /// A timer that is not armed; later than every armed one.
 const IDLE: u128 = u128::MAX;
+/// Its instant.
+const NEVER_NS: u64 = u64::MAX;
 
 /// Children of a node: their keys fill a line of the processor's cache.
 const CHILDREN: usize = 4;
@@ -38,7 +40,8 @@ pub(crate) struct Schedule {
     nodes: Vec<Node>,
     /// Where each level begins in `nodes`.
     levels: Vec<usize>,
-    first: u128,
+    /// The instant and slot of the root's key: read as they were written, each by itself.
+    first: (u64, Slot),
     sequence: u64,
 }
 
@@ -55,7 +58,7 @@ impl Schedule {
         Self {
             nodes: vec![Node([IDLE; CHILDREN]); nodes],
             levels,
-            first: IDLE,
+            first: (NEVER_NS, 0),
             sequence: 0,
         }
     }
@@ -83,15 +86,14 @@ impl Schedule {
             key = least;
             child /= CHILDREN;
         }
-        self.first = key;
+        let slot = key as Slot & (MOST_TIMERS as Slot - 1);
+        self.first = ((key >> (SLOT_BITS + SEQUENCE_BITS)) as u64, slot);
     }
 
     /// The timer that fires first and its instant. It stays armed.
     #[inline]
     pub(crate) fn first(&self) -> Option<(u64, Slot)> {
-        let key = self.first;
-        let slot = key & (MOST_TIMERS as u128 - 1);
-        (key != IDLE).then_some(((key >> (SLOT_BITS + SEQUENCE_BITS)) as u64, slot as Slot))
+        (self.first.0 != NEVER_NS).then_some(self.first)
     }
 }
 
