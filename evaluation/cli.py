@@ -234,7 +234,7 @@ def main() -> None:
 
 
 def _warn(message: Warning | str, category: type[Warning], *others: Any, **named: Any) -> None:
-    """Tell of ours in a line, and of those of libraries as Python does."""
+    """Print a warning of ours in one line, and those of libraries as Python does."""
     if issubclass(category, UserWarning) and category.__module__.startswith("loko."):
         tell(f"warning: {message}", err=True)
     else:

@@ -61,7 +61,7 @@ class SlotsKept:
 
     @classmethod
     def of(cls, late_ns: NDArray[np.int64], *, stalls: int) -> Self:
-        """From how late each frame was; all 0 without any."""
+        """Summarise how late each frame was; all 0 if there are none."""
         shares = (np.quantile(late_ns, [0.5, 0.99, 1]) if late_ns.size else np.zeros(3)).round().astype(int)
         p50_ns, p99_ns, most_ns = shares.tolist()
         return cls(
@@ -93,7 +93,7 @@ class RunRecords:
     """Counters of all flows by number, including those not observed: ``sent``, ``received``,
     ``max_delay_ns``, ``nonconforming``, … In virtual time only."""
     slots: Mapping[int, SlotsKept] = field(default_factory=dict)
-    """Of each flow that sends in slots, by its number. In real time only."""
+    """How well each flow that sends in slots kept them, by its number. In real time only."""
     events: tuple[str, ...] = ()
     """Complaints of boards. In virtual time only."""
 

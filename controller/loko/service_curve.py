@@ -19,9 +19,9 @@ from loko.units import PS_PER_NS
 
 _VLAN_TAG_BYTES: Final = 4
 _BESIDE_BYTES: Final = 8 + 12
-"""Of a frame on a wire: preamble and gap."""
+"""Preamble and gap, which a frame takes on the wire beside its length."""
 _PORT_FRAMES: Final = 1000
-"""What a port of a simple device holds; its server may be faster than the wire."""
+"""Frames that a port of a simple device holds; its server may be faster than the wire."""
 _TAGGING_ACTIONS: Final = frozenset({Action.SET_VLAN_ID, Action.SET_VLAN_PCP})
 
 
@@ -114,7 +114,7 @@ def _processing(profile: Profile, case: Case, search_ps: Mapping[str, int]) -> P
 
 
 def _simple_processing(profile: GenericSwitch, case: Case) -> Processing:
-    """Of a simple device: the server and the wire each take l at the slower of their rates.
+    """Return the processing of a simple device: server and wire each take l at the slower of their rates.
 
     docs/devices.md ("A simple device") has the proof.
     """
@@ -207,7 +207,7 @@ def capacity_frames(profile: Profile, frame_bytes: int, rounding: Rounding = Rou
 def capacity_bytes(
     profile: Profile | GenericSwitch, sizes: Sequence[int], rounding: Rounding = Rounding.FLOOR
 ) -> int:
-    """A backlog up to which no frame is lost, whatever mixture of these sizes it consists of.
+    """Return a backlog up to which no frame is lost, whatever mixture of these sizes it consists of.
 
     For one size it is the capacity in frames times the size. For several sizes it can be less than the
     smallest of these, as small frames may waste units that a large one then lacks (docs/model.md, section 3).
@@ -281,7 +281,7 @@ class SwitchService:
         return time_ns(size_bytes=self.largest_frame_bytes, rate_bps=self.rate_bps)
 
     def latency_ns(self, interference: Interference) -> float:
-        """Return T0 with what the CPU does for others meanwhile (docs/model.md, section 8).
+        """Return T0 plus the CPU time for other work meanwhile (docs/model.md, section 8).
 
         T0 and b/R both count the processing of one frame. The board's own interruptions fit into this double
         count, or they replace it. Messages of the controller come on top.
@@ -315,7 +315,7 @@ class SwitchService:
 def service_curve(
     profile: Profile | GenericSwitch, scenario: Scenario, rounding: Rounding = Rounding.FLOOR
 ) -> SwitchService:
-    """The worst case over all that the scenario leaves open.
+    """Return the service in the worst case over all that the scenario leaves open.
 
     R and T0 may come from different cases: with unknown sizes the smallest frame has the least throughput,
     the largest takes the longest. Raises `InputError` if the scenario does not fit the device.

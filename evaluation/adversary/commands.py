@@ -34,7 +34,7 @@ from loko.schemes import SchemeName
 from loko.units import NS_PER_MS
 
 _LARGEST_LOAD = 4.0
-"""Of a flow's rate: it sends all that its token bucket lets through."""
+"""Offered rate over a flow's rate: so high that the flow sends all that its token bucket lets through."""
 
 
 def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[CarriageResult]:

@@ -85,7 +85,7 @@ def port_trial(seed: int, *, packets: int) -> PortTrial:
 
 
 def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int) -> CarriageResult:
-    """Carry about so many packets, in bursts that meet, or all that the buckets allow; judge each of them."""
+    """Carry about this many packets, in meeting bursts or at all that the buckets allow, and judge each."""
     case = AdmittedSet(lab=lab, scheme="ports", admitted=tuple(admitted), entries=_ENTRIES)
     rng = np.random.default_rng(seed)
     duration_ns, releases = _bursts(case, rng, packets)
@@ -107,10 +107,10 @@ def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int)
 
 
 def _bursts(case: AdmittedSet, rng: np.random.Generator, packets: int) -> tuple[int, list[Instants]]:
-    """Return how long it takes, and by flow when its frames are offered; its bucket delays what is too early.
+    """Return the duration, and by flow when its frames are offered; its bucket delays early ones.
 
-    One round in so many all bursts meet at random instants within a spread, and then follow each other as
-    fast as the buckets fill.
+    Either the bursts of each round begin at random instants within a spread, and the buckets refill between
+    rounds; or all frames are offered at the beginning, and follow each other as fast as the buckets fill.
     """
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in case.flows)
     refill_ns = max(flow.burst_bytes * 8e9 / flow.rate_bps for flow in case.flows)

@@ -77,7 +77,7 @@ OpenFlowOption = Annotated[
 
 
 def _in_version(procedure: Procedure, openflow: OpenFlow) -> Procedure:
-    """The same in sessions of this version. Raises `InputError` if it measures nothing that depends on it."""
+    """Return the procedure for this version. Raises `InputError` if it is the same in both versions."""
     if openflow is OpenFlow.V1_0:
         return procedure
     if procedure.name not in IN_OPENFLOW_13:
@@ -202,13 +202,13 @@ def measure_all(
 
 
 def _workers(executor: Executor, scheduler: str | None) -> Workers:
-    """As many processes as there are cores, or a cluster."""
+    """Return as many local processes as there are cores, or a cluster."""
     return Workers(jobs=len(os.sched_getaffinity(0)), executor=executor, scheduler=scheduler)
 
 
 Row = dict[str, Any]
 _COLUMNS: Final = ("what", "frame_bytes", "samples", "min", "p5", "p50", "p95", "max", "left_out")
-"""Of a `Row`; times in ns, rates in bit/s, frames in frames."""
+"""Columns of a `Row`; times in ns, rates in bit/s, frames in frames."""
 
 
 def _say(lines: Iterable[str]) -> None:
@@ -219,7 +219,7 @@ def _say(lines: Iterable[str]) -> None:
 def _rows(
     procedure: Procedure, todo: list[Part], samples: Samples, left_out: Mapping[tuple[Key, int], int]
 ) -> list[Row]:
-    """A row for each part and length of frame."""
+    """Return a row for each part and frame length."""
     return [
         _row(part.key.name, size, procedure.shown(times)) | {"left_out": left_out[part.key, size]}
         for part in todo

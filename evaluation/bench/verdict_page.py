@@ -132,7 +132,7 @@ def _times(results: Results) -> list[Chart]:
 
 
 def _excesses(numbers: Mapping[str, float]) -> list[Chart]:
-    """How much later than equation 2 the worst frame is, by the length of what interferes."""
+    """Return a chart of the worst frame's excess over equation 2, by the length of interfering frames."""
     excesses_us = {
         int(match[1]): value
         for name, value in numbers.items()
@@ -158,7 +158,7 @@ def _excesses(numbers: Mapping[str, float]) -> list[Chart]:
 
 
 def _rates(results: Results) -> Chart:
-    """The highest rates without loss, by length of the frames."""
+    """Return a chart of the highest rates without loss, by frame length."""
     measured = [results[f"TP-{length}"] for length in throughput.FRAME_BYTES]
     panel = LinePanel(
         x=ChartAxis(label="length of the frames [bytes]"),
@@ -175,7 +175,7 @@ def _rates(results: Results) -> Chart:
 
 
 def _fills(results: Results) -> Chart:
-    """What became of the entries, by the rate at which they came; and how many fit in each run."""
+    """Return charts of what became of the entries by the rate of adding, and of how many fit in each run."""
     fills = {
         float(match[1]): of
         for name, of in results.items()
@@ -214,7 +214,7 @@ def _fills(results: Results) -> Chart:
 
 
 def _queues(results: Results) -> list[Chart]:
-    """How many frames a queue holds, by congested ports and queues."""
+    """Return charts of how many frames a queue holds, by congested ports and queues."""
     held = {
         case: results[name]
         for case in buffers.ALL_CASES

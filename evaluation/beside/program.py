@@ -15,13 +15,13 @@ from loko.serve.delays import Observation, encode_observations
 _LINE_BYTES: Final = 2**24
 
 Told = Callable[[Sequence[Flow], Mapping[str, Turn]], None]
-"""Is called with the flows that are in place, and by its id with the turn of each that has a slot."""
+"""Called with the flows that are in place, and with the turn of each flow that has a slot, by flow id."""
 
 
 async def run_beside(work: Coroutine[Any, Any, None], told: Told | None = None) -> None:
-    """Work until who started this has ended, which closes the standard input.
+    """Work until the parent process ends, which closes the standard input.
 
-    `told` is called whenever the service says what is in place.
+    `told` is called whenever the service says which flows are in place.
     """
     tasks = [asyncio.create_task(work), asyncio.create_task(_listen(told))]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -44,7 +44,7 @@ async def _listen(told: Told | None) -> None:
 
 
 def report(observations: Sequence[Observation]) -> None:
-    """Tell the service what was observed."""
+    """Write observations to the standard output, from which the service reads them."""
     if observations:
         sys.stdout.buffer.write(encode_observations(observations))
         sys.stdout.buffer.flush()

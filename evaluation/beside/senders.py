@@ -25,22 +25,22 @@ class Bucket:
     """
 
     def __init__(self, rate_bps: float, burst_bytes: float, now_ns: int) -> None:
-        """A full bucket."""
+        """Start with a full bucket."""
         self._rate = max(int(rate_bps), 1)
         self._capacity = int(burst_bytes) * BITS_NS_PER_BYTE_S
         self._level = self._capacity
         self._at_ns = now_ns
 
     def ready_ns(self, frame_bytes: int) -> int:
-        """When there are tokens for such a frame."""
+        """Return when the bucket has enough tokens for a frame of this length."""
         return self._at_ns + max(0, -(-(frame_bytes * BITS_NS_PER_BYTE_S - self._level) // self._rate))
 
     def full_ns(self) -> int:
-        """When nothing more fits."""
+        """Return when the bucket is full."""
         return self._at_ns + -(-(self._capacity - self._level) // self._rate)
 
     def take(self, frame_bytes: int, now_ns: int) -> None:
-        """A frame begins. `now_ns` is not before `ready_ns`."""
+        """Take the tokens of a frame that begins at `now_ns`, which is not before `ready_ns`."""
         self._level = min(self._capacity, self._level + (now_ns - self._at_ns) * self._rate)
         self._level -= frame_bytes * BITS_NS_PER_BYTE_S
         assert self._level >= 0, "a frame began before its bucket allowed it"
@@ -48,7 +48,7 @@ class Bucket:
 
     @property
     def fill_ns(self) -> int:
-        """How long the empty bucket takes to fill."""
+        """The time in which the empty bucket fills."""
         return self._capacity // self._rate
 
 
@@ -56,14 +56,14 @@ class Turn(NamedTuple):
     """When a flow that has a slot sends."""
 
     offset_ns: int
-    """After each whole period of the clock that all hosts share."""
+    """From the beginning of each period, by the clock that all hosts share."""
     period_ns: int
     guard_ns: int
-    """How far its host may be off, early or late."""
+    """How early or late the flow's host may be."""
 
 
 class FlowSender(Protocol):
-    """One flow's source."""
+    """The sender of one flow."""
 
     flow: Flow
     number: int
@@ -90,12 +90,12 @@ class _Frames:
 
 
 class SlottedSender:
-    """One flow's source: a frame in each slot, on time or as early or late as the guard allows, by chance."""
+    """Sends one frame per slot: on time, or early or late by the guard, at random."""
 
     def __init__(
         self, flow: Flow, frame: bytes, *, number: int, sequence_offset: int, turn: Turn, now_ns: int
     ) -> None:
-        """`frame` is without FCS. What is random follows from the flow's id alone."""
+        """`frame` is without FCS. The random choices depend on the flow's id alone."""
         self.flow = flow
         self.number = number
         self._frames = _Frames(frame, number=number, sequence_offset=sequence_offset)
@@ -108,7 +108,7 @@ class SlottedSender:
         """When its next frame begins."""
 
     def begin(self, now_ns: int) -> tuple[int, bytes]:  # noqa: ARG002 - the slot decides
-        """The frame of this slot, with its number."""
+        """Return the frame of this slot, with its number."""
         self._due_ns += self._turn.period_ns
         self.next_ns = self._off()
         return self._frames.next()
@@ -118,15 +118,16 @@ class SlottedSender:
 
 
 class ConformingSender:
-    """One flow's source: whole bursts, separated by the time to fill the bucket and a random pause.
+    """Sends whole bursts, separated by the time in which the bucket fills and a random pause.
 
-    Some bursts of all flows begin together: no random offsets would find the critical instant soon.
+    Some bursts of all flows begin together: with random offsets alone it would take long until they meet at
+    the critical instant.
     """
 
     def __init__(self, flow: Flow, frame: bytes, *, number: int, sequence_offset: int, now_ns: int) -> None:
         """`frame` is without FCS; the flow's number and the frame's are written into it, as mgen does.
 
-        What is random follows from the flow's id alone.
+        The random choices depend on the flow's id alone.
         """
         self.flow = flow
         self.number = number

@@ -10,7 +10,7 @@ from typing import Final
 from loko.serve.delays import Observation
 
 LOST_AFTER_NS: Final = 100_000_000
-"""Longer than the fullest queues need to empty."""
+"""After this time a frame counts as lost: even full queues have emptied by then."""
 
 
 @dataclass(slots=True)
@@ -23,27 +23,27 @@ class _Flow:
 
 
 class Taps:
-    """Joins what the sender's tap and the receiver's see of each flow. Instants are of one clock, in ns.
+    """Joins what the taps of sender and receiver see of each flow. Instants are of one clock, in ns.
 
-    A frame has an identification; frames that look alike are told apart by their order.
+    A frame is recognised by an identification; frames with the same one are told apart by their order.
     """
 
     def __init__(self) -> None:
         self._flows: dict[str, _Flow] = {}
 
     def watch(self, flow_ids: set[str]) -> None:
-        """From now on watch these flows only."""
+        """Watch these flows from now on, and no others."""
         self._flows = {name: self._flows.get(name) or _Flow() for name in flow_ids}
 
     def sent(self, flow_id: str, frame: Hashable, at_ns: int) -> None:
-        """A frame began at the sender's tap."""
+        """Note that a frame began at the sender's tap."""
         if (flow := self._flows.get(flow_id)) is not None:
             flow.sent += 1
             flow.under_way.setdefault(frame, deque()).append(at_ns)
             flow.order.append((at_ns, frame))
 
     def received(self, flow_id: str, frame: Hashable, at_ns: int) -> None:
-        """A frame began at the receiver's tap. One that was not sent, or came already, does not count."""
+        """Note that a frame began at the receiver's tap. One never sent, or received before, is ignored."""
         flow = self._flows.get(flow_id)
         if flow is None or not (began := flow.under_way.get(frame)):
             return
@@ -52,13 +52,13 @@ class Taps:
             del flow.under_way[frame]
 
     def forget(self) -> None:
-        """Do not wait for the frames that are under way."""
+        """Forget the frames under way: they count neither as received nor as lost."""
         for flow in self._flows.values():
             flow.under_way.clear()
             flow.order.clear()
 
     def observations(self, now_ns: int) -> Iterator[Observation]:
-        """What happened since the last call, of flows with which something did."""
+        """Yield what the taps saw since the last call, for each flow of which they saw anything."""
         for name, flow in self._flows.items():
             while flow.order and now_ns - flow.order[0][0] > LOST_AFTER_NS:
                 began_ns, frame = flow.order.popleft()

@@ -156,7 +156,7 @@ class EmulatedBoard:
 
 
 def free_of_control_cost(profile: str, folder: Path) -> str:
-    """A copy of a profile whose control plane costs nothing: its path."""
+    """Write a copy of a profile whose control plane takes no time, and return its path."""
     costs = tomllib.loads(profile_text(profile))["cpu"]["control"]
     path = folder / f"{Path(profile).stem}.toml"
     free = profile_text(profile, "cpu.control", **dict.fromkeys(costs, 0))

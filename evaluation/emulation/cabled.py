@@ -48,7 +48,7 @@ class CabledLab:
 
     @property
     def now_ns(self) -> int:
-        """How far time has come since the boards were powered up."""
+        """The virtual time since the boards were powered up."""
         return self._network.now_ns()
 
     def advance(self, to_ns: int) -> None:
@@ -97,9 +97,9 @@ class CabledLab:
     # Hosts.
 
     def carry(self, flows: Iterable[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
-        """From now on let these flows send, and no others. Those that send already go on as they are.
+        """Let these flows send from now on, and no others. Those that send already go on unchanged.
 
-        Who has a turn sends by it, on this lab's own clock; all others as their buckets allow.
+        Flows with a turn send by it, on this lab's own clock; all others as their buckets allow.
         """
         wanted = {flow.id: flow for flow in flows}
         for name, sender in list(self._senders.items()):
@@ -146,7 +146,7 @@ class CabledLab:
         self._arm(sender.flow.source)
 
     def _arm(self, host: str) -> None:
-        """Note when a host's line is free and the first of its flows may send."""
+        """Set when a host sends next: as soon as its line is free and the first of its flows may send."""
         self._turns.pop(host, None)
         if senders := self._hosts[host]:
             first_ns = min(sender.next_ns for sender in senders)

@@ -95,6 +95,6 @@ class TrafficLab:
             await asyncio.sleep(_STEP_S)
 
     def told(self, flows: Sequence[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
-        """The service says which flows are in place, and the turns of those that have slots."""
+        """Let these flows, which the service says are in place, send from now on; with turns in slots."""
         self._lab.advance()
         self.cabled.carry(flows, turns)

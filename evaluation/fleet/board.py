@@ -1,4 +1,4 @@
-"""One emulated board on a TCP session of its own, in real time, and what passes there when."""
+"""One emulated board in real time, on a TCP session of its own, and when each message passed there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import switch_emulator
 from loko.controller.framing import segments_of, whole_messages
 
 _BOOTED_NS: Final = 2_500_000_000
-"""A board needs two seconds to boot, which are no business of the controller's."""
+"""Virtual time that has passed when a board is used: it needs two seconds to boot, which must not count."""
 _FEATURES_REPLY: Final = 6
 _FLOW_MOD: Final = 14
 _PACKET_OUT: Final = 13
@@ -28,20 +28,20 @@ _UNUSED_MS: Final = 50
 
 @dataclass(slots=True)
 class Asked:
-    """A frame without an entry: when it came, was told to the controller, and was answered, in ns."""
+    """A frame that no entry matches, in ns: when it came in, was reported by PACKET_IN, and was answered."""
 
     offered_ns: int
     told_ns: int | None = None
     answered_ns: int | None = None
-    """When its FLOW_MOD had come."""
+    """When the FLOW_MOD for it had arrived."""
     is_lost: bool = False
 
 
 class FleetBoard:
-    """A switch that connects, asks for flows by frames that no entry matches, and can be restarted."""
+    """A switch that connects, causes PACKET_INs by frames that no entry matches, and can be restarted."""
 
     def __init__(self, number: int, profile: str, controller: tuple[str, int]) -> None:
-        """`number`, from 0, tells it from the others of the fleet. `profile` is a name or a path."""
+        """`number` counts the boards of the fleet from 0. `profile` is a profile's name or path."""
         self.number = number
         self._profile = profile
         self._controller = controller
@@ -55,7 +55,7 @@ class FleetBoard:
         self.began_ns: int | None = None
         """When it began to connect."""
         self.ready_ns: int | None = None
-        """When the controller knew it: its FEATURES_REPLY was sent."""
+        """When the session was set up: the board sent its FEATURES_REPLY."""
         self.is_taught = False
         self.sessions = 0
         self.closed_by_controller = 0
@@ -77,7 +77,7 @@ class FleetBoard:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has a session that the controller has set up."""
+        """Whether the controller has set up a session with the board."""
         return self.ready_ns is not None
 
     def connect(self) -> None:
@@ -86,13 +86,13 @@ class FleetBoard:
         self._tasks.append(asyncio.create_task(self._session()))
 
     def restart(self) -> None:
-        """As after a loss of power: its session breaks, its table is empty, and it connects anew."""
+        """Restart the board as after a power loss: the session breaks, the table is empty, it reconnects."""
         self.switch_off()
         self._power_on()
         self.connect()
 
     def switch_off(self) -> list[asyncio.Task[None]]:
-        """End its sessions without a word. Return the tasks that end with them."""
+        """Abort the board's sessions. Return the tasks that end with them."""
         for task in self._tasks:
             task.cancel()
         if self._writer is not None:
@@ -101,11 +101,11 @@ class FleetBoard:
         return self._tasks
 
     def teach(self) -> None:
-        """Let the controller learn the host that later frames are sent to."""
+        """Send a broadcast from the later frames' destination, so that the controller learns where it is."""
         self._frame(_KNOWN_PORT, self._known, b"\xff" * 6)
 
     def ask(self) -> Asked:
-        """Let a frame of a host that nobody knows yet come in, to the host that is known."""
+        """Let a frame come in from a new, unknown host to the known one."""
         key = self._count
         self._count += 1
         asked = self.asked[key] = Asked(time.monotonic_ns())

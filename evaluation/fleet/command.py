@@ -81,7 +81,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def flat(result: Result) -> dict[str, object]:
-    """The result by column: each number of times has one, empty if it was not reached."""
+    """Return the result as one row of columns; each statistic of times has its own, empty if not reached."""
     row: dict[str, object] = {}
     for name in (column.name for column in fields(Result)):
         value = getattr(result, name)
@@ -95,7 +95,7 @@ def flat(result: Result) -> dict[str, object]:
 
 
 def table(result: Result) -> list[str]:
-    """The result in lines of at most 80 characters."""
+    """Return the result as text, in lines of at most 80 characters."""
     cost = "with" if result.control_cost else "without"
     lines = [
         f"{result.boards} boards {cost} the cost of control messages; {result.rounds} rounds complete",

@@ -23,16 +23,16 @@ _STEP_S: Final = 0.0005
 MOST_ASKED: Final = 100
 """A board's table holds 128 entries; a full one refuses what the controller sends, and measures no more."""
 _MOST_OF_A_PAUSE_S: Final = 0.05
-"""A pause of this program counts as so much at most: meanwhile it would not have seen an answer."""
+"""The most that a pause of this program counts towards a timeout: it cannot see an answer meanwhile."""
 _TEACH_AGAIN_S: Final = 0.02
 _LEARNS_ADDRESSES: Final = "start an application that learns addresses"
 _MOST_LOST: Final = 5
-"""So many frames lost in a row, and the controller answers no more."""
+"""After this many unanswered frames in a row, the controller is taken to answer no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exercise:
-    """What is measured."""
+    """The extent of a measurement: how many boards, rounds and frames, and how long to wait."""
 
     controller: tuple[str, int]
     boards: int
@@ -49,7 +49,7 @@ class Exercise:
 
 
 async def measure(exercise: Exercise, result: Result) -> None:
-    """Measure into `result`, round by round, so that what is done stays if this is cancelled.
+    """Measure into `result`, round by round: if this is cancelled, what has been measured remains there.
 
     Raises `RunError` if the controller cannot be reached, or sets up no session in time.
     """
@@ -152,7 +152,7 @@ async def _pace(boards: list[FleetBoard]) -> None:
 
 
 async def _until(holds: Callable[[], bool], timeout_s: float) -> bool:
-    """Return whether it holds within that time."""
+    """Wait until `holds` returns true. Return whether it did within the timeout."""
     waited_s = 0.0
     now_s = time.monotonic()
     while not holds():
@@ -165,10 +165,10 @@ async def _until(holds: Callable[[], bool], timeout_s: float) -> bool:
 
 
 async def _teach(boards: list[FleetBoard], exercise: Exercise) -> list[FleetBoard]:
-    """Return the boards whose known host the controller has learned.
+    """Let the controller learn each board's known host. Return the boards for which it did so in time.
 
     The host repeats its frame, as hosts do: in OpenFlow 1.3 a board drops it until the controller has sent
-    the entry for what no other matches.
+    the table-miss entry.
     """
     for _ in range(math.ceil(exercise.timeout_s / _TEACH_AGAIN_S)):
         for board in boards:

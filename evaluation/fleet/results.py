@@ -1,4 +1,4 @@
-"""What a fleet has measured, as numbers: RFC 8456's metrics from instants. Pure."""
+"""Computes RFC 8456's metrics from the instants that a fleet has measured. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Times:
 
 
 def times(values_ns: Iterable[int]) -> Times | None:
-    """Sum up times; None if there is none."""
+    """Summarise times; None if there are none."""
     ordered = sorted(values_ns)
     if not ordered:
         return None
@@ -35,7 +35,7 @@ def times(values_ns: Iterable[int]) -> Times | None:
 
 
 def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
-    """How many a second, from `since_ns` to the last; None if there is none."""
+    """Return how many events there were per second from `since_ns` to the last one; None without any."""
     if not instants_ns or max(instants_ns) <= since_ns:
         return None
     return len(instants_ns) * NS_PER_S / (max(instants_ns) - since_ns)
@@ -43,7 +43,7 @@ def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What was measured so far, in the terms of RFC 8456. What was not reached is None."""
+    """What was measured so far, in the terms of RFC 8456. A metric without any sample yet is None."""
 
     boards: int
     control_cost: bool

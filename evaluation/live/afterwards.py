@@ -1,4 +1,4 @@
-"""A command that is run after the end of a confined tree, whatever ended it and whoever was killed."""
+"""Runs a command after the end of a confined tree, however the tree ends and whichever process is killed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import subprocess
 from typing import Final
 
 ENDS_BY_ITSELF: Final = "LOKO_ENDS_BY_ITSELF"
-"""A variable in the environment of such a process: who ends what is left of a lab is to leave it alone."""
+"""An environment variable of such a process: who ends leftover processes of a lab must spare this one."""
 
 
 class Afterwards:
-    """A small process outside the tree. Its command reads standard input, which ends when the tree has."""
+    """A small process outside the tree. Its command reads standard input, which ends with the tree."""
 
     def __init__(self, *command: str) -> None:
-        """Start it. The tree's first process has to hold `descriptor` open as long as the tree is there."""
+        """Start the process. The tree's first process must keep `descriptor` open while the tree exists."""
         read_end, write_end = os.pipe()
         self.descriptor: int | None = write_end
         try:
@@ -30,13 +30,13 @@ class Afterwards:
             os.close(read_end)
 
     def hand_over(self) -> None:
-        """Leave the descriptor to the tree, which was given it."""
+        """Close this process's copy of the descriptor: the tree has its own."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
     def wait(self) -> None:
-        """After the tree's end: wait until the command is done."""
+        """Wait, after the tree's end, until the command is done."""
         self.hand_over()
         self._process.wait()
 

@@ -1,6 +1,7 @@
 """Carries out one request in a process tree of its own, which the kernel removes with all its interfaces.
 
-``python -m evaluation.live.alone`` is the first process of the tree: request in, reply out.
+``python -m evaluation.live.alone`` is the first process of the tree: it reads the request and writes the
+reply.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Reply = TypeVar("Reply")
 
 
 def carry_alone(carry: Callable[[Request, Path], Reply], request: Request) -> Reply:
-    """What a function of a module returns for a request and a folder for its files, in such a tree.
+    """Call a module-level function in such a tree, with a request and a folder for files; return its result.
 
-    Raises `RunError` without root, while another live lab runs, and what the function raises as such.
+    Raises `RunError` without root, while another live lab runs, and if the function raises it.
     """
     if os.geteuid() != 0:
         raise RunError("live runs make network namespaces, which needs root: run it with sudo")

@@ -62,14 +62,15 @@ class BackgroundLab:
     path: str
     pid: int
     started: float
-    """When the outermost process was created; tells it from a later one with the same number."""
+    """When the outermost process was created: this tells it from a later process with the same pid."""
 
     @classmethod
     def find(cls, name: str) -> Self | None:
-        """The running lab of this name, if any. Forgets one that has ended.
+        """Return the running lab of this name; None if there is none.
 
-        One whose description is damaged, or was never written as the command that started it was killed, is
-        found by the process at its socket. Raises `RunError` if this user may not look.
+        Removes the files of a lab that has ended. If the description is damaged, or was never written because
+        the command that started the lab was killed, the lab is found by the process at its socket. Raises
+        `RunError` if this user has no access.
         """
         try:
             lab = cls._noted(name) or cls._listening(name)
@@ -83,7 +84,7 @@ class BackgroundLab:
 
     @classmethod
     def _noted(cls, name: str) -> Self | None:
-        """What a description says that makes sense."""
+        """Return the lab as its description says; None without a valid description."""
         try:
             noted = json.loads(_file(name).read_text(encoding="utf-8"))
             return cls(
@@ -97,7 +98,10 @@ class BackgroundLab:
 
     @classmethod
     def _listening(cls, name: str) -> Self | None:
-        """What the process that listens at the lab's socket tells by itself."""
+        """Return the lab found by the process that listens at its socket; None if none does.
+
+        Writes the description anew.
+        """
         with socket.socket(socket.AF_UNIX) as asking, contextlib.suppress(OSError, psutil.Error):
             asking.connect(str(_socket(name)))
             credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -112,7 +116,7 @@ class BackgroundLab:
 
     @classmethod
     def all(cls) -> Iterator[Self]:
-        """All running labs."""
+        """Yield all running labs. Raises `RunError` if this user has no access."""
         if LABS.is_dir() and not os.access(LABS, os.R_OK | os.X_OK):
             raise RunError(_OF_ROOT)
         for name in sorted({file.stem for kind in ("*.json", "*.socket") for file in LABS.glob(kind)}):
@@ -120,7 +124,7 @@ class BackgroundLab:
                 yield lab
 
     def process(self) -> psutil.Process | None:
-        """The outermost process, if it still runs."""
+        """Return the outermost process; None if it has ended."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < 1 and process.status() != psutil.STATUS_ZOMBIE
@@ -129,7 +133,7 @@ class BackgroundLab:
         return process if same else None
 
     def status(self) -> LabStatus:
-        """What the lab says of itself. Raises `RunError` if it does not answer."""
+        """Ask the lab for its status. Raises `RunError` if it does not answer."""
         try:
             with Client(str(_socket(self.name)), family="AF_UNIX") as connection:
                 connection.send(StatusRequest())
@@ -149,7 +153,7 @@ class BackgroundLab:
         return answer
 
     def processes(self) -> list[ProcessLine]:
-        """All processes of the lab; a host's or a switch's shell is the way into it."""
+        """Return all processes of the lab; commands in a host or switch are run by way of its shell."""
         outermost = self.process()
         if outermost is None:
             return []
@@ -160,9 +164,9 @@ class BackgroundLab:
         return lines
 
     def way_into(self, node: str) -> tuple[str, ...]:
-        """What is put before a command to run it in a host, or where the switches are.
+        """Return the words to put before a command to run it in a host, or where the switches are.
 
-        Raises `InputError` if the lab has no such node here, `RunError` without the program for it.
+        Raises `InputError` if the lab has no such node here, `RunError` if a program for it is missing.
         """
         shells = {
             line.what.removeprefix(_SHELL): line.pid
@@ -190,7 +194,7 @@ class BackgroundLab:
         _forget(self.name)
 
     def note(self) -> None:
-        """Write the description by which the lab is found, as a whole or not at all. Raises `InputError`."""
+        """Write the description by which the lab is found, atomically. Raises `InputError`."""
         write_atomically(_file(self.name), json.dumps(asdict(self)).encode())
 
 
@@ -206,10 +210,10 @@ def up(
     relaxed: bool = False,
     elsewhere: Elsewhere | None = None,
 ) -> BackgroundLab:
-    """Start a lab that stays. Raises `RunError` or `InputError`, also if it is up already.
+    """Start a lab that stays up. Raises `RunError` or `InputError`, also if it is up already.
 
-    A `relaxed` one may be up beside others that are. Without flows there is no controller of ours; the boards
-    are then connected with one `elsewhere`, if given.
+    Several `relaxed` labs may be up at once. Without flows, Loko's own controller is not started; the boards
+    then connect to the controller `elsewhere`, if given.
     """
     require_root()
     cores = CorePlan.relaxed_here() if relaxed else CorePlan.here()

@@ -1,4 +1,4 @@
-"""Looks, before a lab with real boards starts, who they are and whether each is cabled as said."""
+"""Checks, before a lab with real boards starts, which boards there are and whether cables are as stated."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BARRIERS: Final = 8
 def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
     """Send probes along every cable of every real board, in place of the controller. Raises `RunError`.
 
-    Gives what the boards say of themselves (`evaluation.runner.RunRecords.real_boards`).
+    Returns what the boards say of themselves (`evaluation.runner.RunRecords.real_boards`).
 
     The cards are in the current network namespace, and nobody listens at the controller's address yet. A
-    board in fail state secure has an empty table when it has just connected, so it tells the controller of
-    every frame.
+    board in fail state secure has an empty table when it has just connected, so it reports every frame to the
+    controller.
     """
     waiting = {switch.datapath_id: switch for switch in lab.behind(Backend.HARDWARE)}
     found_boards: dict[str, dict[str, str]] = {}
@@ -87,7 +87,7 @@ def _examine(switch: Switch, lab: Lab, endpoint: ControllerEndpoint) -> dict[str
 
 
 def _describe(switch: Switch, endpoint: ControllerEndpoint) -> dict[str, str]:
-    """What is known of a board: its MAC address, and what it tells to who asks for its description."""
+    """Return a board's MAC address and, if it answers, what it says in its OpenFlow description."""
     described = {"mac": switch.datapath_id.to_bytes(6, "big").hex(":")}
     with suppress(RunError):  # another firmware may not answer; the cables are what matters
         reply = endpoint.ask(description_request(_BARRIERS), _STATS_REPLY, timeout_s=_DESCRIPTION_S)

@@ -22,10 +22,10 @@ LATENESS = ("p50", "p99", "p999", "max")
 _REPORT_TIMEOUT_S = 15.0
 
 SHARED_REST_US = 100
-"""Emulators that share a core rest so long when nothing is due, so that each finds it free in time."""
+"""How long an emulator that shares its core rests when nothing is due, so that the others get it in time."""
 
 RELAXED_REST_US = 1000
-"""Emulators whose delays nobody judges rest as long as they may: they take a tenth of a core each."""
+"""How long an emulator rests whose delays nobody judges: then each uses only a tenth of a core."""
 
 
 def configuration(
@@ -38,9 +38,9 @@ def configuration(
     folder: Path,
     shares_core: bool = False,
 ) -> str:
-    """The emulator's configuration file (TOML) for the boards of a lab that `ports` names.
+    """Return the emulator's configuration file (TOML) for the boards of a lab that `ports` names.
 
-    `cpu` is the emulator's core; without one it takes turns with everything else (`CorePlan.relaxed`).
+    `cpu` is the emulator's core; without one it shares all cores with everything else (`CorePlan.relaxed`).
     """
     lines = [
         "[process]",
@@ -70,7 +70,7 @@ def configuration(
 def _scheduling(cpu: int | None, *, shares_core: bool) -> list[str]:
     if cpu is None:
         return ['scheduling = "other"', f"rest_us = {RELAXED_REST_US}"]
-    # One thread can have a core as a whole by deadlines; of several the one that is at work goes on.
+    # SCHED_DEADLINE gives a core to one thread alone; of several with SCHED_FIFO, the running one goes on.
     shared = ['scheduling = "fifo"', f"rest_us = {SHARED_REST_US}"]
     return [f"cpu = {cpu}", *(shared if shares_core else ['scheduling = "deadline"'])]
 
@@ -78,7 +78,7 @@ def _scheduling(cpu: int | None, *, shares_core: bool) -> list[str]:
 def board_tables(
     switch: Switch, ports: Mapping[int, str], *, controller: str, seed: int, console: str
 ) -> list[str]:
-    """The lines of the configuration file about one board; more of its settings may follow."""
+    """Return the lines of the configuration file for one board; more settings may be appended."""
     return [
         "[[board]]",
         f"name = {json.dumps(switch.name)}",
@@ -94,19 +94,19 @@ def board_tables(
 
 
 def _console(folder: Path, switch: str) -> Path:
-    """The link to a switch's console: seen in the confined tree only; its device is seen everywhere."""
+    """Return the link to a switch's console: visible only in the tree, while its device is so anywhere."""
     return folder / f"{switch}-console"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardsReport:
-    """What the emulator says of itself, since its start. Stalls begin at nanoseconds since 1970."""
+    """The emulator's report since its start. Stalls begin at nanoseconds since 1970."""
 
     counters: Mapping[str, Mapping[str, int]]
     connected: Mapping[str, bool]
     """Whether a board's connection to the controller stands."""
     lateness_ns: Mapping[str, int]
-    """Of departures that no stall delayed: ``p50``, ``p99``, ``p999``, ``max``."""
+    """Lateness of departures that no stall delayed: ``p50``, ``p99``, ``p999``, ``max``."""
     stalls: tuple[Stall, ...]
     stalls_truncated: bool
     """Whether there were more stalls than are listed."""
@@ -137,7 +137,7 @@ class BoardsReport:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Several emulators' reports as one: all stalls, the worst lateness."""
+        """Combine the reports of several emulators: all stalls, the worst lateness."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -153,7 +153,7 @@ class BoardsReport:
         )
 
     def counters_since(self, earlier: BoardsReport) -> dict[str, dict[str, int]]:
-        """What the counters grew by."""
+        """Return by how much each counter has grown since an earlier report."""
         return {
             name: {key: value - earlier.counters[name].get(key, 0) for key, value in counters.items()}
             for name, counters in self.counters.items()
@@ -161,10 +161,10 @@ class BoardsReport:
 
 
 class Reports:
-    """What a running `zodiac-fx` tells of itself, when it is asked."""
+    """Asks a running `zodiac-fx` for reports."""
 
     def __init__(self, daemon: Daemon, file: Path) -> None:
-        """`file` is the one that the program replaces when it gets SIGUSR1."""
+        """`file` is the report, which the program replaces when it gets SIGUSR1."""
         self._daemon, self._file = daemon, file
         self._before: tuple[int, int] | None = None
 
@@ -182,7 +182,7 @@ class Reports:
         return BoardsReport.parse(json.loads(self._file.read_text(encoding="utf-8")))
 
     def latest(self) -> BoardsReport:
-        """Ask, and read the answer. Raises `RunError`."""
+        """Ask for a report and read it. Raises `RunError`."""
         self.ask()
         return self.answer()
 
@@ -201,7 +201,7 @@ class Boards:
         folder: Path,
         shares_core: bool = False,
     ) -> None:
-        """Start it; `wait` says when its boards take frames. Raises `RunError` if it is not built."""
+        """Start the emulator; `daemon` tells when it is ready. Raises `RunError` if it is not built."""
         folder.mkdir(exist_ok=True)
         text = configuration(
             lab, ports, controller=controller, cpu=cpu, seed=seed, folder=folder, shares_core=shares_core
@@ -218,6 +218,6 @@ class Boards:
         self.reports = Reports(self.daemon, folder / "report.json")
 
     def consoles(self) -> dict[str, str]:
-        """The device of each board's serial console, without those that restart just now."""
+        """Return the device of each board's serial console, except for boards that are just restarting."""
         links = {name: _console(self._folder, name) for name in self._names}
         return {name: str(link.readlink()) for name, link in links.items() if link.is_symlink()}

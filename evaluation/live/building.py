@@ -1,4 +1,4 @@
-"""Starts the confined tree of a lab, and has containerlab build what is to be outside of it."""
+"""Starts the confined tree of a lab; containerlab builds what has to be outside the tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTAINERS = LABS / "containers"
 def start(
     lab: Lab, request: BuildRequest, builder: Builder, *, outlive: bool = False, log: Path | None = None
 ) -> tuple[Confinement, BuildRequest]:
-    """Start the tree; the request that comes back knows what is there already. Raises `RunError`."""
+    """Start the tree. Return it, and the request completed by what exists already. Raises `RunError`."""
     if builder is Builder.MININET:
         return Confinement.start(relaxed=request.cores.relaxed, outlive=outlive, log=log), request
     if lab.cabling is not None:
@@ -42,7 +42,7 @@ def start(
 
 
 def remove(lab: Lab, builder: Builder) -> list[str]:
-    """Remove what an earlier lab left outside of its tree; what it was. Raises `RunError`."""
+    """Remove what an earlier lab left outside of its tree, and return the names. Raises `RunError`."""
     if builder is Builder.MININET:
         return []
     if reason := deployment.no_docker():

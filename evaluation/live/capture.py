@@ -27,7 +27,7 @@ from evaluation.traffic import Sender
 from loko.frame import HEADERS_BYTES
 
 SNAP_BYTES = HEADERS_BYTES + SEQUENCE_OFFSET_BYTES + 4
-"""What is kept of a frame: up to the sequence number. Every UDP frame of mgen is longer."""
+"""How much of a frame is kept: up to the sequence number. Every UDP frame of mgen is longer."""
 
 BYTE_NS = 80
 """One byte on a 100 Mbit/s line."""
@@ -102,7 +102,7 @@ class Tap:
 
 
 def refuse_incomplete(host: str, log: str) -> None:
-    """Raise `RunError` if tcpdump's last words do not say that it wrote every frame that it should."""
+    """Raise `RunError` unless tcpdump's log says that it wrote every frame that it should."""
     counts = [
         re.search(rf"(\d+) packets? {what}", log)
         for what in ("captured", "received by filter", "dropped by kernel")
@@ -130,13 +130,13 @@ def read_frames(path: Path) -> Frames:
 
 
 def stamps_ns(frames: Frames) -> NDArray[np.int64]:
-    """Time stamps since 1970."""
+    """Return the frames' time stamps, in ns since 1970."""
     seconds: NDArray[np.int64] = frames["seconds"].astype(np.int64)
     return seconds * 1_000_000_000 + frames["nanoseconds"].astype(np.int64)
 
 
 def line_times(stamps: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When a 100 Mbit/s line that sends in the order of `stamps` begins each frame.
+    """Return when a 100 Mbit/s line that sends in the order of `stamps` begins each frame.
 
     sent'_i = max(stamp_i, sent'_{i-1} + (l_{i-1} + 20 bytes) x 80 ns); sizes are l, with FCS.
     """
@@ -148,7 +148,7 @@ def line_times(stamps: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[n
 
 
 def sent_by(host: IPv4Address, frames: Frames) -> tuple[Frames, NDArray[np.int64]]:
-    """What a host sent, in order, with the instants on its line."""
+    """Return the frames that a host sent, in order, with the instants on its line."""
     sent = frames[frames["source"] == int(host)]
     return sent, line_times(stamps_ns(sent), sent["length"].astype(np.int64) + FCS_BYTES)
 
@@ -179,6 +179,6 @@ def join(
 
 
 def received_by(host: IPv4Address, frames: Frames) -> Frames:
-    """What arrived for a host."""
+    """Return the frames that arrived for a host."""
     arrived: Frames = frames[frames["destination"] == int(host)]
     return arrived

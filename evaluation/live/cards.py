@@ -1,8 +1,8 @@
-"""Network cards of this machine in a live lab: at the other ends of their cables are real boards.
+"""Network cards of this machine in a live lab, cabled to real boards.
 
-A card goes into the lab's tree and comes back by itself when the tree ends: the kernel returns every card of
-a network namespace that ends. The MAC address that a host gave it, and offloads that were switched off, stay
-until the next reboot.
+A card is moved into the lab's tree and comes back by itself when the tree ends: the kernel returns every card
+of a network namespace that ends. The MAC address that a host gave it, and switched-off offloads, stay until
+the next reboot.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from loko.lab import Backend, Lab
 
 _NAMESPACE_S = 5.0
 _CARRIER_S = 10.0
-"""Two ends agree on a rate within some seconds."""
+"""How long to wait for a link: two ends agree on a rate within some seconds."""
 _POLL_S = 0.05
 
 
 def hand_in(lab: Lab, pid: int) -> None:
-    """Put a lab's cards into the network namespace of a tree that just started. Raises `RunError`."""
+    """Move a lab's cards into the network namespace of a tree that has just started. Raises `RunError`."""
     cards = _cards(lab)
     if not cards:
         return
@@ -43,7 +43,7 @@ def hand_in(lab: Lab, pid: int) -> None:
 
 
 def prepare(lab: Lab) -> None:
-    """Set the cards up in the tree: without addresses or offloads, with carrier. Raises `RunError`."""
+    """Set up the cards in the tree: no addresses or offloads, and a link. Raises `RunError`."""
     cards = _cards(lab)
     for card, where in cards.items():
         run(["ip", "address", "flush", "dev", card], what=where)
@@ -54,7 +54,7 @@ def prepare(lab: Lab) -> None:
 
 
 def wait_for_carrier(card: str, *, prefix: Sequence[str] = ()) -> None:
-    """Wait until something answers at the other end of the cable. Raises `RunError`."""
+    """Wait until the card has a link. Raises `RunError`."""
     limit_s = patient(_CARRIER_S)
     deadline = time.monotonic() + limit_s
     while True:
@@ -69,7 +69,7 @@ def wait_for_carrier(card: str, *, prefix: Sequence[str] = ()) -> None:
 
 
 def _cards(lab: Lab) -> dict[str, str]:
-    """Every card and where the lab has it."""
+    """Return every card of the lab, with the place in the lab's file for error messages."""
     return {
         card: f"{lab.cabling or lab.path}: {switch.name}: port {port}"
         for switch in lab.behind(Backend.HARDWARE)
@@ -78,7 +78,7 @@ def _cards(lab: Lab) -> dict[str, str]:
 
 
 def _wait_for_namespace(pid: int) -> None:
-    """The tree's first process makes its namespace a moment after it was started."""
+    """Wait until the tree has its network namespace, which its first process makes after its start."""
     here = Path("/proc/self/ns/net").readlink()
     deadline = time.monotonic() + _NAMESPACE_S
     while namespace_of(pid).readlink() == here:

@@ -24,7 +24,7 @@ from evaluation.traffic import Sender, TimeTriggered
 from loko.lab import Lab
 
 LONGEST_UNDER_WAY_NS = 100_000_000
-"""Stalls matter until so long after the end of sending: far longer than a frame is under way (some ms)."""
+"""Stalls count up to this time after the end of sending: far longer than any frame is under way (some ms)."""
 
 DRAIN_S = 1.2
 """From the end of sending to the end of the taps. Tcpdump gets its frames from the kernel in blocks, the last
@@ -39,11 +39,11 @@ class Capture:
     start_ns: int
     """When all generators were running, in nanoseconds since 1970; the zero of the run's times."""
     seconds: float
-    """What was sent before, or later than so much after, is no part of the run."""
+    """Length of the run; frames sent before its start or after its end are not part of it."""
     frames: Mapping[str, Frames]
-    """By the host's name; only hosts of observed flows have a tap."""
+    """Captured frames by host; only hosts of observed flows have a tap."""
     slots: Mapping[int, SlotsKept] = field(default_factory=dict)
-    """Of each flow that sends in slots, how well it kept them."""
+    """How well each flow that sends in slots kept them."""
 
 
 def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder: Path) -> Capture:
@@ -60,9 +60,9 @@ def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder
 
 
 def sinks(traffic: Sequence[Sender], lab: Lab) -> list[tuple[str, int]]:
-    """Return the hosts and UDP ports at which nobody takes what arrives, unless a sink does.
+    """Return the hosts and UDP ports at which a sink must take what arrives, as no mgen does.
 
-    mgen takes it at the ports that it sends from; it could not have them if a sink had.
+    mgen takes what arrives at the ports that it sends from; it could not open them if a sink had.
     """
     taken = {
         (lab.hosts[flow.source].machine, flow.udp_source)
@@ -86,7 +86,7 @@ def _taps(network: Network, traffic: Iterable[Sender], folder: Path, stack: Exit
 def _send(
     network: Network, traffic: Sequence[Sender], seconds: float, folder: Path
 ) -> tuple[int, Mapping[int, SlotsKept]]:
-    """Send, and end sending at once: what still waits in the token buckets is thrown away with them."""
+    """Send for the given time, then stop at once: frames that still wait in token buckets are dropped."""
     slotted = [flow for flow in traffic if isinstance(flow.sends, TimeTriggered)]
     shaped = [flow for flow in traffic if not isinstance(flow.sends, TimeTriggered)]
     with ExitStack() as stack:
@@ -120,7 +120,7 @@ def _send(
 
 
 def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsReport) -> RunRecords:
-    """Put together what a run told, with the emulator's reports from before and after it."""
+    """Combine what the taps saw with the emulator's reports from before and after the run."""
     start_ns = capture.start_ns
     end_ns = start_ns + round(capture.seconds * 1e9)
     address = {name: host.ip.ip for name, host in lab.hosts.items()}

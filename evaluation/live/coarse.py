@@ -1,4 +1,4 @@
-"""The switches of a lab that are no emulated boards: Open vSwitch, coarse or with limited links."""
+"""Switches that Open vSwitch stands in for: coarse, timed, or with limited links."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from loko.scenario import Scenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """Where frames of a switch are counted."""
+    """The interfaces at which the frames of a switch are counted."""
 
     ports: tuple[str, ...]
     queue: str | None
-    """None for limited links: what does not fit there is partly dropped by Open vSwitch, and not counted."""
+    """The interface whose queue counts drops. None for limited links: Open vSwitch drops some uncounted."""
 
 
 class CoarseSwitches:
@@ -39,10 +39,11 @@ class CoarseSwitches:
         holder_cpu: int | None,
         folder: Path,
     ) -> None:
-        """Build them in the current network namespace. Raises `RunError` or `InputError`.
+        """Build the switches in the current network namespace. Raises `RunError` or `InputError`.
 
         The scenario says what the switches forward; it sets their rate and their queue, or their times.
-        `cpus`: where Open vSwitch may run. `holder_cpu`: the core of what holds frames, if it has one.
+        `cpus` are the cores for Open vSwitch, `holder_cpu` is the core of the program that holds frames, if
+        it has one.
         """
         self._scenario = scenario
         self._cores = ", ".join(map(str, sorted(cpus)))
@@ -71,7 +72,7 @@ class CoarseSwitches:
             hurry(self._ovs.pid)
 
     def report(self) -> BoardsReport:
-        """How they are. Of stalls only the holder knows; the kernel says nothing. Raises `RunError`."""
+        """Report on the switches. Only the holder notices stalls, not the kernel. Raises `RunError`."""
         parts = [self._report()] if self._counted else []
         if self._holder:
             held = self._holder.reports.latest()

@@ -42,7 +42,7 @@ from loko.requests import load_flows
 from loko.scenario import OpenFlow
 
 _FEW_FLOWS: Final = 4
-"""As many are named to explain what passes."""
+"""How many flows are named in an explanation of what passes."""
 
 lab_app = typer.Typer(
     add_completion=False,
@@ -223,12 +223,12 @@ def lab_watch(
 
 
 _TellsLook = Callable[[LabStatus, LabStatus], None]
-"""Tells what happened between two statuses."""
+"""Prints what happened between two statuses."""
 
 
 @contextmanager
 def _for_people(seconds: float) -> Iterator[_TellsLook]:
-    """On a terminal each view replaces the one before; in a file or a pipe they follow each other."""
+    """Print views for people: on a terminal each replaces the one before, else they follow each other."""
     console = Console()
     if not console.is_terminal:
         yield lambda before, now: console.print(view(before, now, seconds))
@@ -337,7 +337,7 @@ def lab_clab(
 
 
 def _why_no_ping(status: LabStatus) -> str:
-    """Why a ping between hosts may get no answer, and what would pass."""
+    """Return why a ping between hosts may get no answer, and what would pass."""
     if status.flows:
         few, more = status.flows[:_FEW_FLOWS], len(status.flows) - _FEW_FLOWS
         also = f"; and {more} more" if more > 0 else ""
@@ -354,7 +354,7 @@ def _why_no_ping(status: LabStatus) -> str:
 
 
 def _up(lab: str) -> BackgroundLab:
-    """The lab of that name, which has to be up. Raises `InputError` or `RunError`."""
+    """Return the lab of that name, which must be up. Raises `InputError` or `RunError`."""
     require_root()
     name = _name(lab)
     running = BackgroundLab.find(name)
@@ -374,9 +374,9 @@ def _the_only_one() -> BackgroundLab:
 
 
 def _run(command: Sequence[str], **surroundings: str) -> int:
-    """Run a command on this terminal and return its status, as a shell tells it.
+    """Run a command on this terminal and return its exit status as a shell would.
 
-    Ctrl-C is the command's own affair.
+    Ctrl-C is left to the command.
     """
     process = subprocess.Popen(command, env={**os.environ, **surroundings})
     while True:
@@ -395,7 +395,7 @@ def _flows(lab: Lab, file: str | None) -> tuple[Flow, ...]:
 
 
 def _name(lab: str) -> str:
-    """The lab's name: what its file says, else what the path ends in, so that the file may be gone."""
+    """Return the lab's name: from its file or, if the file is gone, from the end of the path."""
     try:
         return load_lab(lab).name
     except InputError:

@@ -40,7 +40,7 @@ SCRATCH = Path("/dev/shm")  # noqa: S108 (private to the tree: inside() mounts a
 """Where the tree's processes keep their files."""
 
 NEW_TREE = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--mount-proc", "--")
-"""Put before a command, it makes the command's process PID 1 of a tree with namespaces of its own."""
+"""Put before a command, this makes the command's process PID 1 of a tree with namespaces of its own."""
 
 _END_GRACE_S = 5.0
 
@@ -76,10 +76,10 @@ class Confinement:
     ) -> Self:
         """Start an empty tree. With `outlive` it goes on after this process has ended.
 
-        A `relaxed` one may be beside others that are: nothing in it may want a core for itself.
-        Standard error of the tree's first process goes to `log`, or to this process's own. `outside` builds
-        what the lab has outside of the tree before that begins; what it returns removes it afterwards.
-        Raises `RunError` without root or the programs that are needed, or while another lab runs.
+        Several `relaxed` trees may exist at once: nothing in them may need a core of its own. Standard error
+        of the tree's first process goes to `log`, or to this process's own. `outside` builds what the lab has
+        outside of the tree, before the tree starts; what it returns removes that afterwards. Raises
+        `RunError` without root or the programs that are needed, or while another lab runs.
         """
         require_root()
         if importlib.util.find_spec("mininet") is None:
@@ -112,7 +112,7 @@ class Confinement:
 
     @property
     def pid(self) -> int:
-        """The outermost process of the tree; killing it ends the tree."""
+        """Process id of the outermost process of the tree; killing it ends the tree."""
         return self._process.pid
 
     def request(self, message: Any) -> Any:
@@ -129,7 +129,7 @@ class Confinement:
         return reply
 
     def release(self) -> None:
-        """Let go of a tree that was started with `outlive`."""
+        """Detach from a tree that was started with `outlive`."""
         self._connection.close()
         self._process.returncode = 0  # Popen must not complain that its child still runs
         for end in self._ends:

@@ -1,6 +1,6 @@
-"""The network of the control ports: from the controller to each board, if the boards connect by themselves.
+"""The network between the controller and the boards' control ports, if the boards connect by themselves.
 
-A Linux bridge bears the controller's address; a veth pair leads from it to each board's control port. So a
+A Linux bridge has the controller's address; a veth pair leads from it to each board's control port. So a
 controller that was set up for boards needs no change for the emulated ones.
 """
 
@@ -22,7 +22,7 @@ class ControlNetwork:
     """The bridge and its cables, in the current network namespace."""
 
     def __init__(self, lab: Lab) -> None:
-        """Build and verify it; nothing if the emulator keeps the boards' sessions. Raises `RunError`."""
+        """Build and verify the network, unless the emulator keeps the sessions. Raises `RunError`."""
         self.lab = lab
         self._cables: dict[str, tuple[str, str]] = {}
         self._cards = [switch.cards[lab.control_port] for switch in lab.behind(Backend.HARDWARE)]
@@ -40,7 +40,7 @@ class ControlNetwork:
         self.verify()
 
     def ports(self, switch: str) -> Mapping[int, str]:
-        """Interface of the control port of a switch, if it has one."""
+        """Return the interface at a switch's control port, by port number; empty if it has none here."""
         return {self.lab.control_port: self._cables[switch][0]} if switch in self._cables else {}
 
     def wait_for_cards(self) -> None:
@@ -49,7 +49,7 @@ class ControlNetwork:
             wait_for_carrier(card)
 
     def verify(self) -> None:
-        """Compare with the lab file. Raises `RunError` at the first difference."""
+        """Compare the network with the lab file. Raises `RunError` at the first difference."""
         if self.lab.controller is None:
             return
         for name in [BRIDGE, *itertools.chain.from_iterable(self._cables.values()), *self._cards]:

@@ -1,4 +1,4 @@
-"""Who runs on which core. The emulator busy-waits and wants one for itself."""
+"""Assigns cores to programs. The emulator busy-waits and needs a core of its own."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ class CorePlan:
     emulator: int
     others: frozenset[int]
     relaxed: bool = False
-    """Whether the emulator has no core of its own: it takes turns with everything else, on any core."""
+    """Whether the emulator has no core of its own: it shares all cores with everything else."""
 
     @classmethod
     def of(cls, usable: Set[int]) -> Self:
-        """The last core for the emulator, all others for the rest; a single one for both."""
+        """Plan the last core for the emulator and all others for the rest; a single core is for both."""
         last = max(usable)
         return cls(emulator=last, others=frozenset(usable - {last}) or frozenset({last}))
 
     @classmethod
     def here(cls) -> Self:
-        """The plan for the cores that this process may use."""
+        """Return the plan for the cores that this process may use."""
         return cls.of(os.sched_getaffinity(0))
 
     @classmethod
     def relaxed_here(cls) -> Self:
-        """The plan for a lab whose delays nobody judges: all cores are everybody's."""
+        """Return the plan for a lab whose delays nobody judges: everything runs on all cores."""
         usable = os.sched_getaffinity(0)
         return cls(emulator=max(usable), others=frozenset(usable), relaxed=True)
 
     @property
     def warning(self) -> str | None:
-        """What to expect if the emulator has no core for itself."""
+        """A warning if the emulator has no core of its own; else None."""
         if self.relaxed:
             return f"relaxed: {NOT_JUDGED}"
         if self.emulator in self.others:

@@ -16,7 +16,7 @@ _POLL_S = 0.001
 
 
 def version_of(file: Path) -> tuple[int, int] | None:
-    """Tells one version of a file that is replaced as a whole from the next; None while there is none."""
+    """Return a token that changes whenever the file is replaced as a whole; None if there is no file."""
     try:
         state = file.stat()
     except FileNotFoundError:
@@ -25,10 +25,10 @@ def version_of(file: Path) -> tuple[int, int] | None:
 
 
 class Daemon:
-    """A running program. Every way in which it can fail is a `RunError` with the end of its log."""
+    """A running program. Every failure of it is raised as a `RunError` with the end of its log."""
 
     def __init__(self, name: str, command: Sequence[str], *, log: Path, ready: Path) -> None:
-        """Start the program. `ready` is the file that it makes when it is ready."""
+        """Start the program, which makes the file `ready` when it is ready."""
         self.name = name
         self._log = log
         self._ready = ready
@@ -37,11 +37,11 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """The program's process."""
+        """The program's process id."""
         return self._process.pid
 
     def readiness(self) -> tuple[int, int] | None:
-        """Which time it is that the program is ready, None while it is not: the file is new each time."""
+        """Return a token that changes each time the program becomes ready; None while it is not."""
         return version_of(self._ready)
 
     def check(self) -> None:
@@ -50,12 +50,12 @@ class Daemon:
             raise RunError(f"{self.name} ended (exit status {status}): {tail(self._log)}")
 
     def signal(self, number: int) -> None:
-        """Send it a signal. Raises `RunError` if it has ended."""
+        """Send a signal to the program. Raises `RunError` if it has ended."""
         self.check()
         self._process.send_signal(number)
 
     def stop(self, timeout_s: float) -> None:
-        """Have the program end, so that it can put things back; at once if that takes longer."""
+        """Terminate the program, so that it can restore what it changed; kill it if that takes longer."""
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(patient(timeout_s))
@@ -67,7 +67,7 @@ class Daemon:
         self._process.wait()
 
     def wait_ready(self, timeout_s: float) -> None:
-        """Wait until it is ready. Raises `RunError` if it ends or takes too long."""
+        """Wait until the program is ready. Raises `RunError` if it ends or takes too long."""
         self.wait_until(self._ready.exists, timeout_s, "is not ready")
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:

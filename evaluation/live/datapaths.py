@@ -1,6 +1,6 @@
 """Where an Open vSwitch forwards: in its own program, in the kernel, or with DPDK.
 
-Each needs something of the machine. What is missing is one line, before anything is started.
+Each needs something of the machine. What is missing is reported in one line, before anything is started.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from evaluation.runner import RunError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Datapath:
-    """How Open vSwitch is started, and its ports are named, so that it forwards in one of these places."""
+    """How to start Open vSwitch, and configure its ports, so that it forwards in one of these places."""
 
     program: str = "ovs-vswitchd"
     kind: str = "netdev"
     """The bridge's `datapath_type`."""
     options: Sequence[str] = ("--disable-system",)
-    """Of the program."""
+    """Command-line options of the program."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """`other_config` of the whole switch, before it starts."""
     polls: bool = False
@@ -51,7 +51,7 @@ USER_SPACE: Final = Datapath()
 """The program itself forwards, by packet sockets: needs nothing of the kernel."""
 
 DPDK_PROGRAM: Final = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
-"""Where Debian's package puts it. `ovs-vswitchd` on the path stays what it is."""
+"""Where Debian's package puts the program. `ovs-vswitchd` on the path stays another one."""
 RING_FRAMES: Final = 512
 """Room of a ring of DPDK's driver for packet sockets; a port has one for each direction.
 
@@ -60,7 +60,7 @@ stays there until the port has another frame to send. While that ring is full, t
 room in it, and what comes in waits in the other ring, at all ports.
 """
 LEAST_NICE: Final = -20
-"""For a thread that polls: it gets almost all of its core, and other programs there still get some."""
+"""Niceness of a thread that polls: it gets almost all of its core, and other programs there get the rest."""
 _DRIVERS: Final = ("librte_net_af_packet.so", "librte_mempool_ring.so", "librte_bus_vdev.so")
 _DRIVER_FOLDERS: Final = "*/dpdk/pmds-*"
 _MEMORY_MB: Final = 512
@@ -73,9 +73,10 @@ _KERNEL_FAMILY: Final = b"ovs_datapath\0"
 
 
 def dpdk(*, polling_core: int, other_core: int) -> Datapath:
-    """With DPDK, by packet sockets, without huge pages or network cards. Raises `RunError` if it is not here.
+    """Return the datapath with DPDK, over packet sockets, without huge pages or network cards.
 
-    One thread polls on a core; the program's main thread, too, is busy about half of the time.
+    One thread polls on a core; the program's main thread is busy about half of the time, too. Raises
+    `RunError` if DPDK is not installed.
     """
     require_dpdk()
     # `--legacy-mem`: Open vSwitch would add `--in-memory` otherwise, which DPDK refuses without huge pages.
@@ -111,7 +112,7 @@ def _driver(folder: Path, name: str) -> bool:
 
 
 def kernel() -> Datapath:
-    """In the kernel's module `openvswitch`. Raises `RunError` if this kernel has none."""
+    """Return the datapath in the kernel's module `openvswitch`. Raises `RunError` if this kernel has none."""
     if not kernel_has_datapath():
         raise RunError(
             "this kernel has no datapath of Open vSwitch (module openvswitch): choose open-vswitch, whose"
@@ -121,7 +122,7 @@ def kernel() -> Datapath:
 
 
 def kernel_has_datapath() -> bool:
-    """Whether the kernel knows the module's messages. Asking loads the module, where there is one."""
+    """Return whether the kernel has the datapath. Asking loads the module, where there is one."""
     name = struct.pack("HH", 4 + len(_KERNEL_FAMILY), _FAMILY_NAME) + _KERNEL_FAMILY
     name += b"\0" * (-len(name) % 4)
     body = struct.pack("BBH", _GET_FAMILY, 1, 0) + name

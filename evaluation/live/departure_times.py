@@ -1,8 +1,8 @@
-"""A departure time for each frame, by a BPF program, and `fq` or `etf`, which holds it until then.
+"""Gives each frame a departure time, by a BPF program; `fq` or `etf` holds it until then.
 
-The program stands before the queueing discipline of an interface. It counts a token bucket, as a class of HTB
-that does not borrow. It drops a frame that would leave later than the bound, and nothing that already has a
-time: so what is dropped would certainly be late (docs/slicing.md, section 10).
+The program runs in front of the queueing discipline of an interface. It keeps a token bucket, like a class of
+HTB that does not borrow. It drops a frame that would leave later than the bound, and none that already has a
+departure time: so what is dropped would certainly be late (docs/slicing.md, section 10).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _CLASSIFIER: Final = 3
 _LOOK_UP: Final = 1
 """The helper bpf_map_lookup_elem."""
 _LENGTH_AT, _DEPARTURE_AT = 0, 152
-"""Where `struct __sk_buff` has a frame's length, without FCS, and its departure time."""
+"""Offsets in `struct __sk_buff` of a frame's length, without FCS, and of its departure time."""
 _PASSES, _DROPPED = 0, 2
 """TC_ACT_OK and TC_ACT_SHOT."""
 _SHIFT: Final = 20
-"""Binary digits after the point of a byte's time."""
+"""Fractional bits of the time per byte."""
 _SHORTEST_BYTES: Final = 60
 _LOG_BYTES: Final = 65536
 _SLACK_NS: Final = 1000
-"""How late the timer of `fq` may be on purpose."""
+"""Slack that the timer of `fq` is allowed."""
 _ATTRIBUTES_BYTES: Final = 128
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -47,10 +47,13 @@ class Holder(Enum):
     """What holds a frame until its departure."""
 
     FQ = (5, 0)
-    """Sends at once what is already due."""
+    """Sends a frame at once if it is already due."""
     ETF = (208, 200_000)
-    """Drops what is already due, when it comes and when it should leave. So each frame is due a while after
-    its departure, and leaves earlier by that much. Needs Linux 6.1 for its clock."""
+    """Drops a frame that is already due, on arrival or when it should leave.
+
+    So each frame is due a while after its departure, and leaves earlier by that much. Its clock needs Linux
+    6.1.
+    """
 
     def __init__(self, clock: int, ahead_ns: int) -> None:
         self.clock = clock
@@ -62,9 +65,9 @@ class Holder(Enum):
 def program(
     *, rate_bps: int, burst_bytes: int, after_ns: int, array_descriptor: int, holder: Holder = Holder.FQ
 ) -> bytes:
-    """Return the program that gives departure times.
+    """Return the BPF program that gives departure times.
 
-    Its state is when the bucket's debt is paid: the one value of an array.
+    Its state is the single value of an array: the instant at which the bucket's debt is paid.
     """
     byte = round((8 * NS_PER_S << _SHIFT) / rate_bps)
     return b"".join(
@@ -121,10 +124,11 @@ def departures(
     after_ns: int,
     holder: Holder = Holder.FQ,
 ) -> Iterator[None]:
-    """Meanwhile frames leave an interface by a token bucket, at most `after_ns` after they came or never.
+    """Within the context, let frames leave an interface by a token bucket.
 
-    What is dropped counts for the interface's discipline `clsact`. `folder` becomes the mount point of a file
-    system, where the program has a name. Raises `RunError`, also if this kernel lacks the holder or BPF.
+    A frame leaves at most `after_ns` after it came, or is dropped. Drops are counted by the interface's
+    discipline `clsact`. `folder` becomes the mount point of a file system in which the program has a name.
+    Raises `RunError`, also if this kernel lacks the holder or BPF.
     """
     what = f"departure times at {interface}"
     at_root = ["dev", interface, "root", *_discipline(holder, rate_bps, burst_bytes, after_ns)]
@@ -144,7 +148,7 @@ def departures(
 
 
 def _discipline(holder: Holder, rate_bps: int, burst_bytes: int, after_ns: int) -> list[str]:
-    """Return the holder as tc wants it, with room for all that may wait."""
+    """Return tc's words for the holder, with room for all frames that may wait."""
     if holder is Holder.ETF:
         # It has no limit, and takes frames also of senders that gave them no time.
         return ["etf", "clockid", "CLOCK_TAI", "delta", str(holder.ahead_ns), "skip_sock_check"]
@@ -154,7 +158,7 @@ def _discipline(holder: Holder, rate_bps: int, burst_bytes: int, after_ns: int) 
 
 
 def _load(named: Path, *, rate_bps: int, burst_bytes: int, after_ns: int, holder: Holder, what: str) -> None:
-    """Give the kernel the program, and the program a name in its file system. Raises `RunError`."""
+    """Load the program into the kernel, and pin it by name in the file system. Raises `RunError`."""
     array = _bpf(_MAP_CREATE, struct.pack("=IIIII", _ARRAY, 4, 8, 1, 0), what=f"{what}: an array")
     try:
         code = program(
@@ -248,7 +252,7 @@ def _write_long(to: int, offset: int, source: int) -> bytes:
 
 
 def _load_long(to: int, value: int, *, is_map: bool = False) -> bytes:
-    """64 bits, in two instructions; or a map by its descriptor."""
+    """Load 64 bits, by two instructions; or, if `is_map`, a map by its descriptor."""
     first = _instruction(0x18, to=to, source=int(is_map), value=_signed(value & 0xFFFFFFFF))
     return first + _instruction(0, value=_signed(value >> 32))
 

@@ -1,6 +1,6 @@
-"""Who has the machine: one lab whose delays count, or any number of relaxed ones.
+"""Who may use the machine: one lab whose delays count, or any number of relaxed ones.
 
-Two labs would take each other's cores and spoil both's delays, so a lab claims the machine for itself.
+Two labs would take each other's cores and spoil each other's delays, so a lab claims the machine for itself.
 Relaxed labs (`CorePlan.relaxed`), whose delays nobody judges, share a claim.
 """
 
@@ -19,22 +19,22 @@ from evaluation.live.state import made, remove_if_unused
 from evaluation.runner import RunError
 
 _PATIENCE_S = 10.0
-"""An earlier lab may just be ending."""
+"""How long to wait for the lock: an earlier lab may just be ending."""
 
 
 class MachineLock:
-    """The machine, claimed as long as any process has this descriptor open.
+    """A claim on the machine, held as long as any process has its descriptor open.
 
-    It is a lock on the folder in which labs are noted: no file of its own, the kernel frees it when its last
-    holder has ended, and who cannot open root's folder cannot keep root from claiming. (A bench without root
-    has a folder of its user, and so excludes only those of the same user.)
+    It is a lock on the folder in which labs are noted. So it needs no file of its own, the kernel releases it
+    when its last holder ends, and a user who cannot open root's folder cannot keep root from claiming. (A
+    bench without root has a folder of its user, and so excludes only those of the same user.)
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def fileno(self) -> int:
-        """What another process has to hold open."""
+        """Return the descriptor that another process must keep open to hold the claim."""
         return self._descriptor
 
     def close(self) -> None:
@@ -52,9 +52,9 @@ class MachineLock:
 
 
 def claim(*, relaxed: bool = False) -> MachineLock:
-    """Claim the machine: for oneself, or `relaxed` together with others that are. Raises `RunError`.
+    """Claim the machine: for one lab alone or, if `relaxed`, together with other relaxed labs.
 
-    Also where the folder cannot be made.
+    Raises `RunError` if others hold it for too long, or if the folder cannot be made.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -76,7 +76,10 @@ def claim(*, relaxed: bool = False) -> MachineLock:
 
 @contextmanager
 def claim_name(lab: str) -> Iterator[None]:
-    """Meanwhile nobody else puts up a lab of this name. Raises `RunError` if somebody is at it."""
+    """Within the context, keep others from starting a lab of this name.
+
+    Raises `RunError` if one is being started already.
+    """
     descriptor = None
     while descriptor is None:
         file = made() / f"{lab}.starting"
@@ -93,7 +96,7 @@ def claim_name(lab: str) -> Iterator[None]:
 
 
 def _locked(path: Path, flags: int, kind: int) -> int | None:
-    """A descriptor with a lock on what is there; None if that was just removed. Raises `BlockingIOError`."""
+    """Open and lock a file or folder; None if it was just removed. Raises `BlockingIOError` if locked."""
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:

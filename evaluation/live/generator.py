@@ -31,15 +31,15 @@ SMALLEST_PAYLOAD_BYTES = 28
 """An mgen message without any optional part."""
 
 LINE_RATE_BPS = 100_000_000
-"""Of a lab's hosts."""
+"""Rate of the lines of a lab's hosts."""
 
 _BY_MGEN: frozenset[type[Sends]] = frozenset({RandomBursts, Greedy})
 
 CARRIES: frozenset[type[Sends]] = _BY_MGEN | {TimeTriggered}
-"""What hosts can send in real time: mgen takes no list of instants. Slots are `slot_source.SlotSource`'s."""
+"""Ways of sending in real time: mgen takes no list of instants; `slot_source.SlotSource` sends slots."""
 
 _GREED = 2.0
-"""A greedy sender offers so many times what its bucket lets pass."""
+"""How many times the rate of its bucket a greedy sender offers."""
 
 _PREAMBLE_AND_GAP_BYTES = 20
 _START_TIMEOUT_S = 30.0
@@ -52,19 +52,19 @@ def message_flow(flow: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What mgen is told of a flow that offers more than passes: frames at equal distances."""
+    """A flow that offers more than its bucket passes, for mgen: frames at equal distances."""
 
     payload_bytes: int
     rate_pps: float
 
     def text(self) -> str:
-        """The stream in mgen's words."""
+        """Return the stream in mgen's syntax."""
         return f"PERIODIC [{self.rate_pps:.3f} {self.payload_bytes}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """What mgen is told of a flow that sends bursts."""
+    """A flow that sends bursts, for mgen."""
 
     payload_bytes: int
     frames_per_burst: int
@@ -72,14 +72,14 @@ class Pattern:
     line_rate_pps: float
 
     def text(self) -> str:
-        """The pattern in mgen's words. A burst ends half a frame's time before the next frame would begin."""
+        """Return the pattern in mgen's syntax. A burst ends half a frame before another frame would begin."""
         duration_s = (self.frames_per_burst - 0.5) / self.line_rate_pps
         periodic = f"PERIODIC [{self.line_rate_pps:.3f} {self.payload_bytes}]"
         return f"BURST [RANDOM {self.mean_interval_s:.9f} {periodic} FIXED {duration_s:.9f}]"
 
 
 def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | Stream:
-    """What offers what the flow says. Raises `RunError` if mgen cannot."""
+    """Return what mgen has to send for a flow. Raises `RunError` if mgen cannot send that."""
     refuse_others([flow], _BY_MGEN, "live")
     payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
     if payload < SMALLEST_PAYLOAD_BYTES:
@@ -105,7 +105,7 @@ def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | St
 
 
 def script(flow: Sender, destination: IPv4Address, line_rate_bps: int = LINE_RATE_BPS) -> str:
-    """The mgen script that sends a flow until mgen is ended. Raises `RunError` if mgen cannot send it."""
+    """Return the mgen script that sends a flow until mgen is ended. Raises `RunError` if mgen cannot."""
     ports = f"UDP SRC {flow.udp_source} DST {destination}/{flow.udp_destination}"
     return f"0.0 ON {message_flow(flow.flow)} {ports} {pattern_of(flow, line_rate_bps).text()}\n"
 
@@ -136,7 +136,7 @@ class Generator:
             )
 
     def wait(self) -> None:
-        """Wait until mgen sends. Raises `RunError` if it does not begin."""
+        """Wait until mgen sends. Raises `RunError` if it does not start."""
         deadline = time.monotonic() + patient(_START_TIMEOUT_S)
         while "starting now" not in self._log.read_text(encoding="utf-8", errors="replace"):
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -159,9 +159,9 @@ class Generator:
 
 
 def open_sink(namespace: Path, port: int) -> socket.socket:
-    """A bound UDP socket in a network namespace, which nobody reads.
+    """Open a UDP socket in a network namespace, which nobody reads.
 
-    It is there so that the host answers no datagram with an ICMP error.
+    With it, the host does not answer datagrams with ICMP errors.
     """
     with inside(namespace):
         sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

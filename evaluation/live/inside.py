@@ -1,4 +1,4 @@
-"""The first process of a confined tree: it serves requests until nobody can ask any more.
+"""The first process of a confined tree: it serves requests until no client is left.
 
 ``python -m evaluation.live.inside DESCRIPTOR ...``, started by `evaluation.live.confinement` alone. It never
 ends a process or removes an interface: when it ends, the kernel does.
@@ -33,7 +33,7 @@ class Server:
         self.listener: Listener | None = None
 
     def reply(self, request: Any) -> Any:
-        """The answer to a request. Raises `RunError` or `InputError`."""
+        """Carry out a request and return the answer. Raises `RunError` or `InputError`."""
         if isinstance(request, BuildRequest):
             os.sched_setaffinity(0, request.cores.others)
             self._session = Session(request, SCRATCH, self._outside_network)
@@ -68,7 +68,7 @@ def _requests(connection: Connection) -> Iterator[Any]:
 
 
 def _end_when_left(descriptor: int, server: Server) -> None:
-    """End this process, also in the middle of a request, when the other side has gone for good."""
+    """End this process when the client has gone for good, even in the middle of a request."""
     watch = select.poll()
     watch.register(descriptor, select.POLLRDHUP)
     watch.poll()

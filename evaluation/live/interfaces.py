@@ -1,4 +1,4 @@
-"""What holds for every network interface of a live lab: which names it may have, and no offloads."""
+"""Rules for all network interfaces of a live lab: their names, and no offloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 15  # IFNAMSIZ - 1
 
 
 def interface_name(name: str, *, node: str, where: str) -> str:
-    """The name of an interface of a node. Raises `RunError` if Linux would not take it."""
+    """Return a name for an interface of a node, as it is. Raises `RunError` if Linux would not accept it."""
     if len(name.encode()) > _LONGEST_NAME:
         what = "characters" if name.isascii() else "bytes"
         raise RunError(
@@ -38,11 +38,11 @@ def interface_name(name: str, *, node: str, where: str) -> str:
 
 
 def device_of(host: Host, lab: Lab) -> str:
-    """The interface of a host of a lab that is up. Raises `RunError` if Linux would not take its name."""
+    """Return the interface of a host of a lab that is up. Raises `RunError` if Linux refuses its name."""
     return interface_name(host.device, node=host.name, where=str(lab.path))
 
 
 def switch_off_offloads(interface: str, *, what: str, prefix: Sequence[str] = ()) -> None:
-    """Have frames pass as they are. Raises `RunError`."""
+    """Switch all offloads off, so that frames pass as they are. Raises `RunError`."""
     switches = itertools.chain.from_iterable((key, "off") for key in OFFLOADS)
     run(["ethtool", "-K", interface, *switches], what=what, prefix=prefix)

@@ -1,4 +1,4 @@
-"""What is asked of a confined lab, and what it answers."""
+"""Requests to a confined lab, and its answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONTROLLER_PORT = 6633
 
 
 def controller_address(lab: Lab) -> str:
-    """Where the boards look for the controller, inside the tree."""
+    """Return the address at which the boards look for the controller, inside the tree."""
     host = "127.0.0.1" if lab.controller is None else str(lab.controller.ip)
     return f"{host}:{CONTROLLER_PORT}"
 
@@ -55,7 +55,7 @@ class BuildRequest:
     flows: tuple[Flow, ...]
     """Without flows no controller is started."""
     paths: Mapping[str, tuple[Hop, ...]]
-    """By id of a flow, the path on which it was admitted already; the controller decides on the others'."""
+    """By flow id, the path on which it was already admitted; the controller chooses the others' paths."""
     allocation: str
     """The scheme by which the controller admits the flows."""
     entries: int
@@ -65,7 +65,7 @@ class BuildRequest:
     openflow: OpenFlow = OpenFlow.V1_0
     """Version of the switches' sessions, on which the controller's admission counts."""
     backend: Backend | None = None
-    """What every switch is, if not what the lab says."""
+    """The backend of all switches, if it is not the lab's."""
     framework: str = OS_KEN
     """The controller's OpenFlow framework (`loko.controller.relay.FRAMEWORKS`)."""
     framework_python: str | None = None
@@ -73,7 +73,7 @@ class BuildRequest:
     as_printed: bool = False
     """Whether the flows were admitted as the papers print it (`Lab.as_printed`)."""
     containers: Containers | None = None
-    """Where hosts and boards are already, if containerlab has built the lab; else Mininet builds it."""
+    """The containers of hosts and boards, if containerlab has built the lab; else Mininet builds it."""
     elsewhere: Elsewhere | None = None
     """The controller to which the boards are relayed, if it is not ours."""
 
@@ -90,12 +90,12 @@ class TrafficRequest:
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """Tell how the lab is. Answered by `LabStatus`."""
+    """Ask for the lab's status. Answered by `LabStatus`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeRequest:
-    """From now on answer at this socket instead. Answered by None."""
+    """Answer at this socket from now on. Answered by None."""
 
     socket: Path
 
@@ -125,16 +125,16 @@ class LabStatus:
     controller: str
     """Which controller they connect to, in words."""
     flows: tuple[str, ...]
-    """What our own controller lets pass, each in words; nothing if it is another's."""
+    """The flows that our own controller lets pass, in words; empty if the controller is another one."""
     scheduling: str
     """How the programs that forward frames are scheduled."""
     counters: Mapping[str, Mapping[str, int]]
-    """Of each switch, since the lab is up."""
+    """Counters of each switch since the lab came up."""
     consoles: Mapping[str, str]
     """Device of each board's serial console; a new one after a restart of the board."""
     real_boards: Mapping[str, Mapping[str, str]]
-    """Of each real board what it says of itself (`evaluation.runner.RunRecords.real_boards`)."""
+    """What each real board says of itself (`evaluation.runner.RunRecords.real_boards`)."""
     ports: tuple[PortStatus, ...]
-    """Of the switches that are here; not of those in containers."""
+    """Ports of the switches in this network namespace; not of those in containers."""
     stalls: int
-    """How often the machine kept the emulator from running, since the lab is up."""
+    """How often the machine has kept the emulator from running since the lab came up."""

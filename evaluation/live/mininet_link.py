@@ -1,6 +1,6 @@
-"""What is usually done: plain Mininet, its links limited with ``TCLink(bw=..., max_queue_size=...)``.
+"""The usual emulation: plain Mininet, its links limited with ``TCLink(bw=..., max_queue_size=...)``.
 
-Mininet only prints an error when tc refuses something, and leaves the link as it is. So the kernel is asked.
+If tc refuses something, Mininet only prints an error and leaves the link as it is. So this asks the kernel.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LinkLimit:
 
     @classmethod
     def of(cls, profile: Profile, scenario: Scenario) -> Self:
-        """A link with the rate and the buffer of a switch. Raises `InputError`."""
+        """Return the limits for the rate and the buffer of a switch. Raises `InputError`."""
         service = service_curve(profile, scenario)
         frame_bytes = service.largest_frame_bytes
         rate_bps = service.rate_bps * (frame_bytes - FCS_BYTES) / frame_bytes
@@ -49,7 +49,7 @@ class LinkLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitedLink:
-    """What came out of it."""
+    """The limits that a link really has."""
 
     interface: str
     bw_mbps: float
@@ -61,9 +61,9 @@ class LimitedLink:
 def limit(interface: str, wanted: LinkLimit) -> LimitedLink:
     """Have Mininet limit what leaves through an interface of the current network namespace.
 
-    To be called when Open vSwitch has the interface: it removes the queueing disciplines that it finds.
-    Mininet sets them again for that reason.
-    Raises `RunError` if the rate is not set afterwards; a queue size that is not set is told by the result.
+    Call this after Open vSwitch has taken the interface: it removes the queueing disciplines that it finds,
+    so Mininet sets them again. Raises `RunError` if the rate is not set afterwards; if the queue size is not
+    set, the result says so.
     """
     setLogLevel("critical")  # what tc says is found out below
     shell = Node(f"{interface}-tc", inNamespace=False)
@@ -85,6 +85,6 @@ def limit(interface: str, wanted: LinkLimit) -> LimitedLink:
 
 
 def rates_mbps(shown: str) -> list[float]:
-    """The rates in the answer of ``tc class show``. Its JSON is broken in iproute2 of 2023."""
+    """Return the rates in the output of ``tc class show``, whose JSON is broken in iproute2 of 2023."""
     rates = re.findall(r"^class htb .* rate (\d+)([KMG]?)bit ", shown, re.MULTILINE)
     return [int(number) * _UNITS_MBIT[unit] for number, unit in rates]

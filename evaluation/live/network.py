@@ -47,9 +47,9 @@ class LabNetwork(Mininet):  # type: ignore[misc]  # Mininet carries no types
 
 
 def interface(end: Endpoint, lab: Lab) -> str:
-    """Name of the interface of an end of a cable, as Mininet has it.
+    """Return the interface at an end of a cable, as Mininet names it.
 
-    Raises `RunError` if Linux would not take it.
+    Raises `RunError` if Linux would not accept the name.
     """
     if host := lab.hosts.get(end.node):
         return device_of(host, lab)
@@ -60,7 +60,7 @@ class Network:
     """Hosts, each with a network namespace of its own, and veth pairs, in the order of the lab file."""
 
     def __init__(self, lab: Lab) -> None:
-        """Build it all. Raises `RunError` in one line."""
+        """Build and verify the network. Raises `RunError` in one line."""
         self.lab = lab
         self._cards = lab.cards()
         self._interfaces = {
@@ -77,7 +77,7 @@ class Network:
         return interface(end, self.lab)
 
     def _build(self, lab: Lab) -> None:
-        """Make it in the current network namespace."""
+        """Build the network in the current network namespace."""
         require("ifconfig")
         require("mnexec")
         setLogLevel("error")
@@ -100,11 +100,11 @@ class Network:
                 run(address, what=f"{host.name}: address", prefix=self.inside(host.name))
 
     def ports(self, switch: str) -> dict[int, str]:
-        """Interface of every connected port of a switch."""
+        """Return the interface of each connected port of a switch."""
         return {port: name for (node, port), name in self._interfaces.items() if node == switch}
 
     def counts(self) -> Iterator[PortStatus]:
-        """The ports of the switches that are in this network namespace, with the frames that passed them."""
+        """Yield the switch ports in this network namespace, with the frames that have passed them."""
         lines = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]
         frames = {name.strip(): values.split() for name, _, values in (line.partition(":") for line in lines)}
         far = {end: other for link in self.lab.links for end, other in ((link.a, link.b), (link.b, link.a))}
@@ -125,11 +125,11 @@ class Network:
         return self._interfaces[host, 1]
 
     def namespace(self, host: str) -> Path:
-        """The file of a host's network namespace, which its interfaces share."""
+        """Return the file of a host's network namespace, which all interfaces of its machine share."""
         return namespace_of(self._node(host).pid)
 
     def inside(self, host: str) -> list[str]:
-        """What to put before a command so that it runs in the namespace of a host."""
+        """Return the words to put before a command to run it in a host's namespace."""
         return [require("mnexec"), "-a", str(self._node(host).pid)]
 
     def verify(self) -> None:
@@ -160,11 +160,11 @@ class Network:
                 wait_for_carrier(name, prefix=self._prefix(node))
 
     def _place(self, node: str) -> tuple[str, ...]:
-        """What tells the namespace of a node: most switches share one."""
+        """Return what identifies the namespace of a node: most switches share one."""
         return tuple(self._prefix(node))
 
     def _found(self, prefix: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        """What a namespace holds, by interface: address, and kinds of queueing disciplines."""
+        """Return a namespace's interfaces: addresses by name, and kinds of queueing disciplines by name."""
         what = f"{self.lab.path}: network"
         addresses = run_json(["ip", "-json", "address", "show"], what=what, prefix=prefix)
         queues: dict[str, list[str]] = {}
@@ -186,7 +186,7 @@ class Network:
                 self._ip(machine, "routes", lines)
 
     def _introduce_others(self, host: Host) -> None:
-        """Give a host the addresses of all others, so that nobody ever asks by ARP."""
+        """Give a host static neighbour entries for all others, so that no host ever asks by ARP."""
         device = self.interface(host.name)
         lines = [
             f"neighbour replace to {other.ip.ip} lladdr {other.mac} dev {device} nud permanent"
@@ -201,7 +201,7 @@ class Network:
         run(["ip", "-batch", "-"], what=f"{host}: {what}", prefix=self.inside(host), stdin=text)
 
     def _plug_in(self, end: Endpoint, card: str) -> None:
-        """Give a host the network card that is cabled to a real board; a switch's is where it should be."""
+        """Move a card that is cabled to a real board to its host; a switch's card is in place already."""
         if host := self.lab.hosts.get(end.node):
             Intf(card, node=self._node(host.name), port=self._port(end), mac=host.mac)
 
@@ -224,12 +224,12 @@ class Network:
             ) from None
 
     def _port(self, end: Endpoint) -> int:
-        """Mininet's number of a port: a host's interfaces are counted from 0."""
+        """Return Mininet's number for a port: a host's interfaces are counted from 0."""
         host = self.lab.hosts.get(end.node)
         return end.port if host is None else self.lab.machines[host.machine].index(host)
 
     def _machine(self, node: str) -> str:
-        """The node that has its own namespace: of an interface of a host, the whole host."""
+        """Return the node that has a namespace: for an interface of a host, the whole machine."""
         host = self.lab.hosts.get(node)
         return node if host is None else host.machine
 
@@ -241,7 +241,7 @@ class Network:
 
 
 def refuse_difference(where: str, what: str, wanted: object, actual: object) -> None:
-    """Raise `RunError` if the kernel has something else than what was asked of it."""
+    """Raise `RunError` if what the kernel has differs from what was asked of it."""
     if wanted != actual:
         raise RunError(
             f"{where}: {what} should be {wanted} but is {actual}: Mininet or this kernel did not obey"

@@ -1,4 +1,4 @@
-"""Making another network namespace, and doing something in one."""
+"""Make a network namespace, and run code in one."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CLONE_NEWNET: Final = 0x4000_0000
 
 
 def namespace_of(pid: int) -> Path:
-    """The file that names the network namespace of a process, for as long as the process lives."""
+    """Return the file of a process's network namespace; it exists as long as the process lives."""
     return Path(f"/proc/{pid}/ns/net")
 
 
 @contextmanager
 def another_namespace() -> Iterator[int]:
-    """Make a network namespace, and yield the number of the process that holds it.
+    """Make a network namespace, and yield the pid of the process that holds it.
 
-    The kernel ends that process with this one, however this one ends, and the namespace goes with it. Raises
+    The kernel ends that process when this one ends, however that happens, and with it the namespace. Raises
     `RunError`.
     """
     dying = [require("setpriv"), "--pdeathsig", "KILL", "--"]
@@ -41,7 +41,7 @@ def another_namespace() -> Iterator[int]:
 
 @contextmanager
 def inside(namespace: Path) -> Iterator[None]:
-    """Put this thread in a network namespace, named by its file. A socket that is made there stays there.
+    """Run the context's code in a network namespace, given by its file. Sockets made there stay there.
 
     Raises `RunError`.
     """

@@ -1,7 +1,7 @@
 """A private Open vSwitch: a database and a switch daemon of its own, with any of its datapaths.
 
-Its sockets, database and logs are in one folder, so it meets no Open vSwitch of the system. Both programs end
-with the thread that started them, however that ends.
+Its sockets, database and logs are in one folder, so it does not interfere with an Open vSwitch of the system.
+Both programs end when the thread that started them ends, however that happens.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 _START_TIMEOUT_S = 20.0
 _COMMAND_TIMEOUT_S = 30
 _NEVER_MS = 86_400_000
-"""After so long a silence a switch asks whether its controller is there."""
+"""Silence after which a switch checks whether its controller still answers: practically never."""
 _PRIORITY = 50
 
 
 def hurry(pid: int, cores: Collection[int] = ()) -> None:
-    """Give all threads of a switch's process real-time priority, on these cores if any are named.
+    """Give all threads of a switch's process real-time priority, on these cores if any are given.
 
-    Else it shares the cores with all other programs, and wakes up as late as they let it. It keeps its
-    priority where the kernel refuses another.
+    Without it, the switch shares the cores with all other programs, and wakes up only when they let it. It
+    keeps its priority if the kernel refuses another.
     """
     for task in Path(f"/proc/{pid}/task").iterdir():
         if cores:
@@ -44,9 +44,10 @@ def hurry(pid: int, cores: Collection[int] = ()) -> None:
 
 
 def prefer(switch: OpenVSwitch) -> None:
-    """Give the thread of a switch that polls almost all of its core, and leave the others some of it.
+    """Give a switch's polling thread almost all of its core, and leave a rest to other programs.
 
-    It never sleeps, so with real-time priority nothing else would run there, nor what the kernel has to do.
+    The thread never sleeps, so with real-time priority nothing else would run there, not even the kernel's
+    own work.
     """
     os.setpriority(os.PRIO_PROCESS, switch.forwarding_thread, LEAST_NICE)
     # Where the kernel shares cores among sessions first (sched(7)), niceness counts within one only.
@@ -64,7 +65,7 @@ def raise_priority(pid: int, priority: int) -> None:
 
 
 class OpenVSwitch:
-    """The running programs. Switches are added one by one, in the current network namespace."""
+    """The running Open vSwitch. Switches are added one by one, in the current network namespace."""
 
     def __init__(self, folder: Path, *, cpus: Collection[int] = (), datapath: Datapath = USER_SPACE) -> None:
         """Start both programs with their files in `folder`, on these cores if any. Raises `RunError`.
@@ -130,14 +131,14 @@ class OpenVSwitch:
                 raise RunError(f"{name}: Open vSwitch does not take {interface} as port {port}: {reason}")
 
     def bear_silence(self, name: str) -> None:
-        """Let a switch's controller be silent from now on, until its session ends.
+        """Let a switch tolerate silence of its controller from now on, until its session ends.
 
-        Open vSwitch 3.1 heeds this only in a session that is already open. Raises `RunError`.
+        Open vSwitch 3.1 applies this only to a session that is already open. Raises `RunError`.
         """
         self._vsctl("set", "controller", name, f"inactivity_probe={_NEVER_MS}")
 
     def leave_queues(self, interfaces: Collection[str]) -> None:
-        """Leave the queues of these interfaces to others. Else they are taken away, now and then."""
+        """Make Open vSwitch leave the queues of these interfaces alone: else it removes them now and then."""
         command = ["--", "--id=@others", "create", "qos", "type=linux-noop"]
         for interface in interfaces:
             command += ["--", "set", "port", interface, "qos=@others"]
@@ -148,8 +149,8 @@ class OpenVSwitch:
     ) -> None:
         """Put a policer behind a port: `values` are its own, `queues` those of its queues, if it has any.
 
-        A frame has to pass its queue's and then the port's own. Queue 0 has the port's values if it is not
-        named. Open vSwitch says nothing when it cannot, so it is asked what is there. Raises `RunError`.
+        A frame has to pass the policer of its queue and then the port's own. Queue 0 has the port's values if
+        it is not named. Open vSwitch reports no failure, so the result is read back. Raises `RunError`.
         """
         qos = [f"other_config:{name}={value}" for name, value in values.items()]
         qos += [f"queues:{number}=@queue{number}" for number in queues]
@@ -165,28 +166,29 @@ class OpenVSwitch:
             raise RunError(f"{interface}: Open vSwitch has not made the {kind}; it shows: {said}")
 
     def management(self, switch: str) -> str:
-        """Where `ovs-ofctl` reaches a switch."""
+        """Return the socket at which `ovs-ofctl` reaches a switch."""
         return f"unix:{self._folder / switch}.mgmt"
 
     @property
     def version(self) -> str:
-        """What the running program says of itself. Raises `RunError`."""
+        """The version that the running program reports. Raises `RunError`."""
         return self._control("version").splitlines()[0].rsplit(" ", 1)[-1]
 
     @property
     def pid(self) -> int:
-        """The process that forwards."""
+        """Process id of the switch daemon."""
         return self._daemons[-1].pid
 
     @property
     def forwarding_thread(self) -> int:
-        """The thread of it that forwards. Raises `RunError`."""
+        """Id of the daemon's thread that forwards frames. Raises `RunError`."""
         return self.datapath.forwarding_thread(self.pid)
 
     def connected(self, switches: Collection[str]) -> dict[str, bool]:
-        """Whether each switch's connection to its controller stands. Raises `RunError`.
+        """Return whether each switch is connected to its controller. Raises `RunError`.
 
-        The database knows it by name, but up to 5 s late; so it is asked only if not all of them stand.
+        The database knows this for each switch, but up to 5 s late. So it is asked only if too few
+        connections are established.
         """
         self.check()
         connections = psutil.Process(self.pid).net_connections(kind="tcp")
@@ -235,7 +237,7 @@ class OpenVSwitch:
         )
 
     def _control(self, *arguments: str) -> str:
-        """Ask the running program."""
+        """Ask the switch daemon by ovs-appctl. Raises `RunError`."""
         target = f"--target={self._folder / 'vswitchd.ctl'}"
         return run(["ovs-appctl", target, *arguments], what="Open vSwitch")
 

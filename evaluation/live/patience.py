@@ -1,8 +1,8 @@
-"""How long to wait for a program or a board of a live lab: longer where everything is slow.
+"""How long to wait for a program or a board of a live lab: longer on slow machines.
 
-Emulation of a processor, as in the virtual machine of docs/vagrant.md without hardware virtualisation, takes
-13 to 15 times as long for the same work. The limits of the live lab are for ordinary machines;
-`LOKO_PATIENCE` multiplies them. A factor below 1 is for who knows that nothing will come.
+An emulated processor, as in the virtual machine of docs/vagrant.md without hardware virtualisation, takes 13
+to 15 times as long for the same work. The time limits of the live lab are for ordinary machines;
+`LOKO_PATIENCE` multiplies them. A factor below 1 is for users who know that waiting is useless.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _LARGEST: Final = 1000.0
 
 
 def patient(seconds: float) -> float:
-    """The limit here of what an ordinary machine does within so many seconds. Raises `RunError`."""
+    """Return the time limit on this machine for what an ordinary one does in so many seconds.
+
+    Raises `RunError` if `LOKO_PATIENCE` is not a valid factor.
+    """
     text = os.environ.get(VARIABLE) or "1"
     try:
         factor = float(text)

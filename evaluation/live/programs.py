@@ -35,24 +35,24 @@ TWIN_PACKAGES = {
     "ovs-vsctl": "openvswitch-switch",
     "taskset": "util-linux",
 }
-"""What a lab needs beside these when Open vSwitch is in the place of a switch."""
+"""Further programs, and their packages, that a lab needs if Open vSwitch stands in for a switch."""
 
 _CALLS = 4
-"""How many of the kernel's functions that a program is in are named, from the innermost on."""
+"""How many kernel functions of a hanging program's stack are named, from the innermost on."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 SLICE_PACKAGES = {"iperf3": "iperf3", "ss": "iproute2"}
-"""What transfers through a sliced port need beside both."""
+"""Further programs, and their packages, for transfers through a sliced port."""
 
 
 def locate(program: str) -> str | None:
-    """The path of a program; the system's own directories are searched whatever ``PATH`` says."""
+    """Return the path of a program, from ``PATH`` or the system's own directories; None if missing."""
     return shutil.which(program) or shutil.which(program, path=_SYSTEM_PATH)
 
 
 def require(program: str) -> str:
-    """The path of a program that must be there. Raises `RunError` naming the package to install."""
+    """Return the path of a program. If it is missing, raises `RunError` that names the package to install."""
     path = locate(program)
     if path is None:
         package = {**PACKAGES, **TWIN_PACKAGES, **SLICE_PACKAGES}.get(program, program)
@@ -61,13 +61,13 @@ def require(program: str) -> str:
 
 
 def emulator() -> Path:
-    """Where the emulator should be: as ``LOKO_EMULATOR`` says, else beside Python, where set-up links it."""
+    """Return the emulator's path: ``LOKO_EMULATOR``, or else beside Python, where set-up links it."""
     named = os.environ.get("LOKO_EMULATOR")
     return Path(named) if named else Path(sys.prefix) / "bin" / "zodiac-fx"
 
 
 def require_emulator() -> Path:
-    """The emulator's program. Raises `RunError` if it was not built."""
+    """Return the emulator's path. Raises `RunError` if it was not built."""
     path = emulator()
     if not path.is_file():
         raise RunError(f"{path}: the emulator is not built: run 'make setup'")
@@ -89,7 +89,7 @@ def run(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = (), stdi
 
 
 def run_json(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> Any:
-    """As `run`, for a program that prints JSON."""
+    """Run a program that prints JSON, and return the parsed output. See `run`."""
     text = run(arguments, what=what, prefix=prefix)
     try:
         return json.loads(text)
@@ -98,7 +98,7 @@ def run_json(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ())
 
 
 def tail(log: Path, *, lines: int = 5) -> str:
-    """The end of a program's log in one line, for an error message."""
+    """Return the end of a program's log in one line, for an error message."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -108,9 +108,9 @@ def tail(log: Path, *, lines: int = 5) -> str:
 
 
 def standstill(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Say, for an error message, what a program printed that did not begin its work, and where it is now.
+    """Describe, for an error message, the state and the output of a program that did not begin its work.
 
-    A program that hangs prints nothing: the kernel's functions that it is in tell what it waits for.
+    A program that hangs prints nothing, but the kernel functions on its stack tell what it waits for.
     """
     status = process.poll()
     if status is not None:

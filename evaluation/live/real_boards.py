@@ -1,4 +1,4 @@
-"""The real boards of a running lab: all that can be seen of them is whether they are connected."""
+"""The real boards of a running lab. This machine sees nothing of them but their connections."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _POLL_S = 0.1
 
 
 def connect_s() -> float:
-    """How long to wait for boards to connect. Raises `RunError`.
+    """Return how long to wait for boards to connect, in s. Raises `RunError`.
 
-    One that is powered tries again every two seconds; connections that it has given up may come first.
+    A powered board tries again every two seconds; connections that it has given up may be accepted first.
     """
     return patient(_CONNECT_S)
 
 
 class RealBoards:
-    """Real boards, by the connections to the controller in the current network namespace."""
+    """Observes real boards by their connections to the controller in the current network namespace."""
 
     def __init__(self, switches: Sequence[Switch], controller: str) -> None:
         self._addresses = {switch.name: str(switch.config["ip_address"]) for switch in switches}
         self._controller = controller
 
     def report(self) -> BoardsReport:
-        """Which are connected. They tell no counters, and this machine does not delay them."""
+        """Report which boards are connected: they tell no counters, and this machine does not delay them."""
         connected = self._connected()
         return BoardsReport(
             counters={name: {} for name in self._addresses},
@@ -62,7 +62,7 @@ class RealBoards:
 
 
 def silence(boards: str, controller: str) -> str:
-    """The line that says that boards do not connect, and how to mend it."""
+    """Return the error message for boards that do not connect: one line, with the remedy."""
     return (
         f"{boards}: no connection to the controller at {controller} within {connect_s():g} s: check power,"
         " the cable of the control port, and the board's settings"

@@ -1,7 +1,8 @@
-"""Gives the machine its limit for real-time threads back, whatever happens to the emulator.
+"""Restores the machine's limit for real-time threads, whatever happens to the emulator.
 
-The emulator lifts the limit (`kernel.sched_rt_runtime_us`) and restores it when it ends properly; killed, it
-cannot. The limit belongs to the whole machine, so a small process outside the tree waits for the tree's end.
+The emulator lifts the limit (`kernel.sched_rt_runtime_us`) and restores it when it ends properly; if it is
+killed, it cannot. The limit belongs to the whole machine, so a small process outside the tree waits for the
+tree's end.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ done
 
 
 class RealtimeLimit:
-    """The limit as it was, restored when every holder of `descriptors` has ended."""
+    """The original limit, restored when all holders of `descriptors` have ended."""
 
     def __init__(self) -> None:
-        """Start the process that waits, unless there is no limit to be restored."""
+        """Start the process that waits for the tree's end, unless the limit is lifted already."""
         self._restoring: Afterwards | None = None
         try:
             limit = LIMIT.read_text(encoding="ascii").strip()
@@ -39,17 +40,17 @@ class RealtimeLimit:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What the tree's first process has to hold open."""
+        """Descriptors that the tree's first process must keep open; empty if nothing is to be restored."""
         descriptor = self._restoring.descriptor if self._restoring else None
         return () if descriptor is None else (descriptor,)
 
     def hand_over(self) -> None:
-        """Leave the descriptor to the tree, which was given it."""
+        """Close this process's copy of the descriptor: the tree has its own."""
         if self._restoring:
             self._restoring.hand_over()
 
     def wait(self) -> None:
-        """After the tree's end: wait until the limit is restored."""
+        """Wait, after the tree's end, until the limit is restored."""
         if self._restoring:
             self._restoring.wait()
 

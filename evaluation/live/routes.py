@@ -1,9 +1,10 @@
-"""Routes of hosts: to every network of the lab, and by which interface if a host has several.
+"""Routes of hosts: to every network of the lab, and for a host with several interfaces, which one it uses.
 
-What bears the address of an interface leaves by that one. Where the interfaces are in one network, Linux
-would send everything by the first. So each has a routing table of its own, chosen by the sender's address.
-mgen leaves that address to Linux, so for its flows the UDP source port chooses. These tables come before the
-one of the host's own addresses, so that frames from one interface to another pass the network, too.
+A packet with the address of an interface as its source leaves by that interface. If the interfaces are in one
+network, Linux would send everything by the first one. So each has a routing table of its own, chosen by the
+source address. mgen leaves that address to Linux, so for its flows the UDP source port chooses the table.
+These tables come before the one of the host's own addresses, so that packets from one interface to another
+pass the network, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from loko.lab import Host, Lab
 
 _FIRST_TABLE: Final = 101
 _BY_PORT, _BY_ADDRESS, _OWN_ADDRESSES = 10, 20, 100
-"""The order in which Linux asks the rules; by default its own addresses come first of all, at 0."""
+"""Priorities of the routing rules; by default the rule for own addresses is first, at 0."""
 
 
 def commands(lab: Lab, machine: str, devices: Sequence[str]) -> list[str]:
@@ -46,7 +47,7 @@ def _route(network: IPv4Network, host: Host, device: str) -> str:
 
 
 def port_rule(lab: Lab, host: str, udp_source: int) -> list[str] | None:
-    """Return the rule that sends what comes from a UDP port by this interface; None if it is the only one."""
+    """Return the rule that sends packets from a UDP port by this interface; None if it is the only one."""
     interfaces = lab.machines[lab.hosts[host].machine]
     if len(interfaces) == 1:
         return None

@@ -45,13 +45,13 @@ class LiveRunner:
         framework: str = OS_KEN,
         framework_python: str | None = None,
     ) -> None:
-        """The flows are what the controller admits by the allocation scheme, whatever is sent later.
+        """`flows` are those that the controller admits by the allocation scheme, whatever is sent later.
 
-        Those that come with a path, since they were admitted on it, are admitted and installed on no other.
-        `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator; a relaxed
-        plan is for a lab beside others, whose delays nobody judges.
-        `backend`: what every switch is, if not what the lab says. `builder`: what builds the network.
-        `framework`: the controller's, of the interpreter `framework_python`, by default this one.
+        Flows that come with the path on which they were admitted are admitted and installed on no other.
+        `seed` is for the boards' own randomness. `cores`: by default the last one is for the emulator; a
+        relaxed plan is for a lab beside others, whose delays nobody judges. `backend` replaces the lab's
+        backend of every switch. `builder` builds the network. `framework` is the controller's, in the
+        interpreter `framework_python`, by default this one.
         """
         self._lab = lab
         self._flows = tuple(flow if isinstance(flow, Flow) else flow.flow for flow in flows)
@@ -76,7 +76,7 @@ class LiveRunner:
         allocation: str,
         entries: int,
     ) -> Self:
-        """The runner that a replay's options ask for."""
+        """Return the runner for a replay's options."""
         return cls(
             lab,
             routed,
@@ -91,7 +91,7 @@ class LiveRunner:
 
     @property
     def warning(self) -> str | None:
-        """Why the delays may say little of the switches on this machine, if so."""
+        """A warning if delays on this machine may say little about the switches; else None."""
         return self._plan.warning
 
     def __enter__(self) -> Self:
@@ -137,8 +137,8 @@ class LiveRunner:
     ) -> RunRecords:
         """Send the traffic for so many seconds and return every packet of the observed flows.
 
-        mgen takes no seed and the machine has its own timing: two live runs never are the same.
-        Raises `RunError` if the run cannot be carried out.
+        mgen takes no seed and the machine has its own timing, so no two live runs are the same. Raises
+        `RunError` if the run cannot be carried out.
         """
         refuse_others(traffic, self.carries, self._mode)
         records = self._request(
@@ -149,7 +149,7 @@ class LiveRunner:
         return records
 
     def status(self) -> LabStatus:
-        """How the lab is. Raises `RunError` if one of its programs has ended."""
+        """Return the lab's status. Raises `RunError` if one of its programs has ended."""
         status = self._request(StatusRequest())
         if not isinstance(status, LabStatus):
             raise RunError("the lab answered with something else than its status")

@@ -34,11 +34,11 @@ from loko.network import dump_paths
 
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
-"""File from which the controller reads how many EchoRequests it sends; no entry is renewed meanwhile."""
+"""File with the rate of EchoRequests that the controller sends; while it exists, no entry is renewed."""
 _LISTEN = "0A"
-"""The kernel's word for it, in /proc/net/tcp."""
+"""The state of a listening socket in /proc/net/tcp."""
 _PAUSE_S = 0.15
-"""Between runs, in which the controller may renew entries that grow old."""
+"""Pause before each run, in which the controller may renew entries that grow old."""
 
 
 class Session:
@@ -83,7 +83,7 @@ class Session:
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
 
     def status(self) -> LabStatus:
-        """How the lab is. Raises `RunError` if one of its programs has ended."""
+        """Return the lab's status. Raises `RunError` if one of its programs has ended."""
         self._check_controller()
         report = self._switches.report()
         return LabStatus(
@@ -153,7 +153,7 @@ class Session:
         )
 
     def _start_controller(self, request: BuildRequest, prefix: Sequence[str]) -> Daemon:
-        """Start it; `prefix` is put before its command."""
+        """Start the controller; `prefix` is put before its command."""
         flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
         paths = self._folder / "paths.json"
@@ -183,7 +183,7 @@ class Session:
 
 
 def _examined(lab: Lab) -> dict[str, dict[str, str]]:
-    """What real boards say of themselves, once their cables are examined. Raises `RunError`."""
+    """Check the cables of real boards, and return what the boards say of themselves. Raises `RunError`."""
     if not lab.behind(Backend.HARDWARE):
         return {}
     # Only here: half of what a lab's first process would read at its start is for this.
@@ -200,7 +200,7 @@ def _in_words(flow: Flow) -> str:
 
 
 def _remedy(request: TrafficRequest, lab: Lab) -> str:
-    """What may keep the connections of the switches."""
+    """Return advice, for an error message, on how to keep the switches connected."""
     if request.echoes_per_s:
         return "lower the rate of EchoRequests, or leave the machine alone"
     if lab.controller is not None:
@@ -209,7 +209,7 @@ def _remedy(request: TrafficRequest, lab: Lab) -> str:
 
 
 def _listens(pid: int) -> bool:
-    """Whether someone listens at the controller's port in the network namespace of the process."""
+    """Return whether anything listens at the controller's port in a process's network namespace."""
     try:
         table = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii")  # its addresses are IPv4
     except OSError:  # it has just ended

@@ -37,7 +37,7 @@ class TokenBucket:
 
     @classmethod
     def of(cls, flow: Sender) -> Self:
-        """The bucket that lets through what the flow's shaper allows. Raises `RunError` if tbf cannot."""
+        """Return the bucket that passes what the flow's shaper allows. Raises `RunError` if tbf cannot."""
         seen = flow.frame_bytes - FCS_BYTES
         shaper, queue_bytes = flow.bucket, _GREEDY_FRAMES * flow.frame_bytes
         if isinstance(flow.sends, RandomBursts):
@@ -57,12 +57,12 @@ class TokenBucket:
         return bucket
 
     def arguments(self) -> list[str]:
-        """The bucket as tc wants it."""
+        """Return the bucket as arguments of tc."""
         rate = ["rate", f"{self.rate_bytes_per_s * BITS_PER_BYTE}bit"]
         return ["tbf", *rate, "burst", str(self.burst_bytes), "limit", str(self.limit_bytes)]
 
     def differences(self, shown: Sequence[Mapping[str, Any]]) -> str | None:
-        """What differs in the answer of ``tc -json qdisc show`` beyond tc's own rounding; None if nothing."""
+        """Return how ``tc -json qdisc show`` differs, beyond tc's own rounding; None if it does not."""
         if [entry.get("kind") for entry in shown] != ["tbf"]:
             return (
                 f"the queueing discipline is {' '.join(str(entry.get('kind')) for entry in shown) or 'none'}"
@@ -79,9 +79,9 @@ class TokenBucket:
 
 
 def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, prefix: Sequence[str]) -> None:
-    """Put token buckets on a host's interface, each for what leaves by its UDP source port.
+    """Put token buckets on a host's interface, by the UDP source port of what each shapes.
 
-    The kernel is asked whether they are there. Raises `RunError`.
+    Reads back whether the kernel has set them up. Raises `RunError`.
     """
     what = f"{host}: token bucket on {interface}"
 
@@ -92,7 +92,7 @@ def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, pref
         (bucket,) = buckets.values()
         tc("qdisc", "replace", "dev", interface, "root", *bucket.arguments())
     else:
-        # An interface has one root: classes that never wait lead to the buckets, the first to all else, too.
+        # An interface has one root: classes that never wait lead to the buckets; all else takes the first.
         tc("qdisc", "replace", "dev", interface, "root", "handle", "1:", "htb", "default", "1")
         for number, (port, bucket) in enumerate(buckets.items(), start=1):
             which = f"1:{number:x}"
@@ -111,19 +111,19 @@ def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, pref
 
 
 def udp_to_class(end: Literal["sport", "dport"], port: int, to_class: str) -> list[str]:
-    """Return the filter of tc that directs what has this UDP port to a class below the root ``1:``."""
+    """Return the tc filter that directs packets of this UDP port to a class below the root ``1:``."""
     udp = ["match", "ip", "protocol", "17", "0xff", "match", "ip", end, str(port), "0xffff"]
     return ["parent", "1:", "protocol", "ip", "prio", "1", "u32", *udp, "flowid", to_class]
 
 
 _UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or directory")
-"""What tc says of a discipline that kernel or tc does not have."""
+"""What tc prints if kernel or tc lacks a discipline."""
 
 
 def replace_discipline(kind: str, arguments: Sequence[str], *, what: str) -> None:
-    """Put a queueing discipline in its place with ``tc qdisc replace``.
+    """Set a queueing discipline with ``tc qdisc replace``.
 
-    Raises `RunError`; if this kernel lacks it, with the module to load, which has the name of `kind`.
+    Raises `RunError`; if this kernel lacks the discipline `kind`, the message names the module to load.
     """
     try:
         run(["tc", "qdisc", "replace", *arguments], what=what)
@@ -137,5 +137,5 @@ def replace_discipline(kind: str, arguments: Sequence[str], *, what: str) -> Non
 
 
 def unshape(interface: str, *, host: str, prefix: Sequence[str]) -> None:
-    """Take the token buckets away together with all frames that still wait in them. Raises `RunError`."""
+    """Remove the token buckets together with all frames that still wait in them. Raises `RunError`."""
     run(["tc", "qdisc", "delete", "dev", interface, "root"], what=f"{host}: token bucket", prefix=prefix)

@@ -1,7 +1,7 @@
-"""Frames in slots, in real time: one `zodiac-fx slots` sends for all hosts of a lab, each in its namespace.
+"""Sends frames in slots, in real time: one `zodiac-fx slots` for all hosts, each in its namespace.
 
-One program looks at the clock for all, so hosts do not keep each other from it where they share a core.
-Frames leave by UDP sockets: the packet ring leaves out the queueing discipline, and with it the taps.
+One program polls the clock for all hosts, so they do not keep each other from it where they share a core.
+Frames leave by UDP sockets: a packet ring would bypass the queueing discipline, and with it the taps.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from evaluation.live.network import Network
 
 LEAD_NS: Final = 500_000_000
-"""From the start of the program until the first slot may begin: its sockets are open then."""
+"""Time from the start of the program to the first slot, in which it opens its sockets."""
 _DRAIN_S: Final = 5.0
 _COLUMNS: Final = 4
-"""Of the program's rows: slot, handed over, taken, received."""
+"""Columns of the program's rows: slot, handed over, taken, received."""
 _NEVER: Final = -1
 
 
 class SlotProgram:
-    """`zodiac-fx slots` at work. It ends with this process; the real-time limit is restored then."""
+    """A running `zodiac-fx slots`. It ends with this process; then the real-time limit is restored."""
 
     def __init__(self, file: Path, *, is_heard: bool) -> None:
-        """Start it as the file says; whoever hears it reads its standard output and error."""
+        """Start the program with this file. `is_heard`: its standard output and error are pipes to read."""
         self._limit = RealtimeLimit()
         self.process = subprocess.Popen(
             [require("setpriv"), "--pdeathsig", "KILL", "--", str(emulator()), "slots", str(file)],
@@ -53,19 +53,19 @@ class SlotProgram:
         self._limit.hand_over()
 
     def end(self) -> None:
-        """End it, unless it has ended. The machine is then as it was."""
+        """End the program if it still runs, and wait until the machine's real-time limit is restored."""
         self.process.kill()
         self.process.wait()
         self._limit.wait()
 
 
 class SlotSource:
-    """The running program. It ends by itself when the last slot is over."""
+    """The program with its flows. It ends by itself when the last slot is over."""
 
     def __init__(
         self, network: Network, traffic: Sequence[Sender], *, start_ns: int, seconds: float, folder: Path
     ) -> None:
-        """Begin; slots are counted from `start_ns` since 1970 on. Raises `RunError` as `refuse_slots`."""
+        """Start the program; slots count from `start_ns` since 1970. Raises `RunError` as `refuse_slots`."""
         refuse_slots(traffic)
         self._flows = tuple(traffic)
         self._rows = folder / "slots.rows"
@@ -79,7 +79,7 @@ class SlotSource:
         self._program.end()
 
     def wait(self) -> Mapping[int, SlotsKept]:
-        """Wait for the end: how well each flow kept its slots. Raises `RunError` if it did not send."""
+        """Wait for the end; return how each flow kept its slots. Raises `RunError` if the program failed."""
         try:
             told, said = self._program.process.communicate(timeout=patient(self._seconds + _DRAIN_S))
         except subprocess.TimeoutExpired:
@@ -122,9 +122,10 @@ def told(
     outlets: Mapping[str, Outlet],
     run: Mapping[str, str | int] = MappingProxyType({}),
 ) -> str:
-    """What `zodiac-fx slots` is told of flows that send in slots; `run` says where it begins, how it ends.
+    """Return the configuration of `zodiac-fx slots` for flows that send in slots.
 
-    Without that, slots are those of the wall clock, and it goes on until it is ended.
+    `run` says where it begins and how it ends; without it, slots are those of the wall clock, and the program
+    runs until it is ended.
     """
     head = {
         "path": "sockets",
@@ -154,7 +155,7 @@ def _shortest_ns(traffic: Sequence[Sender]) -> int:
 
 
 def start_instant_ns() -> int:
-    """An instant since 1970 for which a source is ready, if it is started now."""
+    """Return an instant, in ns since 1970, by which a source that is started now will be ready."""
     return time.time_ns() + round(patient(LEAD_NS / 1e9) * 1e9)
 
 

@@ -1,4 +1,4 @@
-"""The folder in which live labs are noted, and which only their user can open."""
+"""The folder in which live labs are noted, accessible only to their user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABS = Path("/run/loko")
 
 
 def state_folder() -> Path:
-    """Where this user's live programs keep state: `LABS` for root, else ``$XDG_RUNTIME_DIR/loko``."""
+    """Return the folder for this user's live programs: `LABS` for root, else ``$XDG_RUNTIME_DIR/loko``."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return LABS if os.geteuid() == 0 or not runtime else Path(runtime) / "loko"
 
@@ -26,7 +26,7 @@ def require_root() -> None:
 
 
 def made() -> Path:
-    """The folder, made if it is not there. Raises `RunError`."""
+    """Return the folder, after creating it if it does not exist. Raises `RunError`."""
     folder = state_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def made() -> Path:
 
 
 def remove_if_unused() -> None:
-    """Remove the folder if nothing is in it and nobody holds it (`evaluation.live.exclusion`)."""
+    """Remove the folder if it is empty and nobody has locked it (`evaluation.live.exclusion`)."""
     folder = state_folder()
     try:
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""All switches of a lab that runs, whatever is in their place."""
+"""All switches of a running lab, whatever stands in for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _START_TIMEOUT_S = 30.0
 
 
 def refuse(lab: Lab, request: BuildRequest) -> None:
-    """Raise `RunError`, before anything is built, if the lab's switches cannot be."""
+    """Raise `RunError`, before anything is built, if the lab's switches cannot run here."""
     if lab.behind(Backend.FIRMWARE):
         require_emulator()
     coarse = _coarse(lab)
@@ -46,7 +46,7 @@ class Switches:
     def __init__(
         self, lab: Lab, ports: Mapping[str, Mapping[int, str]], request: BuildRequest, folder: Path
     ) -> None:
-        """Start them and wait until they take frames. Raises `RunError` or `InputError`."""
+        """Start the switches and wait until they take frames. Raises `RunError` or `InputError`."""
         boards = {switch.name: ports[switch.name] for switch in lab.behind(Backend.FIRMWARE)}
         coarse = _coarse(lab)
         held = lab.behind(Backend.OVS_TIMED)
@@ -83,11 +83,11 @@ class Switches:
             part.daemon.wait_ready(_START_TIMEOUT_S)
 
     def consoles(self) -> dict[str, str]:
-        """The device of each board's serial console; other switches have none."""
+        """Return the device of each board's serial console; other switches have none."""
         return {name: device for part in self._boards for name, device in part.consoles().items()}
 
     def report(self) -> BoardsReport:
-        """How they are. Raises `RunError` if one of their programs has ended."""
+        """Report on the switches. Raises `RunError` if one of their programs has ended."""
         for part in self._boards:
             part.reports.ask()
         parts = [part.reports.answer() for part in self._boards]

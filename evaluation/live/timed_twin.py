@@ -87,10 +87,10 @@ class Holder:
     def __init__(
         self, switches: list[HeldSwitch], folder: Path, *, cpu: int | None, process: str = ""
     ) -> None:
-        """Start it in the current network namespace, and wait until it holds. Raises `RunError`.
+        """Start the program in the current network namespace, and wait until it is ready. Raises `RunError`.
 
-        `cpu` is its core; without one it takes turns with everything else. `process` has more lines for the
-        section [process] of its file.
+        `cpu` is its core; without one it shares all cores with everything else. `process` has more lines for
+        the section [process] of its file.
         """
         folder.mkdir(exist_ok=True)
         for switch in switches:
@@ -111,7 +111,7 @@ class Holder:
             raise
 
     def close(self) -> None:
-        """End the program, which puts the machine's limit for real-time threads back."""
+        """End the program, which restores the machine's limit for real-time threads."""
         self._daemon.stop(_END_TIMEOUT_S)
 
 

@@ -1,8 +1,8 @@
-"""The coarse twin: a shared queue of the kernel in front of Open vSwitch, in the place of a switch's CPU.
+"""The coarse twin: a shared queue of the kernel in front of Open vSwitch stands in for a switch's CPU.
 
 All ports of a switch share one queue, as they share the board's CPU: tbf at the rate of the model, and as
 many places as the receive buffer has (docs/twin.md says what this cannot show). The commands that build it
-are data, `switch-emulator/ovs-tc/*.commands`; here are the numbers in them, and the question whether the
+are data, `switch-emulator/ovs-tc/*.commands`; this module fills in the numbers, and reads back whether the
 kernel obeyed.
 """
 
@@ -27,9 +27,9 @@ from loko.units import BITS_PER_BYTE, NS_PER_S
 CONSTRUCTION = DATA / "switch-emulator" / "ovs-tc"
 
 LATE_WAKE_UP_NS = 50_000
-"""So long the kernel may be late to hand out a frame without losing rate: the bucket keeps the credit.
+"""How late the kernel may send a frame without losing rate: the bucket keeps the credit.
 
-More keeps the rate on busier machines, and lets the first frames after an idle time come closer together.
+More keeps the rate on busier machines, but lets the first frames after an idle time come closer together.
 """
 
 
@@ -39,15 +39,15 @@ class SharedQueue:
 
     bucket: TokenBucket
     places: int
-    """Frames that wait, the one that is served among them. After an idle time one more passes at once."""
+    """Frames that may wait, including the one in service. After an idle time one more passes at once."""
 
     @classmethod
     def of(cls, profile: Profile, scenario: Scenario) -> Self:
-        """The queue for a switch: rate C = l x 8 / p_CPU (equation 6), places 1 + floor(24 / ceil(l/128)).
+        """Return the queue: rate C = l x 8 / p_CPU (equation 6), places 1 + floor(24 / ceil(l/128)).
 
-        Of several sizes, the rate is that of the size with the least throughput, all else that of the
-        largest: tbf takes a time proportional to l, while the board's has a constant part.
-        Raises `InputError` if the scenario does not fit the device.
+        With several sizes, the rate is that of the size with the least throughput, and all else that of the
+        largest: the time of tbf is proportional to l, while the board's has a constant part. Raises
+        `InputError` if the scenario does not fit the device.
         """
         service = service_curve(profile, scenario)
         frame_bytes = service.largest_frame_bytes
@@ -64,7 +64,7 @@ class SharedQueue:
         )
 
     def differences(self, shown: list[Any]) -> str | None:
-        """What differs in the answer of ``tc -json qdisc show``; None if nothing."""
+        """Compare with ``tc -json qdisc show``: return the difference in words; None if there is none."""
         kinds = [entry.get("kind") for entry in shown]
         if kinds != ["tbf", "pfifo"]:
             return f"the queueing disciplines are {', '.join(map(str, kinds)) or 'none'}"
@@ -76,25 +76,25 @@ class SharedQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The interfaces that the twin adds for a switch."""
+    """Names of the interfaces that the twin adds for a switch."""
 
     switch: str
 
     @property
     def queue(self) -> str:
-        """The shared queue (ifb)."""
+        """The interface with the shared queue (an ifb)."""
         return self._checked(f"{self.switch}-queue")
 
     def bridge(self, port: int) -> str:
-        """A port's bridge."""
+        """Return the name of a port's bridge."""
         return self._checked(f"{self.switch}-br{port}")
 
     def near(self, port: int) -> str:
-        """The bridge's end of the cable to Open vSwitch."""
+        """Return the name of the bridge's end of the cable to Open vSwitch."""
         return self._checked(f"{self.switch}-in{port}")
 
     def far(self, port: int) -> str:
-        """Open vSwitch's end of it: its port."""
+        """Return the name of Open vSwitch's end of that cable, which is its port."""
         return self._checked(f"{self.switch}-ovs{port}")
 
     def _checked(self, name: str) -> str:
@@ -102,7 +102,7 @@ class Names:
 
 
 def queue_commands(switch: str, queue: SharedQueue) -> list[list[str]]:
-    """The commands that make a switch's queue."""
+    """Return the commands that build a switch's queue."""
     return commands(
         "queue",
         {
@@ -116,7 +116,7 @@ def queue_commands(switch: str, queue: SharedQueue) -> list[list[str]]:
 
 
 def port_commands(switch: str, port: int, interface: str) -> list[list[str]]:
-    """The commands that lead a port's frames through the queue and on to Open vSwitch."""
+    """Return the commands that lead a port's frames through the queue and on to Open vSwitch."""
     names = Names(switch=switch)
     return commands(
         "port",
@@ -170,13 +170,13 @@ def _verify_port(what: str, interface: str, names: Names, port: int) -> None:
 
 
 def _leave_frames_alone() -> None:
-    """Keep the host's firewall out of the bridges, where the kernel has it look into bridged frames."""
+    """Keep the host's firewall out of the bridges, if the kernel is set to pass bridged frames to it."""
     for setting in Path("/proc/sys/net/bridge").glob("bridge-nf-call-*"):
         setting.write_text("0", encoding="ascii")
 
 
 def commands(name: str, values: Mapping[str, object]) -> list[list[str]]:
-    """The commands of a file of the construction, with its names filled in."""
+    """Return the commands of a file in `CONSTRUCTION`, with its placeholders filled in."""
     text = Template((CONSTRUCTION / f"{name}.commands").read_text(encoding="utf-8"))
     lines = text.substitute(values).splitlines()
     return [line.split() for line in lines if line and not line.startswith("#")]

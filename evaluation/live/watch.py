@@ -20,7 +20,7 @@ _LOST: Final = ("dropped_buffer", "dropped_switch", "dropped_return", "dropped_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRow:
-    """What a switch did between two looks."""
+    """What a switch did between two statuses."""
 
     switch: str
     received: int
@@ -29,18 +29,18 @@ class SwitchRow:
     """No entry matched."""
     lost: int
     walk: float | None
-    """Entries that the search of the table compared with a frame, on average; None without a search."""
+    """Entries that a table search compared with a frame, on average; None without a search."""
     queue: int | None
-    """Most units of the receive ring in use at once since the lab is up; None of other than our boards."""
+    """Most units of the receive ring in use at once since the lab came up; None of other switches."""
 
 
 SWITCH_COLUMNS: Final = ("look", "seconds", *(field.name for field in fields(SwitchRow)))
-"""Columns of what `--csv` prints: which look, how long it was, and a switch's row."""
+"""Columns of what `--csv` prints: number and length of the interval, then a switch's row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortRow:
-    """What passed a port between two looks."""
+    """What passed a port between two statuses."""
 
     switch: str
     port: int
@@ -50,7 +50,7 @@ class PortRow:
 
 
 def switch_rows(before: LabStatus, now: LabStatus) -> list[SwitchRow]:
-    """What each switch did in between."""
+    """Return what each switch did between two statuses."""
     rows = []
     for name, counters in now.counters.items():
         grown = _grown(before.counters.get(name, {}), counters)
@@ -70,7 +70,7 @@ def switch_rows(before: LabStatus, now: LabStatus) -> list[SwitchRow]:
 
 
 def port_rows(before: LabStatus, now: LabStatus) -> list[PortRow]:
-    """What passed each port in between."""
+    """Return what passed each port between two statuses."""
     earlier = {(port.switch, port.port): port for port in before.ports}
     return [
         PortRow(
@@ -86,7 +86,7 @@ def port_rows(before: LabStatus, now: LabStatus) -> list[PortRow]:
 
 
 def look(before: LabStatus, now: LabStatus, seconds: float) -> dict[str, Any]:
-    """What happened in between, for programs: counts are for `seconds`."""
+    """Return what happened between two statuses, `seconds` apart, as plain values."""
     return {
         "lab": now.lab,
         "seconds": seconds,
@@ -99,7 +99,7 @@ def look(before: LabStatus, now: LabStatus, seconds: float) -> dict[str, Any]:
 
 
 def view(before: LabStatus, now: LabStatus, seconds: float) -> Group:
-    """Draw both, and the stalls in between; counts are for `seconds`."""
+    """Draw the tables of switches and ports, and the stalls, between two statuses `seconds` apart."""
     switches = Table("switch", box=None, title=f"{now.lab}, last {seconds:g} s", title_justify="left")
     for column in ("received", "forwarded", "missed", "lost", "table walk", "queue peak"):
         switches.add_column(column, justify="right")

@@ -1,6 +1,4 @@
-"""Taps at the hosts of a lab that is up, for as long as it is served: `loko serve LAB --live` runs them.
-
-    python -m evaluation.live.watching two-switch --traffic
+"""Taps at the hosts of a lab that is up, as long as it is served: `loko serve LAB --live` runs them.
 
 A packet socket at each host's interface sees what the host sends after its shaper, and what it receives, with
 the kernel's time stamps. Frames are recognised by IP identification and the beginning of what they carry.
@@ -46,7 +44,7 @@ from loko.lab import Lab, load_lab
 
 _REPORT_S: Final = 0.25
 _SETTLED_NS: Final = 5_000_000
-"""What was stamped longer ago has reached the packet socket."""
+"""Frames stamped longer ago than this have reached the packet socket."""
 _KEPT_BYTES: Final = HEADERS_BYTES + 40
 _RECEIVE_BUFFER_BYTES: Final = 8 << 20
 _UDP: Final = 17
@@ -57,7 +55,7 @@ _SOL_PACKET: Final = 263
 _TIMESPEC: Final = struct.Struct("@ll")
 
 FiveTuple = tuple[bytes, bytes, bytes]
-"""Both addresses, and both ports together, as they are on the wire."""
+"""Source address, destination address, and both ports together, as they are on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class _Tap:
 
     @classmethod
     def at(cls, host: str, namespace: Path, interface: str) -> _Tap:
-        """Open it. Raises `RunError`."""
+        """Open the tap of a host. Raises `RunError`."""
         with inside(namespace):
             packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
             packets.bind((interface, 0))
@@ -93,12 +91,12 @@ class _Tap:
         return cls(host, packets)
 
     def missed(self) -> int:
-        """Frames for which the socket had no room since the last call."""
+        """Return how many frames the socket had no room for since the last call."""
         counts = self.packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         return int(struct.unpack("@II", counts)[1])
 
     def read(self) -> Iterator[_Seen]:
-        """The UDP frames that have come."""
+        """Yield the UDP frames that have come."""
         while True:
             try:
                 data, extra, _, source = self.packets.recvmsg(_KEPT_BYTES, 64)
@@ -133,7 +131,7 @@ class Watch:
     """The taps of all hosts, joined. The hosts' network namespaces are given by their files."""
 
     def __init__(self, lab: Lab, namespaces: Mapping[str, Path]) -> None:
-        """Open them. Raises `RunError`."""
+        """Open the taps. Raises `RunError`."""
         self._lab = lab
         self._taps = {
             host: _Tap.at(host, namespace, device_of(lab.hosts[host], lab))
@@ -143,7 +141,7 @@ class Watch:
         self._flows: dict[FiveTuple, Flow] = {}
 
     def told(self, flows: Sequence[Flow]) -> None:
-        """From now on watch these flows."""
+        """Watch these flows from now on."""
         self._flows = {self._key(flow): flow for flow in flows}
         self._joined.watch({flow.id for flow in flows})
 
@@ -186,16 +184,16 @@ class Watch:
 
 
 class SlotSenders:
-    """Lets hosts send their flows in slots, on the wall clock: one source for all of them."""
+    """Sends the flows that have slots, by the wall clock: one source for all hosts."""
 
     def __init__(self, lab: Lab, namespaces: Mapping[str, Path], folder: Path) -> None:
-        """`folder` is for what the source is told."""
+        """`folder` is for the configuration of the source."""
         self._lab, self._namespaces, self._folder = lab, namespaces, folder
         self._sending: Sequence[tuple[Flow, Turn]] = ()
         self._program: SlotProgram | None = None
 
     def told(self, wanted: Sequence[tuple[Flow, Turn]]) -> None:
-        """From now on these flows send, and no others. The source begins anew, which takes 0.2 s."""
+        """Let these flows send from now on, and no others. This restarts the source, which takes 0.2 s."""
         if wanted == self._sending:
             return
         self.end()
@@ -224,10 +222,10 @@ class SlotSenders:
 
 
 class HostSenders:
-    """Lets hosts send their flows' worst conforming traffic."""
+    """Sends the worst conforming traffic of the flows from their hosts."""
 
     def __init__(self, lab: Lab, namespaces: Mapping[str, Path], folder: Path) -> None:
-        """`folder` is for what a source is told."""
+        """`folder` is for the configuration of a source."""
         self._lab = lab
         self._namespaces = namespaces
         self._slots = SlotSenders(lab, namespaces, folder)
@@ -236,7 +234,7 @@ class HostSenders:
         self._number = 0
 
     def told(self, flows: Sequence[Flow], turns: Mapping[str, Turn]) -> None:
-        """From now on these flows send, and no others."""
+        """Let these flows send from now on, and no others."""
         slotted = [(flow, turns[flow.id]) for flow in flows if flow.id in turns]
         for flow, _ in slotted:
             self._sink(flow.destination, flow.udp_destination)
@@ -252,7 +250,7 @@ class HostSenders:
                 self._running[name] = (flow, asyncio.create_task(self._send(flow, self._number)))
 
     async def _send(self, flow: Flow, number: int) -> None:
-        """Send whole frames: other flows, or a sink, may have the same UDP port at this host."""
+        """Send whole frames, not datagrams: other flows, or a sink, may have the same UDP port here."""
         with contextlib.ExitStack() as open_:
             self._sink(flow.destination, flow.udp_destination)
             with inside(self._namespaces[flow.source]):
@@ -279,7 +277,7 @@ class HostSenders:
         self._slots.end()
 
     def _sink(self, host: str, port: int) -> None:
-        """Have a socket there that takes the frames, unless a program of the host has one."""
+        """Open a socket that takes the frames, unless one exists, or another program has the port."""
         machine = self._lab.hosts[host].machine
         if (machine, port) not in self._sinks:
             with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
 """The way from the boards of a confined tree to a controller outside of it.
 
 ``python -m evaluation.live.way_out``, a process of the tree. It listens where the boards look for their
-controller, opens a connection to the real one from the network outside for each of theirs, and copies both
-ways. How either side ends is passed on, because a board tells an end from a reset (quirks 16 and 200). What
-one side writes in one segment may come to the other in several, as through any TCP proxy.
+controller. For each connection of a board it opens one to the real controller, from the network outside, and
+copies both ways. It passes on how either side ends, because a board distinguishes an end from a reset (quirks
+16 and 200). What one side writes in one segment may reach the other in several, as through any TCP proxy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
 class WayOut:
-    """Connects those who come with a controller elsewhere."""
+    """Connects boards with a controller outside the tree."""
 
     def __init__(self, to: Elsewhere, network: Path) -> None:
         """`network` names the network namespace in which the controller is reached."""
@@ -34,7 +34,7 @@ class WayOut:
         self._network = network
 
     async def serve(self, listening: socket.socket, ready: Path) -> None:
-        """Serve until cancelled. `ready` is made when that begins."""
+        """Serve until cancelled. Makes the file `ready` when it can accept connections."""
         server = await asyncio.start_server(self._carry, sock=listening)
         ready.touch()
         async with server:
@@ -64,7 +64,7 @@ class WayOut:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy what comes, and then the end. Raises `OSError` if either side is gone."""
+    """Copy all data, then the end of the stream. Raises `OSError` if either side is gone."""
     while data := await reader.read(_CHUNK_BYTES):
         writer.write(data)
         await writer.drain()

@@ -22,7 +22,7 @@ from evaluation.pictures.table import draw_table
 from evaluation.result import FigureResult
 
 _METADATA: Final = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-"""What is not written into a picture: it would tell when it was made, and by what."""
+"""Metadata left out of pictures: when, and by which program, they were made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def _figure(result: FigureResult, *, captioned: bool) -> Figure:
 
 
 def _saved(figure: Figure, kind: str) -> bytes:
-    """What a figure looks like. To save it in another way before changes nothing of it."""
+    """Return a figure as the bytes of a file. Saving it in one format does not affect the next."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, facecolor="white", dpi=160, metadata=_METADATA[kind])
     return buffer.getvalue()

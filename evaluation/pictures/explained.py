@@ -33,18 +33,18 @@ _FILLS: Final = {"wire": "#dfe4ec", "chip": "#b6c2d6", "CPU": "#8d99ae", "wait":
 
 
 class Stage(NamedTuple):
-    """What a frame goes through, or waits for."""
+    """One stage of a frame's way through the board, or a wait."""
 
     name: str
     place: str
-    """wire, chip, CPU, or wait."""
+    """Where this takes place: wire, chip, CPU, or wait."""
     begin_ns: float
-    """After its first bit has come to the board."""
+    """Time since the frame's first bit reached the board."""
     end_ns: float
 
 
 def way(profile: Profile, case: Case) -> tuple[Stage, ...]:
-    """The stages of a frame that finds the board idle, in order (docs/architecture.md, delay terms).
+    """Return the stages of a frame that finds the board idle, in order (docs/architecture.md, delay terms).
 
     It waits half a main loop, as it does on average. It departs p_FX (equation 4) after it has arrived.
     """
@@ -71,7 +71,7 @@ def way(profile: Profile, case: Case) -> tuple[Stage, ...]:
 
 
 def draw_way(profile: Profile, case: Case) -> Figure:
-    """Each stage a bar, from top to bottom, over time."""
+    """Draw each stage as a bar over time, from top to bottom."""
     stages = way(profile, case)
     figure = Figure(figsize=(_WIDTH_INCHES, 3.5))
     axes = figure.add_axes((0.245, 0.15, 0.73, 0.73))
@@ -118,7 +118,7 @@ def draw_way(profile: Profile, case: Case) -> Figure:
 
 
 def draw_curves(service: SwitchService, flows: TokenBucket) -> Figure:
-    """What flows may send, what the switch carries at least, and the greatest distances between the two."""
+    """Draw arrival curve and service curve, and the largest distances between them: delay and backlog."""
     curve = service.curve
     delay_ns, backlog_bytes = delay_bound_ns(flows, curve), backlog_bound_bytes(flows, curve)
     until_ns = 1.35 * delay_ns
@@ -171,7 +171,7 @@ def _measure(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -
 
 
 def drawings() -> dict[str, Figure]:
-    """Every drawing by the name of its file."""
+    """Return all drawings by the names of their files."""
     profile = load_profile("zodiac-fx")
     scenario = Scenario(
         entries=ENTRIES, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(FRAME_BYTES,)

@@ -58,7 +58,7 @@ _LINE: Final[dict[str, Any]] = {
 
 
 def draw_components() -> Figure:
-    """The parts of the testbed, and what passes between them."""
+    """Draw the parts of the testbed, and what passes between them."""
     figure = Figure(figsize=(_WIDTH_INCHES, 3.9))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, 1)
@@ -86,7 +86,7 @@ def draw_components() -> Figure:
 
 
 def _arrow(axes: Axes, here: tuple[float, float], there: tuple[float, float], told: str) -> None:
-    """From box to box: up or down within a column, else from side to side."""
+    """Draw an arrow between boxes: vertical within a column, else from side to side."""
     (left, bottom), (left_there, bottom_there) = here, there
     width, height = _BOX
     is_upright = left == left_there
@@ -105,7 +105,7 @@ def _arrow(axes: Axes, here: tuple[float, float], there: tuple[float, float], to
 
 
 def draw_ring(lab: Lab, frame_bytes: int) -> Figure:
-    """The switches and hosts of a ring, and a flow over several of them with what each adds to its delay."""
+    """Draw a ring's switches and hosts, and a flow over several, with what each adds to its delay."""
     switches = list(lab.switches)
     hosts_at: dict[str, list[str]] = {name: [] for name in switches}
     for host in lab.hosts:
@@ -158,6 +158,6 @@ def draw_ring(lab: Lab, frame_bytes: int) -> Figure:
 
 
 def _on_circle(number: float, count: int, radius: float) -> tuple[float, float]:
-    """Clockwise from the top."""
+    """Return a point on a circle; points are numbered clockwise from the top."""
     angle = 2 * math.pi * number / count
     return radius * math.sin(angle), radius * math.cos(angle)

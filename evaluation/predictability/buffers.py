@@ -31,21 +31,21 @@ NEEDED_PORTS: Final = MOST_PORTS + 2
 _FIRST_UDP: Final = 6000
 _QUEUES_OF_A_PORT: Final = 16
 _ON_THE_LINE: Final = 1.5
-"""A frame also waits for the one that is on the line as it comes; half a frame is for the stamps."""
+"""Frames by which a wait may exceed those ahead: one on the line, and half of one for the stamps."""
 _RESTS: Final = 0.02
-"""So much of a wait a line in real time may rest, for its timers are late by some microseconds each."""
+"""Share of a wait for which a line in real time may rest: its timers are late by some microseconds each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Capacity of the highest queue of one port, in frames; -1 if it is unknown: nothing told of it."""
+    """Capacity of the highest queue of one port, in frames; -1 if no loss revealed it."""
 
     frames: float
     """The median. Each loss gives one value: the frames before the lost one, plus 1 (equation 5)."""
     least_frames: float
     most_frames: float
     held_up: bool = False
-    """Whether it is unknown because this machine held up the line before every loss; else none was lost."""
+    """Whether it is unknown as this machine held up the line before every loss; else nothing was lost."""
 
 
 def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[int, int]]:

@@ -24,7 +24,7 @@ class OtherSetting(Strict):
 
 
 class _Settings(RootModel[dict[str, OtherSetting]]):
-    """By the name of a device."""
+    """The settings by name of the device."""
 
 
 @cache

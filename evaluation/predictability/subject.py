@@ -33,7 +33,7 @@ SAFE_SPACING_NS: Final = 1_000_000_000
 SETTLED_NS: Final = 120_000_000_000
 """The longer of the two waits of figure 9a. What is not in the chip by then will never be."""
 _BURST_BYTES: Final = 10**9
-"""So much that a sender's shaper never holds frames back: they leave on time, or one after the other."""
+"""Bucket of a sender's shaper: so large that frames leave on time, or one right after the other."""
 _OTHER_QUEUES: Final = 8
 """Assumed if a switch does not state its queues: usually the most that an OpenFlow switch has."""
 
@@ -90,7 +90,7 @@ class LiveSwitch(Protocol):
 
     @property
     def remark(self) -> str:
-        """What must be known of how the switch runs on this machine; empty if nothing."""
+        """A remark on how the switch runs on this machine; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Subject:
     is_software: bool = False
     """Whether it is a program of this machine, which has no profile and is measured in real time."""
     live: LiveSwitch | None = None
-    """That program, once it runs."""
+    """The running program; None before it runs, and for a profile."""
     pace: Pace = Pace()
 
     @property
@@ -170,7 +170,7 @@ class Sent:
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """Which frames tell something of the switch."""
+        """Mask of the frames that no stall of the host disturbed; only these count."""
         return np.ones(len(self.sent_ns), np.bool_) if self.disturbed is None else ~self.disturbed
 
     @property

@@ -1,4 +1,4 @@
-"""What refutes a schedule by arithmetic: TSSDN's conditions, each asked of the documents alone."""
+"""Tries to refute a schedule by arithmetic: checks TSSDN's conditions on the documents alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SLACK_US = 2e-3
 """Instants are whole nanoseconds: two may be rounded."""
 
 Use = tuple[str, str, int]
-"""What a flow has in its slot: its kind, a node, and the port by which frames leave it."""
+"""A resource that a flow occupies in its slot: its kind, a node, and the node's output port (0: none)."""
 
 
 def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocument) -> list[str]:
-    """Everything that is wrong with a schedule, a line each; nothing if all holds."""
+    """Return everything that is wrong with a schedule, one line each; empty if nothing is."""
     wanted = {flow.id: flow for flow in flows}
     refutations = [*_completeness(wanted, schedule), *_cycle(schedule)]
     for allotted in schedule.scheduled:
@@ -32,7 +32,10 @@ def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocumen
 def of_flow(
     lab: Lab, flow: WantedFlow, slot: Allotted, schedule: ScheduleDocument, *, with_entries: bool
 ) -> Iterator[str]:
-    """What is wrong with a flow's slot and path, and with its entries if asked, whoever else is there."""
+    """Yield what is wrong with a flow's slot and path, apart from collisions with other flows.
+
+    `with_entries` also checks the flow's entries.
+    """
     yield from _instants(slot, flow, schedule)
     broken = list(_path(lab, flow, slot))
     yield from broken
@@ -114,7 +117,7 @@ def _length(lab: Lab, flow: WantedFlow, slot: Allotted, scheme: str) -> Iterator
 
 
 def _distance(lab: Lab, source: str, destination: str) -> int:
-    """The fewest switches between two hosts."""
+    """Return the least number of switches between two hosts; -1 if there is no path."""
     waiting, seen = deque([(source, -1)]), {source}
     while waiting:
         node, switches = waiting.popleft()
@@ -140,7 +143,7 @@ def _collisions(schedule: ScheduleDocument, wanted: dict[str, WantedFlow]) -> It
 
 
 def uses(slot: Allotted, source: str | None, exclusive: str) -> Iterator[Use]:
-    """What nobody else may have in the slot of a flow; `source` is its host, if that is known."""
+    """Yield what no other flow may use in the slot; `source` is the flow's source host, if known."""
     if source is not None:
         yield "port", source, 1
     for switch, port in zip(slot.path, slot.ports, strict=False):

@@ -14,13 +14,13 @@ from loko.scenario import OpenFlow
 
 
 class _Document(BaseModel):
-    """Keys that nothing is checked by may be there, too."""
+    """Base of documents. Keys that no check needs are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class Sending(_Document):
-    """When a host sends: at this offset in a base period, and then every period."""
+    """When a host sends: at an offset in a base period, and then once every period."""
 
     host: str
     offset_us: float
@@ -28,7 +28,7 @@ class Sending(_Document):
 
 
 class Allotted(_Document):
-    """A flow with its slot; `ports` are those by which its frames leave the switches of `path`."""
+    """A flow with its slot; `ports` are the output ports at the switches of `path`."""
 
     id: str
     slot: int
@@ -49,7 +49,7 @@ class Entry(_Document):
 
 
 class ScheduleDocument(_Document):
-    """Who sends when, and on which path."""
+    """A schedule: which flows send when and on which path, and the entries of the switches."""
 
     scheme: str
     exclusive: str
@@ -67,7 +67,7 @@ class ScheduleDocument(_Document):
 
 
 class WantedFlow(_Document):
-    """A flow of the list that was scheduled."""
+    """A flow of the list for which the schedule was made."""
 
     id: str
     source: str

@@ -1,9 +1,9 @@
-"""What refutes schedules of gates (IEEE 802.1Qbv) that others made, in the files of tsnkit.
+"""Tries to refute gate schedules (IEEE 802.1Qbv) made by other programs, in the files of tsnkit.
 
-Streams and links are its inputs, gates, offsets, routes and queues its outputs (comma-separated, times in
-ns). A frame is released at its period's beginning plus its offset, waits in its queue until the gate is open
-for as long as it needs, is on the link for size * 8 / rate, and in the next queue after the link's
-propagation and processing. All of two hyper-periods is replayed.
+Streams and links are tsnkit's inputs; gates, offsets, routes and queues are its outputs (comma-separated,
+times in ns). A frame is released at the beginning of its period plus its offset. It waits in its queue until
+the gate is open for as long as the frame needs, occupies the link for size * 8 / rate, and is in the next
+queue after the link's propagation and processing. Two whole hyper-periods are replayed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Ends = tuple[int, int]
 
 _HYPER_PERIODS: Final = 2
 _LONGEST_NS: Final = 10**12
-"""A hyper-period that takes longer would take longer than anybody waits."""
+"""A longer hyper-period is refused: nobody would wait for its replay."""
 
 
 class Stream(NamedTuple):
-    """What is asked for. Sizes in bytes, times in ns."""
+    """A requested stream. Sizes in bytes, times in ns."""
 
     source: int
     destinations: tuple[int, ...]
@@ -52,7 +52,7 @@ class Cable(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A queue's gate is open, in a cycle."""
+    """When the gate of a queue is open, within a cycle."""
 
     start_ns: int
     end_ns: int
@@ -61,25 +61,25 @@ class Window(NamedTuple):
 
 @dataclass(kw_only=True)
 class Gates:
-    """A schedule of gates with what it is for."""
+    """A gate schedule, with the streams and the network for which it was made."""
 
     streams: dict[int, Stream] = field(default_factory=dict)
     cables: dict[Ends, Cable] = field(default_factory=dict)
     windows: dict[Ends, list[Window]] = field(default_factory=dict)
     cycles_ns: dict[Ends, int] = field(default_factory=dict)
     offsets_ns: dict[tuple[int, int], int] = field(default_factory=dict)
-    """By stream and frame."""
+    """The offset of each frame in its period, by stream and frame."""
     routes: dict[int, list[Ends]] = field(default_factory=dict)
     queues: dict[tuple[int, int, Ends], int] = field(default_factory=dict)
-    """By stream, frame and link."""
+    """The queue of each frame at each link, by stream, frame and link."""
 
     @property
     def hyper_period_ns(self) -> int:
-        """After which all streams begin again at once."""
+        """The hyper-period: the least common multiple of all periods."""
         return math.lcm(*(stream.period_ns for stream in self.streams.values()))
 
     def frames(self, stream: int) -> int:
-        """How many frames of a stream have an offset of their own; then it begins again with the first."""
+        """Return how many frames of a stream have offsets of their own; after them, the offsets repeat."""
         return sum(1 for name, _ in self.offsets_ns if name == stream)
 
 
@@ -137,7 +137,7 @@ Row = dict[str, str]
 
 
 def _each(path: Path, columns: str, take: Callable[[Row], None]) -> None:
-    """Give every row of a file to `take`."""
+    """Call `take` with every row of a file. Raises `InputError`."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
@@ -169,9 +169,9 @@ def _ends(text: str) -> Ends:
 
 
 def gate_refutations(gates: Gates) -> list[str]:
-    """Everything that is wrong with a schedule of gates, a line each; nothing if all holds.
+    """Return everything that is wrong with a gate schedule, one line each; empty if nothing is.
 
-    The replay is left out where the files contradict each other already.
+    The replay is left out if the files already contradict each other.
     """
     refutations = [*_lists(gates), *_routes(gates)]
     return refutations or _replayed(gates)
@@ -262,7 +262,7 @@ def _replayed(gates: Gates) -> list[str]:
 
 
 def _delays_ns(gates: Gates) -> dict[tuple[int, int], list[int]]:
-    """By stream and destination, what each frame took that arrived within another hyper-period."""
+    """Return the delays by stream and destination, of frames that arrive within one more hyper-period."""
     end_ns = (_HYPER_PERIODS + 1) * gates.hyper_period_ns
     events: list[tuple[int, int, int, Ends, _Instance | None]] = []
     order = count()
@@ -305,7 +305,7 @@ def _delays_ns(gates: Gates) -> dict[tuple[int, int], list[int]]:
 
 
 def _released(gates: Gates) -> Iterator[tuple[_Instance, Ends]]:
-    """Every frame, with each link by which it leaves its source."""
+    """Yield every frame of the replay with each link on which it leaves its source."""
     for number, stream in gates.streams.items():
         for period in range(_HYPER_PERIODS * gates.hyper_period_ns // stream.period_ns):
             offset_ns = gates.offsets_ns[number, period % gates.frames(number)]
@@ -320,7 +320,10 @@ def _on_link_ns(gates: Gates, instance: _Instance, link: Ends) -> int:
 def _choice(
     gates: Gates, link: Ends, waiting: Mapping[tuple[Ends, int], deque[_Instance]], now_ns: int
 ) -> tuple[_Instance | None, int | None]:
-    """The frame that may go now, of the highest queue; or when the next gate opens behind which one waits."""
+    """Return the frame of the highest queue that may be sent now; if none may, when the next gate opens.
+
+    Only gates of queues with a waiting frame count. Both are None if no frame waits.
+    """
     cycle_ns = gates.cycles_ns[link]
     phase_ns = now_ns % cycle_ns
     next_ns: int | None = None

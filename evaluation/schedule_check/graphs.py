@@ -1,7 +1,7 @@
-"""What refutes a schedule of a graph that is no lab: by arithmetic, and by a replay hop by hop.
+"""Tries to refute the schedule of a graph that is no lab: by arithmetic, and by a replay hop by hop.
 
-Such schedules have slots and paths but no boards, so nothing is known of times within a slot. The replay
-counts a frame as one unit of time on each link, and sends all frames of a slot at once.
+Such schedules have slots and paths but no boards, so nothing is known of times within a slot. In the replay a
+frame takes one unit of time on each link, and all frames of a slot are sent at once.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphSchedule:
-    """Who sends in which slot, on which path; nodes by name."""
+    """A schedule: which flow has which slot and path; nodes are given by name."""
 
     hosts: Collection[str]
-    """They forward nothing."""
+    """Nodes that forward nothing."""
     links: Collection[tuple[str, str]]
-    """One direction of a cable each."""
+    """Links: each is one direction of a cable."""
     flows: Mapping[str, tuple[str, str]]
-    """By name, its source and destination: all that were asked for."""
+    """Source and destination of each requested flow, by name."""
     allowed: Mapping[str, Collection[tuple[str, ...]]] | None
-    """By flow, the paths of S/FR, which are drawn before. None: any."""
+    """Under S/FR, by flow, the paths that were drawn in advance. None: any path is allowed."""
     is_shortest: bool
     """Whether the scheme allows shortest paths only."""
     slots: int
     bound: int
-    """So many flows are said to have a slot at most."""
+    """The claimed upper bound on the number of flows with a slot."""
     allotted: Mapping[str, tuple[int, tuple[str, ...]]]
     """By flow, its slot, and the nodes from its source to its destination."""
 
 
 def graph_refutations(schedule: GraphSchedule) -> list[str]:
-    """Everything that is wrong with a schedule, a line each; nothing if all holds."""
+    """Return everything that is wrong with a schedule, one line each; empty if nothing is."""
     by_arithmetic = [*_counts(schedule), *_paths(schedule), *_collisions(schedule)]
     return [*by_arithmetic, *_replayed(schedule)]
 
@@ -80,7 +80,7 @@ def _paths(schedule: GraphSchedule) -> Iterator[str]:
 
 
 def _distances(source: str, onward: Mapping[str, Sequence[str]], hosts: Collection[str]) -> dict[str, int]:
-    """The fewest links from a host to every node; other hosts forward nothing."""
+    """Return the least number of links from a host to every node; no other host forwards frames."""
     hops, waiting = {source: 0}, deque([source])
     while waiting:
         node = waiting.popleft()
@@ -103,7 +103,10 @@ def _collisions(schedule: GraphSchedule) -> Iterator[str]:
 
 
 def _replayed(schedule: GraphSchedule) -> Iterator[str]:
-    """Send a frame of each flow, slot by slot; tables forward it, and links send one frame at a time."""
+    """Replay a frame of each flow, slot by slot, and yield which frames are lost or wait.
+
+    Tables forward the frames, and a link sends one at a time.
+    """
     tables = {flow: dict(pairwise(path)) for flow, (_, path) in schedule.allotted.items()}
     links = set(schedule.links)
     together: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What refutes a schedule in the simulator: frames that are lost, late, or under way in a slot of others."""
+"""Tries to refute a schedule in the simulator: finds frames lost, late, or under way in the next slot."""
 
 from __future__ import annotations
 

@@ -20,22 +20,22 @@ class _There(NamedTuple):
 
 
 class StandingCheck:
-    """Tries to refute the slot of each flow that comes, beside those that are there.
+    """Tries to refute the slot of each new flow, beside the flows that have slots already.
 
-    Whoever installs flows one by one compares its switches' tables by itself, so entries are not asked for.
-    A replay fills the tables with those that lead along the paths.
+    Flow entries are not checked: who installs flows one by one compares the switches' tables anyway. A replay
+    uses the entries that lead along the paths.
     """
 
     def __init__(self, lab: Lab, cycle: ScheduleDocument) -> None:
-        """Nobody has a slot yet. `cycle` says how long slots are; its flows do not count."""
+        """Begin without flows. `cycle` gives the lengths of slots and periods; its own flows are ignored."""
         self._lab, self._cycle = lab, cycle
         self._owners: dict[tuple[int, Use], str] = {}
         self._there: dict[str, _There] = {}
 
     def refutations(self, flow: Mapping[str, Any]) -> list[str]:
-        """What is wrong, by arithmetic, with a flow as `loko schedule --json` prints one.
+        """Return what is wrong with a flow, by arithmetic; the flow is in the form of `loko schedule --json`.
 
-        If nothing is, it is there now.
+        If nothing is wrong, the flow has its slot from now on.
         """
         wanted, slot = WantedFlow.model_validate(flow), Allotted.model_validate(flow)
         told = list(of_flow(self._lab, wanted, slot, self._cycle, with_entries=False))
@@ -53,10 +53,10 @@ class StandingCheck:
         return told
 
     def refutations_by_replay(self, flow_id: str) -> list[str]:
-        """What a replay of a flow that is there shows, with all others of its slot.
+        """Replay a flow that has its slot, with all other flows of that slot; return what is wrong.
 
         Flows of other slots cannot meet it: a frame that is still under way when the next slot may begin
-        refutes its own slot. Tables are as full as planned; those of the others stand in them, too.
+        refutes its own slot. Tables are as full as planned, and include the entries of flows of other slots.
         """
         slot = self._there[flow_id].slot.slot
         together = [there for there in self._there.values() if there.slot.slot == slot]
@@ -74,7 +74,7 @@ class StandingCheck:
             return [f"{flow_id}: {error}"]
 
     def remove(self, flow_id: str) -> None:
-        """A flow is gone."""
+        """Remove a flow."""
         for use in self._there.pop(flow_id).uses:
             del self._owners[use]
 

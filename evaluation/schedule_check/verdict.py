@@ -11,11 +11,11 @@ from evaluation.schedule_check.replay import Replay, replay
 from loko.lab import Lab
 
 CYCLES: Final = 20
-"""Base periods that are replayed of a schedule before it is given to anybody."""
+"""Base periods to replay before a schedule is handed out."""
 
 
 class Verdict(NamedTuple):
-    """What was found against a schedule."""
+    """The result of the check of a schedule."""
 
     by_arithmetic: list[str]
     replay: Replay
@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
 
     @property
     def refutations(self) -> list[str]:
-        """Everything, a line each; nothing if all holds."""
+        """All refutations, one line each; empty if there are none."""
         return [*self.by_arithmetic, *self.replay.refutations]
 
     def values(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ _PREAMBLE: Final = 8
 _LEAST_TCP_S: Final = 1.0
 """iperf3 tells of tenths of a second."""
 SENDERS_PPS: Final = 40_000.0
-"""What one core sends in real time, in Python, for two hosts."""
+"""Frames per second that one core can send in real time, in Python, for two hosts."""
 
 
 class Device(Protocol):
@@ -134,7 +134,7 @@ class Metered:
         return Sent(np.array(sent_ns, dtype=np.int64), np.array(received_ns, dtype=np.int64))
 
     def tcp(self, *_: int) -> None:
-        """A meter answers nothing, so that there is no TCP."""
+        """Return None: a meter has no way back, so it carries no TCP."""
 
 
 class Live:
@@ -224,10 +224,10 @@ def open_device(switch: SlicedSwitch) -> Device:
 
 
 def first_sender() -> str:
-    """The host that sends what is measured."""
+    """Return the host that sends the measured frames."""
     return SENDERS[0]
 
 
 def attacker() -> str:
-    """The host that disturbs."""
+    """Return the host that sends the disturbing frames."""
     return SENDERS[1]

@@ -19,7 +19,7 @@ _A_LENGTH: Final = 1024
 
 
 class Counts(StrEnum):
-    """What a rate counts of each frame."""
+    """Which bytes of each frame a rate counts."""
 
     WIRE = "wire"
     """With preamble and gap."""
@@ -31,7 +31,7 @@ class Counts(StrEnum):
 
     @property
     def more_bytes(self) -> int:
-        """What is added to the length of a frame with FCS."""
+        """The bytes that a rate counts beyond a frame's length with FCS; negative if it counts fewer."""
         lengths = {
             Counts.WIRE: on_wire(_A_LENGTH),
             Counts.FRAME: _A_LENGTH,
@@ -48,11 +48,11 @@ class VirtualSwitch(Strict):
     kind: Literal["virtual"]
     profile: str = "open-vswitch-1g"
     does: str | None = None
-    """The port that it really has, named as the configured one. Default: that."""
+    """The port that the switch really has, named like the configured one. Default: the configured port."""
 
 
 class Meter(Strict):
-    """One token bucket that drops, in virtual time: a meter, which may count anything of a frame."""
+    """A meter in virtual time: a token bucket that drops, and may count any part of a frame."""
 
     kind: Literal["meter"]
     rate_bps: Rate

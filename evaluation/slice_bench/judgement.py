@@ -1,4 +1,4 @@
-"""Where a slice differs from its configuration, and why: from what was measured, in pure functions."""
+"""Judges where a slice differs from its configuration, and why, from the samples. Pure functions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _NO_OTHER: Final = "the bench has no second sender here, or it was too slow"
 
 
 class Verdict(StrEnum):
-    """What a row of the table says."""
+    """The verdict of a row of the table."""
 
     AS_CONFIGURED = "as configured"
     DIFFERS = "differs"
     FOLLOWS = "follows"
-    """It is what was configured, but not what a user may expect of it; the reason says why."""
+    """A consequence of the configuration, though not what a user may expect; the reason says why."""
     NOT_PROMISED = "not promised"
     """Measured, but the configuration promises nothing of it; the reason says why."""
     NOT_MEASURED = "not measured"
@@ -69,10 +69,10 @@ class _Judge:
     def __init__(self, port: Port, queue: HtbQueue | TrtcmQueue, counts: Counts, samples: Samples) -> None:
         self._port, self._queue, self._counts, self._samples = port, queue, counts, samples
         self._really: tuple[float, Counts | None] = (most_of(queue), counts)
-        """Rate and what it counts, as measured; None if nothing limits it or that cannot be told."""
+        """The rate and what it counts, as measured; None if nothing limits it or the latter is unknown."""
 
     def _takes(self, frame_bytes: int) -> int:
-        """Bytes that a frame costs, as measured if that could be told."""
+        """Return the tokens, in bytes, that a frame takes: as measured, or else as configured."""
         return frame_bytes + (self._really[1] or self._counts).more_bytes
 
     def rows(self) -> list[Row]:
@@ -103,7 +103,7 @@ class _Judge:
     # -- rate, what it counts, accuracy by length of frame
 
     def _expected_pps(self, frame_bytes: int) -> float:
-        """Frames a second of a slice that always has something to send, alone."""
+        """Return the frames per second of a slice that is alone and always has something to send."""
         scheduler = Scheduler(self._port.scheduler)
         own = self._counts.more_bytes == counted(scheduler, frame_bytes) - frame_bytes
         link = self._most_pps(frame_bytes)
@@ -175,7 +175,7 @@ class _Judge:
         return self._port.link_rate_bps / 8 / on_wire(frame_bytes)
 
     def _most_pps(self, frame_bytes: int) -> float:
-        """Frames a second that the link carries and the machine's polls take."""
+        """Return the frames per second that both the link and the machine's polls can carry."""
         link, dequeue = self._link_pps(frame_bytes), self._port.dequeue
         return (
             min(link, dequeue.group_frames * 1e6 / dequeue.poll_us)
@@ -186,7 +186,7 @@ class _Judge:
     def _fitted(
         self, free: Mapping[int, float], usable: Mapping[int, tuple[float, float]]
     ) -> tuple[float, Counts | None, str, str]:
-        """The rate, what it counts if that can be told, both in words, and why it is another."""
+        """Return rate, what it counts (None if unknown), both in words, and why the rate is another one."""
         if not free:
             frame = max(usable)
             rate_bps = usable[frame][0] * 8 * (frame + self._counts.more_bytes)
@@ -255,7 +255,10 @@ class _Judge:
         return self._row("burst", configured, measured, Verdict.DIFFERS, hint)
 
     def _least_bucket(self, instants_ns: Numbers, takes: int, rate: float) -> float:
-        """The bytes that the bucket must hold for these frames; a class may owe one, a policer holds each."""
+        """Return the least bucket, in bytes, that lets these frames pass when they did.
+
+        A class may owe the tokens of one frame; a policer must hold those of each.
+        """
         came = np.sort(instants_ns[instants_ns != LOST])
         if not len(came):
             return 0.0
@@ -304,7 +307,7 @@ class _Judge:
         return self._row("group", f"{said} frames", f"{middle:g} frames", verdict, because)
 
     def _expected_groups(self) -> tuple[int, int]:
-        """Fewest and most frames of a later group: the late timer lets more come together."""
+        """Return the least and largest group after the first, in frames: a late timer makes groups longer."""
         group = self._port.dequeue.group_frames
         if not isinstance(self._port, HtbPort):
             return group, group
@@ -343,7 +346,7 @@ class _Judge:
         return self._row(what, configured, measured, verdict, why or "")
 
     def _starved(self, numbers: Numbers, sent: str) -> str | None:
-        """Whether the flow got less than it sent: losses, or delays that grow and grow."""
+        """Return how the flow got less than it sent, by losses or growing delays; None if it did not."""
         lost = int((numbers == LOST).sum())
         if lost:
             share = f"{100 * lost / len(numbers):.0f} %"
@@ -356,7 +359,7 @@ class _Judge:
         return None
 
     def _promised(self) -> bool:
-        """Whether a conforming flow may lose nothing, even though nothing bounds its delay."""
+        """Return whether a conforming flow must not lose frames, even if its delay has no bound."""
         flow = part.flow_of_slice(self._queue)
         if not isinstance(self._queue, HtbQueue):
             return False
@@ -424,7 +427,7 @@ class _Judge:
 
 
 def _pps(numbers: Numbers) -> tuple[float, float]:
-    """Frames a second that came, and that were offered."""
+    """Return the received and the offered frames per second."""
     came, came_ns, offered, offered_ns = numbers.tolist()
     return (
         came * NS_PER_S / came_ns if came_ns else 0.0,
@@ -433,7 +436,7 @@ def _pps(numbers: Numbers) -> tuple[float, float]:
 
 
 def _slack_ns(port: Port, frame_bytes: int) -> float:
-    """How much later than its tokens a frame may leave: two frames' wire time, and a poll."""
+    """Return how long after its tokens are there a frame may leave: two frames' wire time, and a poll."""
     poll_us = port.dequeue.poll_us if isinstance(port, TrtcmPort) else 0.0
     return 2 * on_wire(frame_bytes) * 8 * NS_PER_S / port.link_rate_bps + poll_us * NS_PER_US
 

@@ -1,4 +1,4 @@
-"""What is sent through each slice. A part is measured in one go and kept, or not at all."""
+"""What is sent through each slice, as parts: each is measured in one go and kept, or not at all."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _STEADY: Final = 2_000
 _MORE_THAN_RATE: Final = 1.5
 _LATENCY_FRAMES: Final = 400
 _LONGEST_NS: Final = 50_000_000
-"""Of a flow under attack."""
+"""Longest time for which a conforming flow sends after its burst."""
 _BURST_FRAMES: Final = 100
-"""A bucket is measured with frames of about this share of it."""
+"""The bucket is measured with frames whose length is about the bucket over this number."""
 _MOST_BURST: Final = 900
 _GROUPS: Final = 6
 _SETTLE_NS: Final = 1_000_000
@@ -35,7 +35,7 @@ _TCP_FRAMES: Final = 3_000
 _LEAST_NS: Final = 200_000_000
 """How long a rate is measured in real time, so that what a host delayed and then caught up weighs little."""
 _SLOWER: Final = 0.05
-"""By this share a sender in real time may be slower than it should."""
+"""The share by which a sender in real time may be slower than it should."""
 TURNS: Final = 5
 """How often a part is measured in real time."""
 
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
     key: Key
     measure: Callable[[Device, int], Iterator[tuple[int, Numbers]]]
-    """Yields numbers by length of frame."""
+    """Yields pairs of a frame length and its numbers."""
 
 
 RATE, BURST, GROUP = "rate", "burst", "group"
@@ -55,22 +55,22 @@ LATENCY, CROWDED, ATTACKED, TCP = "latency", "crowded", "attacked", "tcp"
 
 
 def key(queue: str, what: str, by: str = "", turn: int = 0) -> Key:
-    """The key of a part, by the slice that is measured and the one that disturbs it."""
+    """Return the key of a part: the measured slice, what is measured, and the disturbing slice, if any."""
     return Key("slice", (queue, what, by) if by else (queue, what), turn)
 
 
 def rate_of(queue: HtbQueue | TrtcmQueue) -> int:
-    """The rate in bit/s that a slice is assured."""
+    """Return the assured rate of a slice, in bit/s."""
     return queue.rate_bps if isinstance(queue, HtbQueue) else queue.cir_bps
 
 
 def most_of(queue: HtbQueue | TrtcmQueue) -> int:
-    """The most that it may have, in bit/s."""
+    """Return the highest rate that a slice may have, in bit/s."""
     return queue.ceiling_bps if isinstance(queue, HtbQueue) else queue.cir_bps + queue.eir_bps
 
 
 def burst_of(queue: HtbQueue | TrtcmQueue) -> int:
-    """The bytes that may pass at once if it is alone: of its ceiling's bucket, or of both of a policer."""
+    """Return the bytes that pass at once if a slice is alone: its ceiling's bucket, or a policer's both."""
     if isinstance(queue, TrtcmQueue):
         return queue.cbs_bytes + queue.ebs_bytes
     if queue.ceiling_bps > queue.rate_bps:
@@ -79,7 +79,7 @@ def burst_of(queue: HtbQueue | TrtcmQueue) -> int:
 
 
 def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> Flow:
-    """The flow that the file gives, or single full frames at half the rate."""
+    """Return the flow that the file gives, or else one of single full frames at half the assured rate."""
     if queue.flow is not None:
         return queue.flow
     rate = max(rate_of(queue) // 2, 1)
@@ -87,7 +87,7 @@ def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> Flow:
 
 
 def _burst_frame_bytes(queue: HtbQueue | TrtcmQueue, counts: Counts) -> int:
-    """The length of the frames that measure the bucket: short beside it, but not too many."""
+    """Return the frame length to measure the bucket with: short beside it, but not too many frames."""
     wanted = burst_of(queue) // _BURST_FRAMES - counts.more_bytes
     return min(max(wanted, MIN_FRAME_BYTES), MAX_FRAME_BYTES)
 
@@ -106,7 +106,7 @@ class Slice:
 
     @property
     def queue(self) -> HtbQueue | TrtcmQueue:
-        """What was configured."""
+        """The configured queue of the slice."""
         return self.port.queues[self.number]
 
     def _release(self, frame_bytes: int, instants_ns: NDArray[np.int64]) -> Release:
@@ -118,7 +118,7 @@ class Slice:
         return on_wire(frame_bytes) * 8 * NS_PER_S / self.port.link_rate_bps
 
     def _saturating(self, frame_bytes: int, most_bps: float, least_ns: int = 0) -> NDArray[np.int64]:
-        """Instants at more than this rate, until the bucket is empty and then as long again."""
+        """Return instants at more than this rate: until the bucket is empty, and then as long again."""
         takes = self._takes(frame_bytes)
         gap_ns = max(takes * 8 * NS_PER_S / most_bps / _MORE_THAN_RATE, self._slot_ns(frame_bytes))
         offered_bps = takes * 8 * NS_PER_S / gap_ns
@@ -127,7 +127,7 @@ class Slice:
         return (_SETTLE_NS + np.arange(count) * gap_ns).astype(np.int64)
 
     def rate(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
-        """More than the slice may have, alone: what passes in the second half, and what was offered then."""
+        """Send more than the slice may have, alone; yield what passes, and is offered, in the second half."""
         most_bps = min(most_of(self.queue), self.port.link_rate_bps)
         least_ns = _LEAST_NS if device.real_time else 0
         for frame in FRAMES_BYTES:
@@ -135,7 +135,7 @@ class Slice:
             yield frame, steady(device.send({0: release}, seed)[0])
 
     def crowded(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
-        """More than the slice is assured, while another queue gets all that its sender's link carries."""
+        """Send more than the assured rate while another queue gets all that its sender's link carries."""
 
         def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
             frame = MAX_FRAME_BYTES
@@ -149,20 +149,20 @@ class Slice:
         return measure
 
     def _flood(self, device: Device, other: int, frame_bytes: int, until_ns: int) -> Release:
-        """All that a sender's link carries, or that the sender can send."""
+        """Return frames at the rate of a sender's link, or at most what the sender can send."""
         gap_ns = max(self._slot_ns(frame_bytes), NS_PER_S / device.most_pps)
         instants_ns = (np.arange(int(until_ns / gap_ns) + 1) * gap_ns).astype(np.int64)
         return Release(queue=other, host=attacker(), frame_bytes=frame_bytes, instants_ns=instants_ns)
 
     def burst(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
-        """More than the bucket holds, at once: when each frame came, from the first one's sending on."""
+        """Send more than the bucket holds, at once; yield when each came, since the first one was sent."""
         frame = _burst_frame_bytes(self.queue, self.counts)
         takes = self._takes(frame)
         count = min(2 * burst_of(self.queue) // takes + 20, _MOST_BURST)
         yield frame, self._at_once(device, frame, count, seed)
 
     def group(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
-        """Full frames at once, enough for several groups: when each came."""
+        """Send full frames at once, enough for several groups; yield when each came."""
         takes = self._takes(MAX_FRAME_BYTES)
         groups = _GROUPS * max(self.port.dequeue.group_frames, 8)
         holds = burst_of(self.queue) // takes
@@ -178,7 +178,7 @@ class Slice:
         return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns[0])
 
     def _conforming(self) -> tuple[int, NDArray[np.int64]]:
-        """The flow's burst at once, and then as fast as its bucket lets it."""
+        """Return frame length and instants: the flow's burst at once, then frames as its bucket allows."""
         flow = flow_of_slice(self.queue)
         gap_ns = flow.frame_bytes * 8 * NS_PER_S / flow.rate_bps
         burst = flow.burst_bytes // flow.frame_bytes
@@ -187,15 +187,15 @@ class Slice:
         return flow.frame_bytes, np.concatenate([np.full(burst, _SETTLE_NS), later]).astype(np.int64)
 
     def latency(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
-        """The latencies of a flow that keeps to its bucket, alone."""
+        """Yield the latencies of a flow that conforms to its bucket, alone."""
         frame, instants_ns = self._conforming()
         sent = device.send({0: self._release(frame, instants_ns)}, seed)[0]
         yield frame, self._latencies(device, sent, frame)
 
     def attacked(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
-        """The same while another slice gets all that its sender's link carries, in long and in short frames.
+        """Measure the same latencies while another slice gets all that its sender's link carries.
 
-        Yields it by the length of the attacker's frames.
+        This is done with long and with short frames of the attacker; yields the latencies by their length.
         """
 
         def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
@@ -209,16 +209,16 @@ class Slice:
         return measure
 
     def _latencies(self, device: Device, sent: Sent, frame_bytes: int) -> Numbers:
-        """From last bit in to first bit out.
+        """Return latencies from last bit in to first bit out.
 
-        A sender's stamp is at the first bit in virtual time. In real time a pair of veths hands the frame on
-        as a whole.
+        The sender's stamp is at the first bit in virtual time; in real time a pair of veths hands on the
+        frame as a whole.
         """
         wire_ns = 0 if device.real_time else round((8 + frame_bytes) * 8 * NS_PER_S / self.port.link_rate_bps)
         return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns - wire_ns)
 
     def tcp(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
-        """One transfer: bytes delivered, and in which time."""
+        """Carry one TCP transfer; yield the bytes delivered and the time in ns."""
         seconds = min(max(_TCP_FRAMES * MAX_FRAME_BYTES * 8 / rate_of(self.queue), 0.5), 5.0)
         duration_ns = round(seconds * NS_PER_S)
         delivered = device.tcp(self.number, MAX_FRAME_BYTES, duration_ns, seed)
@@ -227,15 +227,15 @@ class Slice:
 
 
 def _kept_up(release: Release, sent: Sent) -> bool:
-    """Whether a sender was as fast as it should be."""
+    """Return whether a sender was as fast as it should be."""
     wanted_ns, took_ns = np.ptp(release.instants_ns), np.ptp(sent.sent_ns)
     return bool(took_ns <= (1 + _SLOWER) * wanted_ns + _SETTLE_NS)
 
 
 def steady(sent: Sent) -> Numbers:
-    """What passed in the second half of the sending, and what was offered.
+    """Return what passed, and what was offered, in the second half of the sending.
 
-    Returns frames and the time that they took, then the same of what was offered.
+    The numbers are frames and the time in ns that they took, first of what passed, then of what was offered.
     """
     middle_ns = (int(sent.sent_ns[0]) + int(sent.sent_ns[-1])) // 2
     offered = sent.sent_ns[sent.sent_ns >= middle_ns]
@@ -244,7 +244,7 @@ def steady(sent: Sent) -> Numbers:
 
 
 def _frames_in(instants_ns: NDArray[np.int64]) -> tuple[int, int]:
-    """Frames and time, such that their quotient is the rate; groups at both ends weigh little."""
+    """Return frames and a time in ns whose quotient is the rate; groups at both ends weigh little."""
     count = len(instants_ns)
     if count < 3:
         return count, 0
@@ -253,7 +253,7 @@ def _frames_in(instants_ns: NDArray[np.int64]) -> tuple[int, int]:
 
 
 def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
-    """All parts for all slices that this bench can measure on the device."""
+    """Return all parts, for all slices, that this bench can measure on the device."""
     todo = []
     turns = range(TURNS if device.real_time else 1)
     for number, queue in enumerate(port.queues):
@@ -278,10 +278,10 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
 
 
 def least_disturbed(what: str, turns: Sequence[Numbers]) -> Numbers:
-    """Return the turn in which the host disturbed least.
+    """Return the turn that the host disturbed least.
 
-    A host delays and loses, and lets frames catch up afterwards. So it is the one with the median rate, or
-    with the fewest losses and then the shortest times.
+    A host delays and loses frames, and lets them catch up afterwards. So the least disturbed turn is the one
+    with the median rate, or with the fewest losses and then the shortest times.
     """
     if what in {RATE, CROWDED}:
         return sorted(turns, key=lambda numbers: numbers[0] / max(numbers[1], 1))[len(turns) // 2]

@@ -162,7 +162,7 @@ _BAD_REQUEST: Final[dict[int, str]] = {
 def _add_requests(
     app: FastAPI, operation: Operation, admitting: AdmissionGranting | None, slots: SlotGranting | None
 ) -> None:
-    """Add the endpoints that request flows. The kind that this service does not grant answers so."""
+    """Add the endpoints that request flows; those for what this service does not grant return an error."""
     keeper, tallies = operation.keeper, operation.tallies
     good: dict[int, tuple[type[BaseModel] | None, str]] = {
         200: (FlowShown, "The same flow is there already."),
@@ -178,7 +178,7 @@ def _add_requests(
         return _refused(tallies, outcome)
 
     async def admission_of(request: Request) -> tuple[Flow, Decide] | Response:
-        """What is asked for of a service that admits flows."""
+        """Return the requested flow and what decides on it, or an error if this service admits no flows."""
         if admitting is None:
             return _error(
                 tallies, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
@@ -194,7 +194,7 @@ def _add_requests(
         return flow, admitting.decision(flow, path or None, wanted.deadline_ns)
 
     async def slot_of(request: Request) -> tuple[Flow, Decide] | Response:
-        """What is asked for of a service that gives slots."""
+        """Return the requested flow and what decides on it, or an error if this service gives no slots."""
         if slots is None:
             return _error(
                 tallies,

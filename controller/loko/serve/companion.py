@@ -88,9 +88,9 @@ class Companion:
             await process.wait()
 
     async def _tell(self, process: Process) -> None:
-        """Say which flows are in place, whenever that has changed: installed, no switch of theirs away.
+        """Write which flows are in place whenever that changes: installed, with no switch of their path away.
 
-        And the turns of those that have slots. A flow that is in place keeps its turn.
+        For flows with slots it also writes their turns, which stay the same as long as a flow is in place.
         """
         assert process.stdin is not None
         told: list[Flow] | None = None

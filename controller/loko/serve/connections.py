@@ -1,8 +1,8 @@
-"""Who may be connected to the service: limits, deadlines, and who makes room for new clients. Pure.
+"""Limits on the service's connections: how many, how long, and which one makes room for a new client. Pure.
 
 A client that only holds a connection, or sends its request byte by byte, takes just one place, and not for
 long. If places run out, a new client gets the place of the one that has kept the service waiting longest. So
-there is always room for a client that asks something.
+there is always room for a client that sends a request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many there may be at once."""
+    """Most connections or requests of one kind at once: of all clients together, and of one address."""
 
     in_all: int
     by_address: int
@@ -56,7 +56,7 @@ class Limits:
 
 
 class Counts:
-    """How many of one kind there are, by address."""
+    """Counts connections or requests of one kind by address."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit

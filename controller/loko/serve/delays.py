@@ -36,7 +36,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class DelaysChanged:
-    """More delays are known than before."""
+    """New delays were measured."""
 
 
 def encode_observations(observations: Iterable[Observation]) -> bytes:

@@ -79,7 +79,7 @@ class EventFeed:
 
 
 async def _heard(news: asyncio.Queue[News]) -> list[News]:
-    """Return what has happened in quick succession; an empty list if nothing has for a while."""
+    """Return events that follow each other closely; an empty list if none comes for a while."""
     try:
         heard = [await asyncio.wait_for(news.get(), _KEEPALIVE_S)]
     except TimeoutError:

@@ -1,6 +1,6 @@
-"""Who decides which flows the keeper keeps: an admission scheme, or a schedule with its slots.
+"""The two ways to grant flows to the keeper: by an admission scheme, or by the slots of a schedule.
 
-The two are siblings and share no protocol of their own: this is all that the keeper asks of either.
+They share no other protocol: `Granting` is all that the keeper asks of either.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loko.serve.outcome import StoredFlow, Turn
 
 
 class Grant(Routed, Protocol):
-    """A flow that was granted, on the path on which it was."""
+    """A granted flow, with the path for which it was granted."""
 
     @property
     def guarantee_ns(self) -> float:
@@ -25,51 +25,54 @@ class Grant(Routed, Protocol):
 
 
 Decide = Callable[[], Grant | Refusal]
-"""Decides on one request, and counts the flow if it is granted. Raises `InputError` for one without sense."""
+"""Decides on one request, and counts the flow if it is granted. Raises `InputError` if it makes no sense."""
 
 
 class Granting(Protocol):
-    """What it has granted, and what that takes. Times are of any clock that never goes back, passed in."""
+    """The granted flows, and what they use. Callers pass in the time, of any clock that never goes back."""
 
     @property
     def scheme(self) -> str:
-        """Its name."""
+        """Name of the admission or scheduling scheme."""
 
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
         """Grant again what was granted before a restart. Raises `InputError` if that is not possible here."""
 
     def turn(self, flow_id: str) -> Turn | None:
-        """When a granted flow sends, if that was decided with it."""
+        """Return when a granted flow sends; None if it was granted no particular time."""
 
     def timing(self, grant: Grant) -> dict[str, int] | None:
-        """The same for what sends beside the service: `offset_ns`, `period_ns`, `guard_ns`."""
+        """Return when a granted flow sends, for programs that send beside the service; None if at any time.
+
+        The keys are `offset_ns`, `period_ns` and `guard_ns`.
+        """
 
     def values(self, grant: Grant) -> dict[str, Any]:
-        """What was decided on a flow, as plain values for JSON: guarantee, slot, path."""
+        """Return what was decided on a flow, as plain values for JSON: guarantee, slot, path."""
 
     def advance(self, now_ns: int) -> None:
         """Let time pass."""
 
     def cancel(self, flow_id: str) -> None:
-        """A flow that has sent nothing is gone."""
+        """Remove a flow that has sent nothing."""
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None) -> None:
-        """A flow is gone that has sent until now, or until `sent_until_ns`."""
+        """Remove a flow that has sent until now, or until `sent_until_ns`."""
 
     def passage_ns(self, flow_id: str) -> int:
-        """From the last frame that a flow sends until none of it is on its way."""
+        """Return the time from a flow's last frame until none of its frames is on its way."""
 
     def servers(self, grant: Grant) -> tuple[str, ...]:
-        """The names of what may owe something after a flow: mostly the switches of its path."""
+        """Return the servers, by name, at which a flow may leave a debt: mostly the switches of its path."""
 
     def debt(self, server: str) -> float | None:
-        """What released flows may have left there, if anything, for `restore`."""
+        """Return what released flows may have left at a server, for `restore`; None if nothing."""
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over debts that were written down. Raises `KeyError` or `ValueError` for others' debts."""
+        """Take over stored debts. Raises `KeyError` or `ValueError` for debts of another kind."""
 
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch now."""
+        """Return what is used of a switch now."""
 
 
 class AdmissionGranting:
@@ -81,28 +84,28 @@ class AdmissionGranting:
     def decision(
         self, flow: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
     ) -> Decide:
-        """What decides on a flow: on a given path, or on the best one, within a deadline if there is one."""
+        """Return what decides on a flow: on the given path or else the best one, within any deadline."""
         return lambda: admit(self._lab, self._admission, flow, deadline_ns, path)
 
     @property
     def scheme(self) -> str:
-        """As `Granting`, and so are all that follow."""
+        """See `Granting`, as for all methods below."""
         return self._admission.scheme
 
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
-        """By its path."""
+        """Request the flow again, on its stored path."""
         return self._admission.request(stored.flow, stored.path)
 
     def turn(self, _flow_id: str) -> Turn | None:
-        """Admitted flows send when they like, as their buckets allow."""
+        """None: admitted flows send at any time, as their token buckets allow."""
         return None
 
     def timing(self, _grant: Grant) -> dict[str, int] | None:
-        """None, therefore."""
+        """None: see `turn`."""
         return None
 
     def values(self, grant: Grant) -> dict[str, Any]:
-        """Of each hop its bound, and the burst that comes to it."""
+        """Return the guarantee, and for each hop its delay bound and the flow's burst on arrival there."""
         assert isinstance(grant, Admitted)
         path = [
             {
@@ -116,34 +119,34 @@ class AdmissionGranting:
         return {"guarantee_ns": grant.guarantee_ns, "path": path, "turn": None}
 
     def advance(self, now_ns: int) -> None:
-        """What was released counts less and less."""
+        """Let time pass: released flows count less and less."""
         self._admission.advance(now_ns)
 
     def cancel(self, flow_id: str) -> None:
-        """Undo its request."""
+        """Undo the flow's request."""
         self._admission.cancel(flow_id)
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None) -> None:
-        """It counts on as long as what it has sent may matter."""
+        """Release the flow. It still counts as long as what it has sent may matter."""
         self._admission.release(flow_id, now_ns=now_ns, sent_until_ns=sent_until_ns)
 
     def passage_ns(self, flow_id: str) -> int:
-        """Until its burst is in the debt alone."""
+        """Return the time from the flow's last frame until only the debt holds its burst."""
         return self._admission.passage_ns(flow_id)
 
     def servers(self, grant: Grant) -> tuple[str, ...]:
-        """What it has shared with others."""
+        """Return the servers that the flow has shared with others."""
         assert isinstance(grant, Admitted)
         return self._admission.servers(grant)
 
     def debt(self, server: str) -> float | None:
-        """In the scheme's own unit."""
+        """Return the debt in the scheme's own unit."""
         return self._admission.debt(server)
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """As if no time had passed."""
+        """Take over stored debts, as if no time had passed since."""
         self._admission.restore(debts, now_ns=now_ns)
 
     def usage(self, switch: str) -> Usage:
-        """Whatever the scheme counts."""
+        """Return the use of each quantity that the scheme limits."""
         return self._admission.usage(switch)

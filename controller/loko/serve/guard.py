@@ -187,7 +187,7 @@ class Guard:
         return TOO_LARGE if not length.isdigit() or int(length) > BODY_BYTES else None
 
     def _not_allowed(self, headers: dict[bytes, bytes]) -> Refusal | None:
-        """Return why a request that changes something is not allowed, if so."""
+        """Return why a request that changes something is not allowed; None if it is."""
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
             return 403, "foreign-origin", "a page of another site may not change anything here"

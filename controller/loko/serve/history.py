@@ -9,7 +9,7 @@ from typing import Any, Final
 from loko.serve.outcome import Happening, Noted
 
 KEPT: Final = 1000
-"""So many of the latest are kept."""
+"""How many of the latest events are kept."""
 
 
 class History:

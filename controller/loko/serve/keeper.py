@@ -306,7 +306,7 @@ class FlowKeeper:
             self._answer(Granted(flow.id, is_new=False))
 
     def _obstacle(self, grant: Grant) -> Outcome | None:
-        """Return why a granted flow cannot be installed now, if so."""
+        """Return why a granted flow cannot be installed now; None if it can."""
         flow = grant.flow
         for hop in grant.path:
             driver = self.drivers[hop.switch]

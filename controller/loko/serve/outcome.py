@@ -14,7 +14,7 @@ from loko.network import Hop
 
 
 class FlowState(StrEnum):
-    """How far a flow is. Each change is on disk before anything follows from it."""
+    """How far a flow's installation or removal has come. Each change is on disk before anything follows."""
 
     ACCEPTED = "accepted"
     """Admitted; its entries are being installed. Nobody was told, so a restart takes it back."""
@@ -191,9 +191,9 @@ class Would:
     values: Mapping[str, Any]
     """What was decided: guarantee, path, slot."""
     before: Mapping[str, Usage]
-    """By switch of its path, what is used now."""
+    """What is used now, by switch of the flow's path."""
     after: Mapping[str, Usage]
-    """The same with the flow."""
+    """What would be used with the flow, by switch of its path."""
 
 
 Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | Conflict | Unknown | Wrong
@@ -217,10 +217,10 @@ class Effects:
 
     @property
     def must_wait(self) -> bool:
-        """Whether the rest must wait until the disk has the writes.
+        """Whether the rest must wait until the writes are on disk.
 
-        A flow that is erased is on disk as one being removed, so a restart would erase it again. Its debt is
-        written together with the erasure, and before any flow that is admitted later. Nothing follows from
-        notes.
+        Erasures and debts need not: a flow that is erased is on disk as one being removed, so a restart would
+        erase it again. Its debt is written together with the erasure, and before any flow that is admitted
+        later. Notes need not either: nothing follows from them.
         """
         return not all(isinstance(write, Erase | Owe | Noted) for write in self.writes)

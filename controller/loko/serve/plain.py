@@ -27,7 +27,7 @@ class PlainRoutes:
     def __init__(self, app: FastAPI) -> None:
         self._app: Asgi = app
         self._fixed: dict[str, dict[str, Endpoint]] = {}
-        """By path, then by method."""
+        """Endpoints by path, then by method."""
         self._open: dict[str, tuple[Pattern[str], dict[str, Endpoint]]] = {}
         for route in app.routes:
             if not isinstance(route, APIRoute):

@@ -135,7 +135,7 @@ class Operation:
             self._loop.call_later(_ANSWERS_S, self._answer_rest)
 
     def _answer_rest(self) -> None:
-        """Answer the requests for which the disk has not answered in time."""
+        """Answer the requests that still wait for the disk, as it has not answered in time."""
         for flow_id, future in self._waiting.values():
             if not future.done():
                 future.set_result(Interrupted(flow_id, str(self._ending), Became.UNKNOWN))
@@ -165,7 +165,7 @@ class Operation:
             self._watchers.discard(queue)
 
     def observed(self, observation: Observation) -> None:
-        """Take in measured delays."""
+        """Record measured delays."""
         self.delays.add(observation, now_ns=time.monotonic_ns())
         if not self._is_measured:
             self._is_measured = True

@@ -1,4 +1,4 @@
-"""Log lines for what thousands of clients can cause: the first at once, then a count now and then."""
+"""Log lines that thousands of clients could cause: logged once at first, then only as counts now and then."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class AddressedFlow(KeptFlow):
 
     @property
     def timed(self) -> TimedFlow:
-        """Who sends what to whom, and how often."""
+        """The flow with its ends, frame size and period."""
         period_ns = round(self.send.period_us * NS_PER_US)
         return TimedFlow(
             self.id,
@@ -65,7 +65,7 @@ class ServedSchedule(KeptSchedule):
 
     @property
     def digest(self) -> str:
-        """Tells schedules apart."""
+        """A short hash that identifies the schedule."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
 
@@ -96,7 +96,7 @@ class Slotted:
 
     @property
     def flow(self) -> Flow:
-        """As it is on the wire."""
+        """The flow as it is on the wire."""
         return self.scheduled.routed.flow
 
     @property
@@ -106,31 +106,31 @@ class Slotted:
 
     @property
     def guarantee_ns(self) -> float:
-        """From the first bit that leaves the source until the last has come to the destination."""
+        """The bound on the time from the first bit that the source sends to the last one received."""
         return self.scheduled.bound_ns
 
 
 class Checker(Protocol):
-    """What is asked about each slot before it is given; it shares no code with what found the slot."""
+    """Checks each slot before it is granted; shares no code with what found the slot."""
 
     def refutations(self, flow: Mapping[str, Any]) -> list[str]:
-        """What is wrong, by arithmetic, with a flow as `loko schedule --json` prints one.
+        """Return what is wrong with a flow, by arithmetic; the flow is in the form of `loko schedule --json`.
 
-        If nothing is, it is there now.
+        If nothing is wrong, the flow has its slot from now on.
         """
 
     def refutations_by_replay(self, flow_id: str) -> list[str]:
-        """What is wrong with a flow that is there, by a replay beside all that may meet it.
+        """Return what is wrong with a flow that has its slot, by a replay with all flows that may meet it.
 
         Raises `InputError` for what cannot be replayed.
         """
 
     def remove(self, flow_id: str) -> None:
-        """A flow is gone."""
+        """Remove a flow."""
 
 
 class SlotGranting:
-    """Flows are granted slots in the cycle of a schedule. A `Granting`, without debts.
+    """Grants slots in the cycle of a schedule. A `Granting` without debts.
 
     A frame that leaves in its slot has arrived before the slot ends, so nothing of a flow outlasts its slot.
     """
@@ -143,7 +143,7 @@ class SlotGranting:
         openflow: OpenFlow = OpenFlow.V1_0,
         checker: Checker | None = None,
     ) -> None:
-        """Nobody has a slot yet. Raises `InputError` if the slots are too short for what is served."""
+        """Begin with all slots free. Raises `InputError` if the slots are too short for what is served."""
         self.lab, self._checker = lab, checker
         sizes = {flow.frame_bytes for flow in schedule.scheduled}
         self.standing = LabStanding(lab, schedule, frame_bytes=sizes, openflow=openflow)
@@ -152,10 +152,11 @@ class SlotGranting:
         self._granted: dict[str, Slotted] = {}
 
     def first(self, after: int) -> list[StoredFlow]:
-        """The flows of the schedule as they are stored before any switch hears of them, numbered after that.
+        """Return the flows of the schedule in the form to store before any switch hears of them.
 
-        They count as installed: whoever made the schedule was told of their slots by it. Raises `InputError`
-        if they cannot stand beside each other. Nobody may have a slot yet, and nobody has one then.
+        They are numbered from `after` + 1, and count as installed, since the schedule has told its users
+        their slots. Raises `InputError` if they do not fit together. All slots must be free before this, and
+        are so afterwards.
         """
         stored = [
             StoredFlow(
@@ -177,11 +178,11 @@ class SlotGranting:
         return stored
 
     def decision(self, flow: TimedFlow) -> Decide:
-        """What decides on a flow: it gets the first free slot that the checker cannot refute, or none."""
+        """Return what decides on a flow: it gets the first free slot that the checker cannot refute."""
         return lambda: self._decide(flow)
 
     def on_the_wire(self, flow: TimedFlow) -> Flow:
-        """What a flow sends. Raises `InputError` for hosts or a period that the schedule does not know."""
+        """Return what a flow sends. Raises `InputError` for hosts or a period that the schedule lacks."""
         refuse_ends(self.lab, flow.source, flow.destination)
         return flow.sent(self.standing.timing.base_period_ns)
 
@@ -227,30 +228,33 @@ class SlotGranting:
         )
 
     def sends(self, grant: Grant) -> dict[str, int]:
-        """When a flow's host sends, as plain values: at its offset in a base period, once a period."""
+        """Return when a flow's host sends, as plain values: at its offset in a base period, once a period."""
         assert isinstance(grant, Slotted)
         scheduled = grant.scheduled
         return {"slot": scheduled.slot, "offset_ns": scheduled.offset_ns, "period_ns": scheduled.every_ns}
 
     @property
     def scheme(self) -> str:
-        """As `Granting`, and so are all that follow."""
+        """See `Granting`, as for all methods below."""
         return self.standing.scheme.value
 
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
-        """By its slot and path. It was replayed when it got them, so only the arithmetic is repeated."""
+        """Give the flow its stored slot and path again.
+
+        It was replayed when it was granted, so only the arithmetic is repeated.
+        """
         if stored.turn is None:
             raise InputError("it was admitted, and has no slot")
         timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.turn.period_ns, None)
         return self._note(self.standing.keep(timed, stored.turn.slot, stored.path))
 
     def turn(self, flow_id: str) -> Turn | None:
-        """Its slot, and its period."""
+        """Return the flow's slot and its period."""
         scheduled = self._granted[flow_id].scheduled
         return Turn(scheduled.slot, scheduled.every_ns)
 
     def timing(self, grant: Grant) -> dict[str, int] | None:
-        """Its slot on the clock, and how far a host may be off."""
+        """Return when the flow's slot begins, and how far a host's clock may be off (`guard_ns`)."""
         turn = self.sends(grant)
         return {
             "offset_ns": turn["offset_ns"],
@@ -259,7 +263,7 @@ class SlotGranting:
         }
 
     def values(self, grant: Grant) -> dict[str, Any]:
-        """Of each hop its part of the bound; a frame comes to each alone."""
+        """Return guarantee and turn, and for each hop its part of the bound; one frame at a time arrives."""
         path = [
             {
                 "switch": hop.switch,
@@ -275,35 +279,35 @@ class SlotGranting:
         """Slots do not age."""
 
     def cancel(self, flow_id: str) -> None:
-        """Its slot is free."""
+        """Free the flow's slot."""
         del self._granted[flow_id]
         self.standing.remove(flow_id)
         if self._checker is not None:
             self._checker.remove(flow_id)
 
     def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None) -> None:  # noqa: ARG002 - as others
-        """Its slot is free: what it has sent has arrived."""
+        """Free the flow's slot: what it has sent has arrived."""
         self.cancel(flow_id)
 
     def passage_ns(self, _flow_id: str) -> int:
-        """A slot holds its slowest frame, and how far a host may be off."""
+        """Return the length of a slot: it covers the slowest frame and how far a host's clock may be off."""
         return self.standing.timing.slot_ns
 
     def servers(self, _grant: Grant) -> tuple[str, ...]:
-        """Nothing is left anywhere."""
+        """Return none: flows with slots leave no debts."""
         return ()
 
     def debt(self, _server: str) -> float | None:
-        """None."""
+        """None: there are no debts."""
         return None
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:  # noqa: ARG002 - as others
-        """There are none. Raises `ValueError` for those of an admission scheme."""
+        """Raise `ValueError` if there are debts, which are those of an admission scheme."""
         if debts:
             raise ValueError("slots leave no debts")
 
     def usage(self, switch: str) -> Usage:
-        """Slots of its fullest link, and entries of its table."""
+        """Return the slots in use on the fullest link of a switch, and the entries in its table."""
         standing = self.standing
         return Usage(
             shares=(

@@ -49,7 +49,7 @@ def delay_bound(port: Port, queue: HtbQueue | TrtcmQueue) -> Bound | NoBound:
 
 
 def _with_drops(port: HtbPort, queue: HtbQueue, proved: Bound | NoBound) -> Bound | NoBound:
-    """Return theorem 3's bound: what becomes of a class's bound if its queue drops although there is room."""
+    """Return theorem 3's bound: how a class's bound changes if its queue also drops while it has room."""
     waits_us = proved.delay_us - port.latency_us if isinstance(proved, Bound) else None
     if isinstance(queue.drops, LateDrops):
         if waits_us is not None and waits_us <= queue.drops.after_us:
@@ -98,7 +98,7 @@ class _Htb:
         return (self._port.dequeue.group_frames - 1) * length
 
     def _too_little(self, flow: Flow) -> str | None:
-        """Return why the class may serve less than its flow needs, if so."""
+        """Return why the class may serve less than its flow needs; None if it always serves enough."""
         if _of(flow, Scheduler.HTB)[0] > self._rate * (1 + 1e-12):
             return "its flow sends more than the class is assured; raise rate_bps, or lower the flow's"
         others_ns = self._wait_ns([other for other in self._port.queues if other is not self._queue])
@@ -113,7 +113,7 @@ class _Htb:
         )
 
     def _unproved(self) -> str | None:
-        """Return why the theorem does not cover the class, if so."""
+        """Return why the theorem does not cover the class; None if it does."""
         queue = self._queue
         alone = queue.ceiling_bps == queue.rate_bps and queue.ceiling_burst_bytes == queue.burst_bytes
         unlimited = (
@@ -194,7 +194,7 @@ def _flows(queues: Sequence[TrtcmQueue]) -> list[Flow] | NoBound:
 
 
 def _of(flow: Flow, scheduler: Scheduler) -> tuple[float, float]:
-    """Return rate (bytes/ns) and burst (bytes) as the scheduler counts them; a burst is of whole frames."""
+    """Return the flow's rate (bytes/ns) and burst (bytes, of whole frames) as the scheduler counts them."""
     share = counted(scheduler, flow.frame_bytes) / flow.frame_bytes
     return _per_ns(flow.rate_bps) * share, flow.burst_bytes * share
 

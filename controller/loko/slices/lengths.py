@@ -1,4 +1,4 @@
-"""Which bytes of a frame count where. All values are lengths in bytes; l is the frame with its FCS."""
+"""Lengths of a frame as shaper, link and payload count them, in bytes; l is the frame with its FCS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ETHERNET: Final = 14
 _IP: Final = 20
 _UDP: Final = 8
 _TCP: Final = 32
-"""With the timestamps option, as Linux sends it."""
+"""Length of a TCP header with the timestamps option, as Linux sends it."""
 _PREAMBLE_AND_GAP: Final = 20
 
 

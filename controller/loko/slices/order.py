@@ -1,8 +1,8 @@
 """In which packets and in which order to send messages through a slice (the slicing paper, figure 3).
 
-All messages are there at once, and the slice has been idle. Since all packets are equally long, the n-th
-packet arrives when it does whatever it carries; a message has arrived with its last packet. So segmentation
-decides when packets come, and order which of them complete a message.
+All messages are there at once, and the slice has been idle. All packets are equally long, so when the n-th
+packet arrives does not depend on what it carries; a message has arrived with its last packet. So segmentation
+decides when packets arrive, and order decides which of them complete a message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FRAMES_BYTES: Final = (256, 512, 1024, MAX_FRAME_BYTES)
 MOST_MESSAGES: Final = 6
 MOST_PACKETS: Final = 10_000
 MOST_BYTES: Final = 2_000_000
-"""Of one message."""
+"""Most bytes of one message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,10 @@ def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTes
 
 @contextmanager
 def open_vswitch_dpdk(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
-    """The same with DPDK, whose polling thread has a core of its own as far as the machine has two."""
+    """Run the switch with DPDK; its polling thread has a core of its own if the machine has two.
+
+    Otherwise as `open_vswitch`.
+    """
     cores = CorePlan.here()
     datapath = datapaths.dpdk(polling_core=cores.emulator, other_core=min(cores.others))
     with _running(subject, folder, cores, datapath, sorted({cores.emulator, *cores.others})) as running:
@@ -153,7 +156,10 @@ def open_vswitch_dpdk(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnd
 
 @contextmanager
 def open_vswitch_kernel(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
-    """The same with the kernel's datapath, which forwards within the call that sends a frame."""
+    """Run the switch with the kernel's datapath, which forwards within the call that sends a frame.
+
+    Otherwise as `open_vswitch`.
+    """
     cores = CorePlan.here()
     core = min(cores.others)
     with _running(subject, folder, cores, datapaths.kernel(), [cores.emulator]) as running:
@@ -171,7 +177,7 @@ class _Running:
     stack: ExitStack
 
     def measured(self, *, switch_core: int, waited_ns: Callable[[], int]) -> OpenVSwitchUnderTest:
-        """Return it with lines at its ports and instruments."""
+        """Give the switch's ports lines and instruments, and return the switch under test."""
         instruments = Instruments(
             core=self.core,
             switch_core=switch_core,
@@ -208,14 +214,14 @@ def _running(
 
 
 class _Scheduling:
-    """How long the thread that forwards has waited for a core: the first one of the process, or another."""
+    """Reads how long the forwarding thread has waited for a core: the process's first thread, or another."""
 
     def __init__(self, pid: int, thread: int | None = None) -> None:
         self._file = os.open(f"/proc/{pid}/task/{thread or pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         self._last_ns = 0
 
     def waited_ns(self) -> int:
-        """Return the sum since the thread began; what it was at last, if the thread has ended."""
+        """Return the total wait since the thread began; the last known one if the thread has ended."""
         with contextlib.suppress(OSError, IndexError):
             self._last_ns = int(os.pread(self._file, 64, 0).split()[1])
         return self._last_ns

@@ -95,7 +95,7 @@ class Ports:
         self._with = instruments
         self._cabled: set[int] = set()
         self._first = 0
-        """Number of the next frame: what an earlier run has left in the switch is none of this one's."""
+        """Number of the next frame, by which it differs from those that earlier runs left in the switch."""
         # The kernel begins to stamp frames a while after somebody has asked for it. This socket always does.
         self._asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._asks.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
@@ -103,7 +103,7 @@ class Ports:
             make_line(near(port), subject.link_rate_bps)
 
     def longest_pause_ns(self) -> int:
-        """Look for a while from the switch's core when this machine does something else there."""
+        """Watch the switch's core for a while; return the longest time this machine did other work there."""
         steps = [(_LOOK_GAP_NS, _nothing, b"")] * (_GLANCE_NS // _LOOK_GAP_NS)
         longest_ns = STALL_NS
         for _ in range(_LOOK_NS // _GLANCE_NS):
@@ -114,7 +114,7 @@ class Ports:
         return longest_ns
 
     def close(self) -> None:
-        """Let the kernel stamp no longer."""
+        """Close the socket that keeps the kernel's time stamping on."""
         self._asks.close()
 
     def cabled(self, cables: Mapping[int, int]) -> Self:
@@ -245,7 +245,7 @@ class _Waits:
         self._total_ns, self._at_ns = waited_ns(), time.time_ns()
 
     def before(self, send: Callable[[bytes], object]) -> Callable[[bytes], object]:
-        """Return the function that looks, then sends."""
+        """Return a function that calls `look`, then sends."""
 
         def looks_and_sends(data: bytes) -> None:
             self.look()
@@ -254,7 +254,7 @@ class _Waits:
         return looks_and_sends
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass, and look."""
+        """Sleep, then call `look`."""
         time.sleep(seconds)
         self.look()
 
@@ -300,7 +300,7 @@ def _nothing(data: bytes) -> None:
 
 
 def _with_its_wake(stall: Stall) -> Stall:
-    """Return a stall with the time in which what it held up is worked off."""
+    """Return a stall extended by the time needed to work off what it held up."""
     return Stall(start_ns=stall.start_ns, duration_ns=2 * stall.duration_ns)
 
 
@@ -313,7 +313,7 @@ def queue_class(queue: int) -> str:
 
 
 def make_line(interface: str, rate_bps: int) -> None:
-    """Give an interface a line with queues of strict priority. What nobody classifies waits in the first."""
+    """Give an interface a line with strict-priority queues. Unclassified frames wait in the first queue."""
     what = f"the line of {interface}"
     on = ["dev", interface]
     count = ["overhead", str(_OVERHEAD_BYTES), "mpu", str(_SHORTEST_BYTES)]

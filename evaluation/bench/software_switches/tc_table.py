@@ -37,7 +37,7 @@ _IP: Final = 0x0800
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What an entry matches; None for what it does not look at."""
+    """The match of an entry; None for a wildcarded field."""
 
     in_port: int | None
     fields: Mapping[str, Any]
@@ -75,7 +75,7 @@ _WILDCARDS: Final = {
 
 
 def by_u32(match: Match) -> list[str] | None:
-    """Return the match in u32's words, from the protocol on; None if it has none for it."""
+    """Return the match as tc's arguments for u32, from the protocol on; None if it cannot express it."""
     fields = dict(match.fields)
     words = ["protocol", "ip" if fields.pop("dl_type", None) == _IP else "all"]
     keys: list[str] = []
@@ -105,7 +105,7 @@ def _value(name: str, value: Any) -> list[str]:
 
 
 def by_flower(match: Match) -> list[str] | None:
-    """Return the match in flower's words, from the protocol on; None if it has none for it."""
+    """Return the match as tc's arguments for flower, from the protocol on; None if it cannot express it."""
     fields = dict(match.fields)
     inner = "ip" if fields.pop("dl_type", None) == _IP else None
     tagged = "dl_vlan" in fields or "dl_vlan_pcp" in fields
@@ -138,7 +138,7 @@ _FLOWER: Final = {
 
 
 class TcTable:
-    """The filters at the ports, and what they say to OpenFlow's messages."""
+    """The filters at the ports, and the answers to OpenFlow messages."""
 
     def __init__(self, interfaces: Sequence[str]) -> None:
         """Begin with an empty table. Raises `RunError`."""
@@ -164,7 +164,7 @@ class TcTable:
         self._queued.clear()
 
     def carried_out(self, segment: bytes) -> list[bytes]:
-        """Do what messages of OpenFlow say, in their order, and return the replies. Raises `RunError`."""
+        """Carry out OpenFlow messages in their order, and return the replies. Raises `RunError`."""
         messages, _ = whole_messages(segment)
         replies: list[bytes] = []
         adds: list[bytes] = []
@@ -252,7 +252,7 @@ class TcTable:
         return [" ".join(line) for line in lines]
 
     def _matched(self, match: Match) -> Sequence[str]:
-        """Return the ports where an entry's frames come in; none if it names one that is not there."""
+        """Return the ports where an entry's frames come in; empty if it names a port that does not exist."""
         if match.in_port is None:
             return self._interfaces
         return self._interfaces[match.in_port - 1 : match.in_port]

@@ -1,4 +1,4 @@
-"""The document of a figure of run times: what is scheduled, and what of it varies."""
+"""The document of a figure of run times: what is scheduled, and which quantity varies."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Network(Strict):
 
 
 class Quick(Strict):
-    """What `--quick` leaves."""
+    """The scale of a replay with ``--quick``."""
 
     points: int = Field(ge=1)
-    """The first of what varies."""
+    """Number of values of the varying quantity that are used, from the first on."""
     runs: int = Field(ge=1)
 
 
 class RunTimesFigure(FindingFigure):
-    """How long schedules take by flows, slots or links: `loko.schedule.packing` and the straight programs."""
+    """Run times of schedules by flows, slots or links: this project's method and the paper's program."""
 
     kind: Literal["run_times"]
     varied: Literal["flows", "slots", "links"]
-    """Links as the paper counts them: cables, those of hosts included."""
+    """The quantity on the x axis. Links are cables, as in the paper, those of hosts included."""
     networks: list[Network] = Field(min_length=1)
     flows: list[int] = Field(min_length=1)
     slots: list[int] = Field(min_length=1)
@@ -41,12 +41,12 @@ class RunTimesFigure(FindingFigure):
     runs: int = Field(ge=1)
     """How often each schedule is computed."""
     limit_s: float = Field(gt=0)
-    """For each computation at most. What was stopped has no run time."""
+    """The time limit of each computation. One that was stopped has no run time."""
     quick: Quick
 
     @property
     def needs_root(self) -> bool:
-        """As `Figure.needs_root`: it computes only."""
+        """Always false: schedules are only computed. See `Figure.needs_root`."""
         return False
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""From the document of a figure of run times to its rows, findings and picture."""
+"""Produce figures of run times: rows, findings and picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loko.solvers import Solver, solver_named
 WAYS: Final[Mapping[str, Find]] = {"ours": ours, "straight": straight}
 _IN_WORDS: Final = {"ours": "this project's method", "straight": "the paper's program, HiGHS"}
 _MUCH_WAITING: Final = 0.1
-"""A computation that waited for so much of its time is named."""
+"""A computation that waited for more than this share of its time is named in a note."""
 _LEAST_WAITING_S: Final = 0.001
 
 
@@ -40,12 +40,12 @@ class Point:
 
     @property
     def word(self) -> str:
-        """The scheme as findings name it: ur, pr or fr."""
+        """The scheme's name within names of findings: ur, pr or fr."""
         return self.scheme.value.removeprefix("s-")
 
     @property
     def links(self) -> int:
-        """As the paper counts them: cables."""
+        """The number of cables, which the paper calls links."""
         return len(self.problem.graph.links) // 2
 
 
@@ -66,7 +66,7 @@ class _Timings:
 
     @property
     def flow_ms(self) -> list[float]:
-        """Of each run, the time for a flow, as the paper gives it."""
+        """The time per flow in each run, as the paper gives it."""
         return [1e3 * timing.seconds / len(self.point.problem.demands) for timing in self.runs]
 
     @property
@@ -75,7 +75,7 @@ class _Timings:
 
 
 def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> list[Point]:
-    """Return every x with every scheme; of x the first `most` only. Raises `InputError` as `network`."""
+    """Return every x with every scheme, or only the first `most` values of x. Raises `InputError`."""
     points = []
     for size in figure.networks[: most if figure.varied == "links" else None]:
         graph = network(size.topology, hosts=size.hosts, switches=size.switches)
@@ -88,7 +88,7 @@ def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> 
 
 
 def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
-    """Compute every schedule, one after the other, the runs in turns. Raises `InputError`."""
+    """Compute every schedule `runs` times, one after the other, in rounds over all. Raises `InputError`."""
     points = points_of(figure, seed=options.seed, most=figure.quick.points if options.quick else None)
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
     progress.begin(len(points) * runs, 0, "schedules")
@@ -121,7 +121,7 @@ def _smallest(point: Point) -> Problem:
 
 
 def _findings(figure: RunTimesFigure, every: Sequence[_Timings], *, is_whole: bool) -> dict[str, float]:
-    """Return medians. What was stopped at the limit has no run time, so nothing is said of it."""
+    """Return findings, mostly medians; none of points with a stopped run, which has no run time."""
     findings = {"most_waiting_percent": 100 * max(_waiting(timings) for timings in every)}
     for timings in every:
         if timings.is_done:
@@ -143,7 +143,7 @@ def _findings(figure: RunTimesFigure, every: Sequence[_Timings], *, is_whole: bo
 
 
 def _paths_of_a_flow(point: Point) -> float:
-    """Return the path diversity: how many paths a flow may take, mean."""
+    """Return the path diversity: the mean number of paths that a flow may take."""
     paths = allowed_paths(point.problem, point.scheme, seed=point.seed)
     assert paths is not None, "any path is no number of paths"
     return float(np.mean([len(own) for own in paths]))
@@ -157,7 +157,7 @@ def _series(every: Sequence[_Timings]) -> dict[str, list[_Timings]]:
 
 
 def _waiting(timings: _Timings) -> float:
-    """Return the largest share of a run's time in which no processor worked for it."""
+    """Return the largest share of a run's time in which no core worked for it."""
     return max(
         run.waiting_s / run.seconds if run.waiting_s > _LEAST_WAITING_S else 0.0 for run in timings.runs
     )
@@ -268,7 +268,7 @@ _S_PER_SCHEDULE: Final = {
     SchedulingScheme.PATH_SETS: 0.5,
     SchedulingScheme.FIXED: 0.7,
 }
-"""Of the straight program, on average over a figure's points, on an x86-64 VM; ours adds next to nothing."""
+"""Seconds of the paper's program, mean over a figure's points, on an x86-64 VM; our method adds little."""
 
 
 def _estimate_s(figure: RunTimesFigure) -> dict[str, float]:

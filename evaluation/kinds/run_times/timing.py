@@ -1,4 +1,4 @@
-"""How long one schedule takes to be computed: by the wall, by the processor, and within the solver."""
+"""Measures how long one schedule takes to compute: wall-clock time, CPU time, and time in the solver."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Find = Callable[[Problem, Paths | None, Solve, Clock], Solution]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """One computation, from the flows on: listing paths, building programs, solving."""
+    """The times of one computation: listing paths, building programs, and solving."""
 
     seconds: float
-    """Of the wall."""
+    """Wall-clock time."""
     processor_s: float
-    """Of this process, all threads together."""
+    """CPU time of this process, all threads together."""
     solving_s: float
-    """Within the solver; the rest is paths, building, and search."""
+    """Time in the solver. The rest is listing paths, building programs, and search."""
     scheduled: int
     bound: int
     is_optimal: bool
 
     @property
     def waiting_s(self) -> float:
-        """How long at least no processor worked for it: others had the machine, or it stalled."""
+        """The least time in which no core worked for it: others had the machine, or it stalled."""
         return max(0.0, self.seconds - self.processor_s)
 
 
@@ -48,7 +48,7 @@ def straight(problem: Problem, paths: Paths | None, solve: Solve, clock: Clock) 
 
 
 def demands(graph: Graph, count: int, *, seed: int) -> tuple[Demand, ...]:
-    """Return flows between hosts drawn evenly; fewer flows are the first of more."""
+    """Return flows between uniformly drawn hosts. For a smaller count, they are the first of these."""
     chance = random.Random(seed)
     return tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(count))
 
@@ -78,7 +78,7 @@ def timed(
 
 
 def allowed_paths(problem: Problem, scheme: SchedulingScheme, *, seed: int) -> Paths | None:
-    """Return the paths of each flow under the scheme; None: any."""
+    """Return the paths that the scheme allows each flow; None if it allows any."""
     if scheme is SchedulingScheme.UNCONSTRAINED:
         return None
     paths = candidates(problem)
@@ -90,7 +90,7 @@ def allowed_paths(problem: Problem, scheme: SchedulingScheme, *, seed: int) -> P
 
 @dataclass(slots=True)
 class _Watched:
-    """A solver whose time is counted."""
+    """Wraps a solver and sums up the time spent in it."""
 
     solve: Solve
     taken_ns: int = field(default=0, init=False)

@@ -36,7 +36,7 @@ class Carried:
     """By name of the port and rate of its queue."""
     findings: dict[str, float] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    """What a reader must know of how they were carried, in a line each."""
+    """Remarks for the reader on how the transfers were carried, one line each."""
 
 
 def in_real_time(
@@ -75,7 +75,7 @@ def _virtually(figure: SliceTransfers, port: SlicedPort, seconds: float, seed: i
 
 
 def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: Carried) -> None:
-    """Find out what the switch carries through a queue that has the link's rate, then use slower ones."""
+    """Measure what the switch carries through a queue with the link's rate, then transfers at lower rates."""
     assert figure.live is not None
     [freely] = _transfers(figure, port, [port.link_rate_bps], seconds)
     carries_bps = _measured(freely, figure, seconds).payload_bps

@@ -40,14 +40,14 @@ class Measured:
     latency_ms: float
     """Mean over its segments, from the sender's tap to the receiver's."""
     latency_max_ms: float
-    """Of the segment that was on its way the longest."""
+    """Latency of the segment that was on its way the longest."""
     payload_bps: float
     """Payload that the source sent for the first time: what iperf3 shows."""
     retransmissions_pps: float
     window_packets: float
     """Mean over time."""
     timeouts: int | None
-    """Those of the warm-up included; None if nobody says."""
+    """Number of timeouts, including those of the warm-up; None if unknown."""
 
 
 def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Measured:

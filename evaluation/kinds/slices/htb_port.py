@@ -32,7 +32,7 @@ from loko.units import NS_PER_US, US_PER_S
 
 _FIRST_CLASS: Final = 0x10
 _LEAF = "pfifo"
-"""What holds the frames of a class that drops nothing but what finds no room."""
+"""Queueing discipline of a class that drops frames only if it has no room for them."""
 _VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
 _UNITS: Final = {
     **{"bit": 1.0, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9},
@@ -71,8 +71,8 @@ def sliced_switch(
 ) -> Iterator[OpenVSwitch]:
     """Build links, switch and sliced port in this network namespace. Raises `RunError`.
 
-    What nobody classifies goes through the queue `default`. `addressed`: source and destination have
-    addresses, so that the switch also carries what comes back.
+    Unclassified frames go through the queue `default`. `addressed`: source and destination have addresses, so
+    that the switch also carries the way back.
     """
     flows = [f"in_port={IN_PORTS[host]},actions=output:{OUT_PORT}" for host in hosts]
     if addressed:
@@ -96,12 +96,12 @@ def sliced_switch(
 
 
 def bounded(port: HtbPort) -> LateDrops | None:
-    """The bound of the port's only queue, if it has one: then departure times are in the place of HTB."""
+    """Return the only queue's bound, with which departure times replace HTB; None if it has none."""
     return next((queue.drops for queue in port.queues if isinstance(queue.drops, LateDrops)), None)
 
 
 def check(port: HtbPort) -> None:
-    """Raise `RunError` if no kernel can do what the port's queues shall."""
+    """Raise `RunError` if Linux cannot do what the port's queues require."""
     if bounded(port) is not None and (
         len(port.queues) > 1 or port.queues[0].ceiling_bps > port.queues[0].rate_bps
     ):
@@ -113,9 +113,9 @@ def check(port: HtbPort) -> None:
 
 
 def slice_port(port: HtbPort, default: int = 0) -> None:
-    """Set up the port's classes with tc and verify them; leave no half of them. Raises `RunError`.
+    """Set up the port's classes with tc and verify them; if that fails, remove them all. Raises `RunError`.
 
-    What nobody classifies goes through the queue `default`.
+    Unclassified frames go through the queue `default`.
     """
     try:
         _slice(port, default)
@@ -157,7 +157,7 @@ def _slice(port: HtbPort, default: int) -> None:
 
 
 def _leaf(queue: HtbQueue) -> list[str]:
-    """Return what holds the frames of a class, with its settings, as tc wants them."""
+    """Return the queueing discipline of a class and its settings, as arguments of tc."""
     room = ["limit", str(queue.limit_frames)]
     if not isinstance(queue.drops, CodelDrops):
         return [_LEAF, *room]
@@ -167,7 +167,7 @@ def _leaf(queue: HtbQueue) -> list[str]:
 
 
 def _classify(frames: Frames) -> None:
-    """Direct frames to their queue. Open vSwitch in user space has no way to tell tc of its enqueue."""
+    """Direct frames to their queue by a filter: Open vSwitch in user space cannot tell tc the queue."""
     to_class = udp_to_class("dport", frames.udp_destination, _class(frames.release.queue))
     run(["tc", "filter", "add", "dev", EGRESS, *to_class], what="htb on the port: its filters")
 

@@ -57,11 +57,13 @@ _CPUCLOCK_SCHED: Final = 2
 """Low bits of Linux's clock ID of a process's CPU time, below the inverted PID (clock_getcpuclockid(3))."""
 _SPIN_NS: Final = 2_000_000
 _LONGEST_SPIN_NS: Final = 5_000_000
-"""Then the sender rests. Bursts are shorter, so it does not tear them apart."""
+"""How long the sender may spin before it rests. Bursts are shorter, so a rest does not tear them apart."""
 _REST_S: Final = 300e-6
-"""Over 5 % of the time, so that others get their turns then: who waits longer for a core than a second is
-given 50 ms at once (the kernel's fair server), also from a real-time thread. A rest that ends before the
-thread is off its core is none."""
+"""How long the sender rests: over 5 % of the time, so that other programs get their turns then.
+
+A program that has waited for a core for more than a second is given 50 ms at once (the kernel's fair server),
+even before a real-time thread. A rest that ends before the thread has left its core has no effect.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +72,13 @@ class Frames:
 
     release: Release
     frame: bytes
-    """Each of them, but for its number, without FCS."""
+    """The frame that is sent each time, without FCS; only its number is filled in."""
     udp_destination: int
     slot_ns: float
     """Transmission time of a frame on the host's link, with preamble and gap."""
 
     def departures_ns(self) -> NDArray[np.float64]:
-        """When each can leave its host."""
+        """Return when each frame can leave its host at the earliest, given the link's rate."""
         turns_ns = np.arange(len(self.release.instants_ns)) * self.slot_ns
         times_ns: NDArray[np.float64] = np.maximum.accumulate(self.release.instants_ns - turns_ns) + turns_ns
         return times_ns
@@ -184,7 +186,7 @@ def _room_bytes(request: Request) -> int:
 
 
 def _mark(frame: bytes) -> tuple[int, bytes]:
-    """Return what tells our frames from all else: length and type."""
+    """Return what distinguishes our frames from all others: length and EtherType."""
     return len(frame), frame[12:14]
 
 

@@ -85,7 +85,7 @@ class Transfer(NamedTuple):
     port: Port
     device: str
     frame_bytes: int
-    """Of a full segment, with FCS."""
+    """Length of a full segment's frame, with FCS."""
     sends: Tcp
     duration_ns: int
     seed: int
@@ -102,7 +102,7 @@ class Transferred(NamedTuple):
     delivered_bytes: int
     """Payload that arrived without gaps."""
     timeouts: int | None
-    """None if nobody says."""
+    """None if that is unknown."""
 
 
 def transfer(task: Transfer) -> Transferred:
@@ -136,7 +136,10 @@ def transfer(task: Transfer) -> Transferred:
 
 
 def transfer_of(reply: tcp_port.Reply, duration_ns: int) -> Transferred:
-    """Return what became of a transfer of iperf3 that taps noted. It says of intervals when they ended."""
+    """Return what became of an iperf3 transfer with taps.
+
+    iperf3 reports by interval: retransmissions are dated to the end of theirs, windows to its beginning.
+    """
     assert reply.segments is not None
     sent_ns, received_ns = reply.segments.sent_ns, reply.segments.received_ns
     before_end = sent_ns < duration_ns

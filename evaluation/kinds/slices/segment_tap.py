@@ -27,7 +27,7 @@ _TCP: Final = 6
 _SLOT_BYTES: Final = 128
 _BLOCK_BYTES: Final = 1 << 16
 _MAC_AT: Final = 66
-"""Where the kernel puts a frame of Ethernet in its slot, behind what it says of it."""
+"""Offset of an Ethernet frame in its slot, after the kernel's description of it."""
 _SLOT: Final = np.dtype(
     {
         "names": ["status", "mac", "s", "ns", "kind", "bytes", "id", "protocol", "port", "sequence"],
@@ -36,16 +36,16 @@ _SLOT: Final = np.dtype(
         "itemsize": _SLOT_BYTES,
     }
 )
-"""What is read of a slot: `struct tpacket2_hdr`, `struct sockaddr_ll`, and headers of IPv4 and TCP."""
+"""Fields that are read from a slot: `struct tpacket2_hdr`, `struct sockaddr_ll`, IPv4 and TCP headers."""
 
 
 class Segments(NamedTuple):
     """Full segments that passed a tap, in order."""
 
     at_ns: NDArray[np.int64]
-    """By the machine's clock."""
+    """Time stamps of the machine's clock."""
     key: NDArray[np.int64]
-    """Identification of the packet and number of its first byte: another if it is sent again."""
+    """IP identification and TCP sequence number of each segment: a retransmission has another key."""
 
 
 class SegmentTap:

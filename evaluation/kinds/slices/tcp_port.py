@@ -38,7 +38,7 @@ _START_S: Final = 10.0
 _REST_S: Final = 1.0
 """How long the idle switch is watched."""
 _BUCKET_BYTES: Final = 20_000
-"""Of the source's link, whose timer is late by some 60 us: it must hold more than what leaves meanwhile."""
+"""Bucket of a host's link, whose timer is some 60 us late: it must hold more than leaves meanwhile."""
 _BACKLOG_BYTES: Final = 32 * 1024 * 1024
 _BUFFERS: Final = "4096 1048576 67108864"
 """Send and receive buffers grow with the window, and never limit it."""
@@ -58,9 +58,9 @@ class Request:
     congestion_control: str
     seconds: float
     queue: int = 0
-    """Its number."""
+    """Number of the queue."""
     policer: Policer = Policer.TRTCM
-    """What polices a port of policers."""
+    """The policer to use, for a port with policers."""
     tapped: bool = False
     """Whether taps at both hosts note every segment."""
 
@@ -76,12 +76,12 @@ class Cpu:
     machine: float
     """All work of the whole machine."""
     waited: float = 0
-    """What the thread that forwards waited for a core although it had something to do."""
+    """How long the forwarding thread was ready to run but waited for a core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What iperf3 says of each interval, times in s since the transfer began."""
+    """iperf3's report by interval; times in s since the transfer began."""
 
     end_s: NDArray[np.float64]
     received_bytes: NDArray[np.int64]
@@ -170,9 +170,9 @@ def _switch(request: Request, folder: Path) -> Iterator[OpenVSwitch]:
 
 
 def _prefer(switch: OpenVSwitch) -> None:
-    """Prefer the switch to other programs.
+    """Give the switch priority over other programs.
 
-    Else it shares the cores with all of them, and loses what does not fit into its sockets.
+    Otherwise it would share the cores with all of them, and lose frames for which its sockets have no room.
     """
     if switch.datapath.polls:
         prefer(switch)
@@ -183,7 +183,7 @@ def _prefer(switch: OpenVSwitch) -> None:
 def reply_of(
     sender: Mapping[str, Any], receiver: Mapping[str, Any], *, idle: Cpu, busy: Cpu, refused: int
 ) -> Reply:
-    """Return what both ends' reports say. Raises `RunError` with iperf3's own message if there is one."""
+    """Combine the reports of both ends. Raises `RunError` with iperf3's own message if there is one."""
     for report in (sender, receiver):
         if "error" in report:
             raise RunError(f"iperf3: {report['error']}")
@@ -228,7 +228,7 @@ def _host(name: str, request: Request) -> Iterator[Path]:
 
 
 def within(namespace: Path) -> list[str]:
-    """Return the words before a command that put it in a network namespace."""
+    """Return the words to put before a command to run it in a network namespace."""
     return [require("nsenter"), f"--net={namespace}", "--"]
 
 
@@ -266,7 +266,7 @@ def _wait_for(server: subprocess.Popen[bytes], prefix: list[str]) -> None:
 
 
 def _refused() -> int:
-    """Return how often a queue was full; only that of the transfer can be."""
+    """Return how often a full queue dropped; only the transfer's own queue can be full."""
     return sum(
         int(discipline.get("drops", 0))
         for discipline in json.loads(run(["tc", "-j", "-s", "qdisc", "show"], what="the queue's counters"))

@@ -15,11 +15,11 @@ Path = Literal["sockets", "timed-sockets", "packet-ring"]
 and the queue ETF, or rings of packet sockets."""
 
 _LEAST_LIVE_BYTES: Final = 74
-"""Of a frame of the generator in real time."""
+"""Length of the generator's shortest frame in real time."""
 
 
 class HostTimes(Strict):
-    """What the hosts of an idle network take, with it: from program to program, as the paper measured it."""
+    """The end-to-end delay through an idle network, from program to program, as the paper measured it."""
 
     least_us: float = Field(gt=0)
     mean_us: float
@@ -37,22 +37,24 @@ class Row(Strict):
     """One row: so many flows, and how they send. Flow i goes from the i-th host at s1 to the i-th at s2."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    """The findings of the case begin with it."""
+    """Prefix of the names of the case's findings."""
     label: str
     flows: Annotated[int, Field(ge=1, le=5)]
     adjacent: bool = True
-    """Each flow has a slot of its own, one behind the other; or all have the same."""
+    """Whether each flow has a slot of its own, one after the other; else all flows share one slot."""
     priority: bool = True
-    """Time-triggered frames wait in the highest queue, everything else in the lowest."""
+    """Whether time-triggered frames wait in the highest queue; everything else always waits in the lowest."""
     cross_percent: float = Field(default=0, ge=0, le=95)
     """Mean load that the other hosts put on the cable between the switches."""
     cross_burst_frames: int = Field(default=1, ge=1)
     """Frames that these hosts hand over at once, at the rate of their cables."""
     path: Path = "packet-ring"
-    """In real time only."""
+    """How the frames reach the network, in real time only."""
     watch_us: float = Field(default=100, ge=0, le=10_000)
-    """How long before a slot the sender wakes up to look at the clock; 0: its timer wakes it for the slot. In
-    real time only."""
+    """How long before a slot the sender wakes up and polls the clock; 0: a timer wakes it for the slot.
+
+    In real time only.
+    """
 
 
 class Quick(Strict):
@@ -70,31 +72,34 @@ class TimeTriggeredFigure(FindingFigure):
     period_us: float = Field(gt=0, le=1_000_000)
     slot_us: float = Field(gt=0)
     packets: int = Field(ge=1)
-    """Of each flow, in virtual time."""
+    """Packets of each flow, in virtual time."""
     live_packets: int = Field(default=1, ge=1)
-    """The same in real time."""
+    """Packets of each flow, in real time."""
     live_trunk_mbps: float | None = Field(default=None, gt=0, le=1000)
     """In real time, the rate of the cable between the switches, by a token bucket that holds one frame. None:
     nothing limits it, and frames of one slot never wait for each other there."""
     live_stall_us: int = Field(default=STALL_THRESHOLD_US, ge=1)
-    """In real time, from how long on it counts as a stall that a program was held up. On a slow cable, where
-    delays are longer, little changes by a short one."""
+    """In real time, the shortest interruption of a program that counts as a stall.
+
+    Choose a longer one on a slow cable, where delays are longer and a short interruption changes little.
+    """
     live_period_us: float | None = Field(default=None, gt=0, le=1_000_000)
-    """In real time, the period, where it is another."""
+    """In real time, the period, if it differs from `period_us`."""
     quick: Quick
     hosts: HostTimes | None = None
-    """In virtual time only, where hosts are numbers."""
+    """The delays of the hosts, in virtual time only: there, hosts are modelled by these numbers."""
     cross_frame_bytes: list[Annotated[int, Field(ge=64, le=1518)]] = Field(default=[])
-    """Of what disturbs: bursts at random instants from all hosts of s1 that send nothing else.
+    """Frame lengths of the cross traffic.
 
-    Each length has the same share of the load.
+    It consists of bursts at random instants, from all hosts of s1 that send nothing else. Each length has the
+    same share of the load.
     """
     live_cross_frame_bytes: list[Annotated[int, Field(ge=_LEAST_LIVE_BYTES, le=1518)]] | None = None
-    """In real time, these lengths, where they are others: the generator's shortest frame has 74 bytes."""
+    """In real time, the lengths of cross traffic, if others: the generator sends at least 74 bytes."""
     cases: list[Row] = Field(min_length=1)
 
     def in_real_time(self) -> Self:
-        """The figure as it is sent in real time."""
+        """Return the figure with the values that apply in real time."""
         return self.model_copy(
             update={
                 "period_us": self.live_period_us or self.period_us,

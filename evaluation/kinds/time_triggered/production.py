@@ -1,4 +1,4 @@
-"""Sends by time slots, case by case, in virtual time or on this machine, and judges delays and slots."""
+"""Send by time slots, case by case, in virtual time or on this machine; judge delays and use of slots."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ from loko.units import NS_PER_US, US_PER_S
 _SHARES: Final = 200
 """Points of a distribution function."""
 _DOTS: Final = 4000
-"""Frames of a case that are drawn; all that met a stall are."""
+"""Most frames of a case that are drawn; all that met a stall are drawn."""
 _MOST_STALLED_PERCENT: Final = 10.0
-"""Of a case in real time. While nothing else ran, it was below 1 % in each case of figure 4a and table 2."""
+"""Largest share of frames with a stall at which a case in real time is judged.
+
+While nothing else ran, the share was below 1 % in each case of figure 4a and table 2.
+"""
 _Chosen = NDArray[np.bool_] | NDArray[np.int64]
-"""Frames, by whether or by their places."""
+"""A choice of frames: a mask or indices."""
 
 
 def parameters(figure: TimeTriggeredFigure, _options: Options) -> Mapping[str, Any]:
-    """The lab and its switch, on which the result depends beside the figure's document."""
+    """Return the lab's device, on which the result depends apart from the figure's document."""
     profile = next(iter(load_lab(figure.lab).switches.values())).profile.name
     return {"device": load_device(profile).model_dump(mode="json")}
 
@@ -92,14 +95,14 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
 
 
 def _late_us(sent: Sent, chosen: _Chosen) -> NDArray[np.float64]:
-    """How long after the beginning of its slot a frame was handed over."""
+    """Return how long after the beginning of their slots frames were handed over, in us."""
     return np.asarray(np.maximum(sent.begun_ns - sent.due_ns, 0)[chosen] / NS_PER_US)
 
 
 def _delays_us(sent: Sent, chosen: _Chosen) -> NDArray[np.float64]:
-    """From the program at the source to the one at the destination.
+    """Return the delays from the source's program to the destination's, in us.
 
-    What was handed over before its slot, for the kernel to hold, counts from the slot.
+    For a frame that was handed over before its slot, for the kernel to hold, the delay counts from the slot.
     """
     return (sent.received_ns[chosen] - np.maximum(sent.begun_ns, sent.due_ns)[chosen]) / NS_PER_US
 
@@ -123,9 +126,10 @@ def _findings(case: Row, sent: Sent) -> dict[str, float]:
 
 
 def live_findings(case: Row, sent: Sent) -> dict[str, float]:
-    """Of frames that met no stall; with how late they were handed over, and how long the kernel took them.
+    """Return findings on a case in real time, from the frames that met no stall.
 
-    Where too many met one, nothing is found but that, so no claim on the case is judged.
+    They include how late frames were handed over, and how long the kernel took to take them. If too many met
+    a stall, only the shares of stalls and cross traffic are returned, so no claim on the case is judged.
     """
     quiet, name = sent.came & ~sent.stalled, f"live_{case.name}"
     stalled = {f"{name}_stalled_percent": 100 * float(sent.stalled.mean())}
@@ -150,12 +154,12 @@ def live_findings(case: Row, sent: Sent) -> dict[str, float]:
 
 
 def _is_judged(sent: Sent) -> bool:
-    """Whether so few frames met a stall that the others stand for all."""
+    """Return whether so few frames met a stall that the others are representative."""
     return 100 * float(sent.stalled.mean()) <= _MOST_STALLED_PERCENT
 
 
 def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[NoteResult]:
-    """A note for each case on which nothing is found."""
+    """Return a note for each case that is not judged."""
     return [
         NoteResult(
             where="sec 4",
@@ -216,7 +220,7 @@ def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> Lin
 
 
 def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[Panel]:
-    """Delays over time with the stalls marked, for each case; and how late frames were handed over."""
+    """Return a panel of delays over time for each case, with stalls marked, and one of lateness."""
     panels: list[Panel] = []
     for case in figure.cases:
         sending = sent[case.name]
@@ -254,7 +258,7 @@ def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[
 
 
 def _assumptions(figure: TimeTriggeredFigure, *, live: bool) -> dict[str, float]:
-    """What the paper does not print."""
+    """Return the values that the paper does not print."""
     bursts = {case.cross_burst_frames for case in figure.cases if case.cross_percent}
     if live or not bursts:
         return {}
@@ -282,7 +286,7 @@ def _notes(sent: Mapping[str, Sent]) -> list[NoteResult]:
 
 
 def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> pa.Table:
-    """A row for each frame."""
+    """Return a table with a row for each frame."""
     ones: Sequence[Sent] = [sent[case.name] for case in figure.cases]
     names = [case.name for case in figure.cases for _ in range(len(sent[case.name].flow))]
     columns = ("flow", "due_ns", "begun_ns", "done_ns", "received_ns", "stalled")
@@ -295,9 +299,9 @@ def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> pa.Table:
 
 
 _FRAMES_A_SECOND: Final = 50_000.0
-"""In virtual time, on one core."""
+"""Frames per second of computing, in virtual time on one core."""
 _CROSS_SECONDS: Final = 20.0
-"""For each second of cross traffic."""
+"""Seconds of computing for each second of cross traffic."""
 _BUILD_S: Final = 1.5
 
 

@@ -1,4 +1,4 @@
-"""What is sent in a case, and what became of it, in whatever mode."""
+"""What is sent in a case, and what became of it, in any mode."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from loko.units import NS_PER_US
 
 _FIRST_PORT: Final = 5000
 _DESTINATION_PORT: Final = 6000
-"""Of all flows: where hosts are one machine, one socket takes them."""
+"""The destination port of all flows: where one machine plays all hosts, a single socket receives them."""
 NEVER: Final = -1
 _FIRST_CROSS: Final = 100
 """Numbers of the flows of cross traffic begin here."""
 _MANY_FRAMES: Final = 1_000_000
-"""Room before the line of a host that sends cross traffic: more than ever waits."""
+"""Length in frames of the queue of a host that sends cross traffic: more than ever wait in it."""
 
 
 class Sending(NamedTuple):
-    """All that a case depends on."""
+    """A case with everything that its result depends on."""
 
     figure: TimeTriggeredFigure
     case: Row
@@ -36,32 +36,32 @@ class Sending(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """Every frame, a row each, in ns; all instants since one moment."""
+    """All frames of a case, one row each. Instants are in ns since a common moment."""
 
     flow: NDArray[np.int64]
     due_ns: NDArray[np.int64]
-    """Its slot begins."""
+    """When the frame's slot begins."""
     begun_ns: NDArray[np.int64]
-    """Its program handed it over."""
+    """When the sending program handed the frame over."""
     done_ns: NDArray[np.int64]
-    """It was on its way to the network."""
+    """When the frame was on its way to the network."""
     received_ns: NDArray[np.int64]
-    """The program at the other end had it; `NEVER` if it was lost."""
+    """When the receiving program had the frame; `NEVER` if it was lost."""
     stalls: tuple[Stall, ...] = ()
-    """The host kept source or destination from running."""
+    """Periods in which the machine kept the source or the destination from running."""
     scheduling: str = ""
     """How the source was scheduled."""
     cross_percent: float | None = None
-    """What the other traffic took of the cable between the switches, where it was measured."""
+    """The share of the cable between the switches that cross traffic took, if measured."""
 
     @property
     def came(self) -> NDArray[np.bool_]:
-        """Which were received."""
+        """Mask of the frames that were received."""
         return np.asarray(self.received_ns != NEVER)
 
     @property
     def stalled(self) -> NDArray[np.bool_]:
-        """Which had a stall between the beginning of their slot and their arrival."""
+        """Mask of the frames with a stall between the beginning of their slot and their arrival."""
         begins = np.array(sorted(stall.start_ns for stall in self.stalls), dtype=np.int64)
         by_begin = sorted(self.stalls, key=lambda stall: stall.start_ns)
         ends = np.maximum.accumulate(
@@ -74,7 +74,7 @@ class Sent:
 
 
 def flows_of(lab: Lab, case: Row, frame_bytes: int) -> list[Flow]:
-    """The flows of a case: from the i-th host at the first switch to the i-th at the second."""
+    """Return the flows of a case: from the i-th host at the first switch to the i-th at the second."""
     sources, destinations = hosts_of(lab)
     return [
         Flow(
@@ -92,7 +92,7 @@ def flows_of(lab: Lab, case: Row, frame_bytes: int) -> list[Flow]:
 
 
 def hosts_of(lab: Lab) -> tuple[list[str], list[str]]:
-    """The hosts at the first and at the second switch, in the lab's order."""
+    """Return the hosts at the first and at the second switch, in the lab's order."""
     first = next(iter(lab.switches))
     near = {
         end.node
@@ -104,10 +104,10 @@ def hosts_of(lab: Lab) -> tuple[list[str], list[str]]:
 
 
 def cross_of(sending: Sending, lab: Lab, trunk_bps: float, *, overhead_bytes: int) -> list[Sender]:
-    """The other traffic of a case: bursts at random instants from all hosts that send nothing else.
+    """Return the cross traffic of a case: bursts at random instants from all hosts that send nothing else.
 
-    Each host and each length has the same share of the load of the cable between the switches, which counts
-    so many bytes beside a frame's own.
+    Each host and each length has the same share of the load on the cable between the switches, which counts
+    `overhead_bytes` for each frame beside its own length.
     """
     figure, case = sending.figure, sending.case
     if case.cross_percent == 0:
@@ -138,5 +138,5 @@ def cross_of(sending: Sending, lab: Lab, trunk_bps: float, *, overhead_bytes: in
 
 
 def offset_ns(figure: TimeTriggeredFigure, case: Row, number: int) -> int:
-    """When the slot of a flow begins in each period."""
+    """Return the offset of a flow's slot from the beginning of each period."""
     return round(figure.slot_us * NS_PER_US) * (number if case.adjacent else 0)

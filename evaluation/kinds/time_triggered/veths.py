@@ -1,9 +1,10 @@
 """A case in real time: hosts are ends of veths, switches are bridges, one program sends and receives.
 
 Everything is in network namespaces of a tree of its own (`evaluation.live.alone`): the sources' ends and the
-bridges in one, the destinations' ends in another, so that no frame takes a short way in the kernel. A veth
-has no rate and a bridge no queue, so frames never wait for each other there: what is measured are the hosts.
-Where they are to wait, the cable between the bridges gets a rate, and, beside other traffic, two priorities.
+bridges in one, the destinations' ends in another, so that no frame takes a short cut in the kernel. A veth
+has no rate and a bridge no queue, so frames never wait for each other there: only the hosts are measured. For
+cases in which frames shall wait, the cable between the bridges gets a rate and, with cross traffic, two
+priorities.
 """
 
 from __future__ import annotations
@@ -42,30 +43,30 @@ from loko.units import NS_PER_US
 
 _TRUNK: Final = "trunk"
 _COLUMNS: Final = 4
-"""Of the program's rows: slot, handed over, taken, received."""
+"""Columns of the program's rows: slot, handed over, taken, received."""
 _ETF: Final = ("etf", "clockid", "CLOCK_TAI", "delta", "300000")
-"""The queue that lets frames go at their times; it takes them 0.3 ms before."""
+"""The queueing discipline that releases frames at their times; it takes them 0.3 ms before."""
 _ROUNDED_BYTES: Final = 2
-"""tc rounds a bucket down, and one that is smaller than a frame lets none pass."""
+"""Bytes added to a bucket: tc rounds it down, and a bucket smaller than a frame lets none pass."""
 _ROOM_FRAMES: Final = 100
 _MANY_FRAMES: Final = 10_000
 _ABOVE: Final = 10
 _BELOW: Final = 20
 """Numbers of the two queues of a cable."""
 _AHEAD: Final = ("chrt", "--fifo", "1")
-"""How generators run: the destination's program watches its ring all the time, and would keep the core."""
+"""Real-time priority for the generators: the destination's program polls its ring, and keeps the core."""
 _NEARLY_NOTHING: Final = "1kbit"
-"""What a queue has of its own: a frame in 12 s."""
+"""The assured rate of a queue: one frame in 12 s."""
 _WRONG: Final = 2
 """Exit status for a machine that is not ready."""
 
 
 class NotHereError(RunError):
-    """The machine's kernel has not what the case needs; the line says what."""
+    """The machine's kernel lacks something that the case needs; the message says what, in one line."""
 
 
 def carry_live(sending: Sending) -> Sent:
-    """What becomes of the frames of a case on this machine. Raises `RunError`, also as `NotHereError`."""
+    """Send the frames of a case on this machine. Raises `RunError`, or its subclass `NotHereError`."""
     lab = load_lab(sending.figure.lab)
     for host in lab.hosts.values():
         if host.interface is not None:
@@ -118,14 +119,14 @@ def _carry(sending: Sending, folder: Path) -> Sent:
 
 
 def _carried_bytes(lab: Lab) -> int:
-    """What the cable between the switches has carried so far, as Linux counts frames."""
+    """Return the bytes that the cable between the switches has carried so far, as Linux counts them."""
     end = _end(next(iter(lab.switches)), _TRUNK)
     (link,) = run_json(["ip", "-json", "-statistics", "link", "show", end], what=end)
     return int(link["stats64"]["tx"]["bytes"])
 
 
 def _cross_percent(sending: Sending, carried_bytes: int, took_s: float) -> float | None:
-    """What others took of a cable that has a rate."""
+    """Return the share of the cable's rate that cross traffic took; None without cross traffic or a rate."""
     figure, case, packets, _ = sending
     if case.cross_percent == 0 or figure.live_trunk_mbps is None:
         return None
@@ -134,7 +135,7 @@ def _cross_percent(sending: Sending, carried_bytes: int, took_s: float) -> float
 
 
 def _build(lab: Lab, holder: int) -> None:
-    """Hosts, bridges and cables; every station is known beforehand, so nothing asks for it."""
+    """Build hosts, bridges and cables. All neighbour and forwarding entries are static: no host asks."""
     sources, sinks = hosts_of(lab)
     first, second = lab.switches
     links = [f"link add {name} type bridge stp_state 0 mcast_snooping 0" for name in (first, second)]
@@ -172,9 +173,9 @@ def _build(lab: Lab, holder: int) -> None:
 
 
 def _limit(lab: Lab, figure: TimeTriggeredFigure, case: Row) -> None:
-    """Give the cable towards the second switch a rate: a frame goes at once, the next after its time.
+    """Limit the rate of the cable towards the second switch, by a token bucket that holds one frame.
 
-    Beside other traffic it has two queues as well. Both may only borrow from the cable, and HTB lends to the
+    With cross traffic it has two queues as well. Both may only borrow from the cable, and HTB lends to the
     higher one first: strict priority, with no frame interrupted.
     """
     assert figure.live_trunk_mbps is not None
@@ -220,7 +221,7 @@ def _tc(*arguments: str) -> None:
 
 @contextmanager
 def _cross_traffic(sending: Sending, lab: Lab, destinations: Path, folder: Path) -> Iterator[None]:
-    """The other traffic of a case, for as long as the context lasts. Nobody reads what arrives of it."""
+    """Send the cross traffic of a case within the context. Nobody reads what arrives of it."""
     trunk_bps = (sending.figure.live_trunk_mbps or 0) * 1e6
     senders = cross_of(sending, lab, trunk_bps, overhead_bytes=-FCS_BYTES)
     with ExitStack() as stack:
@@ -270,7 +271,7 @@ def _batch(program: str, lines: list[str], *, what: str, prefix: list[str] | Non
 
 
 def _configuration(sending: Sending, lab: Lab, rows: Path, destinations: Path) -> str:
-    """What the program is told (`zodiac-fx slots`, switch-emulator/live/src/slots.rs)."""
+    """Return the configuration for `zodiac-fx slots` (switch-emulator/live/src/slots.rs)."""
     figure, case, packets, _ = sending
     head: dict[str, str | int] = {
         "path": case.path,

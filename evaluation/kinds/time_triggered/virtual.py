@@ -1,11 +1,12 @@
-"""A case in virtual time: the lab's switches, hosts that are numbers, cross traffic.
+"""A case in virtual time: the lab's switches, hosts modelled by their delays, and cross traffic.
 
-No point of `evaluation.replay`: nothing is admitted here, and entries put frames into the queues of ports.
-What is sent is data of the same vocabulary, and a case is a task.
+This does not use points of `evaluation.replay`: nothing is admitted, and entries put frames into queues of
+ports. It does use `evaluation.traffic`, and each case is a task.
 
-Of an idle network the paper measured the whole, from program to program. What the network has of it is known
-here; the rest are the hosts: a constant, and half of the spread at each end. The half before the network
-moves the instant at which a frame is on the cable, so frames of one slot do not always meet.
+The paper measured an idle network as a whole, from program to program. The network's part of that delay is
+simulated; the rest is attributed to the hosts: a constant, and half of the spread at each end. The half
+before the network shifts the instant at which a frame is on the cable, so frames of one slot do not always
+meet.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _IDLE_SEED: Final = 0
 
 
 def carry(sending: Sending) -> Sent:
-    """What becomes of the frames of a case. Raises `RunError`."""
+    """Send the frames of a case in virtual time. Raises `RunError`."""
     figure, case, packets, seed = sending
     lab = load_lab(figure.lab)
     flows = flows_of(lab, case, figure.frame_bytes)
@@ -88,7 +89,10 @@ def carry(sending: Sending) -> Sent:
 def _half_of_spread_ns(
     hosts: HostTimes, random: np.random.Generator, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Half of what hosts take beyond the least: two, added, have its mean, deviation and range."""
+    """Draw half of the hosts' delay beyond its minimum.
+
+    The sum of two such draws has the mean, deviation and range of `hosts`.
+    """
     span_us = (hosts.most_us - hosts.least_us) / 2
     mean = (hosts.mean_us - hosts.least_us) / 2 / span_us
     variance = hosts.deviation_us**2 / 2 / span_us**2
@@ -114,7 +118,7 @@ def _network_ns(
     duration_ns: int,
     seed: int,
 ) -> NDArray[np.int64]:
-    """From the first bit sent to the last received, a row for each flow; `NEVER` if lost."""
+    """Return times from first bit sent to last bit received, one row per flow; `NEVER` for lost frames."""
     tables = {
         switch: [
             *(_entry(lab, switch, place, sender, queue) for sender in senders),
@@ -139,7 +143,7 @@ def _network_ns(
 
 
 def _entry(lab: Lab, switch: str, place: int, sender: Sender, queue: int) -> FlowEntry:
-    """The entry at a switch: to the other one at the first, to the destination at the second."""
+    """Return a flow's entry: the first switch forwards to the second, which forwards to the destination."""
     towards = sender.destination if place else list(lab.switches)[1]
     port = next(
         here.port

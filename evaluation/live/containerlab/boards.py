@@ -1,4 +1,4 @@
-"""The boards of a lab in containers: an emulator in each, which is asked through Docker."""
+"""The boards of a lab in containers: each has an emulator, which is reached through Docker."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _ASK: Final = (
     f"rm -f {REPORT}; pid=$(pidof zodiac-fx) || exit 3; kill -USR1 $pid; "
     f"for _ in $(seq 300); do [ -s {REPORT} ] && exec cat {REPORT}; sleep 0.1; done; exit 4"
 )
-"""Has an emulator write its report anew, and prints it."""
+"""Shell commands that have an emulator write its report anew, and print it."""
 
 
 class ContainerBoards:
     """The running boards, each an emulator in a container of its own."""
 
     def __init__(self, lab: Lab) -> None:
-        """They run already: see `deployment`."""
+        """Take the boards, which run already (see `deployment`)."""
         self._lab = lab
 
     def wait_for_real_boards(self) -> None:
-        """There are none in containers."""
+        """Do nothing: there are no real boards in containers."""
 
     def consoles(self) -> dict[str, str]:
-        """None: the consoles' devices are in the containers, at /run/console."""
+        """Return none: the consoles' devices are in the containers, at /run/console."""
         return {}
 
     def report(self) -> BoardsReport:
-        """How they are. Raises `RunError` if one has ended."""
+        """Report on the boards. Raises `RunError` if one has ended."""
         return BoardsReport.joined([self._one(switch) for switch in self._lab.switches])
 
     def _one(self, switch: str) -> BoardsReport:

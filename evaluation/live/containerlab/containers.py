@@ -1,4 +1,4 @@
-"""What the confined tree is told of a lab that containerlab has built."""
+"""What the confined tree is told of the containers of a lab."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ class Containers:
     """The containers of a lab."""
 
     namespaces: Mapping[str, str]
-    """By node: the file of its network namespace."""
+    """The file of each node's network namespace, by name of the node."""

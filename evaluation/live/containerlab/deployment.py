@@ -25,14 +25,14 @@ _DEPLOY_TIMEOUT_A_NODE_S: Final = 10.0
 
 _MODULES: Final = Path("/proc/modules")
 _WITHOUT_MODULES: Final = "+no-modules"
-"""In the version of a containerlab that setup/containerlab.sh has built: it needs no list of modules."""
+"""Part of the version of a containerlab that setup/containerlab.sh has built: it needs no list of modules."""
 
 _REMOVE: Final = 'read -r _; exec "$@" >/dev/null 2>&1'
 """Waits until the tree has ended, then removes all containers of the lab."""
 
 
 def obstacle() -> str | None:
-    """Why this machine cannot build labs in containers, in one line; None if it can."""
+    """Return why this machine cannot build labs in containers, in one line; None if it can."""
     if locate("containerlab") is None:
         return "the program 'containerlab' is missing: 'make containerlab' builds it"
     if not (_MODULES.exists() or _WITHOUT_MODULES in _containerlab("version", timeout_s=_ANSWER_TIMEOUT_S)):
@@ -49,7 +49,7 @@ def obstacle() -> str | None:
 
 
 def no_docker() -> str | None:
-    """Why Docker cannot be used, in one line; None if it can."""
+    """Return why Docker cannot be used, in one line; None if it can."""
     if locate("docker") is None:
         return "the program 'docker' is missing: apt-get install docker.io"
     try:
@@ -71,15 +71,15 @@ def refuse(lab: Lab) -> None:
 
 
 def left(lab: Lab) -> list[str]:
-    """The containers there are of a lab, running or not. Raises `RunError`."""
+    """Return the names of a lab's containers, running or not. Raises `RunError`."""
     wanted = f"label=containerlab={lab.name}"
     return sorted(_docker("ps", "--all", "--filter", wanted, "--format", "{{.Names}}").split())
 
 
 def deploy(lab: Lab, folder: Path) -> Afterwards:
-    """Build the lab; the topology goes to `folder`. What it returns removes the containers, whatever happens.
+    """Build the lab, with its topology in `folder`; return what removes the containers.
 
-    Raises `RunError` in one line; nothing is left then.
+    They are removed whatever happens. Raises `RunError` in one line, and then leaves nothing behind.
     """
     refuse(lab)
     file = folder / f"{lab.name}.clab.yml"
@@ -97,7 +97,7 @@ def deploy(lab: Lab, folder: Path) -> Afterwards:
 
 
 def found(lab: Lab, nodes: Sequence[str]) -> Containers:
-    """The containers of the nodes. Raises `RunError` if one does not run."""
+    """Return the containers of the nodes. Raises `RunError` if one does not run."""
     names = {container(lab, node): node for node in nodes}
     shown = json.loads(_docker("inspect", *names))
     namespaces = {}
@@ -110,7 +110,7 @@ def found(lab: Lab, nodes: Sequence[str]) -> Containers:
 
 
 def remove(lab: Lab, folder: Path) -> list[str]:
-    """Remove the containers of a lab, such as a killed run's, and tell their names. Raises `RunError`."""
+    """Remove the containers of a lab, such as a killed run's, and return their names. Raises `RunError`."""
     names = left(lab)
     if names:
         _docker("rm", "--force", "--volumes", *names)

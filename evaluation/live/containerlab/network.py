@@ -13,19 +13,19 @@ from loko.lab import Endpoint, Lab
 
 
 class ContainerNetwork(Network):
-    """As Mininet's, but every node, switches too, has a network namespace, which Docker made."""
+    """A network whose nodes, switches too, have network namespaces that Docker made."""
 
     def __init__(self, lab: Lab, containers: Containers) -> None:
-        """Set up and verify what is there. Raises `RunError` in one line."""
+        """Set up and verify the network that exists. Raises `RunError` in one line."""
         self._containers = containers
         super().__init__(lab)
 
     def namespace(self, host: str) -> Path:
-        """The file of a node's network namespace."""
+        """Return the file of a node's network namespace."""
         return Path(self._containers.namespaces[self._machine(host)])
 
     def inside(self, host: str) -> list[str]:
-        """What to put before a command so that it runs in the namespace of a node, with our own files."""
+        """Return the words before a command that run it in a node's namespace, with our own files."""
         return [require("nsenter"), f"--net={self.namespace(host)}", "--"]
 
     def _name(self, end: Endpoint) -> str:

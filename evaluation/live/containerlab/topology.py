@@ -23,10 +23,10 @@ CONTROLLER: Final = "controller"
 """The node in which the controller runs; it does nothing by itself."""
 
 REPORT: Final = "/run/report.json"
-"""Where a board's container has the emulator's report."""
+"""The emulator's report in a board's container."""
 
 _MANAGEMENT: Final = IPv4Network("172.30.99.0/24")
-"""Between controller and boards only, so that hosts have no second way to each other."""
+"""The network between controller and boards only, so that hosts have no second way to each other."""
 
 _FIRST_BOARD: Final = 10
 _HEADER = """\
@@ -36,33 +36,33 @@ _HEADER = """\
 
 
 def topology_file(lab: Lab) -> Path:
-    """Where a lab's topology is kept: ``topology.clab.yml`` beside ``lab.yml``, else ``X.clab.yml``."""
+    """Return a lab's topology file: ``topology.clab.yml`` beside ``lab.yml``, else ``X.clab.yml``."""
     stem = "topology" if lab.path.stem == "lab" else lab.path.stem
     return lab.path.with_name(f"{stem}.clab.yml")
 
 
 def controller_address() -> str:
-    """Address and port at which the boards look for the controller."""
+    """Return address and port at which the boards look for the controller."""
     return f"{_MANAGEMENT[2]}:{CONTROLLER_PORT}"
 
 
 _TAKEN: Final = {"eth0": "containerlab's", "lo": "the loopback"}
-"""Interfaces that every container has, and whose each is."""
+"""Interfaces that every container already has, and whose each is."""
 
 
 def interface(end: Endpoint, lab: Lab) -> str:
-    """Name of the interface of an end of a cable, in its own container: eth0 is containerlab's."""
+    """Return the interface at an end of a cable, in its own container: eth0 is containerlab's."""
     host = lab.hosts.get(end.node)
     return (host and host.interface) or f"eth{end.port}"
 
 
 def container(lab: Lab, node: str) -> str:
-    """The container of a node, as containerlab names it."""
+    """Return the name that containerlab gives the container of a node."""
     return f"clab-{lab.name}-{node}"
 
 
 def topology(lab: Lab) -> str:
-    """The topology file of a lab. Raises `RunError` if the lab cannot be had in containers."""
+    """Return the text of a lab's topology file. Raises `RunError` if containers cannot have the lab."""
     _refuse(lab)
     nodes: dict[str, Any] = {CONTROLLER: {"image": HOST_IMAGE, "mgmt-ipv4": str(_MANAGEMENT[2])}}
     for number, switch in enumerate(lab.switches.values()):
@@ -108,7 +108,7 @@ def _refuse(lab: Lab) -> None:
 
 
 def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
-    """A board, with the emulator's configuration in the environment: the topology is one file."""
+    """Return a board's node; the environment has the emulator's configuration, so one file has everything."""
     ends = sorted(
         (end for link in lab.links for end in (link.a, link.b) if end.node == switch.name),
         key=lambda end: end.port,
@@ -116,8 +116,8 @@ def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
     ports = {end.port: interface(end, lab) for end in ends}
     process = [
         "[process]",
-        # A container a board: there are more polling threads than cores, and none may have a whole one;
-        # they rest, so that containers can start while the first boards run.
+        # With one container per board there may be more polling threads than cores, so none gets a core of
+        # its own; they rest, so that containers can start while the first boards run.
         'scheduling = "other"',
         f"rest_us = {SHARED_REST_US}",
         f'report = "{REPORT}"',
@@ -140,7 +140,7 @@ def _host(lab: Lab, interfaces: Sequence[Host]) -> Mapping[str, Any]:
             f"ip link set dev {device} address {host.mac}",
             f"ip address add {host.ip} dev {device}",
         ]
-    # The label is for who reads the file: a board is of the same kind, and has several cables, too.
+    # The label is for readers of the file: boards have the same kind, and may have several cables, too.
     return {"image": HOST_IMAGE, "network-mode": "none", "labels": {"role": "host"}, "exec": commands}
 
 
@@ -150,7 +150,7 @@ def _end(end: Endpoint, lab: Lab) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Several lines as a block, lists indented as yamllint wants them."""
+    """Writes texts of several lines as blocks, and indents lists as yamllint wants them."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
         return super().increase_indent(flow, indentless=False)
