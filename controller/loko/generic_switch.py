@@ -222,6 +222,10 @@ class GenericSwitch(Tolerant):
     def _forwards(self) -> Self:
         if (self.forwarding is None) == (self.pipeline is None):
             raise ValueError("give either [forwarding], a fixed time, or [pipeline]")
+        if self.pipeline is None and (self.table.rules or self.table.misses_tagged):
+            raise ValueError(
+                "table: rules and misses_tagged are of a chip's table: add [pipeline], or leave them out"
+            )
         return self
 
     @property

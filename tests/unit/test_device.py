@@ -214,6 +214,20 @@ def test_wrong_profile_is_one_line(tmp_path: Path, old, new, says) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "added",
+    ["misses_tagged = true", 'rules = [{ path = "refused", source = "assumption" }]'],
+)
+def test_rules_of_a_chip_are_refused_where_no_chip_is(tmp_path: Path, added: str) -> None:
+    """The simulator would ignore them."""
+    source = (PROFILES / "open-vswitch-1g.toml").read_text()
+    path = tmp_path / "wrong.toml"
+    path.write_text(source.replace("[table]\n", f"[table]\n{added}\n", 1))
+    with pytest.raises(InputError, match=r"table: rules and misses_tagged are of a chip's table") as error:
+        load_device(path)
+    assert "\n" not in str(error.value)
+
+
 def test_a_device_of_another_kind_loads_but_gives_no_worst_case() -> None:
     device = load_device("banana-pi-r1")
     assert isinstance(device, LinuxSwitch)

@@ -46,7 +46,7 @@ pub(crate) enum Action {
     OutputToIngress,
     /// To all ports that are not native, except the ingress port.
     Flood,
-    /// The same on the board; with the specification, also to ports that are not flooded.
+    /// On the board the same as FLOOD; with the specification, also to ports that are not flooded.
     All,
     OutputToController {
         max_bytes: u16,
@@ -159,7 +159,7 @@ pub(crate) enum Destination {
 #[derive(Debug)]
 pub(crate) struct Rewriter<'a> {
     pub(crate) frame: &'a mut Vec<u8>,
-    /// Where the frame came in; of the number of a port the firmware looks at the low byte here.
+    /// The port by which the frame came in; the firmware looks only at the low byte of its number here.
     ingress: u16,
     /// Whether the frame had a tag when the search began; it is not looked at again after tag changes.
     pub(crate) tagged: bool,
@@ -261,7 +261,7 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// Computes the checksums of TCP, UDP or ICMP, then of the IP header, of what stands at `ip`, whatever it is.
+/// Computes the checksum of TCP, UDP or ICMP, then that of the IP header, as if a packet began at `ip`, even if none does.
 ///
 /// The transport checksum covers everything to the end of the frame, Ethernet padding included, so it is wrong for
 /// short packets, as on the board.

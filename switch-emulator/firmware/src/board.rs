@@ -1,4 +1,4 @@
-//! The board: its doors, and the order in which things happen.
+//! The board: its entry points, and the order in which things happen.
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
@@ -45,9 +45,9 @@ struct Blueprint {
 /// What the CPU will do, and when.
 #[derive(Debug)]
 struct Plan {
-    /// What is next if no frame is, and when it comes.
+    /// The next work other than a frame, and when it comes.
     otherwise: (Instant, Work),
-    /// Whether the pass under way has left that as it was.
+    /// Whether the pass under way has left `otherwise` as it was.
     otherwise_holds: bool,
     /// What comes next, and when its pass begins.
     next: (Instant, Work),
@@ -184,7 +184,8 @@ impl Board {
         SocketAddrV4::new(settings.controller_address, settings.controller_port)
     }
 
-    /// The same if the console has changed it, now or before the configuration was saved.
+    /// As [`controller`](Self::controller), if that is not what `config` says: if the console has changed it, now or before
+    /// the configuration was saved.
     #[must_use]
     pub fn redirected(&self) -> Option<SocketAddrV4> {
         let Config {
@@ -196,8 +197,9 @@ impl Board {
         Some(self.controller()).filter(|address| *address != configured)
     }
 
-    /// The TCP session with the controller is established. This and the doors that follow, up to [`segment`](Self::segment),
-    /// are those of a session that the driver keeps; a board on a network ([`ControlCarrier::Network`](crate::ControlCarrier::Network)) takes no notice of them.
+    /// The TCP session with the controller is established. This and the calls that follow, up to [`segment`](Self::segment),
+    /// are for a session that the driver keeps; a board on a network
+    /// ([`ControlCarrier::Network`](crate::ControlCarrier::Network)) takes no notice of them.
     pub fn connected(&mut self, now: Instant) {
         self.control(now, FromController::Connected);
     }
@@ -253,10 +255,10 @@ impl Board {
         self.receive(now, port, frame, bytes);
     }
 
-    /// Until when a driver may keep back the frame that arrives next: `bytes` bytes, without FCS, on `port`, completely there
-    /// at `arrival`. If [`frame_owned`](Self::frame_owned) gets it then, with `arrival` for its instant, all is as if it had
-    /// got it in time. Before any other call the board wants what has arrived until then, and
-    /// [pause frames](crate::is_pause_frame) are never kept back.
+    /// Until when a driver may keep back the frame that arrives next: `bytes` bytes, without FCS, on `port`, completely
+    /// there at `arrival`. If [`frame_owned`](Self::frame_owned) gets it by then, with `arrival` for its instant, all is as
+    /// if it had got it in time. Before any other call the board must be given the frames that have arrived until that call,
+    /// and [pause frames](crate::is_pause_frame) are never kept back.
     #[must_use]
     #[inline]
     pub fn due_with(&self, arrival: Instant, port: PortNumber, bytes: usize) -> Instant {
@@ -454,7 +456,7 @@ impl Board {
             self.out.counters.dropped_switch += 1;
             return self.out.pool.recycle(frame.data);
         }
-        // Behind others it does not change what comes next.
+        // A frame behind others does not change what comes next.
         if is_next {
             self.plan_with_frames();
         }
@@ -484,7 +486,7 @@ impl Board {
         self.plan_with_frames();
     }
 
-    /// The same if nothing has changed but frames.
+    /// As [`plan`](Self::plan), if nothing has changed but frames.
     #[inline]
     fn plan_with_frames(&mut self) {
         let (mut arrival, mut work) = self.plan.otherwise;
@@ -510,7 +512,7 @@ impl Board {
         self.ring.next_at().or(self.ingress.next_at())
     }
 
-    /// When the IP stack has something to do. What is the board's own waits until its timers run.
+    /// When the session has something to do although nothing comes. The board's own IP stack waits until its timers run.
     #[inline]
     fn stack_due_at(&self) -> Option<Instant> {
         let at = self.agent.stack_due_at()?;
@@ -542,7 +544,7 @@ impl Board {
                 self.tick_at = pass + TICK;
                 let busy = self.agent.tick(&mut Pass::new(pass, &mut self.out));
                 if busy > Duration::ZERO {
-                    // Behind the timers, if they came at the same time.
+                    // The tick's work follows that of the timers, if they are due at the same time.
                     let begin = self.main_loop.free_from(pass);
                     self.main_loop.worked(begin, busy);
                 }
@@ -589,8 +591,8 @@ impl Board {
             let at = self.out.egress.send_pause_frame(pass);
             self.ingress.resume(at);
         }
-        // Whether it will find room when it comes back depends on frames that have yet to come. While the ring has plenty
-        // of room they cannot make the MAC ask for a pause, so its departure need not wait for them.
+        // Whether the frame will find room when it comes back depends on frames that have yet to come. While the ring has
+        // plenty of room they cannot make the MAC ask for a pause, so the frame's departure need not wait for them.
         self.out.room_is_uncertain = self.flow_control.is_paused() || self.ring.fills();
         let native = self.is_native(frame.port);
         let mut pass = Pass::new(pass, &mut self.out);

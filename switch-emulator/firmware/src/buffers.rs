@@ -9,7 +9,7 @@ use crate::time::Instant;
 /// A frame on its way to the CPU.
 #[derive(Debug)]
 pub(crate) struct ReceivedFrame {
-    /// When it has arrived at its port, then: when it arrives in the ring.
+    /// When it arrived at its port; once it is on the link to the CPU, when it arrives in the ring.
     pub(crate) at: Instant,
     pub(crate) port: PortNumber,
     /// Without FCS, padded to 60 bytes.
@@ -70,7 +70,7 @@ impl ReceiveRing {
         self.held.is_empty()
     }
 
-    /// A frame has passed at once, while it and those behind it used so many units.
+    /// A frame has passed in one step, while it and those behind it used `units` units.
     #[inline]
     pub(crate) fn passed(&mut self, units: u64) {
         self.peak = self.peak.max(units);
@@ -88,7 +88,7 @@ impl ReceiveRing {
         self.fills_with(self.used)
     }
 
-    /// The same if so many units are in use.
+    /// As [`fills`](Self::fills), if `used` units are in use.
     #[inline]
     pub(crate) const fn fills_with(&self, used: u64) -> bool {
         used >= self.units / 2

@@ -37,8 +37,8 @@ pub struct Config {
     pub native_ports: Vec<PortNumber>,
     /// What happens to flows and frames while the controller is away.
     pub fail_state: FailState,
-    /// 0: as the controller asks; 1 or 4: always OpenFlow 1.0 or 1.3 (wire version numbers). The emulator does not carry
-    /// 1.3: a session that speaks it is told of in an event, has nothing but ECHO answered, and ends after 3 s.
+    /// 0: as the controller asks; 1 or 4: always OpenFlow 1.0 or 1.3 (wire version numbers). If the profile has no costs of
+    /// 1.3, a session that speaks it is reported in an event, has nothing but ECHO answered, and ends after 3 s.
     pub openflow_version: u8,
     /// Drop frames whose type field is not one of the eight usual ones.
     pub ethertype_filter: bool,
@@ -186,7 +186,7 @@ impl Config {
         Ok(())
     }
 
-    /// What a board needs that makes its TCP connection by itself.
+    /// Checks what a board needs that makes its TCP connection by itself.
     fn check_network(&self) -> Result<(), ConfigError> {
         let refuse = |key, reason| Err(ConfigError { key, reason });
         if self.native_ports.is_empty() {

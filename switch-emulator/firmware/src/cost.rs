@@ -80,7 +80,7 @@ impl Costs {
         self.entry.skipped_ps
     }
 
-    /// What an entry that is examined after a hit costs more.
+    /// Additional cost of an entry that is examined after a hit.
     pub(crate) const fn after_hit_ps(&self) -> i64 {
         self.entry.after_hit_ps
     }
@@ -116,7 +116,8 @@ impl Costs {
                 Action::Nothing => continue,
             };
             sum += at_length(cost, changed_length);
-            // What follows works on the frame as it is then. That it came without a tag stays true on the board.
+            // Later actions work on the changed frame. But whether it is tagged is told from the frame as it came, as on the
+            // board.
             match action {
                 Action::SetVlanVid(_) | Action::SetVlanPcp(_) if !tagged => {
                     changed_length += VLAN_TAG_BYTES;

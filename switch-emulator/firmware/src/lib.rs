@@ -23,13 +23,13 @@
 //! the main loop, the table search by the entries that it visits, the actions, and the way out.
 //!
 //! Messages of the controller take time on the same CPU, so that frames wait for them and they for frames. The
-//! firmware deviates from OpenFlow 1.0.1 in 96 numbered ways, and [`Quirks`] says whether a board shows them; from 1.3 in 106 more,
-//! which it always shows.
+//! firmware deviates from OpenFlow 1.0.1 in 96 numbered ways, and from 1.3 in 106 more; [`Quirks`] says whether a board
+//! shows them.
 //!
 //! The TCP connection to the controller is the board's, as frames on its native ports, or the driver's
-//! ([`Control`]). With the driver's the board knows of TCP what decides which messages reach the controller (segments, send
-//! buffer, congestion window, truncated frames), with acknowledgements after [`Config::acknowledgement_ns`]. Left out:
-//! a correct OpenFlow 1.3 switch, web pages; what a crash leaves in memory that the firmware still uses.
+//! ([`ControlCarrier`]). With the driver's the board knows of TCP what decides which messages reach the controller
+//! (segments, send buffer, congestion window, truncated frames), with acknowledgements after
+//! [`Config::acknowledgement_ns`]. Left out: web pages; what a crash leaves in memory that the firmware still uses.
 //!
 //! ```
 //! use zodiac_firmware::{Board, Config, Instant, Profile, ZODIAC_FX};

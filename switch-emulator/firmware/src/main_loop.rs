@@ -12,7 +12,7 @@ pub(crate) struct MainLoop {
     loop_ps: u64,
     timer_period: Duration,
     timer_cost: Duration,
-    /// When the first pass begins that has found nothing yet.
+    /// When the CPU is or was last free: from then on it begins idle passes.
     free_at: Instant,
     timer_at: Instant,
 }

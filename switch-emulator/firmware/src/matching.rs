@@ -158,7 +158,7 @@ impl Rule {
 
 const MAC: u64 = 0xffff_ffff_ffff;
 
-/// What differs between most words that differ: to look at few bytes of each entry, and at all of one only.
+/// A hash of the words under the mask. Comparing it first, a search reads few bytes of each entry, and all of only one.
 fn digest(words: [u64; 4], mask: [u64; 4]) -> u32 {
     const FACTORS: [u64; 4] = [
         0x9e37_79b9_7f4a_7c15,
@@ -197,10 +197,11 @@ struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     rules: Vec<Rule>,
-    /// The mask of all rules, if they have one, and then the digests of their values.
+    /// The mask that all rules share, if they do, and the digests of the rules' values.
     shared_mask: Option<[u64; 4]>,
     digests: Vec<u32>,
-    /// The first entry of each digest, at the slot that the digest's low bits name or, if others are there, behind it.
+    /// A hash table of the first entry of each digest: at the slot that the digest's low bits name, or behind it if another
+    /// digest has taken that (linear probing).
     by_digest: Vec<Option<u16>>,
     /// One for each entry, and one behind the last.
     steps: Vec<Step>,
@@ -278,7 +279,7 @@ impl Search {
         if hit(&first) {
             return Some(first);
         }
-        // Another match with the same digest.
+        // The first one is another match with the same digest.
         let mut behind = first + 1..self.digests.len();
         behind.find(|index| self.digests[*index] == digest && hit(index))
     }

@@ -75,7 +75,7 @@ pub(crate) struct Outbox {
     /// Frames that the CPU will hand to its MAC, in order, while it is not certain that they will find room in the
     /// integrated switch.
     returning: VecDeque<Returning>,
-    /// Whether that is uncertain for what the CPU sends now.
+    /// Whether it is uncertain that what the CPU sends now will find room there.
     pub(crate) room_is_uncertain: bool,
     /// Where management traffic leaves.
     native_ports: PortMask,
@@ -180,8 +180,8 @@ impl Outbox {
         self.send_back(now, ports, frame, false);
     }
 
-    /// The same for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go back and room is
-    /// certain. Gives the instant at which it departs, if the MAC takes it.
+    /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go
+    /// back and room is certain. Gives the instant at which it departs, if the MAC takes it.
     #[inline]
     pub(crate) fn relay(
         &mut self,

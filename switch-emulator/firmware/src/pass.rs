@@ -11,8 +11,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) cost_ps: i64,
     /// A segment is being handled: what is written leaves when that is done.
     pub(crate) in_segment: bool,
-    /// What comes of it.
-    /// It has done nothing but take a frame a known way, with nothing to do for the agent later.
+    /// Whether it has done nothing but forward a frame by a known way, which leaves the agent nothing to do later.
     pub(crate) has_only_forwarded: bool,
     pub(crate) out: &'a mut Outbox,
 }

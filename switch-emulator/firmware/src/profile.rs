@@ -69,7 +69,7 @@ impl ProfileError {
     }
 }
 
-/// The kind of device that a profile describes; nothing is a Zodiac FX.
+/// The kind of device that a profile describes; a profile without a kind describes a Zodiac FX.
 ///
 /// # Errors
 /// [`ProfileError::Syntax`] when the text is not TOML or its kind no text.

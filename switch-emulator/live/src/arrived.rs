@@ -14,8 +14,8 @@ use socket2::Socket;
 pub struct Arrived {
     /// Bytes of the stream; the sender's FIN counts as one.
     pub bytes: u64,
-    /// Segments with data. What hardware or the kernel has joined counts as what was sent; so does a copy of what was
-    /// here already.
+    /// Segments with data, as they were sent: those that hardware or the kernel has joined count one by one. A copy of
+    /// data that was here already counts too.
     pub segments: u32,
 }
 

@@ -27,7 +27,7 @@ pub struct Boards {
 struct Slot {
     board: Board,
     timing: LinkTiming,
-    /// Frames that will have arrived completely.
+    /// Frames on their way, by the instants at which they will have arrived completely.
     arrivals: Agenda<(PortNumber, Vec<u8>)>,
     /// The other ends of this board's internal links.
     peers: [Option<PortAddress>; PORTS],
@@ -120,7 +120,7 @@ impl Boards {
         self.called(board);
     }
 
-    /// Whether the connection is established that the board keeps itself; nothing if it does not.
+    /// For a board that keeps its connection to the controller itself, whether that is established; nothing for others.
     #[must_use]
     pub fn own_connection(&self, board: usize) -> Option<bool> {
         let board = &self.slots[board].board;
@@ -143,7 +143,7 @@ impl Boards {
         self.called(board);
     }
 
-    /// Where the board's console has sent it, if elsewhere than its configuration.
+    /// The controller's address that was set at the board's console, if it is not the configured one.
     #[must_use]
     pub fn redirected(&self, board: usize) -> Option<SocketAddrV4> {
         self.slots[board].board.redirected()
@@ -239,7 +239,7 @@ impl Boards {
         }
     }
 
-    /// Sends a frame over the internal links among `ports`; gives the others.
+    /// Sends a frame over the internal links among `ports`; returns the other ports.
     fn pass_on(&mut self, board: usize, at: Instant, ports: PortMask, data: &[u8]) -> PortMask {
         let slot = &self.slots[board];
         let (linked, peers, timing) = (slot.linked, slot.peers, slot.timing);
@@ -252,7 +252,7 @@ impl Boards {
     }
 }
 
-/// Place of a port in a list of all of a board's.
+/// Index of a port in a list of all ports of a board.
 pub(crate) fn place(port: PortNumber) -> usize {
     usize::from(port.get()) - 1
 }

@@ -68,10 +68,10 @@ pub struct Process {
     pub scheduling_required: bool,
     /// A longer gap between two looks at the clock counts as a stall.
     pub stall_threshold_us: u64,
-    /// The data thread rests for so long at most if nothing is due. More than the default leaves the core to other
-    /// programs, such as other emulators; up to 100 no frame of a Zodiac FX leaves late because of it.
+    /// Longest time for which the data thread rests if nothing is due. More than the default leaves the core to other
+    /// programs, such as other emulators; up to 100 us no frame of a Zodiac FX leaves late because of it.
     pub rest_us: u64,
-    /// A frame is handed to the kernel so much before its departure; without it measured, for ever anew.
+    /// How long before its departure a frame is handed to the kernel; if absent, that is measured again and again.
     pub send_lead_ns: Option<u64>,
     /// Where the report is written, at the end and on SIGUSR1.
     pub report: Option<PathBuf>,

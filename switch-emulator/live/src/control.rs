@@ -34,7 +34,8 @@ pub type SessionNumber = u64;
 /// From the data thread.
 #[derive(Debug)]
 pub enum Command {
-    /// Begin a new connection; one that exists is given up. The address counts if the board's console has set one.
+    /// Begin a new connection; one that exists is given up. An address is one that was set at the board's console, and
+    /// replaces the configured one.
     Connect(SessionNumber, Option<SocketAddrV4>),
     /// Close the connection, behind what was to be sent before.
     Close,
@@ -230,7 +231,7 @@ struct Session {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// On its way.
+    /// The connection is being established.
     Connecting,
     Established,
     /// The controller has ended its half; the board's stays open until it connects again (quirk 16).
@@ -439,7 +440,7 @@ impl Link {
         }
         let cut = session.cutter.give_up(now);
         self.outlet.cut(now, session.number, cut);
-        // First what the controller has said: its FIN may wait in front of an RST, by which sending fails.
+        // Read first what the controller has sent: its FIN may wait in front of an RST, which makes sending fail.
         if session.is_heard() {
             self.read(now, buffer);
         }
@@ -514,10 +515,10 @@ impl Session {
 
     /// Reads what has come. Gives how many bytes, 0 at the stream's end, and how many segments brought them.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<(usize, usize)> {
-        // Of what is counted no more is read, so that both belong together.
+        // No more bytes are read than were counted, so that bytes and segments belong together.
         let mut arrived = Arrived::on(&self.socket)?;
         if arrived.bytes == self.taken.bytes {
-            // The end, an error, or what comes at this moment.
+            // Nothing new was counted: this is the stream's end, an error, or data that comes at this moment.
             let (_, length) = recv(&self.socket, &mut [0], RecvFlags::PEEK)?;
             if length == 0 {
                 return Ok((0, 0));

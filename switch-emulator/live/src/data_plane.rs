@@ -73,8 +73,9 @@ pub struct DataPlane {
     ports: DataPorts,
     /// Ports that have frames, while they are read.
     ready: Vec<usize>,
-    /// What came before this instant and was not read yet waits for the host, not for this thread's other work: the
-    /// beginning of the last pass that left no frame unread, or the end of a rest after it.
+    /// A frame that came before this instant and was not read yet is held back by the host, not by this thread's other
+    /// work. The instant is the beginning of the last pass that left no frame unread, or the end of a rest after it, less
+    /// the time by which the rest was meant to be longer than `LEAST_REST`.
     emptied: Instant,
     sessions: Vec<Session>,
     consoles: Vec<ConsolePort>,
@@ -188,7 +189,7 @@ impl DataPlane {
         let wanted = self.longest_rest.min(room.max(LEAST_REST));
         std::thread::sleep(std::time::Duration::from_nanos(wanted.as_nanos()));
         let rested = self.clock.now();
-        // What came within a rest that was meant to be long has not waited for the host.
+        // As far as a rest was meant to be long, the host did not hold back what came meanwhile.
         let meant = now + (wanted - LEAST_REST);
         self.emptied = now + rested.saturating_since(meant);
         // A long rest is a stall only if something should have left meanwhile.
@@ -282,9 +283,9 @@ impl DataPlane {
                 Ok(Some(received))
                     if self.ports[index].native && segmentation::is_bundle(&received.data) =>
                 {
-                    // The controller's kernel leaves this to hardware that is not there.
+                    // The controller's kernel leaves the segmentation to hardware that is not there.
                     for mut frame in segmentation::cut(&received.data) {
-                        // A segment of a bundle is TCP and whole.
+                        // This cannot fail: a segment of a bundle is TCP and complete.
                         let _ = checksum::complete(&mut frame);
                         self.arrive(index, received.stamp_realtime_ns, frame);
                     }
@@ -398,7 +399,7 @@ impl DataPlane {
                 Notice::Segment(number, bytes) if number == current => {
                     self.boards.segment(board, now, &bytes);
                 }
-                // Of a connection that the board has given up since.
+                // These are of a connection that the board has given up since.
                 Notice::Connected(_)
                 | Notice::Finished(_)
                 | Notice::Reset(_)
@@ -431,7 +432,7 @@ impl DataPlane {
                     self.command(board, Command::Connect(number, redirected));
                 }
                 OutputKind::Close => {
-                    // What is still on its way belongs to no connection any more; the controller's end counts.
+                    // Of this connection's notices, from now on only those of its end count.
                     let session = &mut self.sessions[board];
                     session.closed.get_or_insert(session.number);
                     session.number += 1;

@@ -14,7 +14,7 @@ use crate::receive_port::ReceivePort;
 /// A data port on an interface.
 #[derive(Debug)]
 pub struct DataPort {
-    /// Whose it is.
+    /// The board and its port.
     pub address: PortAddress,
     /// The interface.
     pub socket: PacketSocket,
@@ -62,7 +62,7 @@ impl DataPort {
         }
     }
 
-    /// Whether this trouble is new, from now on told.
+    /// Whether this trouble is new on this port; it counts as reported from now on.
     pub fn news(&mut self, trouble: Trouble) -> bool {
         let new = !self.told.contains(&trouble);
         if new {

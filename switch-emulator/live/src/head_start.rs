@@ -7,36 +7,36 @@ use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 use crate::send_lead::{Behind, SendLead};
 use crate::warm_up::{WarmUp, WARM};
 
-/// Only if nothing else leaves for so long, the kernel is asked when a frame has left: it takes a microsecond.
+/// The kernel is asked when a frame left only if nothing else leaves for this long: asking takes a microsecond.
 const LONELY: Duration = Duration::from_micros(30);
 
-/// The leads, and what they depend on: when what went the kernel's way last.
+/// The leads, and what they depend on: when the kernel's send path was last used, and by what.
 #[derive(Debug)]
 pub struct HeadStart {
-    /// Of data ports, and of native ones: behind those is this machine's own TCP, whose way is a longer one.
+    /// Those of data ports, and those of native ports: behind these is this machine's own TCP, to which the way is longer.
     leads: [SendLead; 2],
-    /// None if none go ahead.
+    /// None if no warm-up frames are sent.
     warm_up: Option<WarmUp>,
     /// When the last frame was to leave.
     last_departure: Instant,
-    /// When a frame last went ahead of one.
+    /// When a warm-up frame was last sent.
     warmed: Instant,
 }
 
-/// What a departure is given.
+/// The head start that a departure is given.
 #[derive(Debug, Clone, Copy)]
 pub struct Lead {
     /// How much sooner the call to the kernel begins.
     pub time: Duration,
-    /// Whether the kernel is to be asked when the frame has left.
+    /// Whether the kernel is to be asked when the frame left.
     pub is_stamped: bool,
     native: usize,
     behind: Behind,
 }
 
 impl HeadStart {
-    /// As nothing has left by `now`. Frames go ahead only of a lone board's: of many boards another one would have to wait
-    /// for the frame that does.
+    /// Begins as if something had left at `now`. Warm-up frames are sent only for a lone board: of several boards another
+    /// one's departure would have to wait for them.
     #[must_use]
     pub fn new(lead: SendLead, one_board: bool, now: Instant) -> Self {
         Self {
@@ -47,13 +47,13 @@ impl HeadStart {
         }
     }
 
-    /// The lead on data ports as it is before any departure has told more.
+    /// The lead on data ports before anything was learnt from departures.
     #[must_use]
     pub const fn initial(&self) -> Duration {
         self.leads[0].initial()
     }
 
-    /// To be called again and again: sends a frame ahead of the departure that is next, at `next_at`, if it is time to.
+    /// To be called again and again: sends a warm-up frame before the next departure, at `next_at`, when it is time to.
     pub fn warm_up(&mut self, next_at: Instant, clock: Clock) {
         if let Some(warm_up) = &self.warm_up {
             let now = clock.now();
@@ -63,7 +63,7 @@ impl HeadStart {
         }
     }
 
-    /// Of a frame that leaves at `at`, and is from now on the last one; `next_at` is when the next leaves, if it is known.
+    /// The lead of a frame that leaves at `at`, from now on the last departure; `next_at`: when the next leaves, if known.
     pub fn of(
         &mut self,
         native: bool,

@@ -88,7 +88,7 @@ struct Holder {
     /// Of all sockets: those outside first, then those inside, in order of `ports`.
     readiness: Readiness,
     ready: Vec<usize>,
-    /// As of the data thread of boards: what came before it and was not read waits for the host.
+    /// As in the boards' data thread: a frame that came before this instant and was not read yet is held back by the host.
     emptied: Instant,
     arrived: Vec<Arrived>,
     /// Frames and their ports.

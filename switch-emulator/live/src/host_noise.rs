@@ -19,7 +19,7 @@ const REST: std::time::Duration = std::time::Duration::from_micros(10);
 /// What was measured.
 #[derive(Debug, Serialize)]
 pub struct HostNoise {
-    /// How the thread was scheduled, as far as it could be had.
+    /// How the thread was scheduled, as far as the kernel permitted.
     pub scheduling: String,
     /// Why that is less than what a live run wants, if it is.
     pub warning: Option<String>,

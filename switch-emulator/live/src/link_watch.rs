@@ -1,7 +1,7 @@
 //! The links of the data ports, as the carriers of their interfaces make them: followed while the boards run.
 //!
-//! The kernel tells by netlink that something has changed; what, is asked for each interface. So nothing is missed when
-//! many changes come at once.
+//! The kernel tells by netlink that something has changed; then every interface is asked for its state. So nothing is
+//! missed when many changes come at once.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -54,7 +54,7 @@ impl LinkWatch {
         news: News,
     ) -> io::Result<(Self, Receiver<LinkChange>)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        // The protocol that goes without saying is NETLINK_ROUTE.
+        // Without a protocol given, it is NETLINK_ROUTE.
         let changes = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         bind(&changes, &SocketAddrNetlink::new(0, LINK_GROUP))?;
         let (sender, receiver) = mpsc::channel();
@@ -80,7 +80,7 @@ impl LinkWatch {
         }
     }
 
-    /// Takes all messages of the kernel; whether there was one, or were more than it kept.
+    /// Takes all messages of the kernel; says whether there was any, or more than the kernel could keep.
     fn has_changes(&self) -> bool {
         let mut any = false;
         let mut message = [0; 8_192];

@@ -18,14 +18,14 @@ use socket2::{Domain, Socket, Type};
 use crate::error::StartError;
 use crate::packet_socket::{bind, set_option};
 
-/// Of a place in the ring: the longest frame of a host, and the kernel's header.
+/// Size of a place in the ring: for the kernel's header and the longest frame of a host.
 const PLACE_BYTES: usize = 2048;
 const BLOCK_BYTES: usize = 65_536;
 const BLOCKS: usize = 16;
 const PLACES: usize = BLOCK_BYTES * BLOCKS / PLACE_BYTES;
 /// Where a frame to be sent lies in its place: behind `struct tpacket2_hdr`, aligned.
 const SENT_AT: usize = 32;
-/// Where `struct tpacket2_hdr` has the frame's length and, of what was received, its place.
+/// Where `struct tpacket2_hdr` has the frame's length and, for a received frame, how much was captured and where it lies.
 const LENGTH_AT: usize = 4;
 const CAPTURED_AT: usize = 8;
 const MAC_AT: usize = 12;
@@ -39,7 +39,7 @@ pub struct PacketRing {
     next: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, beside the kernel, with whom its atomic words settle whose turn it is.
+// SAFETY: only this value and the kernel use the memory; atomic words in it settle whose turn it is.
 unsafe impl Send for PacketRing {}
 
 impl PacketRing {
@@ -153,7 +153,7 @@ impl PacketRing {
         true
     }
 
-    /// Whose turn the next place is.
+    /// The status word of the next place: whose turn it is.
     fn status(&self) -> &AtomicU32 {
         let place = self.at(0).cast::<u32>();
         // SAFETY: a live, aligned word of the ring, which both sides change as a whole.
@@ -169,14 +169,14 @@ impl PacketRing {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= PLACE_BYTES);
         let to = self.at(offset).as_ptr();
-        // SAFETY: both are live, as long as that, and apart; it is our turn.
+        // SAFETY: both are live, at least this long, and do not overlap; it is our turn.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
     fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
         assert!(offset + N <= PLACE_BYTES);
         let from = self.at(offset).cast::<[u8; N]>().as_ptr();
-        // SAFETY: so many bytes of the mapping, of any value; it is our turn.
+        // SAFETY: N bytes of the mapping, for which all values are valid; it is our turn.
         unsafe { ptr::read_unaligned(from) }
     }
 }

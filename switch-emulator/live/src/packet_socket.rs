@@ -20,8 +20,8 @@ use crate::error::StartError;
 
 /// A receive queue for 100 Mbit/s through stalls of 100 ms and more, small frames and their bookkeeping included.
 const RECEIVE_QUEUE_BYTES: usize = 16 << 20;
-/// Takes the longest frame that a board may see (1518 + VLAN tags), and as many TCP segments in one as a board's receive
-/// window holds, with room to tell longer ones.
+/// Holds the longest frame that a board may see (1518 + VLAN tags), and a bundle of as many TCP segments as a board's
+/// receive window takes, with some room more so that longer ones are noticed.
 const BUFFER_BYTES: usize = 4096;
 const CONTROL_BYTES: usize = 256;
 /// Value of an option that is switched on.
@@ -213,8 +213,8 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// `CLOCK_REALTIME` nanoseconds at which the newest frame left that was sent with a wish for a stamp, as far as the
-    /// kernel has told and was not asked yet.
+    /// When the newest frame left that was sent by [`send_stamped`](Self::send_stamped), in `CLOCK_REALTIME` nanoseconds;
+    /// nothing if the kernel has reported no departure since the last call.
     pub fn departure(&self, buffer: &mut ReceiveBuffer) -> Option<u64> {
         let mut newest = None;
         while let Ok(Some((_, ancillary))) = self.take(buffer, libc::MSG_ERRQUEUE) {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::Timespec;
 
-/// Interfaces that one question tells of; the others come with the next one, since the kernel goes round.
+/// How many interfaces the kernel names at a time; it goes round, so the others come with the next question.
 const ANSWERS: usize = 64;
 const NOT_AT_ALL: Timespec = Timespec {
     tv_sec: 0,

@@ -48,7 +48,7 @@ pub struct ReceivePort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overrun;
 
-/// A sender on a 100 Mbit/s link waits; one on a virtual link does not. So much is taken for its queue.
+/// A sender on a 100 Mbit/s link waits; one on a virtual link does not. A backlog up to this counts as its queue.
 const MAX_BACKLOG: Duration = Duration::from_millis(100);
 
 impl ReceivePort {
@@ -61,7 +61,7 @@ impl ReceivePort {
         }
     }
 
-    /// When the last bit arrives of a frame whose beginning was stamped, without FCS so many bytes long:
+    /// When the last bit arrives of a frame of `frame_bytes` without FCS whose beginning was stamped:
     /// max(stamp, end of the previous frame and its gap) + `wire(l)`.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub struct Report {
     pub stalls: StallReport,
     /// Duration of the data thread's passes.
     pub loop_ns: Summary,
-    /// How the data thread was scheduled, as far as it could be had.
+    /// How the data thread was scheduled, as far as the kernel permitted.
     pub scheduling: String,
     /// What was subtracted from departures.
     pub send_lead_ns: u64,

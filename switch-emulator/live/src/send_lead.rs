@@ -1,11 +1,11 @@
 //! How long a frame needs from the call that sends it until it is stamped at the link's other end.
 //!
-//! A board's frame is handed to the kernel so much before its departure. At the start the lead is measured on loopback;
-//! then it follows what the kernel tells of departures, since a frame's length and what else uses the core's caches
-//! change it by microseconds. Lengths are learnt apart, and so is what went before: right behind another frame the
-//! kernel's way is still in the caches, and behind one that only warmed it, most of it. The kernel stamps a departure
-//! before it carries the frame to the other end; the rest of the way nobody tells this program, but it is as cold as the
-//! way before, and so in proportion to it.
+//! This *lead* is how long before its departure a board's frame is handed to the kernel. At first it is measured on
+//! loopback; then it follows the kernel's stamps of departures, since a frame's length and what else uses the core's
+//! caches change it by microseconds. Leads are learnt separately for each class of lengths and of what was sent before:
+//! right behind another frame the kernel's send path is still in the caches, and behind a warm-up frame most of it is.
+//! The kernel stamps a departure before it carries the frame to the other end. How long the rest of the way takes is
+//! not reported, but the caches are as cold there as before the stamp, so it is taken in proportion to the first part.
 
 use std::io;
 
@@ -14,10 +14,10 @@ use zodiac_firmware::{Duration, Instant};
 use crate::clock::{Clock, ClockPair};
 use crate::packet_socket::{PacketSocket, ReceiveBuffer, TYPE_LOCAL_EXPERIMENTAL};
 
-/// Frames of so many bytes share a lead.
+/// Frames share a lead if their lengths are in the same class; a class is this wide.
 const CLASS_BYTES: usize = 256;
 const CLASSES: usize = 6;
-/// Up to so long after the last frame, the leads are apart; later ones have one of their own.
+/// Longest pause since the last frame in each class of pauses; longer ones are a class of their own.
 const PAUSES: [Duration; 6] = [
     Duration::from_micros(50),
     Duration::from_micros(150),
@@ -26,29 +26,30 @@ const PAUSES: [Duration; 6] = [
     Duration::from_micros(2_000),
     Duration::from_micros(4_000),
 ];
-/// These, longer pauses, and the way having been warmed.
+/// Number of classes of what was sent before: these pauses, longer ones, and a warm-up frame.
 const BEHIND: usize = PAUSES.len() + 2;
-/// From the stamp of a departure to that of the arrival, over the way to the first: as taps at the other ends of veth pairs
-/// saw it, after pauses of 1 to 13 ms, with frames of 62 to 1516 bytes (0.7 to 1.7 us, 0.17 to 0.21 of the way before).
+/// Time between the stamps of departure and arrival, divided by the time from the call to the former: as taps at the other
+/// ends of veth pairs saw it, after pauses of 1 to 13 ms, with frames of 62 to 1516 bytes (0.7 to 1.7 us, a share of 0.17 to
+/// 0.21).
 const REST_OF_THE_WAY: (u64, u64) = (1, 5);
-/// The lead is the median of so many: a frame that an interrupt hit does not count.
+/// The lead is the median of this many newest frames, so that one that an interrupt hit does not count.
 const NEWEST: usize = 9;
-/// More is no way through the kernel but an interruption.
+/// What takes longer was interrupted on its way through the kernel, and is ignored.
 const LONGEST: Duration = Duration::from_micros(30);
 
-/// What went the kernel's way before a frame.
+/// What was sent through the kernel before a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
-    /// Another frame, so long ago.
+    /// Another frame, this long ago.
     Frame(Duration),
-    /// A frame that went ahead by another interface, just now.
+    /// A warm-up frame on another interface, just now.
     WarmUp,
 }
 
 /// The leads of frames of all lengths.
 #[derive(Debug, Clone)]
 pub struct SendLead {
-    /// By what went before, then by length.
+    /// By what was sent before, then by length.
     classes: [[Class; CLASSES]; BEHIND],
     learns: bool,
 }
@@ -61,14 +62,14 @@ struct Class {
 }
 
 impl SendLead {
-    /// The same for all frames for ever.
+    /// The same lead for all frames, for ever.
     #[must_use]
     pub const fn fixed(lead: Duration) -> Self {
         Self::starting(lead, false)
     }
 
-    /// Measured on the loopback interface, and then learnt from departures; none at first if loopback is down or not to
-    /// be had.
+    /// Measured on the loopback interface, and then learnt from departures; zero at first if loopback is down or cannot be
+    /// used.
     #[must_use]
     pub fn measured(clock: Clock) -> Self {
         Self::starting(measure(clock).unwrap_or(Duration::ZERO), true)
@@ -86,12 +87,12 @@ impl SendLead {
         }
     }
 
-    /// The lead of a frame of so many bytes, behind that.
+    /// The lead of a frame of this length, after what was sent before it.
     #[must_use]
     pub fn of(&self, frame_bytes: usize, behind: Behind) -> Duration {
         let length = class(frame_bytes);
         let place = behind.class();
-        // What is not learnt yet is taken from the next longer pause, else from the next shorter one.
+        // A lead that is not learnt yet is taken from the next longer pause, else from the next shorter one.
         let longer = self.classes[place..].iter();
         let shorter = self.classes[..place].iter().rev();
         longer
@@ -102,20 +103,20 @@ impl SendLead {
             .lead
     }
 
-    /// As it is before any departure has told more.
+    /// The lead before anything was learnt from departures.
     #[must_use]
     pub const fn initial(&self) -> Duration {
         self.classes[0][0].lead
     }
 
-    /// Whether departures are of use.
+    /// Whether leads are learnt from departures.
     #[must_use]
     pub const fn learns(&self) -> bool {
         self.learns
     }
 
-    /// Learns from the stamp of a departure, which the kernel gives at once where the link is a virtual one: of a frame
-    /// that a call at this instant sent, behind that.
+    /// Learns from the stamp of a departure, which the kernel gives at once where the link is a virtual one: that of
+    /// `frame`, which a call at the instant `called` has sent, after what `behind` says.
     pub fn observe(
         &mut self,
         socket: &PacketSocket,
@@ -166,10 +167,10 @@ impl Behind {
     }
 }
 
-/// From the call to the stamp of the arrival.
+/// Time from the call to the stamp of the arrival, on loopback.
 fn measure(clock: Clock) -> Option<Duration> {
     const ROUNDS: usize = 51;
-    /// Spun away as between frames of a board, so that the kernel's way is as cold as then, and not colder.
+    /// Waited in a tight loop, as between frames of a board, so that the caches are as cold as then, and not colder.
     const PAUSE: Duration = Duration::from_micros(300);
     let sender = PacketSocket::open("lo", "the program").ok()?;
     let receiver = PacketSocket::open("lo", "the program").ok()?;

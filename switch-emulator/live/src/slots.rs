@@ -1,9 +1,9 @@
 //! A source that sends by time slots, the paths that its frames take to the network, and a destination beside it.
 //!
 //! Slots begin at whole multiples of the period on the wall clock (`CLOCK_REALTIME`), so hosts whose clocks are synchronised
-//! agree on them; or a run has an instant at which it begins. The thread sleeps until shortly before a slot, then looks at the clock until it begins. What it notes of
-//! each frame: when the slot began, when it handed the frame over, when the kernel had taken it, and when the destination
-//! had it.
+//! agree on them; or periods are counted from a given instant at which the run begins. The thread sleeps until shortly
+//! before a slot, then looks at the clock until it begins. For each frame it notes when the slot began, when it handed the
+//! frame over, when the kernel had taken it, and when the destination had it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -57,11 +57,11 @@ const DRAIN: Span = Span::from_millis(200);
 const PATIENCE: Span = Span::from_millis(50);
 /// Highest priority of an ordinary thread.
 const FIRST_OF_ALL: i32 = -20;
-/// A call of the kernel, or a wake-up, that takes longer is a stall.
+/// A system call, or a wake-up, that takes longer than this is a stall.
 const LONG: Duration = Duration::from_millis(1);
-/// What was never received.
+/// In place of an instant: it never came.
 const NEVER: u64 = u64::MAX;
-/// As many frames as a run may have that keeps a row of each.
+/// Maximum number of frames of a run that keeps a row of each.
 const MOST_FRAMES: u64 = 20_000_000;
 const LONGEST_PERIOD_NS: u64 = 1_000 * NS_PER_S;
 /// How long the source sleeps at a time before it looks whether it shall end.
@@ -77,7 +77,8 @@ pub struct Config {
     pub period_ns: u64,
     /// How many such periods a run has; without them it goes on until SIGTERM or SIGINT.
     pub periods: Option<u64>,
-    /// Instant since 1970 from which periods are counted, where it all begins; without it 1970, and it begins soon.
+    /// When the run begins, in nanoseconds since 1970; periods are counted from then. If absent, the run begins soon, and
+    /// periods are counted from 1970.
     pub start_ns: Option<u64>,
     /// So long before a slot the sender wakes up and looks at the clock; 0: the timer alone decides.
     pub watch_ns: u64,
@@ -148,7 +149,7 @@ type Spans = Vec<(u64, u64)>;
 /// What a run was like (JSON on standard output).
 #[derive(Debug, Serialize)]
 pub struct Summary {
-    /// How the source was scheduled, as far as it could be had.
+    /// How the source was scheduled, as far as the kernel permitted.
     pub scheduling: String,
     /// Why that is less than what was asked for, if it is.
     pub warning: Option<String>,
@@ -192,7 +193,7 @@ impl Config {
         of_one.saturating_mul(self.flows.len() as u64)
     }
 
-    /// As many rows as a run has, if any are kept.
+    /// How many rows are kept: those of all frames of a run, or none.
     fn rows_kept(&self) -> usize {
         let periods = self
             .periods
@@ -355,7 +356,7 @@ fn ended_by_signal() -> io::Result<Arc<AtomicBool>> {
 /// What is to be sent when, in order of time.
 #[derive(Debug)]
 struct Plan {
-    /// Of each flow the slot that comes next, and its sequence number.
+    /// For each flow: when its next slot begins, its index, and the sequence number.
     next: BinaryHeap<Reverse<(u64, usize, u32)>>,
     /// By flow.
     periods_ns: Vec<u64>,
@@ -379,7 +380,7 @@ impl Plan {
         let first = |(place, flow): (usize, &FlowConfig)| {
             let period_ns = config.period_of(flow);
             let since_ns = begin_ns - zero_ns;
-            // Its last slot before the beginning may be a part of a period away.
+            // The flow's first slot is the first one that does not begin before the run.
             let periods = since_ns.saturating_sub(flow.offset_ns).div_ceil(period_ns);
             Reverse((zero_ns + flow.offset_ns + periods * period_ns, place, 0))
         };
@@ -491,12 +492,12 @@ struct Source {
     late_ns: Histogram,
     /// A signal has come.
     ended: Arc<AtomicBool>,
-    /// The kernel lets frames go when their slots begin.
+    /// Frames are handed over before their slots begin, as the kernel holds them until then.
     hands_over_early: bool,
 }
 
 impl Source {
-    /// Sends what is planned, or until a signal comes. Keeps rows of so many frames, by sequence number and flow.
+    /// Sends what is planned, or until a signal comes. Returns `rows_kept` rows, in order of sequence number and flow.
     fn send(&mut self, plan: Plan, watch_ns: u64, rows_kept: usize) -> Vec<Row> {
         let never = Row {
             due: NEVER,
@@ -554,7 +555,8 @@ impl Source {
         true
     }
 
-    /// The time, after the kernel had something to do, which is what is measured: only much longer than that is a stall.
+    /// The time, after a system call or a wake-up. How long that took is itself measured: it is a stall only if it took
+    /// longer than `long`.
     fn look_after(&mut self, long: Duration) -> u64 {
         let now = now();
         if now.saturating_since(self.watch.last()) <= long {
@@ -667,7 +669,7 @@ impl Destination {
             };
             let at_ns = now().as_nanos();
             self.take(&payload[..length], at_ns);
-            // It was woken, but another program had the core: no part of the path.
+            // The thread was woken, but another program had the core: that time is no part of the frame's path.
             let before_ns = std::mem::replace(&mut waited_ns, patience.waited_ns());
             let since_ns = waited_ns.saturating_sub(before_ns);
             if since_ns > self.threshold.as_nanos() {
@@ -789,8 +791,8 @@ fn tai_ns() -> u64 {
     clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| now().as_nanos(), whole_ns)
 }
 
-/// By how much that clock is ahead: whole seconds, 0 where nobody has told the kernel. The clocks are read one after the other,
-/// so their difference is not exactly that, and may be less than 0.
+/// By how much that clock is ahead of the wall clock: whole seconds, 0 where nobody has told the kernel. The clocks are
+/// read one after the other, so their difference is not exactly that, and may be less than 0.
 fn leap_ns(tai_ns: u64, wall_ns: u64) -> u64 {
     (tai_ns + NS_PER_S / 2).saturating_sub(wall_ns) / NS_PER_S * NS_PER_S
 }

@@ -62,8 +62,8 @@ impl StallWatch {
     }
 
     /// To be called with every frame: its stamp, when this thread last had nothing else to do and would have taken it, and
-    /// when it got it. The kernel may hold a frame back on another core while this thread runs, or the thread back that
-    /// rests: these are stalls, too. That the thread was busy with other frames is none.
+    /// when it got it. The kernel may hold back a frame on another core while this thread runs, or hold back this thread
+    /// when it rests: these are stalls, too. It is no stall if the thread was busy with other frames.
     pub fn delivered(&mut self, stamp: Instant, absent: Instant, now: Instant) -> Option<Stall> {
         let held_back = absent.saturating_since(stamp.max(self.stalled_until));
         if held_back <= self.threshold {

@@ -1,18 +1,18 @@
 //! Cuts the controller's byte stream into what a board would have got as TCP segments.
 //!
 //! A board parses each segment by itself and loses a message that lies across two. The kernel's stream has no
-//! segments; only their number is known ([`arrived`](crate::arrived)). So a thread of the host that comes late joins
-//! nothing that the controller has sent apart. Where the number leaves it open which messages shared a segment, the
-//! cut is made to the board's advantage: whole messages, and as many of them alone as the number allows, the first
-//! ones, as Nagle's algorithm would have it. What a board could not have taken in any case, a message longer than its
-//! segment size, is handed over in pieces and is lost there as on a board.
+//! segments; only their number is known ([`arrived`](crate::arrived)). So even if this program reads late, it joins
+//! nothing that the controller has sent separately. Where the number leaves it open which messages shared a segment,
+//! the cut is made to the board's advantage: messages stay whole, and the first ones get segments of their own, as many
+//! as the number allows, as Nagle's algorithm would have it. What a board could not have taken in any case, a message
+//! longer than its segment size, is handed over in pieces and is lost there as on a board.
 
 use zodiac_firmware::{Duration, Instant};
 
 /// The board's maximum segment size in bytes.
 pub const SEGMENT_BYTES: usize = 536;
-/// What a segment of a Linux controller carries at least if it is full: TCP's timestamps, which a board does not ask for,
-/// take the rest. So a write that is one segment on a board's wire may come in two.
+/// Least payload of a full segment from a Linux controller: TCP's timestamps, which a board does not ask for, take the
+/// rest. So a write that is one segment on a board's wire may come in two.
 const LINUX_SEGMENT_BYTES: usize = SEGMENT_BYTES - 12;
 /// An unfinished message that got no further bytes for so long is handed over as it is. Only a broken controller
 /// leaves one; a board would have looked at it at once and dropped it.
@@ -185,7 +185,7 @@ fn flush(cut: &mut Cut, segment: &mut Vec<u8>) {
     }
 }
 
-/// How many segments hold these messages, if none lies across two that fits in one.
+/// The least number of segments for these messages, if none that fits in one segment lies across two.
 fn fewest_segments(messages: &[&[u8]]) -> usize {
     let (mut segments, mut filled_bytes) = (0, SEGMENT_BYTES);
     for message in messages {

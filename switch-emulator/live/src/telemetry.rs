@@ -78,7 +78,7 @@ pub struct Departure {
     pub sequence: u32,
     /// When it should have left.
     pub intended_ns: u64,
-    /// When it was handed to the kernel, and the send lead: when it left as far as the program can tell.
+    /// When it was handed to the kernel, plus the send lead: when it left as far as the program can tell.
     pub left_ns: u64,
     /// Whether a stall was in the way.
     pub in_stall: bool,

@@ -1,9 +1,10 @@
-//! Keeps the kernel's way of a frame in the caches: after a pause a frame goes ahead by which nobody is reached.
+//! Keeps the kernel's send path in the caches: after a pause, a *warm-up frame* is sent before a departure. It reaches
+//! nobody.
 //!
 //! A frame that leaves after milliseconds without any takes three to four times as long through the kernel as one right
 //! behind another, and how long exactly differs by microseconds from frame to frame. A board's departures would be off by
-//! that. So a little before such a departure a frame of a local experiment (`EtherType` 0x88b5) is sent on the loopback
-//! interface, on which nothing but a tap of one's own sees it.
+//! that. So shortly before such a departure a frame with the `EtherType` of local experiments (0x88b5) is sent on the
+//! loopback interface, where nobody sees it but a tap of one's own.
 
 use socket2::Socket;
 use zodiac_firmware::{Duration, Instant};
@@ -12,13 +13,13 @@ use crate::packet_socket::{self, TYPE_LOCAL_EXPERIMENTAL};
 
 /// After a shorter pause the way is still in the caches.
 const PAUSE: Duration = Duration::from_micros(300);
-/// What the frame that goes ahead may take, at worst.
+/// Longest time that sending a warm-up frame may take.
 const ROOM: Duration = Duration::from_micros(28);
-/// Sent sooner it would be forgotten again.
+/// A warm-up frame is sent at most this long before a departure; sooner, the caches would have lost the path again.
 pub const WARM: Duration = Duration::from_micros(60);
 const FRAME_BYTES: usize = 60;
 
-/// Sends the frames that go ahead.
+/// Sends the warm-up frames.
 #[derive(Debug)]
 pub struct WarmUp {
     socket: Socket,
@@ -35,8 +36,8 @@ impl WarmUp {
         Some(Self { socket, frame })
     }
 
-    /// Sends one if it is now the time for it, before a departure at `at`, the way having last been gone at `last`. Tells
-    /// whether it has.
+    /// Sends one if it is time for it, before a departure at `at`, with the send path last used at `last`. Says whether it
+    /// has.
     #[must_use]
     pub fn before(&self, at: Instant, last: Instant, now: Instant) -> bool {
         let goes = is_time(at, last, now);

@@ -14,7 +14,7 @@ use zodiac_simulator::{DeviceProfile, BANANA_PI_R1};
 /// Latest instant: eleven days, far enough for any run, near enough that no timer runs for ever.
 const MAX_NS: i64 = 1_000_000_000_000_000;
 
-/// More than any lab has.
+/// How many profiles are remembered: more than any lab has.
 const KEPT_PROFILES: usize = 16;
 
 /// A `ValueError` with this text.
@@ -104,7 +104,7 @@ pub(crate) fn profile(name: &str) -> PyResult<Arc<DeviceProfile>> {
     parsed(&text).map_err(|error| wrong(format!("{}: {error}", path.display())))
 }
 
-/// What a text says. The last few texts are not read again: a replay makes thousands of boards of one profile.
+/// Parses a profile. The last few texts are not parsed again: a replay makes thousands of boards of one profile.
 fn parsed(text: &str) -> Result<Arc<DeviceProfile>, ProfileError> {
     static KNOWN: Mutex<Vec<(String, Arc<DeviceProfile>)>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

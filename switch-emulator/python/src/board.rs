@@ -11,7 +11,7 @@ use zodiac_simulator::{StepOutput, StepOutputKind};
 
 use crate::argument::{board_profile, config, nanoseconds, whole, wrong};
 
-/// So much of what a board gave out is shown.
+/// How many bytes of what a board gave out are shown.
 const SHOWN_BYTES: usize = 48;
 
 /// Something that a board gave out.

@@ -333,10 +333,10 @@ fn source(
     })
 }
 
-/// Without another wish, a transfer has so much under way at most.
+/// Default limit of a transfer's bytes under way.
 const WINDOW_BYTES: u64 = 3 << 20;
 
-/// Without another wish, the run goes on for 100 ms after the sources have stopped.
+/// By default, the run goes on for 100 ms after the sources have stopped.
 const DRAIN_NS: u64 = 100_000_000;
 
 /// The observed packets, one row each.

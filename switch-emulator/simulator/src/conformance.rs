@@ -1,6 +1,6 @@
 //! Whether what a host sends keeps to its token bucket.
 
-/// As in the shaper's bucket: a nanosecond at a whole number of bits a second is a whole number of units.
+/// As in the shaper's bucket, at a whole number of bits a second each nanosecond adds a whole number of units.
 const UNITS_PER_BYTE: u64 = 8_000_000_000;
 
 /// Checks a stream of frames against a token bucket by virtual scheduling (ITU-T I.371, annex A). It shares neither
@@ -10,7 +10,7 @@ const UNITS_PER_BYTE: u64 = 8_000_000_000;
 pub struct Meter {
     rate_bps: u128,
     burst: u128,
-    /// When the next frame would be due if all came evenly, in units: nanoseconds times the rate.
+    /// Theoretical arrival time of the next frame, if all came evenly, in units: nanoseconds times the rate.
     due: u128,
 }
 
@@ -26,7 +26,7 @@ impl Meter {
         }
     }
 
-    /// A frame is sent at `at_ns`, not before the last one; says whether it conforms. One that does not is not counted.
+    /// Says whether a frame sent at `at_ns`, not before the previous one, conforms. One that does not takes no tokens.
     #[inline]
     pub fn conforms(&mut self, at_ns: u64, frame_bytes: u64) -> bool {
         let now = u128::from(at_ns) * self.rate_bps;

@@ -7,10 +7,10 @@ use zodiac_firmware::Instant;
 
 use crate::device::{Device, OutputKind};
 
-/// Between two segments, unless the caller says otherwise: longer than the board works on any message, so that each
-/// segment finds it idle.
+/// Time between two segments, unless the caller says otherwise: longer than the board works on any message, so that
+/// each segment finds it idle.
 pub(crate) const SEGMENT_SPACING_NS: u64 = 10_000_000;
-/// By then a board has begun to connect after power-up (2 s), if it does by itself.
+/// How long to wait for a board to connect by itself, which it begins 2 s after power-up if it does so at all.
 const CONNECT_PATIENCE_NS: u64 = 3_000_000_000;
 /// From a board's echo request to the controller's answer.
 pub(crate) const ECHO_DELAY_NS: u64 = 1_000_000;
@@ -19,13 +19,13 @@ const ECHO_REQUEST: u8 = 2;
 const ECHO_REPLY: u8 = 3;
 const HEADER_BYTES: usize = 8;
 
-/// For so long a controller waits for a reply.
+/// How long a controller waits for a reply.
 const REPLY_PATIENCE_NS: u64 = 1_000_000_000_000;
 
 /// How fast a controller hands over its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// After each, before the next one.
+    /// Pause after each segment.
     pub spacing_ns: u64,
     /// Whether it waits for a reply first, up to 1000 s.
     pub awaits_reply: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Session {
     pub(crate) answers: VecDeque<(u64, Vec<u8>)>,
     /// Segments that the controller sends during the run, and when after its beginning, in order.
     pub(crate) planned: VecDeque<(u64, Vec<u8>)>,
-    /// The same once the run has begun, with their instants.
+    /// The planned segments once the run has begun, with their instants since power-up.
     pub(crate) requests: VecDeque<(u64, Vec<u8>)>,
 }
 
@@ -97,7 +97,7 @@ impl Session {
         fronts.into_iter().flatten().map(|(at_ns, _)| *at_ns).min()
     }
 
-    /// That segment.
+    /// Takes that segment.
     pub(crate) fn take_next(&mut self) -> Option<Vec<u8>> {
         let at_ns = self.next_ns()?;
         let queue = if self.answers.front().is_some_and(|(at, _)| *at == at_ns) {

@@ -16,15 +16,15 @@ use crate::controller::{echo_replies, Messages, ECHO_DELAY_NS};
 use crate::error::Error;
 use crate::inbox::Inbox;
 
-/// The stack's clock runs so much slower, for its shortest repetition comes after 10 ms: a usual kernel waits 200 ms,
-/// and a board may acknowledge as late as that.
+/// The stack's clock runs slower by this factor, since its shortest retransmission timeout is 10 ms: a usual kernel
+/// waits 200 ms, and a board may acknowledge as late as that.
 const CLOCK_DIVISOR: u64 = 20;
 const CLOCK_STEP_NS: u64 = 1_000 * CLOCK_DIVISOR;
 /// How long an acknowledgement waits for data that carries it, on that clock: 40 ms.
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(2);
-/// So soon after the connection a controller should have said something: before the board's next tick.
+/// Within this time after the connection a controller should have said something: before the board's next tick.
 const SILENCE_NS: u64 = 100_000_000;
-/// A board that has borne so long a silence does not watch for it: one that does gives up within 6.5 s.
+/// A board that has tolerated silence for this long does not watch for it: one that does gives up within 6.5 s.
 const BORNE_NS: u64 = 7_000_000_000;
 const PREFIX_BITS: u8 = 24;
 /// Room for what was written and not yet acknowledged, and for what has come and was not yet read.
@@ -241,8 +241,8 @@ impl ControllerHost {
         changed
     }
 
-    /// Whether a board listens: its newest connection is established, and so young, so busy or so old that the board will
-    /// not end it for silence.
+    /// Whether a board listens: its newest connection is established, and the board will not end it for silence, because the
+    /// controller has already said something, or the connection is too young (`SILENCE_NS`) or old enough (`BORNE_NS`).
     pub(crate) fn is_heard(&self, now_ns: u64, board: Ipv4Addr) -> bool {
         self.session(board).is_some_and(|session| {
             let socket = self.sockets.get::<tcp::Socket>(session.socket);
@@ -290,7 +290,7 @@ impl ControllerHost {
         Some(next.max(now_ns + CLOCK_STEP_NS))
     }
 
-    /// The next frame that leaves, and by which links: where its destination was heard of, else by all.
+    /// The next frame that leaves, and by which links: the one behind which its destination was seen, else all.
     pub(crate) fn take_frame(&mut self) -> Option<(Vec<usize>, Vec<u8>)> {
         let frame = self.queues.sent.pop_front()?;
         let destination = frame.get(..6).map(<[u8; 6]>::try_from);

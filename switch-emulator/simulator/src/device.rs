@@ -161,7 +161,7 @@ impl Device {
         }
     }
 
-    /// The session with the controller is gone, of which the other switches' agents take no notice.
+    /// The session with the controller is gone. Only a Zodiac FX takes notice of it.
     pub(crate) fn disconnected(&mut self, now: Instant) {
         match self {
             Self::Board(board) => board.disconnected(now),
@@ -184,7 +184,7 @@ impl Device {
         }
     }
 
-    /// A cable was plugged into a port or pulled out of it. The other switches' agents do not tell.
+    /// A cable was plugged into a port or pulled out of it. Only a Zodiac FX tells its controller.
     pub(crate) fn link_state(&mut self, now: Instant, port: u8, is_up: bool) {
         match self {
             Self::Board(board) => board.link_state(now, board_port(port), is_up),
@@ -253,7 +253,7 @@ pub(crate) fn board_port(port: u8) -> PortNumber {
 }
 
 impl Output {
-    /// What matters to a network: nobody is at the serial console.
+    /// The output if it matters to a network; what concerns the serial console, USB and EEPROM does not.
     #[inline]
     fn of_board(output: zodiac_firmware::Output) -> Option<Self> {
         use zodiac_firmware::OutputKind as Kind;

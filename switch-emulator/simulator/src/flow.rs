@@ -135,7 +135,7 @@ impl Flow {
         }
     }
 
-    /// The same for a frame that is as it was sent.
+    /// As [`receive`](Self::receive), for a frame that is as it was sent.
     #[inline]
     pub(crate) fn receive_unchanged(&mut self, host: usize, at_ns: i64, sequence: u32) {
         if self.to.map_or(host == self.from, |to| host != to) {
@@ -165,7 +165,8 @@ impl Flow {
 }
 
 /// When each of the latest frames was sent, until it has arrived. More are remembered than a network can hold of
-/// a flow, so that copies are told from first arrivals without a record of every frame; one that comes later counts as lost.
+/// a flow, so that copies are told from first arrivals without a record of every frame. A frame that is no longer
+/// remembered when it arrives counts as a duplicate, and not as received.
 #[derive(Debug)]
 struct Latest(Box<[(u32, i64)]>);
 
@@ -205,7 +206,7 @@ const TAG_BYTES: usize = 4;
 /// Finds the flow to which a frame belongs by the bytes that it really carries, with or without the tag that it was sent with.
 #[derive(Debug, Default)]
 pub(crate) struct Identities {
-    /// Those without a change of tags first, by their offsets.
+    /// Shapes of frames as they were sent come first, by their offsets; then those with a tag pushed or stripped.
     shapes: Vec<Shape>,
 }
 
@@ -219,7 +220,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The index of the flow whose identifier a frame of this length has there.
+    /// The index of the flow whose identifier `data`, a frame of this length, has in that place.
     #[inline]
     fn index_of(&self, data: &[u8]) -> Option<usize> {
         let (id, _) = number(&data[self.offset..])?;
@@ -246,7 +247,7 @@ impl Identities {
             })
             .collect();
         entries.sort_unstable();
-        // As they were sent first: elsewhere in a frame there may be another flow's identifier by chance.
+        // Shapes as sent come first: elsewhere in a frame there may be another flow's identifier by chance.
         let as_sent = |flow: &Flow| (flow.sequence_offset - 4, flow.frame.len());
         let mut shapes: Vec<_> = flows.iter().map(as_sent).collect();
         shapes.sort_unstable();
@@ -276,7 +277,7 @@ impl Identities {
         let offset = flow.sequence_offset - 4;
         let alike = self.shapes.iter();
         let alike = alike.filter(|shape| shape.length == flow.frame.len());
-        // What is looked at first lies before the sequence number, and is the same in each frame.
+        // Bytes that are compared before the flow's own identifier lie before its sequence number: all its frames have them.
         let mut looked_at_first = alike.take_while(|shape| shape.offset != offset);
         !looked_at_first.any(|shape| shape.index_of(&flow.frame).is_some())
     }

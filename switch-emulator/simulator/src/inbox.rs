@@ -53,7 +53,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// What a board is to know of it while it is kept back.
+    /// What a board needs to know about it while it is kept back.
     #[inline]
     pub(crate) fn kept(&self) -> KeptFrame {
         KeptFrame {
@@ -79,8 +79,8 @@ impl Frame {
 
 #[derive(Debug)]
 struct Coming {
-    /// When it became the first on its link. Of frames that arrive at one instant, the one that has been so for longest counts
-    /// as the first.
+    /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first on
+    /// its link the earliest counts as the first.
     first_since_ns: u64,
     frame: Frame,
 }
@@ -95,15 +95,15 @@ impl Coming {
 /// Frames on their way to one receiver, in the order in which they arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    /// Behind those that were taken. There are few frames at a time, mostly one or two: a list is quicker than a ring, and moves
-    /// what has yet to come to its beginning now and then.
+    /// First those already taken, then those on their way. There are few at a time, mostly one or two, so a list is quicker
+    /// than a ring; now and then the frames on their way are moved to its beginning.
     frames: Vec<Coming>,
     taken: usize,
-    /// How many of the first have arrived and wait until their receiver has time.
+    /// How many of those on their way have arrived and wait until their receiver has time.
     waiting: usize,
 }
 
-/// As many frames are taken before what follows them moves to the beginning.
+/// After this many frames have been taken, those behind them are moved to the beginning.
 const MOST_TAKEN: usize = 32;
 
 impl Inbox {

@@ -32,10 +32,10 @@ pub(crate) struct BoardNode {
     pub(crate) name: String,
     pub(crate) device: Device,
     pub(crate) session: Session,
-    /// Its address if it keeps its connection itself, and the ports that carry it.
+    /// If it keeps its connection to the controller itself: its IP address, and the ports that carry the connection.
     pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
     link_rate_bps: u64,
-    /// What it waits for of a frame; nothing if for all of it.
+    /// How many bytes of a frame it waits for; nothing if it waits for the whole frame.
     header_bytes: Option<u64>,
     /// Outgoing link of each port, from port 1 on.
     pub(crate) links: Vec<Option<usize>>,
@@ -68,12 +68,12 @@ pub(crate) struct CableChange {
 impl CableChange {
     /// Both directions of the cable.
     pub(crate) fn links(self) -> [usize; 2] {
-        // connect() lays them together.
+        // connect() adds the two links of a cable one after the other.
         [self.link, self.link ^ 1]
     }
 }
 
-/// What has a name: its index among its like.
+/// What a name stands for, with the index among things of that kind.
 #[derive(Debug, Clone, Copy)]
 enum Named {
     Board(usize),
@@ -543,8 +543,8 @@ impl Network {
         self.check_room(2)
     }
 
-    /// Whether a run can tell so many timers more apart: one for the changes of cables, two for each board, controller
-    /// and transfer over TCP, one for each source.
+    /// Checks that the schedule of a run has room for this many more timers: it has one for the changes of cables, two for
+    /// each board, controller and transfer over TCP, and one for each source.
     fn check_room(&self, more: usize) -> Result<(), Error> {
         let timers = 1
             + 2 * self.boards.len()

@@ -84,7 +84,7 @@ enum Timer {
 }
 
 impl Network {
-    /// All timers, those of a board together.
+    /// All timers, with those of a board next to each other.
     fn timers(&self) -> Vec<Timer> {
         let boards = 0..self.boards.len();
         let mut timers: Vec<_> = boards.clone().map(Timer::Work).collect();
@@ -114,7 +114,7 @@ impl Network {
         timers
     }
 
-    /// A frame sets out at `now_ns` to a board or controller, which is given if it is to come there before all others.
+    /// A frame sets out at `now_ns` to a board or controller. Returns that if the frame will arrive there before all others.
     #[inline]
     fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
         let link = &mut self.links[frame.link as usize];
@@ -176,13 +176,13 @@ struct Run<'a> {
     net: &'a mut Network,
     schedule: Schedule,
     identities: Identities,
-    /// For each flow, whether its frames are surely told from those of others.
+    /// For each flow, whether its unchanged frames are certain to be recognised as its own.
     are_certain: Vec<bool>,
-    /// What each slot of the schedule stands for. What happens at a board stands together, and so do its keys in memory.
+    /// What each slot of the schedule stands for. Timers of a board are next to each other, and so are their keys in memory.
     timers: Vec<Timer>,
     slots: Slots,
-    /// Memory of frames that have arrived at hosts, for those to come: what was used last, which the processor still has at
-    /// hand.
+    /// Memory of frames that have arrived at hosts, to be used again: the last one first, as it is still in the processor's
+    /// cache.
     spare: Vec<Vec<u8>>,
     /// When each board is to be called, as it is in the schedule.
     work_ns: Vec<Option<u64>>,
@@ -194,7 +194,7 @@ struct Run<'a> {
     unidentified: u64,
     in_flight: u64,
     cut: u64,
-    /// Whether this is a run for which changes of cables are planned, and not what comes before it.
+    /// Whether changes of cables are planned for this run; false in what precedes the run.
     has_changes: bool,
     unconnected: Vec<u64>,
 }
@@ -308,7 +308,7 @@ impl<'a> Run<'a> {
     /// Lets the frame that has arrived first pass a board in one step; false if it cannot.
     #[inline]
     fn pass_on(&mut self, board: usize, now_ns: u64) -> bool {
-        // Whoever takes steps looks at boards in between.
+        // A caller that advances step by step may look at the boards between two steps: no work is skipped.
         if self.net.steps.is_some() {
             return false;
         }
@@ -351,7 +351,7 @@ impl<'a> Run<'a> {
         let mut at = device.poll_at();
         if let Some(frame) = inbox.first() {
             let arrival = Instant::from_nanos(frame.arrival_ns);
-            // Whoever takes steps looks at boards in between.
+            // A caller that advances step by step may look at the boards between two steps: no frame is kept back.
             let due = if frame.is_pause || self.net.steps.is_some() {
                 arrival
             } else {
@@ -452,7 +452,7 @@ impl<'a> Run<'a> {
                 let next = waiting.front().copied();
                 self.send(index, line, now_ns);
                 if let Some(next) = next {
-                    // Whoever waits goes before this source's next frame.
+                    // The source that waits goes before this one's next frame.
                     self.arm_source(next);
                 }
                 self.arm_source(index);
@@ -600,7 +600,7 @@ impl<'a> Run<'a> {
         self.launch(index, at_ns, cargo);
     }
 
-    /// A frame begins on a link at `begin_ns`. Whoever sends keeps the frames of a link apart.
+    /// A frame begins on a link at `begin_ns`. It is up to the sender that frames on a link do not overlap.
     #[inline]
     fn launch(&mut self, index: usize, begin_ns: u64, cargo: Cargo) {
         if self.is_cut(index, begin_ns) {
@@ -694,7 +694,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Gives all boards what has arrived until now: the run ends here, or rests.
+    /// Gives all boards what has arrived until now, where the run ends or pauses.
     fn settle(&mut self) {
         for board in 0..self.net.boards.len() {
             self.take_in(board, self.end_ns);

@@ -13,7 +13,7 @@ const SEQUENCE_BITS: u32 = 44;
 pub(crate) const MOST_TIMERS: usize = 1 << SLOT_BITS;
 /// A timer that is not armed; later than every armed one.
 const IDLE: u128 = u128::MAX;
-/// Its instant.
+/// The instant of a timer that is not armed.
 const NEVER_NS: u64 = u64::MAX;
 
 /// Children of a node: their keys fill a line of the processor's cache.

@@ -185,7 +185,7 @@ impl Connection {
         self.counters.max_delay_ns = self.counters.max_delay_ns.max(delay_ns);
     }
 
-    /// Does what is due at `side`; the frame that leaves if the line `is_free`.
+    /// Does what is due at `side`; gives the frame that leaves, if there is one and the line `is_free`.
     pub(crate) fn work(&mut self, side: Side, now_ns: u64, is_free: bool) -> Option<Vec<u8>> {
         let inbox = &mut self.inboxes[side as usize];
         while inbox.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {

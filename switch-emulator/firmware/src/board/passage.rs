@@ -1,8 +1,8 @@
-//! Frames that find nothing else to do: they pass the board in one step.
+//! Frames that come to an idle board: they pass it in one step.
 //!
 //! Most frames come to a board that waits for them, and are like one that came before. What becomes of such a frame is
-//! known when its pass of the main loop begins: it need not go through the queues, and its bytes need not even be there as
-//! the driver's own. All that the longer way counts and remembers is the same afterwards (`tests/kept_back.rs`).
+//! known when its pass of the main loop begins: it need not go through the queues, and the driver need not even make a copy
+//! of its bytes for the board. All that the longer way counts and remembers is the same afterwards (`tests/kept_back.rs`).
 
 use super::{Board, MAX_RECEIVED_BYTES, MIN_RECEIVED_BYTES};
 use crate::buffers::{length_with_fcs, MIN_FRAME_BYTES};
@@ -92,8 +92,8 @@ impl Board {
         Some(departs.map_or(Passage::Lost, |at| Passage::Departs(at, leaves_by)))
     }
 
-    /// Units of the ring that frames use at `now` which come behind one that leaves the link to the CPU as `link` is; nothing
-    /// if one of them has to be given to the board first.
+    /// Units of the ring that the frames `behind` another one use at `now`, if that one leaves the link to the CPU as `link`
+    /// is; nothing if one of them has to be given to the board first.
     #[inline]
     fn units_behind(
         &self,

@@ -16,7 +16,7 @@ impl Console {
             ["show", "status"] => show_status(turn),
             ["show", "tables"] => show_tables(turn),
             ["show", "flows"] => show_flows(turn),
-            // Both belong to OpenFlow 1.3, which the emulated board does not speak.
+            // Both belong to OpenFlow 1.3, and are always shown empty (`docs/console.md`).
             ["show", "meters"] => turn.line("No meters installed"),
             ["show", "groups"] => turn.line("No groups installed"),
             ["enable"] => enable(settings, true, turn),

@@ -32,7 +32,7 @@ impl FlowControl {
         self.is_paused
     }
 
-    /// Whether a frame lost at `now` makes the MAC ask for a pause: unless one lasts.
+    /// Whether a frame lost at `now` makes the MAC ask for a pause: if it ever does, and no pause lasts.
     pub(crate) fn wants_pause(&self, now: Instant) -> bool {
         self.pause_quanta > 0 && !(self.is_paused && now < self.expires_at)
     }

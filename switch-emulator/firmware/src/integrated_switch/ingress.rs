@@ -20,7 +20,7 @@ pub(crate) struct Ingress {
     paused: (Instant, Instant),
     /// Frames that are held while paused.
     held_frames: usize,
-    /// Frame times, in thousandths, for which a frame keeps its room that cannot go on to the paused CPU.
+    /// How long a frame that cannot go on to the paused CPU takes up room, in thousandths of its frame time.
     discard_permille: u64,
     room_free_at: Instant,
 }

@@ -54,7 +54,7 @@ struct Station {
 #[derive(Debug)]
 pub(crate) struct LearningSwitch {
     vlans: Vec<Vlan>,
-    /// VLAN of what comes without a tag.
+    /// For each port, the VLAN of frames that come without a tag.
     port_vlans: [Option<u16>; PORTS],
     cpu_address: MacAddress,
     stations: BTreeMap<(u16, [u8; 6]), Station>,

@@ -1,8 +1,9 @@
 //! The integrated switch: the chip between the front ports and the CPU.
 //!
 //! Frames pass it twice, on the way in ([`Ingress`]) and on the way out ([`Egress`]); each way ends or begins with the
-//! link to the CPU. Frames of ports that are not the agent's pass it once, from port to port ([`LearningSwitch`]). It does not buffer (section 3.5 of the paper) but for what waits for a link. Only when the CPU's MAC
-//! pauses it ([`FlowControl`]) frames for the CPU fill the room that frames coming back need: `docs/overload.md`.
+//! link to the CPU. Frames of ports that are not the agent's pass it once, from port to port ([`LearningSwitch`]). It
+//! buffers nothing but frames that wait for a link (section 3.5 of the paper). Only when the CPU's MAC pauses it
+//! ([`FlowControl`]) do frames for the CPU fill the room that frames coming back need: `docs/overload.md`.
 
 mod egress;
 mod flow_control;

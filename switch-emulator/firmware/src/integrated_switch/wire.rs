@@ -79,7 +79,7 @@ impl Link {
         self.begun_at
     }
 
-    /// The same for a frame that need not wait for one which begins later.
+    /// As [`send`](Self::send), but if the last frame will begin late enough, this one goes before it.
     #[inline]
     pub(super) fn send_first(
         &mut self,

@@ -82,7 +82,7 @@ impl Interface {
                 let _ = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(address, prefix)));
             });
         }
-        // So has its table of routes.
+        // So has its table of routes for its first route.
         let _ = stack.routes_mut().add_default_ipv4_route(config.gateway);
         Self {
             mac,
@@ -141,7 +141,7 @@ impl Interface {
     }
 
     /// Sends a TCP segment, of whose payload the link driver takes the first `first_bytes` bytes. While the address of
-    /// the next hop is not known, the newest segment waits, and each asks for it.
+    /// the next hop is not known, each segment asks for it, and only the newest one waits.
     pub(super) fn send(
         &mut self,
         now: Instant,

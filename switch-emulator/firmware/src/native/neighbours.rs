@@ -39,7 +39,8 @@ struct Known {
 pub(super) struct Neighbours(BTreeMap<Ipv4Addr, Known>);
 
 impl Neighbours {
-    /// A neighbour has told its address. Of what it told others only those are remembered that the board knows already.
+    /// A neighbour has told its address. If it has told others (not `to_board`), the address is remembered only if the
+    /// board knows the neighbour already.
     pub(super) fn learn(
         &mut self,
         now: Instant,
@@ -87,7 +88,7 @@ impl Neighbours {
     }
 }
 
-/// Whose addresses an ARP packet tells, and whom it is for.
+/// The sender's IP and MAC address of an ARP packet, and the IP address that it is for.
 pub(super) fn answer(frame: &[u8]) -> Option<(Ipv4Addr, EthernetAddress, Ipv4Addr)> {
     let ethernet = EthernetFrame::new_checked(frame).ok()?;
     if ethernet.ethertype() != EthernetProtocol::Arp {

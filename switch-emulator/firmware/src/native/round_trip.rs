@@ -2,11 +2,11 @@
 
 use crate::time::{Duration, Instant};
 
-/// The stack counts time in these.
+/// The stack counts time in ticks of this length.
 const TICK: Duration = Duration::from_millis(500);
 /// Timeout before the first measurement, 3 s.
 const FIRST_TICKS: u32 = 6;
-/// By how many bits the timeout grows with each repetition.
+/// By how many bits the estimate is shifted left for the next timeout, by the number of timeouts in a row before it.
 const BACKOFF: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 7];
 
 /// Timeouts of one connection.
@@ -17,7 +17,7 @@ pub(super) struct RoundTrip {
     /// Four times the mean deviation, in ticks.
     deviation: i64,
     timeout_ticks: u32,
-    /// Since the last acknowledgement.
+    /// Timeouts since the last acknowledgement.
     repetitions: u8,
     /// When the segment was sent that is measured, and the position behind it.
     measured: Option<(Instant, usize)>,

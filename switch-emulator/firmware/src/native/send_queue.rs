@@ -105,8 +105,8 @@ pub(crate) struct SendQueue {
     truncation: Option<(u16, u16)>,
     /// Acknowledgements since they were asked for last.
     acknowledgements: usize,
-    /// Where a message has found no room since an acknowledgement came last. If it was memory, what comes behind it is
-    /// lost, too.
+    /// What a message has found no room in since the last acknowledgement. If it was the heap, later messages are lost,
+    /// too.
     lost: Option<Room>,
 }
 
@@ -296,7 +296,7 @@ impl SendQueue {
     /// The peer has everything before `position`; true if something was waiting for that.
     pub(crate) fn acknowledge(&mut self, position: usize) -> bool {
         let mut any = false;
-        // What was sent before it was taken for lost can be acknowledged, too.
+        // Segments that were sent and then taken for lost can be acknowledged, too.
         for segments in [&mut self.in_flight, &mut self.unsent] {
             while segments.front().is_some_and(|sent| sent.end() <= position) {
                 segments.pop_front();

@@ -374,7 +374,7 @@ impl Socket {
         self.deadline.into_iter().chain(acknowledge).min()
     }
 
-    /// Sends again what was not acknowledged in time, and what acknowledges others.
+    /// Sees to it that what was not acknowledged in time is sent again, and that an acknowledgement that waits is sent.
     pub(super) fn run_timers(&mut self, now: Instant, interface: &mut Interface) -> Option<Change> {
         if matches!(self.acknowledge, Acknowledge::Later(_)) {
             self.acknowledge = Acknowledge::Now;

@@ -74,7 +74,7 @@ impl Agent {
         }
     }
 
-    /// Something else than a frame has come: what it did with frames need not be what it does with them from now on.
+    /// Something other than a frame has come: from now on frames may be treated in another way than before.
     #[inline]
     pub(crate) fn forget_ways(&mut self) {
         self.ways.forget();
@@ -178,7 +178,7 @@ impl Agent {
         self.send(Buffer::Exact, message, pass);
     }
 
-    /// Handles the payload of one TCP segment. Each is read from its first byte on: there is no reassembly.
+    /// Handles the payload of one TCP segment. The firmware reads each from its first byte on, without reassembly.
     ///
     /// Gives how long the CPU is busy.
     pub(super) fn segment(&mut self, segment: &[u8], pass: &mut Pass) -> Duration {

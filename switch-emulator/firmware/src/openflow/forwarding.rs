@@ -34,7 +34,7 @@ enum Decision {
     Drop,
     Miss,
     Use {
-        /// Whose they are; nothing if a message brought them.
+        /// The entry that has the actions; nothing if a message brought them.
         entry: Option<usize>,
         actions: Actions,
     },
@@ -124,12 +124,12 @@ impl Agent {
         pass.out.counters.entries_examined += u64::from(way.examined);
         let table = &mut self.tables.table;
         table.looked_up(way.entry.into(), bytes, self.time.now());
-        // What the board's own stack has to do depends on when its timers run.
+        // What the board's own IP stack has to do next depends on when its timers run.
         pass.has_only_forwarded = !self.is_on_network();
         way.time
     }
 
-    /// What becomes of all frames with this head, if it is but this: out of one port by an entry, as they are.
+    /// What becomes of all frames with this head, if an entry just sends them out of one port, unchanged.
     fn way(
         &self,
         decision: &Decision,
@@ -354,7 +354,7 @@ impl Agent {
         let at = pass.reached();
         let mask = match port {
             ports::TABLE => {
-                // The frame is not padded first, and what lies behind it is read for what it lacks.
+                // The frame is not padded first: what lies behind it is read in place of the bytes that it lacks.
                 let key = Key::parse(&bytes[data_at..], in_port);
                 let data = pass.out.pool.copy_unpadded(data);
                 return self.look_up_and_carry_out(at, data, &key, pass);
@@ -374,8 +374,8 @@ impl Agent {
     }
 }
 
-/// What tags that the actions insert push beyond the end of a frame. The frame of a `PACKET_OUT` lies in the receive
-/// buffer, so that is where the next message begins.
+/// The bytes that tags inserted by the actions push beyond the end of a frame. The frame of a `PACKET_OUT` lies in the
+/// receive buffer, so they end up where the next message begins.
 fn pushed_out(actions: &Actions, data: &[u8], key: &Key) -> Vec<u8> {
     let mut frame = data.to_vec();
     let nowhere = PortMask::EMPTY;

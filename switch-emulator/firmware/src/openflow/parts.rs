@@ -59,11 +59,11 @@ impl AgentConfig {
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) table: FlowTable,
-    /// The tables of OpenFlow 1.3, on boards that speak it.
+    /// The firmware's tables of OpenFlow 1.3, on boards that speak it.
     pub(super) switch13: Option<Box<Switch>>,
-    /// The same; of the specification only.
+    /// The tables of the correct 1.3 switch instead, on boards that do as the specification asks.
     pub(super) standard13: Option<Box<StandardSwitch>>,
-    /// Whether the tables of that switch are those that frames are looked up in.
+    /// Whether 1.3 is the version that was agreed on last; before that, whether it is the configured one.
     is_13: bool,
 }
 
@@ -95,12 +95,12 @@ impl Tables {
         }
     }
 
-    /// Whether there are any of OpenFlow 1.3.
+    /// Whether there are tables of OpenFlow 1.3.
     pub(super) const fn know_13(&self) -> bool {
         self.switch13.is_some() || self.standard13.is_some()
     }
 
-    /// Whether frames are the tables' of the correct 1.3 switch: those of the latest version that was agreed on.
+    /// Whether frames are looked up in the tables of the correct 1.3 switch, as the version that was agreed on last is 1.3.
     pub(super) const fn are_standard13(&self) -> bool {
         self.standard13.is_some() && self.is_13
     }
@@ -209,7 +209,7 @@ impl Timekeeping {
         }
     }
 
-    /// Time of the agent: flows are as old as this tells. That of the firmware counts seconds of two ticks.
+    /// Time of the agent, from which the ages of flows are computed. The firmware counts seconds of two ticks.
     #[inline]
     pub(super) const fn now(&self) -> Instant {
         if self.by_ticks {
@@ -219,7 +219,7 @@ impl Timekeeping {
         }
     }
 
-    /// The same for the tables of 1.3.
+    /// The clocks of the tables of 1.3.
     pub(super) fn clock(&self) -> Clock {
         let running = self.pass_began.saturating_since(self.powered_up);
         Clock {

@@ -42,7 +42,8 @@ impl Session {
         }
     }
 
-    /// A session begins or has ended: of the driver's nothing is left. The board's own connections know by themselves.
+    /// A session begins or has ended: nothing is kept of one of the driver's. The board's own connections keep track of that
+    /// themselves.
     pub(super) fn restart(&mut self) {
         if let Self::Driven(session) = self {
             *session = DrivenSession::new(session.faithful, session.acknowledgement_delay);
@@ -57,7 +58,7 @@ impl Session {
     }
 
     /// Whether messages are taken although no session is established. The board's own stack takes them also while a
-    /// connection begins, and knows by itself.
+    /// connection begins, and decides that itself.
     pub(super) fn is_half_open(&self) -> bool {
         match self {
             Self::Driven(session) => session.half_open,
@@ -81,7 +82,7 @@ impl Session {
     pub(super) fn close(&mut self, now: Instant, out: &mut Outbox) {
         match self {
             Self::Driven(_) => {
-                // Behind what was handed to the MAC before.
+                // The FIN leaves after what was handed to the MAC before.
                 let departed = out.control_frame(now, 0);
                 out.push(departed, OutputKind::Close);
             }

@@ -28,7 +28,7 @@ const CAPABILITIES: u32 = 0x0f;
 /// Speed of a port.
 const SPEED_KBPS: u32 = 100_000;
 
-/// What a controller may be.
+/// Roles of a controller.
 mod role {
     pub(super) const NO_CHANGE: u32 = 0;
     pub(super) const EQUAL: u32 = 1;
@@ -45,7 +45,7 @@ pub(super) struct Session13 {
     wanted: [u32; 6],
 }
 
-/// Which message is sent by its reasons.
+/// Messages that the controller may want for some reasons only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notice {
     PacketIn = 0,

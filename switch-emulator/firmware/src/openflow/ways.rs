@@ -1,21 +1,22 @@
 //! Ways that the agent knows: what it did with a frame that begins with the same addresses, protocol and ports.
 //!
-//! Nearly all frames are like one that came shortly before, and take the same entry to the same port at the same cost. That
-//! is looked up by what the search reads of a frame, instead of being found anew. A way holds as long as nothing but such
-//! frames comes: whatever else may change the agent makes it forget all ([`Agent::forget_ways`](super::Agent::forget_ways)).
+//! Nearly all frames are like one that came shortly before, and take the same entry to the same port at the same cost. So
+//! the agent looks the way up by what the search reads of a frame, instead of searching again. A way holds as long as
+//! nothing but such frames comes: anything else that may change the agent makes it forget all of them
+//! ([`Agent::forget_ways`](super::Agent::forget_ways)).
 
 use crate::cost::FrameTime;
 use crate::port::{PortMask, PortNumber};
 use crate::time::Duration;
 
-/// Ways that are known at once, a power of two: each in the one place that its frames name.
+/// Maximum number of known ways, a power of two: each can be in one place only, which its frames' head determines.
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 5;
 
 /// How much of an IPv4 packet without tags and options the search reads: up to the ports.
 const HEAD_BYTES: usize = 38;
 
-/// What the search reads of a frame; that of an IPv4 packet without tags and options, and nothing else.
+/// What the search reads of a frame, if that carries an IPv4 packet without tags and options; other frames have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// Addresses, type, length of the header, protocol and ports; with the protocol the frame's length and where it came in.

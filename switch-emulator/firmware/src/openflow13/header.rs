@@ -26,14 +26,14 @@ pub(super) struct Header {
     pub(super) vid: u16,
     /// The first type behind all tags.
     pub(super) eth_type: u16,
-    /// Where what that type names begins.
+    /// Where the packet of that type begins.
     pub(super) payload: usize,
     pub(super) mpls: bool,
     /// In the form in which it is compared: of a received frame with its bytes reversed (quirk 145).
     pub(super) mpls_label: u32,
     pub(super) mpls_tc: u8,
     pub(super) mpls_bos: u8,
-    /// 0 if the frame is not IPv4 (quirk 146); so the addresses.
+    /// 0 if the frame is not IPv4 (quirk 146); the addresses likewise.
     pub(super) ip_proto: u8,
     pub(super) source: u32,
     pub(super) destination: u32,

@@ -60,7 +60,7 @@ pub(super) struct Meter {
     pub(super) added_ms: u64,
 }
 
-/// What frames of a few milliseconds amounted to.
+/// Sums over the frames of a few milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     start_ms: u64,

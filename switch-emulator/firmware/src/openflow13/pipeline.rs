@@ -15,7 +15,7 @@ use crate::event::Hang;
 #[derive(Debug)]
 pub(crate) struct Effect {
     pub(crate) kind: EffectKind,
-    /// The frame as it was then; without one, as it is in the end.
+    /// The frame as it was then; nothing if it was the same as in the end.
     pub(crate) frame: Option<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Run {
     pub(crate) hang: Option<Hang>,
     /// The first table had no entry for it.
     pub(crate) missed: bool,
-    /// What lay behind the frame's original end when it was longest on the way.
+    /// The bytes behind the frame's original end when the frame was at its longest.
     pub(crate) overrun: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ enum Flow {
     Hangs,
 }
 
-/// Where the actions of an entry stand.
+/// What the actions of an entry need to know beside the frame.
 struct Context<'a> {
     table: u8,
     cookie: u64,
@@ -227,7 +227,7 @@ fn settle(rewriter: &mut Rewriter, run: &mut Run, context: &Context) {
     }
 }
 
-/// The frame is about to change: what has left already keeps it as it is.
+/// The frame is about to change: earlier effects keep a copy of it as it is.
 fn freeze(run: &mut Run, frame: &[u8]) {
     for effect in &mut run.effects {
         effect.frame.get_or_insert_with(|| frame.to_vec());

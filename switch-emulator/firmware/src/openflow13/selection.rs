@@ -54,7 +54,7 @@ fn transport(oxm: &Oxm) -> Option<Transport> {
     })
 }
 
-/// Whether fields name more than one of what a packet can be (quirk 130).
+/// Whether fields belong to more than one kind of packet, or to more than one transport protocol (quirk 130).
 fn contradict(oxms: &[Oxm]) -> bool {
     fn differ<T: PartialEq + Copy>(mut found: impl Iterator<Item = T>) -> bool {
         let first = found.next();

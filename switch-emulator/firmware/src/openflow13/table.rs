@@ -50,7 +50,7 @@ const TABLE_FULL: (u16, u16) = (5, 1);
 const BAD_TABLE: (u16, u16) = (5, 2);
 const OVERLAP: (u16, u16) = (5, 3);
 
-/// Length of a match with its header and what fills it up to eight bytes.
+/// Length of a match with its header, padded to a multiple of eight bytes.
 pub(super) const fn padded(match_bytes: usize) -> usize {
     match_bytes.next_multiple_of(8)
 }
@@ -408,7 +408,7 @@ impl Entries {
         notice
     }
 
-    /// A notice that an entry has gone, right also where the board writes beyond its memory (quirk 188).
+    /// A notice that an entry has gone; it is correct even where the board would write beyond its memory (quirk 188).
     fn flow_removed(&self, position: usize, removal: Removal, now_s: u32) -> Vec<u8> {
         let entry = &self.list[position];
         let used = self.used[position];

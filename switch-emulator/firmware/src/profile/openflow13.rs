@@ -36,7 +36,7 @@ pub struct OpenFlow13Costs {
     /// An entry passed over because its priority is not above the best hit.
     #[serde(deserialize_with = "number")]
     pub skipped_ps: i64,
-    /// What an entry that is examined after a hit costs more.
+    /// Additional cost of an entry that is examined after a hit.
     #[serde(deserialize_with = "number")]
     pub after_hit_ps: i64,
     /// An entry without fields.

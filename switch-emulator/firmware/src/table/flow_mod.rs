@@ -121,7 +121,7 @@ impl FlowTable {
         }
     }
 
-    /// What MODIFY and DELETE cost that visit entries and select `hits` of them.
+    /// Cost of a MODIFY or DELETE that visits `visited` entries and selects `hits` of them.
     fn searching_ps(&self, message: FlowMod, hits: usize, visited: usize) -> i64 {
         let costs = self.costs.control();
         let everything = message.fields().wildcards == EVERYTHING;
@@ -153,8 +153,8 @@ impl FlowTable {
         fixed_ps + hit_ps * hits as i64 + miss_ps * (visited - hits) as i64
     }
 
-    /// Carries out a `FLOW_MOD` as the specification asks. It costs what the firmware's would that visits all entries,
-    /// hits as many and adds as many: an assumption.
+    /// Carries out a `FLOW_MOD` as the specification asks. Its cost is an assumption: that of the firmware's, if that
+    /// visited all entries, and selected and added as many.
     fn standard(&mut self, message: FlowMod, now: Instant) -> Outcome {
         let visited = self.entries.len();
         let Standard { done, hits, adds } = self.standard_flow_mod(message, now);
@@ -238,9 +238,9 @@ impl FlowTable {
         }
     }
 
-    /// Removes all selected entries; gives them in order, and how many entries have moved into a gap. Their memory stays
-    /// taken, and what moves loses its actions: the firmware copies addresses in their place. Of an entry that was the
-    /// last one it fills the action slots with zeros.
+    /// Removes all selected entries; gives them in order, and how many entries have moved into a gap. The memory of removed
+    /// entries stays taken, and an entry that moves loses its actions: the firmware copies addresses in their place. If a
+    /// removed entry was the last one, the firmware fills its action slots with zeros.
     fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();

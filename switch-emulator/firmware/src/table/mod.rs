@@ -165,7 +165,7 @@ impl FlowTable {
         self.matched
     }
 
-    /// Counts a frame that finds no entry, or for which there is nothing to search: the count of entries is -1.
+    /// Counts a frame that finds no entry, or for which no search is made because the count of entries is -1.
     pub(crate) fn count_lookup(&mut self) {
         self.lookups += 1;
     }

@@ -75,7 +75,7 @@ pub(super) struct Standard {
 }
 
 impl Standard {
-    /// Nothing, since it was refused before.
+    /// It has done nothing, since it was refused before.
     const fn refused(refusal: Refusal) -> Self {
         Self {
             done: Err(refusal),
@@ -85,7 +85,7 @@ impl Standard {
     }
 }
 
-/// Of an ADD.
+/// What an ADD has done.
 impl From<Result<(), Refusal>> for Standard {
     fn from(done: Result<(), Refusal>) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl From<Result<(), Refusal>> for Standard {
     }
 }
 
-/// Of a DELETE.
+/// What a DELETE has done.
 impl From<Vec<RemovedFlow>> for Standard {
     fn from(gone: Vec<RemovedFlow>) -> Self {
         Self {

@@ -53,7 +53,7 @@ impl FlowTable {
         let notice = if reason == Removal::Idle {
             flow.asks_for_notice()
         } else {
-            // The lowest bit of the flags' address in network byte order, by a slip like the one above.
+            // By a slip like the one above, the firmware tests the lowest bit of the flags' address in network byte order.
             let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
             address >> 8 & 1 != 0
         };
@@ -67,7 +67,7 @@ impl FlowTable {
         })
     }
 
-    /// Removes an entry and, as the firmware does by mistake, the one that is then the last. Whether there was one.
+    /// Removes an entry and, as the firmware does by mistake, the one that is then the last. Says whether there was one.
     fn remove_two(&mut self, index: usize) -> bool {
         let removed = self.entries.swap_remove(index);
         self.memory.free(removed.head);

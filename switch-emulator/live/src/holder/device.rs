@@ -49,8 +49,8 @@ impl Device {
         }
     }
 
-    /// When a frame can leave, but for what its port is doing, that has completely arrived at `at`, an instant not before
-    /// that of the last call; without FCS so many bytes long.
+    /// When a frame can leave, unless its port is still busy, that has completely arrived at `at`, an instant not before
+    /// that of the last call. It is `frame_bytes` long without FCS.
     pub(super) fn leaves_at(&mut self, at: Instant, frame_bytes: usize) -> Result<Instant, Full> {
         let config = self.config;
         let bytes = (frame_bytes.max(MIN_FRAME_BYTES) + FCS_BYTES) as u64;

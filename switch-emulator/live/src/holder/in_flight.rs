@@ -1,4 +1,4 @@
-//! Frames that the switch behind has got and may give back, changed or not, by one port, several or none.
+//! Frames that were handed to the switch, which may give them back, changed or not, by one port, several or none.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ const HEADERS_BYTES: usize = 14 + 4 + 20 + 20;
 /// The same of UDP without a tag, whose payload tells frames apart that are short.
 const SHORT_HEADERS_BYTES: usize = 14 + 20 + 8;
 const VLAN_TAG_BYTES: usize = 4;
-/// What did not come back so long after it was to leave never will.
+/// A frame that has not come back this long after it was to leave never will.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -44,9 +44,9 @@ impl InFlight {
         });
     }
 
-    /// When the frame leaves that comes back by this port; nothing if it is the switch's own.
+    /// When the frame that comes back by this port is to leave; nothing if the switch has made it itself.
     ///
-    /// It is the one most like it, and of several such the first that did not come back by this port yet.
+    /// It is taken for the frame most like it, and of several such for the first that did not come back by this port yet.
     pub(super) fn leaves_at(&mut self, port: u8, data: &[u8]) -> Option<Instant> {
         let bit = 1 << (port % 64);
         let mut found: Option<(Likeness, usize)> = None;

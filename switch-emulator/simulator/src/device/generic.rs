@@ -1,12 +1,11 @@
 //! A generic switch: some time for each frame, then a queue discipline before each port.
 //!
-//! A frame that has completely arrived (with cut-through: whose header has) is looked up, and comes to its port's discipline
-//! when the pipeline is through with it.
-//! From there it departs when the discipline gives it and the wire is free. Which
-//! queue of the port a frame waits in is what the action `enqueue` of its entry says; without one it is queue 0.
+//! A frame that has completely arrived (with cut-through: whose header has) is looked up, and enters its port's discipline
+//! when it leaves the pipeline. It departs when the discipline hands it out and the wire is free. The action `enqueue` of
+//! its entry chooses the queue of the port in which it waits; without that action it is queue 0.
 //!
-//! A profile composes the switch of parts, of which it may leave out any: without them a frame takes a fixed time, the ports
-//! share nothing, and the table holds entries of any kind alike.
+//! A profile composes the switch of optional parts: without any, a frame takes a fixed time, the ports share nothing, and
+//! the table treats entries of all kinds alike.
 //!
 //! | module | part |
 //! |---|---|

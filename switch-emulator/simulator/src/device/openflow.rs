@@ -25,10 +25,10 @@ pub(crate) use table::{Treatment, Verdict};
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 8;
 const FLOW_MOD_BYTES: usize = 72;
-/// As much of a message as an error message returns.
+/// How many bytes of a refused message the error message returns.
 const ERROR_DATA_BYTES: usize = 64;
 
-/// What `FEATURES_REPLY` says it can: statistics of entries and of the table.
+/// Capabilities in `FEATURES_REPLY`: statistics of entries and of the table.
 const CAPABILITIES: u32 = 1 | 1 << 1;
 
 /// Types of messages.
@@ -90,13 +90,13 @@ impl Agent {
         Self::of_table(mac, ports, Table::new(ports, false, entries))
     }
 
-    /// The same for a switch whose ports have queues, to which entries may `enqueue`.
+    /// An agent for a switch whose ports have queues, to which entries may `enqueue`.
     pub(crate) fn with_queues(mac: MacAddress, ports: u8, entries: usize) -> Self {
         Self::of_table(mac, ports, Table::new(ports, true, entries))
     }
 
-    /// The same with a table that holds what the model says, whose entries can change frames too, and come to the chip as the
-    /// profile of the agent says.
+    /// An agent whose table holds what the model says; entries can also change frames, and reach the chip as the agent's
+    /// profile says.
     pub(crate) fn modelled(
         mac: MacAddress,
         ports: u8,
@@ -127,8 +127,8 @@ impl Agent {
         finish(begin(message::HELLO, &[0; 4]))
     }
 
-    /// Takes what the stream holds completely after `bytes`, and works as far as it comes; gives the answers, one for each
-    /// message that has one.
+    /// Takes the messages that `bytes` complete in the stream, and works on them until `now_ns`; gives the answers, one for
+    /// each message that has one.
     pub(crate) fn segment(&mut self, now_ns: u64, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut stream = std::mem::take(&mut self.stream);
         stream.extend_from_slice(bytes);
@@ -136,7 +136,7 @@ impl Agent {
         while rest.len() >= HEADER_BYTES {
             let length = usize::from(be16(rest, 2));
             if length < HEADER_BYTES {
-                // Where the next message begins is unknown.
+                // Such a length does not tell where the next message begins: the rest is refused as one message.
                 self.waiting.push_back(rest.to_vec());
                 rest = &[];
                 break;
@@ -151,7 +151,7 @@ impl Agent {
         self.work(now_ns)
     }
 
-    /// When it has worked on another message.
+    /// When it will have finished its current message.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.done_ns
     }

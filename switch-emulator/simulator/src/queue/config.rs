@@ -28,7 +28,7 @@ pub struct HtbConfig {
     /// How many frames a class takes at once: one that has run out of tokens sleeps until it can pay for so many.
     #[serde(default = "one")]
     pub group_frames: u64,
-    /// How late the timer wakes who sleeps.
+    /// How late the timer wakes a sleeping class.
     #[serde(default)]
     pub timer_ns: u64,
 }
@@ -49,9 +49,9 @@ pub struct ClassConfig {
     pub rate_bps: u64,
     /// What it may send at most.
     pub ceil_bps: u64,
-    /// Most tokens at `rate_bps` that it saves.
+    /// Depth of the token bucket that fills with `rate_bps`.
     pub burst_bytes: u64,
-    /// Most tokens at `ceil_bps` that it saves.
+    /// Depth of the token bucket that fills with `ceil_bps`.
     pub cburst_bytes: u64,
     /// What it sends in its turn among classes of its priority.
     #[serde(default = "quantum")]
@@ -71,7 +71,7 @@ pub struct ClassConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum DropsConfig {
-    /// What would leave later than that after it came.
+    /// Frames that would wait for longer than this.
     Late {
         /// The longest time from coming to leaving.
         after_ns: u64,
@@ -80,7 +80,7 @@ pub enum DropsConfig {
     Codel {
         /// The waiting time that it accepts for good.
         target_ns: u64,
-        /// How long it accepts a longer one.
+        /// How long it accepts a longer waiting time.
         interval_ns: u64,
     },
 }

@@ -1,6 +1,6 @@
 //! A token bucket whose level may fall below zero, exact in integers.
 
-/// A bit is this many units of the level: a nanosecond brings `rate_bps` units.
+/// A byte is this many units of the level, so that each nanosecond adds `rate_bps` units.
 const UNITS_PER_BYTE: i128 = 8_000_000_000;
 
 /// Tokens that are spent first and paid for later.
@@ -39,14 +39,14 @@ impl Credit {
         self.after(now_ns, self.needed(bytes) - self.level_at(now_ns))
     }
 
-    /// The first instant, not before `now_ns`, when it has had `bytes` to give, taken out as it gets them; nothing if that is
-    /// never. An early estimate: what overflows meanwhile is not counted.
+    /// The first instant, not before `now_ns`, by which `bytes` could have been taken out, each token as soon as it came in;
+    /// nothing if that is never. The estimate may be too early: tokens that overflow meanwhile are not deducted.
     pub(super) fn earned_at(&self, now_ns: u64, bytes: u64) -> Option<u64> {
         let needed = i128::from(bytes) * UNITS_PER_BYTE;
         self.after(now_ns, needed - self.level_at(now_ns))
     }
 
-    /// When so much has come in.
+    /// The first instant, not before `now_ns`, when `missing` units will have come in.
     fn after(&self, now_ns: u64, missing: i128) -> Option<u64> {
         if missing <= 0 {
             return Some(now_ns);
@@ -54,7 +54,7 @@ impl Credit {
         if self.rate_bps == 0 {
             return None;
         }
-        // The rate is positive, so this rounds up; a span of 10^18 bits at 1 bit/s would not fit, bursts end before.
+        // The rate is positive, so this rounds up. The wait for 10^18 bits at 1 bit/s would not fit, but bursts are smaller.
         let wait = (missing + self.rate_bps - 1) / self.rate_bps;
         u64::try_from(wait)
             .ok()

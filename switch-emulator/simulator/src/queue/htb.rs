@@ -2,16 +2,17 @@
 //!
 //! A class has two buckets: `rate` with `burst`, and `ceil` with `cburst`. While both hold tokens it may send; while
 //! only the second does it may borrow from its parent, if that may send or borrow in turn; else it waits. A frame
-//! may be sent while the level is not below zero, and takes the level as far below as it is long. It costs every class
-//! from its own to the root tokens of `ceil`, and every one from the lender up tokens of `rate`.
+//! may be sent while a bucket's level is not below zero, and lowers it by the frame's length, if need be below zero. Each
+//! class from its own to the root pays with tokens of `ceil`, and each one from the lender up also with tokens of `rate`.
 //!
-//! Who need not borrow goes before all who do, and who borrows less far up before who borrows further; then the lower
-//! priority; then classes take turns, `quantum` bytes each. Lengths count from the Ethernet header on, without frame check
-//! sequence.
+//! Classes that need not borrow go first, then those that borrow from the fewest levels up; among these the lower
+//! `priority` goes first; then classes take turns, `quantum` bytes each. Lengths count from the Ethernet header on, without
+//! frame check sequence.
 //!
 //! *Groups*: a class sleeps when it may no longer send, and after every `group_frames` frames unless it can pay for as many
-//! more. It wakes when it can pay for `group_frames` frames as long as its first, or has all that its buckets hold. What wakes it is a frame's arrival, the wire that becomes free, or a
-//! timer, which comes `timer_ns` after the instant that it was set for.
+//! more. It wakes when it can pay for `group_frames` frames as long as its first one, or when its buckets are full. It is
+//! woken by the arrival of a frame, by the wire becoming free, or by a timer, which fires `timer_ns` after the instant that
+//! it was set for.
 
 use super::config::HtbConfig;
 use super::credit::Credit;
@@ -23,7 +24,7 @@ struct Class {
     parent: Option<usize>,
     rate: Credit,
     ceil: Credit,
-    /// Of a leaf.
+    /// Only if the class is a leaf.
     leaf: Option<Leaf>,
 }
 
@@ -33,10 +34,10 @@ struct Leaf {
     queue: LeafQueue,
     priority: u8,
     quantum_bytes: i128,
-    /// What is left of its turn, by how far up it borrows.
+    /// How many bytes are left of its turn, for each number of levels up that it can borrow from.
     deficits: Vec<i128>,
     asleep: bool,
-    /// Frames that it took of its group.
+    /// Frames of the current group that it has sent.
     taken: u64,
 }
 
@@ -44,9 +45,9 @@ struct Leaf {
 #[derive(Debug)]
 pub(super) struct Htb {
     classes: Vec<Class>,
-    /// Places of the leaves.
+    /// Indices of the leaves in `classes`.
     leaves: Vec<usize>,
-    /// Whose turn it is, as a place in `leaves`, by how far up is borrowed and by priority.
+    /// Whose turn it is, as an index in `leaves`, for each number of levels up that is borrowed from and each priority.
     turns: Vec<[usize; PRIORITIES]>,
     group_frames: u64,
     timer_ns: u64,
@@ -104,8 +105,8 @@ impl Htb {
         leaf.expect("`leaves` holds places of leaves alone")
     }
 
-    /// How far up the class at `place` must borrow to send at `now_ns`: 0 not at all; nothing if it may not send.
-    /// `spare_bytes` is what its own buckets must hold beyond nothing.
+    /// From how many levels up the class at `place` must borrow to send at `now_ns`: 0 if it need not; nothing if it may
+    /// not send. Its own buckets must hold at least `spare_bytes`, instead of being not below zero.
     fn level(&self, place: usize, now_ns: u64, spare_bytes: u64) -> Option<usize> {
         let (mut at, mut level, mut spare_bytes) = (place, 0, spare_bytes);
         loop {
@@ -120,7 +121,7 @@ impl Htb {
         }
     }
 
-    /// The first instant when [`Self::level`] may give something else than nothing.
+    /// The first instant when [`Self::level`] may allow the class to send.
     fn level_at(&self, place: usize, now_ns: u64, spare_bytes: u64) -> Option<u64> {
         let (mut at, mut spare_bytes) = (place, spare_bytes);
         let mut earliest_ns = now_ns;
@@ -142,7 +143,7 @@ impl Htb {
         }
     }
 
-    /// When a frame that comes now to the class at `place` leaves at the earliest, if all that waits before it is sent.
+    /// The earliest instant at which a frame that comes now to the class at `place` can leave, after the backlog before it.
     fn soonest_ns(&self, place: usize, now_ns: u64) -> Option<u64> {
         let leaf = self.classes[place].leaf.as_ref();
         let queue = leaf
@@ -160,13 +161,14 @@ impl Htb {
         Some(soonest_ns)
     }
 
-    /// What a sleeping class must have to wake: all but the first of a group as long as its first frame.
+    /// What a sleeping class must hold to wake: tokens for a group of frames as long as its first one, less one frame.
     fn spare_bytes(&self, place: usize) -> u64 {
         let leaf = self.classes[place].leaf.as_ref();
         (self.group_frames - 1) * leaf.map_or(0, |leaf| leaf.queue.head_bytes())
     }
 
-    /// Wakes who can pay, and gives for each backlogged leaf that may send how far up it borrows.
+    /// Wakes the classes that can pay. Gives each backlogged leaf that may send, as an index in `leaves`, and from how many
+    /// levels up it borrows.
     fn candidates(&mut self, now_ns: u64) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for turn in 0..self.leaves.len() {
@@ -187,7 +189,7 @@ impl Htb {
         found
     }
 
-    /// Whose turn it is, as a place in `leaves`, and how far up it borrows.
+    /// Whose turn it is, as an index in `leaves`, and from how many levels up it borrows.
     fn choose(&mut self, now_ns: u64) -> Option<(usize, usize)> {
         let candidates = self.candidates(now_ns);
         let level = candidates.iter().map(|(_, level)| *level).min()?;
@@ -206,7 +208,7 @@ impl Htb {
             .map(|turn| (turn, level))
     }
 
-    /// The class at `place` has sent so much, for which it borrowed `level` classes up.
+    /// The class at `place` has sent `bytes`, borrowing from `level` levels up: takes the tokens.
     fn charge(&mut self, now_ns: u64, place: usize, level: usize, bytes: u64) {
         let (mut at, mut height) = (Some(place), 0);
         while let Some(here) = at {
@@ -219,7 +221,7 @@ impl Htb {
         }
     }
 
-    /// Sets the timer for who wakes first.
+    /// Sets the timer for the class that can wake first.
     fn set_timer(&mut self, now_ns: u64) {
         let backlogged = |place: &usize| {
             let leaf = self.classes[*place].leaf.as_ref();

@@ -1,8 +1,8 @@
 //! The queue of a class: what has no room is dropped, and by choice what would leave too late, or what `CoDel` picks.
 //!
-//! *Late* (the scheduler that the conclusion of the slicing paper asks for): a frame leaves `after_ns` after it came or
-//! never. It is dropped as it comes if what waits before it takes longer than that, sent as fast as ceilings allow; else
-//! once its time is over. A dropped frame takes no tokens, and those behind it move up.
+//! *Late* (the scheduler that the conclusion of the slicing paper asks for): a frame leaves at most `after_ns` after it
+//! came, or never. It is dropped on arrival if the backlog before it takes longer than that, even if sent as fast as the
+//! ceilings allow; otherwise when its time is over. A dropped frame takes no tokens, and those behind it move up.
 //!
 //! *`CoDel`* (RFC 8289) looks at how long a frame has waited when it leaves: if that stays above `target_ns` for
 //! `interval_ns`, it drops frames from the head, at intervals that shrink with the square root of their number. This is
@@ -57,7 +57,7 @@ impl LeafQueue {
         self.entries.is_empty()
     }
 
-    /// What waits.
+    /// Bytes of all frames that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -137,7 +137,7 @@ impl LeafQueue {
 struct Codel {
     target_ns: u64,
     interval_ns: u64,
-    /// If waiting times have been above the target since `interval_ns` before this.
+    /// If waiting times are above the target: when they will have been so for `interval_ns`.
     long_enough_ns: Option<u64>,
     /// While it drops: when it drops next.
     next_ns: Option<u64>,
@@ -145,7 +145,7 @@ struct Codel {
     count: u64,
     /// `count` when it began to drop.
     began_with: u64,
-    /// When it would have dropped next when it ended.
+    /// When it would have dropped next, had it not stopped the last time.
     ended_ns: Option<u64>,
 }
 

@@ -35,7 +35,7 @@ impl Policer {
 #[derive(Debug)]
 pub(super) struct Trtcm {
     policers: Vec<Policer>,
-    /// With the instant of arrival and the place of the policer.
+    /// Frames that wait for a poll, each with its instant of arrival and the index of its policer.
     waiting: VecDeque<(u64, usize, Waiting)>,
     limit_frames: usize,
     transmit: Bounded,
@@ -89,7 +89,7 @@ impl Trtcm {
                     self.dropped.full += 1;
                 }
             }
-            // Who came while the poll was not done yet counts as who comes after it.
+            // A frame may have come after this poll's instant, before it was done: the next poll counts from its arrival.
             let first = self.waiting.front();
             self.next_poll_ns = first.map(|(at_ns, ..)| poll_ns.max(*at_ns) + self.poll_ns);
         }

@@ -8,11 +8,11 @@ use super::CongestionControl;
 const LEAST: f64 = 2.0;
 const NS_PER_S: f64 = 1e9;
 
-/// What a control learns of an acknowledgement.
+/// What congestion control learns from an acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
     pub(super) now_ns: u64,
-    /// Segments of which it tells for the first time.
+    /// Segments that it is the first to acknowledge.
     pub(super) delivered: u64,
     /// Round trip of one of them, if it was sent once only.
     pub(super) rtt_ns: Option<u64>,
@@ -70,10 +70,10 @@ struct Cubic {
 #[derive(Debug)]
 struct Epoch {
     begin_ns: u64,
-    /// Where the curve is flat, and when it gets there.
+    /// The window at which the curve is flat, and the time until it gets there.
     origin: f64,
     k_s: f64,
-    /// What Reno would have.
+    /// The window that Reno would have.
     reno: f64,
 }
 
@@ -115,7 +115,7 @@ impl Control for Cubic {
     }
 
     fn lost(&mut self, window: f64) -> f64 {
-        // Section 4.7: whoever loses earlier than last time leaves room for others.
+        // Section 4.7, fast convergence: a flow whose loss comes at a smaller window than last time leaves room for others.
         self.last_most = if window < self.last_most {
             window * (1.0 + BETA) / 2.0
         } else {
@@ -146,13 +146,13 @@ struct HyStart {
     least_ns: u64,
 }
 
-/// From this window on.
+/// `HyStart` looks at round trips only from this window on.
 const HYSTART_WINDOW: f64 = 16.0;
 const HYSTART_SAMPLES: u32 = 8;
 const HYSTART_DELAY_NS: (u64, u64) = (4_000_000, 16_000_000);
-/// Acknowledgements of a train follow each other so closely.
+/// Acknowledgements at most this far apart belong to one train.
 const TRAIN_GAP_NS: u64 = 2_000_000;
-/// What a receiver may hold an acknowledgement back.
+/// How long a receiver may hold an acknowledgement back.
 const TRAIN_SLACK_NS: u64 = 1_000_000;
 
 impl HyStart {

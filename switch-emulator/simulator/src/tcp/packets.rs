@@ -111,7 +111,7 @@ impl Packets {
         self.frame(false, &header)
     }
 
-    /// What a frame says; `near` is an index close to those that it has.
+    /// What a frame says; `near` is a segment's index close to those in the frame.
     pub(super) fn parse(&self, data: bool, near: u64, frame: &[u8]) -> Option<Packet> {
         let ethernet = EthernetFrame::new_checked(frame).ok()?;
         let ip = Ipv4Packet::new_checked(ethernet.payload()).ok()?;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 /// How long an acknowledgement waits for a second segment: the least of Linux.
 const DELAY_NS: u64 = 40_000_000;
-/// So many segments at the beginning are acknowledged one by one, as Linux does.
+/// This many segments at the beginning are acknowledged one by one, as Linux does.
 const QUICK_SEGMENTS: u64 = 16;
-/// What fits beside time stamps.
+/// How many blocks (RFC 2018) fit beside time stamps.
 const BLOCKS: usize = 3;
 
 /// An acknowledgement, in segments.
@@ -14,7 +14,7 @@ const BLOCKS: usize = 3;
 pub(super) struct Ack {
     /// All before it have arrived.
     pub(super) next: u64,
-    /// Others that have, from the latest block on; the end is not in it.
+    /// Blocks of later segments that have arrived, the latest block first: begin and end, which is not in it.
     pub(super) blocks: Vec<(u64, u64)>,
 }
 

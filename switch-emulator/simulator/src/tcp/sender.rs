@@ -16,7 +16,7 @@ const MAX_BACKOFF: u32 = 6;
 const PROBE_MARGIN_NS: u64 = 8_000_000;
 /// Further margin while one segment is under way: its acknowledgement may be held back.
 const PROBE_ALONE_NS: u64 = 200_000_000;
-/// So many segments beyond a gap tell that it is a loss.
+/// This many segments that arrive beyond a gap tell that it is a loss.
 const DUPLICATES: u64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ struct Segment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// Repairs losses that acknowledgements told.
+    /// Repairs losses that acknowledgements revealed.
     Recovery,
     /// Repairs losses after a timeout.
     Timeout,
@@ -45,7 +45,7 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Sender {
     control: Box<dyn Control>,
-    /// Most segments from the first unacknowledged one on.
+    /// Maximum number of segments from the first unacknowledged one on.
     limit: u64,
     start_ns: u64,
     stop_ns: u64,
@@ -59,7 +59,7 @@ pub(super) struct Sender {
     first_lost: u64,
     window: f64,
     threshold: f64,
-    /// Up to this segment the window was used up.
+    /// The segment behind the last one sent when the window was last full.
     used_up_to: u64,
     phase: Phase,
     recovery_end: u64,
@@ -286,7 +286,8 @@ impl Sender {
         });
     }
 
-    /// Marks what was sent before something that has arrived, and should have arrived by now (RFC 8985); whether there is any.
+    /// Marks as lost what was sent before a segment that has arrived, and should have arrived by now (RFC 8985). Says
+    /// whether there is any.
     fn find_losses(&mut self, now_ns: u64) -> bool {
         self.reordering_ns = None;
         if self.arrived == 0 && self.phase == Phase::Open {

@@ -147,7 +147,7 @@ fn set_field(bytes: &[u8]) -> Result<Action, Refusal> {
     })
 }
 
-/// Follows what an action makes of the frames of which `known` is known.
+/// Updates what is known of the frames by what an action does to them.
 fn follow(action: Action, known: &mut Known) -> Result<(), Refusal> {
     match action {
         Action::SetField { field, value } => {

@@ -159,7 +159,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether a packet has it so.
+    /// Whether a packet has the field, with this value under the mask.
     pub(super) fn holds(&self, packet: &Packet) -> bool {
         packet
             .get(self.number)
@@ -174,7 +174,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// Reads the `ofp_match` at the beginning of `bytes`; gives the bytes of its fields, and its length with what fills it up.
+    /// Reads the `ofp_match` at the beginning of `bytes`; gives it, the bytes of its fields, and its length with padding.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8], usize), Refusal> {
         let length = usize::from(be16(bytes, 2));
         let padded = length.next_multiple_of(8);

@@ -103,7 +103,7 @@ pub(crate) struct Removed {
 }
 
 impl Removed {
-    /// Whether somebody wants to know.
+    /// Whether its flags ask for `FLOW_REMOVED`.
     pub(crate) const fn asks_for_notice(&self) -> bool {
         self.entry.flags & flag::SEND_FLOW_REMOVED != 0
     }
@@ -132,7 +132,7 @@ impl Removed {
     }
 }
 
-/// Writes a match with its header and what fills it up.
+/// Writes a match with its header and padding.
 pub(super) fn put_match(body: &mut Vec<u8>, oxms: &[u8]) {
     let length = 4 + oxms.len();
     let end = body.len() + length.next_multiple_of(8);
@@ -430,7 +430,7 @@ impl Flows {
         Ok((same, blocks))
     }
 
-    /// Takes the memory of an entry again that nothing has taken since it was freed.
+    /// Takes back the memory of an entry that was freed, before anything else has taken it.
     fn restore(&mut self, pool: &mut Pool, position: Option<usize>) {
         if let Some(entry) = position.and_then(|position| self.list.get_mut(position)) {
             let lengths = (entry.oxms.len(), entry.instructions.len());

@@ -41,13 +41,13 @@ const ORDER: [(u8, u16); 6] = [
     (50, extension::ESP),
 ];
 
-/// Where what lies in a frame.
+/// Where the parts of a frame lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Layout {
     tagged: bool,
     /// Type behind all tags.
     eth_type: u16,
-    /// Where what that type names begins.
+    /// Where the packet of that type begins.
     payload: usize,
     ip_proto: Option<u8>,
     /// Where the protocol stands.
@@ -59,7 +59,7 @@ struct Layout {
     link_address: Option<usize>,
 }
 
-/// Bits of a frame: so many, up to the one `shift` above the lowest of `bytes` bytes at `at`.
+/// Bits of a frame: in the number that the `bytes` bytes at `at` make, the `bits` bits from bit `shift` upwards.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: usize,

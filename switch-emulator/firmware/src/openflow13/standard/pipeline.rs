@@ -52,7 +52,7 @@ pub(crate) struct Run {
     pub(crate) missed: bool,
 }
 
-/// Where actions stand.
+/// What actions need to know beside the frame.
 #[derive(Clone, Copy, Debug)]
 struct Context<'a> {
     table: u8,

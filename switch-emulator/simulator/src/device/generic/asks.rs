@@ -1,9 +1,10 @@
-//! When to ask which port's discipline again. Few of a switch's ports are busy at a time; idle ones cost nothing.
+//! When to ask each port's discipline again for a frame. Few of a switch's ports are busy at a time; idle ones cost
+//! nothing.
 
-/// The instants of all ports, each with at most one.
+/// The instants at which ports are to be asked, at most one for each port.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
-    /// Instant and port, the last of them first: so few that a sorted list is quickest.
+    /// Instant and port, latest first: there are so few that a sorted list is quickest.
     latest_first: Vec<(u64, u8)>,
 }
 
@@ -26,7 +27,7 @@ impl Asks {
         self.latest_first.last().map(|(at_ns, _)| *at_ns)
     }
 
-    /// The first port with this instant, the earliest of all, whose number is above `after`.
+    /// Of the ports with this instant, which is the earliest of all, the lowest one above `after`.
     pub(super) fn port_at(&self, at_ns: u64, after: u8) -> Option<u8> {
         let ports = self.latest_first.iter().rev();
         ports

@@ -1,8 +1,8 @@
 //! A memory that all queues of all ports share.
 //!
-//! A queue may hold so many times what is free of it ("dynamic threshold", Choudhury and Hahne, IEEE/ACM Transactions on
-//! Networking 6(2), 1998, equation 1): with n queues that are full, each gets the factor over (1 + n factor) of the whole. So
-//! what a queue gets falls with the number of congested ports and queues (predictability study, section III-B.2).
+//! A queue may hold at most a factor times the free memory ("dynamic threshold", Choudhury and Hahne, IEEE/ACM Transactions
+//! on Networking 6(2), 1998, equation 1): if n queues are full, each holds factor / (1 + n factor) of the whole memory. So
+//! a queue's share falls with the number of congested ports and queues (predictability study, section III-B.2).
 
 use serde::Deserialize;
 use zodiac_firmware::number;
@@ -15,10 +15,10 @@ const PER_CENT: u64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferProfile {
-    /// All of it.
+    /// Size of the memory.
     #[serde(deserialize_with = "number")]
     pub pool_bytes: u64,
-    /// What a queue may hold, over what is free.
+    /// What a queue may hold, in percent of the free memory.
     #[serde(deserialize_with = "number")]
     pub factor_percent: u64,
 }

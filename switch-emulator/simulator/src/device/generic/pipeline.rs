@@ -1,8 +1,8 @@
 //! How long a switch chip works on a frame: from its last bit in until it is in its queue.
 //!
-//! The time depends on the frame's length, and is spread; nothing that an entry matches or does changes it (predictability
-//! study, sections II-A.2 and II-A.3), but that pushing a tag now and then takes a little longer. On a port that is nearly full
-//! it has other bounds. Frames of one port keep their order.
+//! The time depends on the frame's length, plus a random spread. What an entry matches or does has no influence on it
+//! (predictability study, sections II-A.2 and II-A.3), except that pushing a tag now and then takes a little longer. On a
+//! port that is nearly full the bounds differ. Frames of one port keep their order.
 
 use serde::Deserialize;
 use zodiac_firmware::number;
@@ -17,12 +17,12 @@ const FULL_PERCENT: u64 = 100;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineProfile {
-    /// The least that a frame takes, by its length: straight lines between these, level beyond them.
+    /// Minimum latency by frame length: interpolated linearly between these points, constant beyond them.
     pub latency: Vec<Knot>,
-    /// By how much more a frame takes at most; all spans up to it are as likely.
+    /// How much longer a frame can take; all additions up to this are equally likely.
     #[serde(deserialize_with = "number")]
     pub spread_ns: u64,
-    /// What is otherwise on ports that are nearly full.
+    /// What differs on ports that are nearly full.
     #[serde(default)]
     pub busy: Option<Busy>,
     /// What pushing a tag adds.
@@ -30,13 +30,13 @@ pub struct PipelineProfile {
     pub tag_push: Option<TagPush>,
 }
 
-/// The least that frames of a length take.
+/// Minimum latency of frames of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knot {
     /// Length with frame check sequence.
     pub frame_bytes: u64,
-    /// The span.
+    /// Their minimum latency.
     #[serde(deserialize_with = "number")]
     pub latency_ns: u64,
 }
@@ -45,13 +45,13 @@ pub struct Knot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Busy {
-    /// A frame that follows the one before it so closely that the port is used to this share finds it nearly full.
+    /// A frame finds its port nearly full if it follows the previous one so closely that the wire is used to this share.
     #[serde(deserialize_with = "number")]
     pub load_percent: u64,
-    /// What such a frame takes more.
+    /// How much longer such a frame takes.
     #[serde(deserialize_with = "number")]
     pub rise_ns: u64,
-    /// What it takes more at least, out of the spread: the least rises, the most does not.
+    /// How much the minimum rises in addition, at the expense of the spread: the maximum does not rise by this.
     #[serde(deserialize_with = "number")]
     pub least_rise_ns: u64,
 }
@@ -60,10 +60,10 @@ pub struct Busy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TagPush {
-    /// One of so many takes longer.
+    /// On average one frame in this many takes longer.
     #[serde(deserialize_with = "number")]
     pub one_in: u64,
-    /// By so much.
+    /// How much longer it takes.
     #[serde(deserialize_with = "number")]
     pub extra_ns: u64,
 }
@@ -84,7 +84,7 @@ pub(super) struct Entering {
 struct Ingress {
     /// When its last frame arrived.
     last_ns: Option<u64>,
-    /// When that is through.
+    /// When that frame leaves the pipeline.
     ready_ns: u64,
 }
 
@@ -110,7 +110,7 @@ impl PipelineProfile {
         }
     }
 
-    /// What would not work, by the key, and what would.
+    /// Checks of the values: whether each holds, the key that it concerns, and how to mend it.
     pub(super) fn rules(&self, most_ns: u64) -> Vec<(bool, &'static str, &'static str)> {
         let spans = self.latency.iter().map(|knot| knot.latency_ns);
         let rising = |pair: &[Knot]| pair[0].frame_bytes < pair[1].frame_bytes;
@@ -169,7 +169,7 @@ impl PipelineProfile {
 }
 
 impl Pipeline {
-    /// For a switch with so many ports.
+    /// A pipeline for a switch with this many ports.
     pub(super) fn new(profile: PipelineProfile, ports: u8, random: Stream) -> Self {
         Self {
             profile,

@@ -35,7 +35,7 @@ pub struct GenericSwitchProfile {
     /// From a frame's arrival until it is in its queue, if that is the same for all.
     #[serde(default)]
     pub forwarding: Option<Forwarding>,
-    /// The same, if it depends on the frame.
+    /// From a frame's arrival until it is in its queue, if that depends on the frame.
     #[serde(default)]
     pub pipeline: Option<PipelineProfile>,
     /// Forwarding before the whole frame is there.
@@ -56,7 +56,7 @@ pub struct GenericSwitchProfile {
     /// A memory that all queues share.
     #[serde(default)]
     pub buffer: Option<BufferProfile>,
-    /// How entries get from the OpenFlow agent to the chip; without it at once.
+    /// How entries get from the OpenFlow agent to the chip; if absent, they are there at once.
     #[serde(default)]
     pub agent: Option<AgentProfile>,
 }
@@ -80,7 +80,7 @@ pub struct GenericTable {
     /// Entries that it holds.
     #[serde(deserialize_with = "number")]
     pub entries: u64,
-    /// What becomes of entries of some kinds; the first rule that fits counts. With any, entries can change frames.
+    /// What becomes of entries of some kinds, in a switch with a `pipeline`; the first rule that fits counts.
     #[serde(default)]
     pub rules: Vec<TableRule>,
     /// Tagged frames match no entry.
@@ -92,7 +92,7 @@ pub struct GenericTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CutThrough {
-    /// What has to be there of a frame, behind its preamble, before it is looked up.
+    /// How many bytes of a frame, after its preamble, must have arrived before it is looked up.
     #[serde(deserialize_with = "number")]
     pub header_bytes: u64,
 }
@@ -107,7 +107,7 @@ pub struct Priorities {
     /// Frames that each holds.
     #[serde(deserialize_with = "number")]
     pub limit_frames: u64,
-    /// From one choice of the queue to send from to the next; 0: at every frame.
+    /// Time between two choices of the queue to send from; 0: it is chosen for every frame.
     #[serde(deserialize_with = "number")]
     pub check_ns: u64,
 }
@@ -122,7 +122,7 @@ pub struct Forwarding {
 }
 
 impl CutThrough {
-    /// What has to hold of its values: whether it does, which key, and how to mend it.
+    /// Checks of the values: whether each holds, the key that it concerns, and how to mend it.
     fn rules(self, has_cpu: bool) -> [(bool, &'static str, &'static str); 2] {
         [
             (
@@ -233,6 +233,12 @@ impl GenericSwitchProfile {
                 }),
                 "table.rules",
                 "choose 1 to 1000000 entries, and the same for loses_one_in",
+            ),
+            (
+                (profile.table.rules.is_empty() && !profile.table.misses_tagged)
+                    || profile.pipeline.is_some(),
+                "table",
+                "rules and misses_tagged are of a chip's table: add [pipeline], or leave them out",
             ),
             (
                 profile.agent.is_none() || profile.pipeline.is_some(),

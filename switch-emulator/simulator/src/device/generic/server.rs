@@ -12,13 +12,13 @@ use zodiac_firmware::number;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerProfile {
-    /// What it forwards of all ports together, counting frames with their FCS.
+    /// Rate at which it forwards the frames of all ports together, counting frames with their FCS.
     #[serde(deserialize_with = "number")]
     pub rate_bps: u64,
     /// Bytes of whole frames that it holds, with the one that it works on.
     #[serde(default, deserialize_with = "some_number")]
     pub buffer_bytes: Option<u64>,
-    /// The same, counted in frames.
+    /// The buffer counted in frames instead, also with the one that it works on.
     #[serde(default, deserialize_with = "some_number")]
     pub buffer_frames: Option<u64>,
 }
@@ -28,7 +28,7 @@ fn some_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opti
 }
 
 impl ServerProfile {
-    /// What has to hold of its values: whether it does, which key, and how to mend it.
+    /// Checks of the values: whether each holds, the key that it concerns, and how to mend it.
     pub(super) fn rules(self) -> [(bool, &'static str, &'static str); 3] {
         [
             (
@@ -55,16 +55,16 @@ impl ServerProfile {
 }
 
 const PS_PER_NS: u128 = 1_000;
-/// Of a frame's bits at 1 bit/s.
+/// Time for one byte at 1 bit/s.
 const BYTE_PS: u128 = 8_000_000_000_000;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Server {
     profile: ServerProfile,
-    /// In picoseconds, so that nothing is lost when many short frames follow each other.
+    /// When it is free, in picoseconds, so that rounding does not add up when many short frames follow each other.
     free_ps: u128,
-    /// Of each frame that is still there: when it is through, and its bytes.
+    /// For each frame that it still holds: when that will have been forwarded, and its bytes.
     held: VecDeque<(u128, u64)>,
     held_bytes: u64,
 }
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// When a frame that arrives now is through; nothing if it finds no room.
+    /// When a frame that arrives now will have been forwarded; nothing if it finds no room.
     pub(super) fn take(&mut self, now_ns: u64, frame_bytes: u64) -> Option<u64> {
         let arrived_ps = u128::from(now_ns) * PS_PER_NS;
         while let Some((_, bytes)) = self.held.front().filter(|(at_ps, _)| *at_ps <= arrived_ps) {

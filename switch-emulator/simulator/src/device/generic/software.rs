@@ -42,7 +42,7 @@ pub(super) struct Software {
 }
 
 impl SoftwareProfile {
-    /// What would not work, by the key, and what would.
+    /// Checks of the values: whether each holds, the key that it concerns, and how to mend it.
     pub(super) fn rules(&self, most_ns: u64) -> Vec<(bool, &'static str, &'static str)> {
         vec![
             (

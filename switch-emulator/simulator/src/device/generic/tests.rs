@@ -256,6 +256,11 @@ fn a_profile_of_parts_that_do_not_fit_is_refused_in_one_line() {
             "profile, forwarding: give either [forwarding], a fixed time, or [pipeline]",
         ),
         (
+            "[pipeline]\nspread_ns = 0\nlatency = [{ frame_bytes = 64, latency_ns = 3_000 }]",
+            "[forwarding]\nlatency_ns = 3_000",
+            "profile, table: rules and misses_tagged are of a chip's table: add [pipeline], or leave them out",
+        ),
+        (
             "latency = [{ frame_bytes = 64, latency_ns = 3_000 }]",
             "latency = []",
             "profile, pipeline.latency: give at least one length",

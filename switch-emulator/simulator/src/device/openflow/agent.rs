@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `throttle` | the agent reads its session no faster than it works, and the more entries there are, the slower that is |
 //! | `settling` | entries that come while the one before them settles may be lost, and the agent may list them none the less |
-//! | `writer` | the chip is written at a rate; so many entries wait for that, and those deleted meanwhile may keep their room |
+//! | `writer` | entries are written at a rate; a limited number can wait, and those deleted meanwhile may keep their room |
 
 use serde::Deserialize;
 use zodiac_firmware::number;
@@ -53,10 +53,10 @@ pub struct AgentProfile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
-    /// In an empty table.
+    /// Time while the table is empty.
     #[serde(deserialize_with = "number")]
     pub first_ns: u64,
-    /// For each entry that is there, so much more.
+    /// Additional time for each entry in the table.
     #[serde(deserialize_with = "number")]
     pub each_ns: u64,
 }
@@ -65,16 +65,16 @@ pub struct Throttle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settling {
-    /// The least that an entry settles.
+    /// Shortest time that an entry takes to settle.
     #[serde(deserialize_with = "number")]
     pub least_ns: u64,
-    /// The most; all spans between are alike.
+    /// Longest time; all times in between are equally likely.
     #[serde(deserialize_with = "number")]
     pub most_ns: u64,
-    /// Of those that come too early, so many never get to the chip.
+    /// Percentage of the entries coming too early that never get to the chip.
     #[serde(deserialize_with = "number")]
     pub lost_percent: u64,
-    /// Of these, so many are in the agent's table nevertheless.
+    /// Percentage of these that are in the agent's table nevertheless.
     #[serde(deserialize_with = "number")]
     pub listed_percent: u64,
 }
@@ -86,7 +86,7 @@ pub struct Writer {
     /// What writing one takes.
     #[serde(deserialize_with = "number")]
     pub write_ns: u64,
-    /// So many can wait for it; further ones are refused as if the table were full.
+    /// How many entries can wait to be written; further ones are refused as if the table were full.
     #[serde(deserialize_with = "number")]
     pub waiting_entries: u64,
     /// Whether entries that are deleted while they wait keep their room for ever.
@@ -95,7 +95,7 @@ pub struct Writer {
 }
 
 impl AgentProfile {
-    /// What would not work, by the key, and what would.
+    /// Checks of the values: whether each holds, the key that it concerns, and how to mend it.
     pub(crate) fn rules(&self) -> Vec<(bool, &'static str, &'static str)> {
         let throttle = |one: Throttle| one.first_ns <= MAX_NS && one.each_ns <= MAX_NS;
         let settling = |one: Settling| {
@@ -134,9 +134,9 @@ pub(super) enum Fate {
     Written { at_ns: u64 },
     /// The agent lists it, and the chip never has it.
     OnlyListed,
-    /// Neither has it, and no error tells.
+    /// Neither has it, and no error message says so.
     Ignored,
-    /// Too many wait already.
+    /// It is refused, as too many entries wait already.
     Refused,
 }
 
@@ -148,7 +148,7 @@ pub(super) struct Handover {
     settled_ns: u64,
     /// When the last of the entries that wait is written.
     written_ns: u64,
-    /// Room of the writer that deleted entries have kept.
+    /// Places of waiting entries that deleted ones have kept.
     kept: u64,
 }
 
@@ -169,7 +169,7 @@ impl Handover {
         self.profile.throttle.map_or(0, taken)
     }
 
-    /// How long it waits at a barrier.
+    /// How long the agent waits before it answers a barrier.
     pub(super) fn barrier_ns(&self, now_ns: u64) -> u64 {
         match self.profile.barrier {
             Barrier::Agent => 0,

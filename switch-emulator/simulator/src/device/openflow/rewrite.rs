@@ -56,7 +56,7 @@ impl Rewrite {
         })
     }
 
-    /// Changes a frame. Fields that it does not have stay away; a tag is pushed where one is to be set.
+    /// Changes a frame. A field that it does not have is not added, except that setting a VLAN tag pushes one.
     pub(crate) fn apply(self, frame: &mut Vec<u8>) {
         match self {
             Self::VlanId(id) => set_tag(frame, |tag| tag & 0xf000 | id),

@@ -22,7 +22,7 @@ mod field {
     pub(super) const TP_DST: u32 = 1 << 7;
     pub(super) const DL_VLAN_PCP: u32 = 1 << 20;
     pub(super) const NW_TOS: u32 = 1 << 21;
-    /// In place of the number of address bits that are left open.
+    /// These two are no wildcard bits: they stand where the wildcards have the number of open address bits.
     pub(super) const NW_SRC: u32 = 1 << 8;
     pub(super) const NW_DST: u32 = 1 << 14;
     pub(super) const FIVE_TUPLE: u32 = NW_SRC | NW_DST | NW_PROTO | TP_SRC | TP_DST;
@@ -148,19 +148,19 @@ pub enum Path {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableRule {
-    /// Kinds of matches that it is about; any without.
+    /// Kinds of matches to which the rule applies; if empty, all.
     #[serde(default)]
     pub matches: Vec<MatchKind>,
-    /// Entries with any of these actions; any without.
+    /// It applies to entries with any of these actions; if empty, to those with whatever actions.
     #[serde(default)]
     pub actions: Vec<ActionKind>,
-    /// Where they go.
+    /// Who forwards what such entries match.
     #[serde(default)]
     pub path: Path,
-    /// How many of them fill the hardware table; without it as many as of any kind.
+    /// How many of them fill the hardware table; if absent, as many as if there were no rule.
     #[serde(default)]
     pub entries: Option<RuleEntries>,
-    /// One in so many of them that are deleted takes its room along, for entries of this rule.
+    /// One in this many of them that are deleted takes its room with it: from then on fewer entries of this rule fit.
     #[serde(default)]
     pub loses_one_in: Option<RuleEntries>,
     #[allow(dead_code)] // for readers of the file
@@ -187,13 +187,13 @@ pub(crate) struct TableModel {
     pub(crate) misses_tagged: bool,
 }
 
-/// What an entry takes.
+/// Which table an entry goes to, and how much of its memory it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) path: Path,
-    /// Of the memory of its table, of [`WHOLE`].
+    /// Its share of that table's memory, which is [`WHOLE`].
     pub(crate) share: u64,
-    /// The rule that says so, by its number.
+    /// Index of the rule that applies, if one does.
     pub(crate) rule: Option<usize>,
 }
 

@@ -23,7 +23,7 @@ const FLAGS_AT: usize = 70;
 const CHECK_OVERLAP: u16 = 1 << 1;
 const EMERGENCY: u16 = 1 << 2;
 
-/// Ports that are none of the front ones.
+/// Numbers of ports with a special meaning.
 mod reserved {
     pub(super) const IN_PORT: u16 = 0xfff8;
     pub(super) const FLOOD: u16 = 0xfffb;
@@ -106,7 +106,7 @@ struct Outputs {
     numbers: Vec<u16>,
     /// The queue of the last action `enqueue`; 0 without one.
     queue: u32,
-    /// What is changed before.
+    /// How a frame is changed before it is sent.
     rewrites: Vec<Rewrite>,
     /// The kinds of all its actions.
     kinds: Vec<ActionKind>,
@@ -171,12 +171,12 @@ struct Entry {
     cookie: [u8; 8],
     /// The actions as they came.
     actions: Vec<u8>,
-    /// From then on frames are forwarded by it.
+    /// The instant from which on it applies to frames.
     from_ns: u64,
 }
 
 impl Entry {
-    /// Whether it sends frames to this port; every entry does to none.
+    /// Whether it sends frames to this port; true of every entry for `OFPP_NONE`, which names no port.
     fn sends_to(&self, out_port: u16) -> bool {
         out_port == reserved::NONE || self.outputs.numbers.contains(&out_port)
     }
@@ -231,8 +231,8 @@ impl Table {
         }
     }
 
-    /// An empty table that holds what the model says; its entries can enqueue and change frames, and come to the chip as
-    /// `handover` says.
+    /// An empty table with the capacity that the model says; its entries can enqueue and change frames, and reach the chip
+    /// as `handover` says.
     pub(super) fn modelled(ports: u8, model: TableModel, handover: Handover) -> Self {
         Self {
             ports: ports.min(MAX_PORTS),
@@ -272,7 +272,7 @@ impl Table {
         used + place.share <= WHOLE && self.has_kept(place)
     }
 
-    /// Whether the rule of an entry has room left that deleted entries have not taken with them.
+    /// Whether the rule of an entry still has room, considering what deleted entries of the rule took with them.
     fn has_kept(&self, place: Place) -> bool {
         let losing = place.rule.and_then(|rule| {
             let one_in = self.model.rules[rule].loses_one_in?;
