@@ -291,7 +291,14 @@ def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
     if running is None:
         raise InputError(
             f"--live: lab {lab.name} is not up; start it without a controller:"
-            f" sudo loko lab up {lab.name} --flows no-flows.yml, a file with the line []"
+            f" sudo loko lab up {lab.name} --no-controller"
+        )
+    status = running.status()
+    if not status.is_free:
+        raise InputError(
+            f"--live: the switches of lab {lab.name} have another controller, {status.controller};"
+            f" end the lab (sudo loko lab down {lab.name}) and start it without one:"
+            f" sudo loko lab up {lab.name} --no-controller"
         )
     return lambda: inside(namespace_of(running.pid))
 

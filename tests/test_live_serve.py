@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,13 +35,11 @@ def planned(*words: str) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _lab() -> Iterator[None]:
     """A lab that is up without a controller of its own, on a machine of its own."""
-    no_flows = tmp_path_factory.mktemp("lab") / "no-flows.yml"
-    no_flows.write_text("[]\n")
     with own_machine():
         before = Machine.now()
-        loko("lab", "up", "two-switch", "--flows", str(no_flows), "--relaxed")
+        loko("lab", "up", "two-switch", "--no-controller", "--relaxed")
         try:
             yield
         finally:
@@ -150,13 +149,46 @@ def test_live_lab_whose_switches_are_split_for_a_mix_gives_what_the_plan_says(tm
         assert set(lab.delays()) == set(split)
 
 
-def test_lab_that_is_not_up_is_one_line(tmp_path: Path) -> None:
+def refusal(folder: Path, lab: str) -> str:
+    """Why a live lab is not served."""
     done = subprocess.run(
-        [LOKO, "serve", "ring", "--live", "--store", str(tmp_path / "s")],
+        [LOKO, "serve", lab, "--live", "--store", str(folder / "s")],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: --live: lab ring is not up; start it without a controller")
+    assert done.stderr.startswith("error: --live: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_lab_that_is_not_up_is_one_line(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "ring")
+    assert "lab ring is not up; start it without a controller: sudo loko lab up ring --no-controller" in said
+
+
+@pytest.mark.parametrize(
+    ("how", "whose"),
+    [
+        (["--controller", "tcp:127.0.0.1:6699"], "tcp:127.0.0.1:6699 of this machine"),
+        ([], "Loko's own"),
+    ],
+)
+def test_lab_with_another_controller_is_one_line_whose_advice_helps(tmp_path: Path, how, whose) -> None:
+    """The service would have waited for its switches without a word."""
+    with own_machine():
+        before = Machine.now()
+        loko("lab", "up", "two-switch", "--relaxed", *how)
+        try:
+            said = refusal(tmp_path, "two-switch")
+            assert f"the switches of lab two-switch have another controller, {whose}; end the lab" in said
+            down, up = re.findall(r"sudo loko (lab [a-z- ]+)", said)
+            loko(*down.split())
+            loko(*up.split(), "--relaxed")
+            with served(tmp_path) as lab:
+                assert lab.post(1).status_code == 201
+        finally:
+            loko("lab", "down", "two-switch")
+        wait_until(lambda: Machine.now() == before, "nothing to be left")

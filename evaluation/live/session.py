@@ -92,6 +92,7 @@ class Session:
             switches=len(self.lab.switches),
             connected=sum(report.connected.values()),
             controller=self._which_controller(),
+            is_free=self._request.elsewhere is None and self._controller is None,
             flows=tuple(_in_words(flow) for flow in self._request.flows),
             scheduling=f"{report.scheduling}; {NOT_JUDGED}" if self._is_relaxed else report.scheduling,
             counters=report.counters,
