@@ -11,11 +11,12 @@ from typing import cast
 
 import numpy as np
 import pytest
+from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.software_switches import ports
 from evaluation.bench.software_switches.opened import NAMES, PACE, QUICK_SIZE, SIZE, opened_switch, outline
-from evaluation.bench.software_switches.tc_table import Match, by_flower, by_u32
+from evaluation.bench.software_switches.tc_table import Match, by_flower, by_u32, deletes_all
 from evaluation.instruments.packet_tap import Seen
 from evaluation.live import datapaths, state
 from evaluation.predictability import campaign, host, priority_queueing
@@ -52,6 +53,24 @@ def test_entries_are_matches_of_flower_where_the_kernel_has_it() -> None:
     assert all(words(match, flower=True) for match in MATCHES)
     odd = Match.of_message(flow_mod(parser.OFPMatch(dl_type=0x800, nw_proto=89), [], priority=1, xid=1))
     assert by_flower(odd) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "match", "out_port", "all_of_them"),
+    [
+        (of.OFPFC_DELETE, {}, of.OFPP_NONE, True),
+        (of.OFPFC_DELETE, {"in_port": 1}, of.OFPP_NONE, False),
+        (of.OFPFC_DELETE, {"dl_type": 0x0800, "nw_dst": "10.0.0.1"}, of.OFPP_NONE, False),
+        (of.OFPFC_DELETE, {}, 2, False),
+        (of.OFPFC_DELETE_STRICT, {}, of.OFPP_NONE, False),
+        (of.OFPFC_MODIFY, {}, of.OFPP_NONE, False),
+        (of.OFPFC_MODIFY_STRICT, {}, of.OFPP_NONE, False),
+    ],
+)
+def test_only_what_deletes_all_entries_clears_the_filters(command, match, out_port, all_of_them) -> None:
+    message = bytearray(flow_mod(parser.OFPMatch(**match), [], command=command, priority=0, xid=1))
+    message[68:70] = out_port.to_bytes(2, "big")
+    assert deletes_all(bytes(message)) is all_of_them
 
 
 def test_a_live_campaign_has_the_parts_of_a_board_and_one_for_the_machine() -> None:

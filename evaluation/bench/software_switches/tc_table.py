@@ -23,12 +23,13 @@ from evaluation.live.programs import require, run, run_json
 from loko.controller.framing import whole_messages
 
 _HEADER: Final = struct.Struct("!BBHI")
-_COOKIE_AT, _COMMAND_AT, _PRIORITY_AT, _ACTIONS_AT = 48, 56, 62, 72
+_COOKIE_AT, _COMMAND_AT, _PRIORITY_AT, _OUT_PORT_AT, _ACTIONS_AT = 48, 56, 62, 68, 72
 _ENTRY_BYTES, _ENTRY_COOKIE_AT = 88, 64
 _MOST_LISTED: Final = 600
 """Entries in one part of a reply, which has at most 64 KiB."""
 _REFUSED_MATCH: Final = (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_UNSUPPORTED)
 _REFUSED_ACTION: Final = (of.OFPET_BAD_ACTION, of.OFPBAC_BAD_TYPE)
+_REFUSED_COMMAND: Final = (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_BAD_COMMAND)
 _FULL: Final = (of.OFPET_FLOW_MOD_FAILED, of.OFPFMFC_ALL_TABLES_FULL)
 _FAILED_LINE: Final = re.compile(r"Command failed .*?:(\d+)")
 _PRIORITIES: Final = 65_536
@@ -180,6 +181,9 @@ class TcTable:
     def _answered(self, message: bytes) -> Iterator[bytes]:
         _, kind, _, xid = _HEADER.unpack_from(message)
         if kind == of.OFPT_FLOW_MOD:
+            if not deletes_all(message):
+                yield _error(message, _REFUSED_COMMAND)
+                return
             self.clear()
         elif kind == of.OFPT_BARRIER_REQUEST:
             yield _message(of.OFPT_BARRIER_REPLY, xid)
@@ -293,6 +297,16 @@ def _listing(cookie: str) -> bytes:
     entry[:2] = _ENTRY_BYTES.to_bytes(2, "big")
     entry[_ENTRY_COOKIE_AT : _ENTRY_COOKIE_AT + 8] = bytes.fromhex(cookie)
     return bytes(entry)
+
+
+def deletes_all(message: bytes) -> bool:
+    """Return whether a FLOW_MOD deletes every entry. Beside additions the campaign sends no other kind."""
+    out_port = int.from_bytes(message[_OUT_PORT_AT : _OUT_PORT_AT + 2], "big")
+    return (
+        _command(message) == of.OFPFC_DELETE
+        and Match.of_message(message) == Match(None, {})
+        and out_port == of.OFPP_NONE
+    )
 
 
 def _message(kind: int, xid: int, body: bytes = b"") -> bytes:
