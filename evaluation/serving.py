@@ -294,7 +294,7 @@ def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
             f" sudo loko lab up {lab.name} --no-controller"
         )
     status = running.status()
-    if not status.is_free:
+    if not status.awaits_controller:
         raise InputError(
             f"--live: the switches of lab {lab.name} have another controller, {status.controller};"
             f" end the lab (sudo loko lab down {lab.name}) and start it without one:"

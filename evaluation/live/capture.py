@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from evaluation.live.generator import FLOW_OFFSET_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
 from evaluation.live.patience import patient
-from evaluation.live.programs import require, standstill, tail
+from evaluation.live.programs import require, tail, wait_for_words
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Sender
@@ -75,13 +74,8 @@ class Tap:
 
     def wait(self) -> None:
         """Wait until the tap captures. Raises `RunError` if it does not begin."""
-        deadline = time.monotonic() + patient(_START_TIMEOUT_S)
-        while "listening on" not in self._log.read_text(encoding="utf-8", errors="replace"):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                why = standstill(self._process, self._log)
-                self.cancel()
-                raise RunError(f"{self._host}: tcpdump does not start: {why}")
-            time.sleep(0.005)
+        complaint = f"{self._host}: tcpdump does not start"
+        wait_for_words("listening on", self._process, self._log, _START_TIMEOUT_S, complaint)
 
     def stop(self) -> Frames:
         """End capturing and return the frames. Raises `RunError` if the kernel had to drop some."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from evaluation.live.patience import patient
-from evaluation.live.programs import tail
+from evaluation.live.programs import standstill, tail
 from evaluation.runner import RunError
 
 _POLL_S = 0.001
@@ -77,5 +77,7 @@ class Daemon:
         while not condition():
             self.check()
             if time.monotonic() > deadline:
-                raise RunError(f"{self.name} {complaint} after {timeout_s:g} s: {tail(self._log)}")
+                raise RunError(
+                    f"{self.name} {complaint} after {timeout_s:g} s: {standstill(self._process, self._log)}"
+                )
             time.sleep(_POLL_S)

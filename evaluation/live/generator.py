@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
 from evaluation.live.network_namespace import inside
-from evaluation.live.patience import patient
-from evaluation.live.programs import require, standstill, tail
+from evaluation.live.programs import require, tail, wait_for_words
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError, refuse_others
 from evaluation.traffic import Greedy, RandomBursts, Sender, Sends, TimeTriggered
@@ -137,13 +135,8 @@ class Generator:
 
     def wait(self) -> None:
         """Wait until mgen sends. Raises `RunError` if it does not start."""
-        deadline = time.monotonic() + patient(_START_TIMEOUT_S)
-        while "starting now" not in self._log.read_text(encoding="utf-8", errors="replace"):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                why = standstill(self._process, self._log)
-                self.cancel()
-                raise RunError(f"{self._host}: mgen does not start: {why}")
-            time.sleep(0.005)
+        complaint = f"{self._host}: mgen does not start"
+        wait_for_words("starting now", self._process, self._log, _START_TIMEOUT_S, complaint)
 
     def cancel(self) -> None:
         """End sending, whatever has happened."""

@@ -124,8 +124,8 @@ class LabStatus:
     """How many switches hold a connection to the controller."""
     controller: str
     """Which controller they connect to, in words."""
-    is_free: bool
-    """Whether that is still to be started, inside the lab."""
+    awaits_controller: bool
+    """Whether that one is still to be started, inside the lab."""
     flows: tuple[str, ...]
     """The flows that our own controller lets pass, in words; empty if the controller is another one."""
     scheduling: str

@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.live.patience import patient
 from evaluation.runner import RunError
 
 PACKAGES = {
@@ -37,6 +39,7 @@ TWIN_PACKAGES = {
 }
 """Further programs, and their packages, that a lab needs if Open vSwitch stands in for a switch."""
 
+_POLL_S = 0.005
 _CALLS = 4
 """How many kernel functions of a hanging program's stack are named, from the innermost on."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -105,6 +108,23 @@ def tail(log: Path, *, lines: int = 5) -> str:
         return "no log"
     kept = [line.strip() for line in text.splitlines() if line.strip()][-lines:]
     return " | ".join(kept) or "empty log"
+
+
+def wait_for_words(
+    words: str, process: subprocess.Popen[bytes], log: Path, timeout_s: float, complaint: str
+) -> None:
+    """Wait until a program's log has these words, with which it begins its work.
+
+    Ends the program and raises `RunError` with the complaint if it ends without them or takes too long.
+    """
+    deadline = time.monotonic() + patient(timeout_s)
+    while words not in log.read_text(encoding="utf-8", errors="replace"):
+        if process.poll() is not None or time.monotonic() > deadline:
+            why = standstill(process, log)
+            process.kill()
+            process.wait()
+            raise RunError(f"{complaint}: {why}")
+        time.sleep(_POLL_S)
 
 
 def standstill(process: subprocess.Popen[bytes], log: Path) -> str:

@@ -86,13 +86,14 @@ class Session:
         """Return the lab's status. Raises `RunError` if one of its programs has ended."""
         self._check_controller()
         report = self._switches.report()
+        controller, place = self._which_controller(), controller_address(self.lab)
         return LabStatus(
             lab=self.lab.name,
             path=str(self.lab.path),
             switches=len(self.lab.switches),
             connected=sum(report.connected.values()),
-            controller=self._which_controller(),
-            is_free=self._request.elsewhere is None and self._controller is None,
+            controller=controller or f"none yet; switches look for one at {place}, inside the lab",
+            awaits_controller=controller is None,
             flows=tuple(_in_words(flow) for flow in self._request.flows),
             scheduling=f"{report.scheduling}; {NOT_JUDGED}" if self._is_relaxed else report.scheduling,
             counters=report.counters,
@@ -130,12 +131,13 @@ class Session:
             if daemon:
                 daemon.check()
 
-    def _which_controller(self) -> str:
+    def _which_controller(self) -> str | None:
+        """Return in words which controller the switches have; None if it is still to be started."""
         if self._request.elsewhere:
             return f"{self._request.elsewhere} of this machine"
         if self._controller:
             return "Loko's own"
-        return f"none yet; switches look for one at {controller_address(self.lab)}, inside the lab"
+        return None
 
     def _start_relay(self, elsewhere: Elsewhere, outside_network: Path) -> Daemon:
         ready = self._folder / "relay.ready"

@@ -156,7 +156,7 @@ def watch(patch: Patch, _: Path) -> None:
             switches=1,
             connected=1,
             controller="none",
-            is_free=True,
+            awaits_controller=True,
             flows=(),
             scheduling="",
             counters={"s1": {"received": received, "searches": received, "entries_examined": 3 * received}},
