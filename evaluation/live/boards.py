@@ -21,6 +21,9 @@ LATENESS = ("p50", "p99", "p999", "max")
 
 _REPORT_TIMEOUT_S = 15.0
 
+POWERED_FOR_MS = 1900
+"""For how long boards have had power when their lab begins: 0.1 s later they look for their controller."""
+
 SHARED_REST_US = 100
 """How long an emulator that shares its core rests when nothing is due, so that the others get it in time."""
 
@@ -46,6 +49,7 @@ def configuration(
         "[process]",
         *_scheduling(cpu, shares_core=shares_core),
         f"stall_threshold_us = {STALL_THRESHOLD_US}",
+        f"powered_for_ms = {POWERED_FOR_MS}",
         f"report = {json.dumps(str(folder / 'report.json'))}",
         f"ready = {json.dumps(str(folder / 'boards.ready'))}",
     ]

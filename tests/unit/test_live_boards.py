@@ -28,6 +28,7 @@ def test_one_configuration_holds_all_boards(tmp_path):
         "cpu": 1,
         "scheduling": "deadline",
         "stall_threshold_us": 50,
+        "powered_for_ms": 1900,
         "report": str(tmp_path / "report.json"),
         "ready": str(tmp_path / "boards.ready"),
     }

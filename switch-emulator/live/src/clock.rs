@@ -1,7 +1,7 @@
 //! The data thread's clock, and what the kernel's stamps mean on it.
 //!
-//! Instants count `CLOCK_MONOTONIC` nanoseconds from the start of the program, so that setting the wall clock disturbs
-//! nothing. The kernel stamps frames with `CLOCK_REALTIME`; [`ClockPair`] carries stamps over.
+//! Instants count `CLOCK_MONOTONIC` nanoseconds from the boards' power-up, which may be a while before the program
+//! started, so that setting the wall clock disturbs nothing. The kernel stamps frames with `CLOCK_REALTIME`; [`ClockPair`] carries stamps over.
 
 use rustix::time::{clock_gettime, ClockId};
 use zodiac_firmware::{Duration, Instant};
@@ -29,8 +29,14 @@ impl Clock {
     /// A clock that shows zero now.
     #[must_use]
     pub fn start() -> Self {
+        Self::showing(Duration::ZERO)
+    }
+
+    /// A clock that shows `shown` now: it began so long ago.
+    #[must_use]
+    pub fn showing(shown: Duration) -> Self {
         Self {
-            start_ns: read(ClockId::Monotonic),
+            start_ns: read(ClockId::Monotonic).saturating_sub(shown.as_nanos()),
         }
     }
 

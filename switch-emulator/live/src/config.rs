@@ -12,6 +12,8 @@ use crate::error::StartError;
 
 /// Name of the profile that comes with the program.
 const BUILT_IN_PROFILE: &str = "zodiac-fx";
+/// Later, boards have looked for their controller.
+pub(crate) const LONGEST_POWERED_MS: u64 = 1_900;
 /// Where other profiles lie, seen from this crate; a checkout that was moved after the build has none.
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles");
 
@@ -71,6 +73,9 @@ pub struct Process {
     /// Longest time for which the data thread rests if nothing is due. More than the default leaves the core to other
     /// programs, such as other emulators; up to 100 us no frame of a Zodiac FX leaves late because of it.
     pub rest_us: u64,
+    /// For how long the boards have had power when the program starts. They look for their controller two seconds after
+    /// power-up, so labs that leave them out of sight until then need not wait.
+    pub powered_for_ms: u64,
     /// How long before its departure a frame is handed to the kernel; if absent, that is measured again and again.
     pub send_lead_ns: Option<u64>,
     /// Where the report is written, at the end and on SIGUSR1.
@@ -104,6 +109,7 @@ impl Default for Process {
             scheduling_required: false,
             stall_threshold_us: 50,
             rest_us: 10,
+            powered_for_ms: 0,
             send_lead_ns: None,
             report: None,
             ready: None,
@@ -179,6 +185,12 @@ impl Config {
         }
         if !(10..=1_000).contains(&parsed.process.rest_us) {
             return refuse("process.rest_us is not between 10, the default, and 1000".into());
+        }
+        if parsed.process.powered_for_ms > LONGEST_POWERED_MS {
+            return refuse(format!(
+                "process.powered_for_ms is more than {LONGEST_POWERED_MS}; boards look for their controller 2 s after \
+                 power-up, and nobody would see it"
+            ));
         }
         let boards = parsed
             .board

@@ -107,7 +107,8 @@ pub struct Timing {
 }
 
 impl DataPlane {
-    /// Ready to run; instants count from the start of `clock`, which is the boards' power-up.
+    /// Ready to run; instants count from the start of `clock`, which is the boards' power-up. What they did until now
+    /// is done at once.
     #[must_use]
     pub fn new(
         clock: Clock,

@@ -68,7 +68,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     if let Some(cpu) = config.process.cpu {
         check_cpu(cpu)?;
     }
-    let clock = Clock::start();
+    let clock = Clock::showing(Duration::from_millis(config.process.powered_for_ms));
     let OpenPorts {
         ports,
         losses,

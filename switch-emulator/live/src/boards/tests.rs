@@ -62,6 +62,20 @@ fn udp_frame(bytes: usize) -> Vec<u8> {
     frame
 }
 
+#[test]
+fn a_board_that_has_had_power_for_the_longest_time_allowed_has_not_looked_for_its_controller() {
+    let mut boards = Boards::new(vec![board()], &[]);
+    let mut connects = |until_ms: u64| {
+        let mut connects = 0;
+        while boards.step(at(until_ms * 1_000), |_, output| {
+            connects += u32::from(matches!(output.kind, OutputKind::Connect));
+        }) {}
+        connects
+    };
+    assert_eq!(connects(crate::config::LONGEST_POWERED_MS), 0);
+    assert_eq!(connects(2_100), 1);
+}
+
 /// Boards with a session and a rule each, running since 10 ms.
 fn forwarding(rules: &[u8], links: &[[PortAddress; 2]]) -> Boards {
     let mut boards = Boards::new(rules.iter().map(|_| board()).collect(), links);

@@ -28,6 +28,7 @@ fn a_complete_file() {
         scheduling_required = true
         stall_threshold_us = 70
         rest_us = 100
+        powered_for_ms = 1900
         send_lead_ns = 900
         report = "/tmp/report.json"
         ready = "/tmp/ready"
@@ -80,7 +81,16 @@ fn defaults_are_those_of_the_lab() {
     assert_eq!(config.process.scheduling, Scheduling::Deadline);
     assert_eq!(config.process.stall_threshold_us, 50);
     assert_eq!(config.process.rest_us, 10);
+    assert_eq!(config.process.powered_for_ms, 0);
     assert_eq!(config.boards[0].profile.name, "zodiac-fx");
+}
+
+#[test]
+fn boards_that_would_have_connected_already_are_refused() {
+    refused(
+        "[process]\npowered_for_ms = 1901\n[[board]]\nname = \"s1\"\ncontroller = \"127.0.0.1:6633\"\n",
+        &["powered_for_ms is more than 1900", "2 s after"],
+    );
 }
 
 #[test]
