@@ -3,7 +3,7 @@ SHELL := /bin/bash
 WITH := setup/with-tools
 CARGO := cd switch-emulator && ../$(WITH) cargo
 
-# What `make evaluate` passes on, as in: make evaluate ARGS='-e mode=live -e figures=fig17a'
+# Passed on by `make evaluate`, as in: make evaluate ARGS='-e mode=live -e figures=fig17a'
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -15,7 +15,7 @@ ARGS ?=
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
-# Steps that are run in turn look for it once only.
+# When several steps run in turn, only the first checks the set-up.
 setup: ## Install everything (quick when nothing changed)
 	@[ -n "$$SETUP_IS_DONE" ] || setup/all.sh
 
@@ -37,7 +37,7 @@ evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=li
 teardown: setup ## Remove whatever a run left behind
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/teardown.yml
 
-# Each step is a target of its own; those that use one core are run beside each other.
+# Each check is a target; those that use only one core run in parallel.
 LINTS := lint-python+types+lint-yaml+lint-shell+lint-docs lint-rust
 
 quick: ## Format, lint, types, unit tests of Rust and Python: what to run after each change
@@ -56,7 +56,7 @@ lint-python: setup ## ruff
 types: setup ## mypy, strict
 	@$(WITH) mypy
 
-# What ansible-lint finds depends on these files alone, and it takes its time.
+# The result of ansible-lint depends only on these files, and it is slow.
 lint-yaml: setup ## yamllint, ansible-lint
 	@$(WITH) yamllint --strict .
 	@setup/unchanged.sh ansible-lint evaluate.yml playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
@@ -65,7 +65,7 @@ lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/service/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
 	    tests/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 
-# What the references say comes from the code, too.
+# The reference pages are also generated from the code.
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
 	@setup/unchanged.sh site README.md CHANGELOG.md CONTRIBUTING.md docs controller/loko evaluation -- $(MAKE) --no-print-directory site
 
@@ -79,8 +79,8 @@ rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
 unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit tests/property $(ARGS)
 
-# More than twice as many at once as there are cores: most of these wait for programs that they have started, and those in
-# real time among them for consoles, controllers, labs and timers. These judge no delays, and each has labs of its own.
+# Over twice as many workers as cores, because most tests wait: for programs that they have started, or in real time for
+# consoles, controllers, labs and timers. The latter judge no delays, and each has labs of its own.
 python: setup clients browser ## Tests in Python, also in real time if they judge no delays; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses $$((2 * $$(nproc) + 1)) --dist worksteal \
 	    -m '(not live and not namespaces) or waits' $(ARGS)
@@ -91,12 +91,12 @@ oldest-ansible: clients ## Only the tests with the oldest Ansible that the playb
 waits: setup clients ## Of `make python` only the tests in real time
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
 
-# One after the other: they want the cores for themselves. One that fails while the machine keeps the cores from it is
-# tried once more and named (tests/stalls.py).
+# These run one after another, because they need the cores for themselves. A test that fails while the machine withholds
+# the cores from it is repeated and named (tests/stalls.py).
 live: setup ## Tests in real time that need the machine for themselves; only those that failed with ARGS=--lf
 	@$(WITH) pytest --durations 25 -m '(live or namespaces) and not waits' $(ARGS)
 
-# The sets of a test, too, come in the same order at every run, unless a random one is asked for.
+# Sets are also iterated in the same order in every run, unless a random order is requested.
 test quick unit python waits live: export PYTHONHASHSEED := 0
 
 oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; twenty minutes); ARGS='--mode spec'

@@ -1,7 +1,7 @@
 """Measure speed and memory of `loko bench analyse`, with a generated capture of a gigabyte.
 
-``python -m benchmarks.captures`` prints JSON. The file has the format ERF with both taps in one file, as a
-DAG card writes it; it holds single frames that pass a switch in 207 us.
+``python -m benchmarks.captures`` prints JSON. The file is in ERF format with both taps in one file, as a DAG
+card writes it; it contains single frames that take 207 us to cross a switch.
 """
 
 from __future__ import annotations

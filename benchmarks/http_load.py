@@ -1,7 +1,7 @@
-"""A generator of HTTP requests that uses little CPU time, as it shares the cores with the service.
+"""A generator of HTTP requests that uses little CPU time, because it shares the cores with the service.
 
-One event loop keeps all connections alive. Each sends one request after the other over its own socket; every
-answer is parsed as HTTP, and its status must be the expected one.
+One event loop serves all connections. Each connection sends one request after another; every answer is parsed
+as HTTP and must have the expected status.
 """
 
 from __future__ import annotations

@@ -108,10 +108,10 @@ def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIE
 
 
 class Tap:
-    """Sends on an interface, and sees with kernel timestamps what leaves and arrives there.
+    """Sends frames on an interface, and captures what it sends and receives there with kernel timestamps.
 
-    It is for tests as well, so unlike the instrument `PacketTap` it also takes a frame that the kernel, just
-    asked for timestamps, has not stamped yet: that one gets the time at which it is read.
+    It also serves tests. So unlike the instrument `PacketTap`, it accepts a frame that the kernel has not
+    stamped because timestamps were enabled only just before. Such a frame gets the time at which it is read.
     """
 
     def __init__(self, namespace: Namespace, interface: str) -> None:

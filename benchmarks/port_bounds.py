@@ -1,7 +1,7 @@
-"""Bounds of networks of ports, ours and those of xTFA and panco, in one run (docs/port-queues.md).
+"""Compare our bounds for networks of ports with those of xTFA and panco in one run (docs/port-queues.md).
 
-The peers are programs that the user fetches: Saihu, a common interface of both, with `LOKO_SAIHU` naming its
-clone and `LOKO_SAIHU_PYTHON` a Python that has what it needs. Without them only ours are printed.
+The user provides the peers through Saihu, their common interface: `LOKO_SAIHU` names its clone, and
+`LOKO_SAIHU_PYTHON` a Python with its dependencies. Without them, only our bounds are printed.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _PATIENCE_S: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaping:
-    """What is taken for granted of the cables between the servers."""
+    """An assumption about the cables between the servers."""
 
     name: str
     line_rate_bps: float
     frame_bytes: float
-    """What a cable may bring at once."""
+    """Amount of data that a cable may deliver at once."""
     methods: tuple[str, ...]
-    """Of the peers, as `tool/method`."""
+    """Methods of the peers, as `tool/method`."""
 
 
 SHAPINGS: Final = (
@@ -57,7 +57,7 @@ SHAPINGS: Final = (
         methods=("panco/TFA", "panco/SFA", "panco/PLP"),
     ),
 )
-"""xTFA models whole frames by a packetizer of its own, which is another question: it is not asked."""
+"""xTFA models whole frames with a packetizer of its own, which is a different problem, so it is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class PortNetwork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What one method says about one network."""
+    """The bounds from one method for one network."""
 
     network: str
     shaping: str
@@ -90,7 +90,7 @@ class Bounds:
 
 
 def networks() -> Iterator[PortNetwork]:
-    """Rings, a line whose flows overlap, and a random network with cycles; the same in every run."""
+    """Rings, a line with overlapping flows, and a random network with cycles; the same in every run."""
     for size, hops, rate_mbps in ((6, 3, 100), (12, 6, 25)):
         paths = {f"f{i}": tuple(f"s{(i + hop) % size}" for hop in range(hops)) for i in range(size)}
         yield _even(f"ring of {size}, {hops} hops", paths, rate_mbps=rate_mbps)
@@ -192,7 +192,7 @@ def _even(name: str, paths: Mapping[str, tuple[str, ...]], *, rate_mbps: float) 
 
 
 def _document(network: PortNetwork, shaping: Shaping) -> dict[str, Any]:
-    # Saihu's output-port format; a packetizer is what makes panco's cables bring whole frames.
+    # Saihu's output-port format. The packetizer makes panco's cables deliver whole frames.
     return {
         "network": {
             "name": network.name,

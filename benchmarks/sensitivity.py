@@ -104,7 +104,7 @@ def measure(progress: Callable[[str], None] = lambda _: None) -> Sensitivity:
 
 
 def assumptions() -> dict[str, Count]:
-    """Return the mechanism's parameters in the profile that have a range, as papers do not publish them."""
+    """Return the mechanism's parameters that have a range in the profile, as papers do not state them."""
     profile = load_profile(PROFILE)
     flow_control = profile.flow_control
     values = {name: getattr(flow_control, name) for name in type(flow_control).model_fields}

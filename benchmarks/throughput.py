@@ -147,6 +147,6 @@ def _build_peer(folder: Path, name: str) -> Path | None:
 def _peer_name() -> str:
     if shutil.which("dpkg-query") is None:
         return "ns-3"
-    # Where the package is unknown, no line says anything of it.
+    # If the package is unknown, no line mentions it.
     lines = run(["dpkg-query", "-W", "-f", "${Version}\n", "libns3-dev"]).output.split()
     return f"ns-3 {lines[-1]}" if lines and lines[-1][:1].isdigit() else "ns-3"

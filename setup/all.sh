@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# all.sh [--check]: install everything; each step looks first whether there is anything to do.
+# all.sh [--check]: install everything; each step first checks whether anything is missing.
 . "$(dirname "$0")/step.sh"
 alone
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# apt-install.sh STEP PACKAGE …: install distribution packages for a step; removes nothing, asks nothing.
+# apt-install.sh STEP PACKAGE …: install distribution packages for a step; never removes or asks anything.
 . "$(dirname "$0")/step.sh"
 
 readonly step=$1
@@ -9,13 +9,13 @@ apt() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"
 }
 
-# The lists are fetched only when they do not know every package, or what they know is no longer there.
+# Fetch the package lists only if a package is unknown, or if its known version is no longer available.
 known() {
     [ "$(apt-cache policy "$@" 2>/dev/null | grep -c 'Candidate: [^(]')" -eq "$#" ]
 }
 
 root_for "installing packages ($*)"
-# What an installation left that was interrupted would stop the next one.
+# An interrupted installation would make this one fail, so complete it first.
 logged "$step" as_root dpkg --configure -a
 if ! known "$@"; then
     logged "$step" retried apt update

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# For the tests only: a browser that looks at the service's page, and the program that drives it. Where the distribution
-# has no such packages (Ubuntu has Chromium as a snap only), this is said and the tests are skipped.
+# For the tests only: a browser that opens the service's page, and its driver. If the distribution has no such packages
+# (Ubuntu offers Chromium only as a snap), a note says so, and the tests are skipped.
 . "$(dirname "$0")/step.sh"
 alone
 

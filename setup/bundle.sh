@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# bundle.sh: everything that set-up would build or fetch, gathered in prebuilt/, so that a machine that gets this folder
-# with prebuilt/ in it is set up without a compiler and without a network (its Debian packages must be there). It must have
-# the same release, architecture and Python; on another one set-up does not use it, and says so.
+# bundle.sh: collect everything that set-up would build or fetch in prebuilt/. A machine with a copy of this folder,
+# including prebuilt/, is then set up without a compiler or network, if its Debian packages are installed. It must have
+# the same release, architecture and Python; otherwise set-up reports that it does not use the bundle.
 . "$(dirname "$0")/step.sh"
 alone
 . "$root/setup/prebuilt.sh"
@@ -16,7 +16,7 @@ if ! prebuilt_wheels; then
     logged bundle uv venv --quiet --clear --python /usr/bin/python3 "$tools"
     logged bundle retried uv pip install --python "$tools/bin/python" --require-hashes \
         -r "$root/setup/requirements-bundle.lock"
-    # What builds those that come as source is pinned, too: it is taken from that environment here, and comes along.
+    # The build tools of source packages are pinned, too. They come from that environment and are part of the bundle.
     for lock in requirements.lock setup/requirements-bundle.lock; do
         logged bundle retried "$tools/bin/python" -m pip download --quiet --require-hashes --no-build-isolation \
             --dest "$prebuilt/wheels" -r "$root/$lock"

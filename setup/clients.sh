@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# For the tests only, in .clients: controllers with their own tests and a switch tester that others wrote, a client of the
-# service, and the oldest Ansible. Ryu, an early os-ken, Faucet and Schemathesis get an environment of their own, because they need other packages than the
-# testbed. What cannot be had here is said, and its tests are skipped.
+# For the tests only, in .clients: third-party controllers with their own tests, a switch tester, a client of the
+# service, and the oldest supported Ansible. Ryu, an early os-ken, Faucet and Schemathesis have separate environments
+# because they need other packages than the testbed. A note says what is not available here, and its tests are skipped.
 . "$(dirname "$0")/step.sh"
 alone
 use_tools
@@ -13,7 +13,7 @@ readonly oftest_commit=0c20d87bc4d97c5c410e8cdd3be83dea214f5085
 readonly faucet_source=${LOKO_FAUCET:-https://github.com/faucetsdn/faucet}
 readonly faucet_commit=29b167bd92b35431ff678e1e3677823405de7636 # 1.10.12
 
-# Unpacked, not installed: the package's installation makes keys and starts a controller on port 6653 as a service.
+# Unpacked rather than installed: installing the package would create keys and start a controller on port 6653.
 testcontroller() {
     local program="$clients/openvswitch/usr/bin/ovs-testcontroller"
     if command -v ovs-testcontroller >/dev/null || [ -x "$program" ]; then return; fi
@@ -32,13 +32,13 @@ testcontroller() {
     cd "$root"
 }
 
-# lacks_python LOWEST ABOVE WHAT: whether the system's Python is none of 3.LOWEST to 3.ABOVE - 1; says then what is skipped.
+# lacks_python LOWEST ABOVE WHAT: is the system's Python none of 3.LOWEST to 3.ABOVE - 1? If so, say what is skipped.
 lacks_python() {
     if "$system_python" -c "import sys; sys.exit(not (3, $1) <= sys.version_info < (3, $2))"; then return 1; fi
     say "note: $3, and $system_python is another; the tests with it are skipped"
 }
 
-# built_here STEP FOLDER WHAT LOCK: an environment of its own for packages that are built from source as Ryu is.
+# built_here STEP FOLDER WHAT LOCK: create an environment for packages that, like Ryu, are built from source.
 built_here() {
     local step=$1 home="$clients/$2" what=$3 lock=$4 python="$clients/$2/bin/python" key
     key=$(fingerprint $tests/requirements-build.lock "$lock")-$("$system_python" --version | tr ' ' '-')
@@ -51,19 +51,19 @@ built_here() {
     remember "$step" "$key"
 }
 
-# Ryu's own set-up program needs an early setuptools, which needs a Python before 3.12.
+# Ryu's setup.py needs an old setuptools, which needs a Python before 3.12.
 python_controllers() {
     if lacks_python 9 12 "Ryu 4.34 needs Python 3.9 to 3.11"; then return; fi
     built_here clients python "Ryu and an early os-ken" $tests/requirements.lock
 }
 
-# Apart from the others: it needs another os-ken.
+# In a separate environment, because it needs another os-ken.
 faucet() {
     if lacks_python 10 12 "Faucet is pinned for Python 3.10 and 3.11"; then return; fi
     built_here faucet faucet Faucet $tests/faucet.lock
 }
 
-# Faucet's own tests, with what they import and the programs that they call. Mininet is the distribution's.
+# Faucet's own tests, the modules they import, and the programs they call. Mininet comes from the distribution.
 faucet_suite() {
     local home="$clients/faucet-suite" python="$clients/faucet/bin/python" key
     if ! "$python" -c '' 2>/dev/null; then return; fi
@@ -105,7 +105,7 @@ schemathesis() {
     remember schemathesis "$key"
 }
 
-# The oldest Ansible that the playbooks are for: that of Debian 12, which knows no newer Python either.
+# The oldest supported Ansible, that of Debian 12, which does not run on newer versions of Python either.
 oldest_ansible() {
     local lock=setup/requirements-ansible.lock python="$clients/oldest-ansible/bin/python" key
     if lacks_python 9 12 "Ansible 2.14 needs Python 3.9 to 3.11"; then return; fi
@@ -118,7 +118,7 @@ oldest_ansible() {
     remember oldest-ansible "$key"
 }
 
-# python2: a Python 2.7 that runs.
+# python2: print the path of a working Python 2.7.
 python2() {
     local python
     for python in "${LOKO_PYTHON2:-}" python2.7 pypy "$HOME"/.pyenv/versions/2.7*/bin/python2.7; do

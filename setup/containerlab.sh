@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# containerlab.sh: the program containerlab, unless it is there. It is in no distribution, so it is built from source, at
-# the version that containerlab/go.mod pins, into prebuilt/ and copied into /usr/local/bin: a link would lead nowhere when
-# this folder is removed.
+# containerlab.sh: install containerlab, unless it is there. No distribution has it, so the version pinned in
+# containerlab/go.mod is built from source into prebuilt/ and copied to /usr/local/bin. (A symbolic link would break
+# when this folder is removed.)
 . "$(dirname "$0")/step.sh"
 alone
 
 readonly program="$prebuilt/containerlab" installed=/usr/local/bin/containerlab go_minimum=1.23
 PATH="$PATH:/usr/local/go/bin"
 
-# without_modules FOLDER: its source there, changed in one place. A kernel that cannot load modules has what it has built
-# in; containerlab stops where it finds no list of modules, and what is built here then takes that for an empty one.
+# without_modules FOLDER: write the source with one change to FOLDER. Kernels without loadable modules have no list of
+# modules, which makes containerlab fail; with the change, it treats a missing list as empty.
 without_modules() {
     local folder=$1 published changed=utils/kernel_module.go
     published=$(go list -m -f '{{.Dir}}' github.com/srl-labs/containerlab)
@@ -41,8 +41,8 @@ if [ ! -x "$program" ]; then
         -ldflags "-s -w -X github.com/srl-labs/containerlab/cmd.version=$pinned+no-modules" \
         -o "$work/containerlab" github.com/srl-labs/containerlab
     mv "$work/containerlab" "$program.part"
-    mv "$program.part" "$program" # on one disk: a program that is there is whole
+    mv "$program.part" "$program" # a rename on the same disk, so the program is never incomplete
 fi
 if [ ! -L "$installed" ] && cmp -s "$program" "$installed"; then exit 0; fi
 root_for "installing $installed"
-as_root install -m 755 "$program" "$installed" # also in the place of a link
+as_root install -m 755 "$program" "$installed" # also replaces a link

@@ -5,7 +5,7 @@ alone
 . "$root/setup/prebuilt.sh"
 use_tools
 
-# there: are program and module in the Python environment? That may have been made anew since.
+# there: are the program and the module in the Python environment, which may have been recreated since?
 there() {
     [ -x "$emulator" ] && [ "$venv/bin/zodiac-fx" -ef "$emulator" ] &&
         "$venv/bin/python" -c 'import switch_emulator' 2>/dev/null
@@ -23,8 +23,8 @@ if ! find_rust >/dev/null && prebuilt_emulator; then
     exit 0
 fi
 
-compiler=$(rustc --version 2>/dev/null | tr ' ' '-') || compiler=none # with --check it may be missing
-key=$(fingerprint switch-emulator)-$compiler-$root # the module knows where its profiles are
+compiler=$(rustc --version 2>/dev/null | tr ' ' '-') || compiler=none # with --check it may not be installed yet
+key=$(fingerprint switch-emulator)-$compiler-$root # the module contains the path of its profiles
 if done_before emulator "$key" && there; then exit 0; fi
 
 changing "building the emulator (Rust, release)"
@@ -34,7 +34,8 @@ rm -rf "$state/wheels"
 export CARGO_TARGET_DIR="$target"
 cd "$root/switch-emulator"
 logged emulator retried cargo fetch --locked
-# Both at once: apart, they would ask other features of the same libraries, and these be compiled twice.
+# Build both at once: separately, they would select different features of the same libraries, which would be compiled
+# twice.
 logged emulator cargo build --release --locked --offline -p zodiac-live -p zodiac-python
 logged emulator uv build --quiet --wheel --no-build-isolation --python "$venv/bin/python" \
     --out-dir "$state/wheels" python

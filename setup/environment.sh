@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # what is not used here is used by those who source it
-# Where everything is: what is made, and the tools. Sourced by the set-up steps and by setup/with-tools; changes nothing
-# on the machine.
+# shellcheck disable=SC2034 # variables unused here are used by the scripts that source this file
+# Where the tools and all generated files are. Sourced by the set-up steps and by setup/with-tools; changes nothing on
+# the machine.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root
-# What is made goes into one folder: this one, or LOKO_BUILD where this one is to stay as it is.
+# Everything generated goes to one folder: this one, or LOKO_BUILD if this one is to stay unchanged.
 readonly build="${LOKO_BUILD:-$root}"
 if [[ $build != /* ]]; then
     printf 'setup: LOKO_BUILD=%s: give an absolute path, such as %s\n' "$build" "$PWD/$build" >&2
     exit 2
 fi
 readonly venv="$build/.venv" state="$build/.setup" clients="$build/.clients"
-prebuilt="$root/prebuilt" # what came with the repository; else what is gathered here
+prebuilt="$root/prebuilt" # shipped with the repository; otherwise collected in the build folder
 [ -d "$prebuilt" ] || prebuilt="$build/prebuilt"
 readonly prebuilt
 if [ "$build" = "$root" ]; then
@@ -26,14 +26,14 @@ else
 fi
 readonly emulator="$target/release/zodiac-fx"
 readonly rust_minimum=1.85 # rust-version in switch-emulator/Cargo.toml
-readonly uv_minimum=0.5    # first with `managed = false` and --require-hashes as used here
+readonly uv_minimum=0.5    # the first with `managed = false` and --require-hashes as used here
 
 # at_least HAVE NEED: is version HAVE at least NEED?
 at_least() {
     [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
 }
 
-# rust_in FOLDER: does FOLDER hold a cargo and a rustc that are new enough?
+# rust_in FOLDER: does FOLDER contain recent enough versions of cargo and rustc?
 rust_in() {
     [ -x "$1/cargo" ] && [ -x "$1/rustc" ] || return 1
     local version
@@ -41,7 +41,7 @@ rust_in() {
     [ -n "$version" ] && at_least "$version" "$rust_minimum"
 }
 
-# find_rust: print the folder of the first tool-chain that is new enough.
+# find_rust: print the folder of the first tool-chain that is recent enough.
 find_rust() {
     local folder
     while IFS= read -r folder; do
@@ -57,7 +57,7 @@ find_rust() {
     return 1
 }
 
-# find_uv: print the path of the first uv that is new enough.
+# find_uv: print the path of the first uv that is recent enough.
 find_uv() {
     local program version
     while IFS= read -r program; do
@@ -74,7 +74,7 @@ find_uv() {
     return 1
 }
 
-# use_tools: put the tool-chain, uv and the environment on PATH, as far as they are there.
+# use_tools: put the tool-chain, uv and the environment on PATH, if they exist.
 use_tools() {
     local folder
     PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -82,7 +82,7 @@ use_tools() {
     if folder=$(find_rust); then PATH="$folder:$PATH"; fi
     PATH="$venv/bin:$PATH"
     export PATH VIRTUAL_ENV="$venv"
-    # Where it is set, every program would compile all that it imports at every start, which is most of its start.
+    # If set, every program would compile all its imports at each start, which would take most of the start-up time.
     unset PYTHONDONTWRITEBYTECODE
     # One interpreter for every build of the Python module, so that cargo never builds it twice.
     export PYO3_PYTHON="$venv/bin/python"
@@ -93,13 +93,13 @@ lent() {
     [ "$(id -u)" -eq 0 ] && [ "$(stat -c %u "$build" 2>/dev/null || echo 0)" -ne 0 ]
 }
 
-# give_back: what root made in a folder that is lent becomes its owner's, who could not change or remove it otherwise.
+# give_back: give what root created in another user's folder to that user, who could not change or remove it otherwise.
 give_back() {
     if lent; then find "$build" -xdev -uid 0 -exec chown -h --reference="$build" {} +; fi
 }
-if lent; then export UV_LINK_MODE=copy; fi # or root's own cache would be given away with its hard links
+if lent; then export UV_LINK_MODE=copy; fi # hard links to root's own cache would change owner, too
 
 export CARGO_NET_RETRY="${CARGO_NET_RETRY:-5}"
 export UV_HTTP_RETRIES="${UV_HTTP_RETRIES:-5}" UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-180}"
-# Trust the machine's certificates, as apt, pip and cargo do; uv by itself knows only its own.
+# Trust the machine's certificates, like apt, pip and cargo; by default uv knows only its own.
 export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}" UV_NATIVE_TLS="${UV_NATIVE_TLS:-true}"

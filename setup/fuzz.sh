@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The fuzz targets of switch-emulator/fuzz, instrumented, and the inputs that they begin with. Not a step of `make
-# setup`: `make fuzz` calls it. cargo builds only what has changed.
+# The instrumented fuzz targets of switch-emulator/fuzz, and their initial inputs. `make fuzz` calls this; it is not
+# part of `make setup`. cargo builds only what has changed.
 #
 # The flags are those of `cargo fuzz build --sanitizer none`. They work with the stable compiler, so neither a nightly
-# nor cargo-fuzz is needed. Without an address sanitizer nothing is missed: the code under test forbids unsafe code.
+# version nor cargo-fuzz is needed. The address sanitizer would find nothing, as the code under test forbids unsafe
+# code.
 . "$(dirname "$0")/step.sh"
 alone
 use_tools
@@ -22,11 +23,11 @@ readonly host
 cd "$workspace"
 begin fuzz
 cargo fetch --locked --offline --quiet 2>/dev/null || logged fuzz retried cargo fetch --locked
-# The target is named so that the flags apply to it alone and not to build scripts and macros.
+# Name the target explicitly so that the flags apply only to it, not to build scripts and macros.
 logged fuzz env RUSTFLAGS="--cfg fuzzing ${coverage[*]}" \
     cargo build --profile fuzz --locked --offline -p zodiac-fuzz --features libfuzzer --bins --target "$host"
 mkdir -p "$target/fuzzing"
-# seeds EXCHANGES TARGET …: the inputs that these targets begin with.
+# seeds EXCHANGES TARGET …: create the initial inputs of these targets.
 seeds() {
     logged fuzz env -u RUSTFLAGS cargo run --locked --offline -p zodiac-fuzz --example seeds -- \
         "firmware/tests/$1" "$target/fuzzing/corpus" "${@:2}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# in-turn.sh NAME STEP …: run targets of the Makefile in turn, those joined by "+" at the same time, and say where the
-# time went. Of those joined, the first is seen at work and the others when all have ended. A step that fails ends it,
-# with the command that repeats only that.
+# in-turn.sh NAME STEP …: run Makefile targets one after another, those joined by "+" in parallel, and print how long
+# each took. The first of the joined targets prints its output at once, the others at the end. If a step fails, stop and
+# print the command that repeats only that step.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,12 +12,12 @@ readonly output
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$output"' EXIT
 names=() took=()
 
-# now: milliseconds since some instant.
+# now: milliseconds since a fixed time.
 now() {
     printf '%s' "$((${EPOCHREALTIME/[.,]/} / 1000))"
 }
 
-# seconds MILLISECONDS: as text.
+# seconds MILLISECONDS: print them in seconds.
 seconds() {
     printf '%d.%d' "$(($1 / 1000))" "$(($1 % 1000 / 100))"
 }
@@ -30,7 +30,7 @@ summary() {
     done
 }
 
-# begun STEP: start it, without what the whole was called with: that is not for each of its steps.
+# begun STEP: start it, without the flags and arguments of the calling make, which are not meant for each step.
 begun() {
     env -u MAKEFLAGS -u MFLAGS "${MAKE:-make}" --no-print-directory "$1" &
     step_of[$!]=$1
@@ -63,6 +63,6 @@ for group in "$@"; do
         printf "%s: '%s' failed; repeat only that: make %s\n" "$whole" "$broken" "$broken" >&2
         exit 1
     fi
-    if [ "$group" = setup ]; then export SETUP_IS_DONE=1; fi # for the steps that follow
+    if [ "$group" = setup ]; then export SETUP_IS_DONE=1; fi # for the following steps
 done
 summary

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make other-kernel`, for the tests only: QEMU, and Debian's stock kernel for it. That has modules that many machines
-# lack, such as openvswitch, cls_flower and sch_fq. The kernel is unpacked in .clients, not installed.
+# `make other-kernel`, for the tests only: QEMU and Debian's stock kernel, with modules that many machines lack, such as
+# openvswitch, cls_flower and sch_fq. The kernel is unpacked in .clients, not installed.
 . "$(dirname "$0")/step.sh"
 alone
 
@@ -29,7 +29,7 @@ cd "$home"
 release=$(ls unpacked/lib/modules)
 logged other-kernel "$(command -v depmod || echo /sbin/depmod)" -b unpacked "$release"
 mv "unpacked/boot/vmlinuz-$release" kernel
-# What it needs to reach this machine's files; from there it loads the rest.
+# The modules needed to reach this machine's files, from which the kernel loads all others.
 number=10
 for module in virtio_pci 9pnet_virtio 9p; do
     while read -r _ file _; do

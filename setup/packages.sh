@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# packages.sh [--check] [GROUP …]: the distribution's packages that packages.txt names in these groups, or in all.
+# packages.sh [--check] [GROUP …]: install the distribution packages of these groups in packages.txt, or of all groups.
 . "$(dirname "$0")/step.sh"
 alone
 
 readonly list="$root/setup/packages.txt"
 
-# wanted GROUP …: the packages of these groups; of all without any.
+# wanted GROUP …: print the packages of these groups; of all groups if none is given.
 wanted() {
     awk -v groups=" $* " '
         { sub(/#.*/, ""); gsub(/[ \t]/, "") }

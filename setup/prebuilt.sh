@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# What bundle.sh gathered in prebuilt/, seen by the steps of the set-up. Sourced by them.
+# How the set-up steps use what bundle.sh collected in prebuilt/. Sourced by them.
 # shellcheck disable=SC2154 # prebuilt is of environment.sh
 
-# Whatever is there has a key beside it that says what it was made from and for which machines. The key is written last
-# and removed first, so that what is unfinished has none; and what has another key than this machine's is not used.
+# Each item has a key file that says what it was made from and for which machines. The key is written last and removed
+# first, so incomplete items have none. Items whose key does not match this machine are not used.
 readonly wheels_key_file="$prebuilt/wheels.key" emulator_key_file="$prebuilt/emulator.key"
 
-# platform: what is built for one machine fits another of the same: architecture, release, Python.
+# platform: what must be the same for a build to work on another machine: architecture, release, Python.
 platform() {
     local python
     python=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || python=none
@@ -22,17 +22,17 @@ emulator_key() {
     printf '%s %s' "$(fingerprint switch-emulator)" "$(platform)"
 }
 
-# prebuilt_emulator: is there a built emulator for just these sources and this machine?
+# prebuilt_emulator: is there an emulator built from exactly these sources for this machine?
 prebuilt_emulator() {
     [ -x "$prebuilt/zodiac-fx" ] && [ "$(cat "$emulator_key_file" 2>/dev/null)" = "$(emulator_key)" ]
 }
 
-# prebuilt_wheels: is every package of just this requirements.lock there, for this machine?
+# prebuilt_wheels: are all packages of exactly this requirements.lock there, for this machine?
 prebuilt_wheels() {
     [ -d "$prebuilt/wheels" ] && [ "$(cat "$wheels_key_file" 2>/dev/null)" = "$(wheels_key)" ]
 }
 
-# tell_unused: say that packages are there and not used, and why.
+# tell_unused: report packages that are not used, and why.
 tell_unused() {
     local theirs
     if [ ! -d "$prebuilt/wheels" ] || prebuilt_wheels; then return; fi
@@ -45,7 +45,7 @@ tell_unused() {
     fi >&2
 }
 
-# Packages come from there alone, if they are there: the machine may have no network.
+# If packages are there, use no others: the machine may have no network.
 if prebuilt_wheels; then
     export UV_OFFLINE=1 UV_NO_INDEX=1 UV_FIND_LINKS="$prebuilt/wheels"
 fi

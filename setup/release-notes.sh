@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# release-notes.sh VERSION: what CHANGELOG.md says of a version. An error if it says nothing, or if the version is
-# not that of the package and of CITATION.cff.
+# release-notes.sh VERSION: print what CHANGELOG.md says about a version. Fails if it says nothing, or if the version
+# differs from that of the package or of CITATION.cff.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=${1:?release-notes.sh: give a version, such as 0.1.0}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Step 3: a Rust tool-chain, unless one that is new enough is there.
+# Step 3: a Rust tool-chain, unless a recent enough one is installed.
 . "$(dirname "$0")/step.sh"
 alone
 
@@ -11,8 +11,8 @@ candidate() {
     apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
-# The names under which distributions carry a tool-chain: compiler, cargo, clippy, rustfmt.
-# Debian 12 keeps a recent one as rustc-web; Ubuntu has numbered ones beside its default.
+# The package names of tool-chains in distributions: compiler, cargo, clippy, rustfmt. Debian 12 has a recent one as
+# rustc-web; Ubuntu has numbered ones beside its default.
 choices() {
     printf '%s\n' 'rustc cargo rust-clippy rustfmt' 'rustc-web cargo-web rust-web-clippy rustfmt-web'
     apt-cache pkgnames rustc-1. | sed -n 's/^rustc-\(1\.[0-9]*\)$/\1/p' | sort -Vr |
@@ -34,7 +34,7 @@ choose() {
 }
 
 chosen=$(choose)
-# With --check the lists of packages may not have been fetched yet.
+# With --check, the package lists may not have been fetched yet.
 if $checking && [ -z "$chosen" ]; then changing "installing Rust, $rust_minimum or newer"; fi
 [ -n "$chosen" ] ||
     fail "no Rust $rust_minimum or newer here, nor among this distribution's packages. Install one from https://rustup.rs, then repeat."

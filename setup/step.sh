@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# What a step of the set-up needs to speak, log, retry and remember. Sourced by each step.
+# Functions for messages, logs, retries and completed work. Sourced by each set-up step.
 
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/trouble.sh"
 
-# Every step takes --check first: it then says what it would do, and does nothing.
+# With --check as its first argument, every step reports what it would do and does nothing.
 checking=false
 if [ "${1:-}" = --check ]; then
     checking=true
@@ -16,25 +16,24 @@ say() {
     printf 'setup: %s\n' "$*"
 }
 
-# fail WHAT-AND-HOW-TO-MEND: one line, and the step ends.
+# fail MESSAGE: print what is wrong and how to fix it in one line, and end the step.
 fail() {
     printf 'setup: %s\n' "$*" >&2
     exit 1
 }
 
-# changing WHAT: announce a change that is about to be made; with --check that is all.
+# changing WHAT: announce a change; with --check, exit.
 changing() {
     say "$*"
     if $checking; then exit 0; fi
 }
 
-# One set-up of a build folder at a time: each step begins with `alone`, and what a step starts belongs to it, since it
-# inherits the open file, number 9. So the lock lasts as long as any of it goes on, also when make or the step itself was
-# killed, and no longer.
+# Only one set-up of a build folder runs at a time: each step begins with `alone`. Its child processes inherit the open
+# lock file (descriptor 9), so the lock lasts exactly as long as any of them, even if make or the step itself is killed.
 readonly at_work="$state/lock" wait_s=${LOKO_SETUP_WAIT_S:-3600}
-outermost=false # does this script hold the lock by itself, not by whoever started it?
+outermost=false # does this script itself hold the lock, and not the script that started it?
 
-# alone: wait until no other set-up of this folder is at work. Where nothing can be written there is nothing to lock.
+# alone: wait until no other set-up of this folder runs. If the folder is not writable, there is nothing to lock.
 alone() {
     if $checking || [ "/proc/$BASHPID/fd/9" -ef "$at_work" ]; then return; fi
     while :; do
@@ -50,12 +49,12 @@ alone() {
                 fail "another set-up of this folder is still at work after $wait_s s: end it ($(holder)), then repeat"
         fi
         exec 9<&8 8<&-
-        if [ "/proc/$BASHPID/fd/9" -ef "$at_work" ]; then break; fi # else it was removed meanwhile ('make clean')
+        if [ "/proc/$BASHPID/fd/9" -ef "$at_work" ]; then break; fi # else it was removed in between ('make clean')
     done
     outermost=true
 }
 
-# holder: the first process of the set-up that is at work, in words.
+# holder: describe the first process of the set-up that holds the lock.
 holder() {
     local descriptor process parent
     for descriptor in /proc/[0-9]*/fd/9; do
@@ -70,14 +69,14 @@ holder() {
     printf "another user's process"
 }
 
-# Ctrl-C reaches every process of a set-up; one of them says so.
+# Ctrl-C reaches every process of a set-up; only one of them reports it.
 interrupted() {
     if $outermost; then printf 'setup: interrupted: repeat it to go on; what is done is kept\n' >&2; fi
     exit 130
 }
 trap interrupted INT
 
-# begin NAME: what NAME left no longer counts, until it is remembered; its log begins anew.
+# begin NAME: start the step's log anew. Earlier results of NAME do not count until `remember` is called.
 begin() {
     mkdir -p "$state" 2>/dev/null || true
     [ -w "$state" ] ||
@@ -86,23 +85,23 @@ begin() {
     rm -f "$state/$1.done" "$state/$1.log"
 }
 
-# room MEGABYTES FOLDER: fail before anything is half done if the disk of FOLDER has less left.
+# room MEGABYTES FOLDER: fail early if the disk of FOLDER has less space left.
 room() {
     local left folder=$2
-    until [ -e "$folder" ]; do folder=$(dirname "$folder"); done # it is made later
+    until [ -e "$folder" ]; do folder=$(dirname "$folder"); done # it is created later
     left=$(df -Pm "$folder" | awk 'NR == 2 { print $4 }')
     [ "$left" -ge "$1" ] ||
         fail "the disk is full: $2 has $left MB left and this needs $1 MB; make room, then repeat. What is done is kept."
 }
 
-# root_for WHAT: fail in time if WHAT, which needs root, cannot be done. To be called where the terminal still listens:
-# what a command says goes to the log.
+# root_for WHAT: fail early if WHAT needs root but cannot get it. Call it where output still goes to the terminal: that
+# of commands goes to the log.
 root_for() {
     [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
         fail "$1 needs root, and sudo is not installed: run 'make setup' once as root"
 }
 
-# as_root COMMAND …: run it as root; sudo only when needed. A service that it starts does not hold the lock.
+# as_root COMMAND …: run it as root, with sudo only if needed. A service that it starts does not hold the lock.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@" 9<&-
@@ -112,7 +111,7 @@ as_root() {
     fi
 }
 
-# logged NAME COMMAND …: run COMMAND with its output in .setup/NAME.log; show the log's tail when it fails.
+# logged NAME COMMAND …: run COMMAND with its output in .setup/NAME.log; print the end of the log if it fails.
 logged() {
     local name=$1 log="$state/$1.log" reason
     shift
@@ -124,7 +123,7 @@ logged() {
     fi
 }
 
-# retried COMMAND …: registries are sometimes unreachable for a moment; try three times.
+# retried COMMAND …: try up to three times, as registries are sometimes unreachable for a moment.
 retried() {
     local attempt
     for attempt in 1 2 3; do
@@ -134,8 +133,8 @@ retried() {
     return 1
 }
 
-# fingerprint PATH …: one hash over the names and contents of files (folders: all files in them, but none of what was
-# built, and no fuzz targets, of which nothing is installed).
+# fingerprint PATH …: a hash over the names and contents of files; for folders, of all files in them except build
+# results and fuzz targets, which are not installed.
 fingerprint() {
     (
         cd "$root"

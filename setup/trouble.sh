@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What a failed command's log tells, in one line that says how to mend it. Sourced by step.sh.
+# Derive a one-line explanation, with advice, from the log of a failed command. Sourced by step.sh.
 
-# trouble LOG: print the line; fail if the log tells of nothing that is known here.
+# trouble LOG: print the line; fail if nothing known is found in the log.
 trouble() {
     local log=$1 package
     package=$(sed -nE \
@@ -28,5 +28,5 @@ trouble() {
     fi
 }
 
-# What apt, pip, uv and cargo say when there is no way to a registry.
+# The messages of apt, pip, uv and cargo if a registry cannot be reached.
 readonly no_network='Temporary failure (in name resolution|resolving)|Could not resolve|Name or service not known|Network is unreachable|No route to host|Could not connect to|Cannot initiate the connection|Connection (refused|timed out)|dns error|failed to lookup address|error sending request|Failed to establish a new connection|spurious network error|Failed to fetch'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# unchanged.sh NAME PATH … -- COMMAND …: run COMMAND, unless these files and folders are as they were when it last
-# succeeded. For checks whose verdict depends on nothing else.
+# unchanged.sh NAME PATH … -- COMMAND …: run COMMAND, unless these files and folders are the same as when it last
+# succeeded. For checks that depend on nothing else.
 . "$(dirname "$0")/step.sh"
 use_tools
 

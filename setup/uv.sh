@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Step 4: uv, in an environment of its own, unless one that is new enough is there.
+# Step 4: uv, in an environment of its own, unless a recent enough one is installed.
 . "$(dirname "$0")/step.sh"
 alone
 . "$root/setup/prebuilt.sh"
@@ -11,7 +11,7 @@ else
     readonly home="$HOME/.local/share/loko-testbed/uv" bin="$HOME/.local/bin"
 fi
 
-# reachable: say so if what is installed here is not.
+# reachable: print a note if the installed program is not on PATH.
 reachable() {
     case ":$PATH:" in
     *":$bin:"*) ;;
@@ -27,7 +27,7 @@ if "$prebuilt/uv" --version >/dev/null 2>&1; then
     exit 0
 fi
 
-# What is pinned is checked against its hashes, since it may be root who runs it.
+# Pinned packages are checked against their hashes, as this may run as root.
 readonly lock="$root/setup/requirements-uv.lock"
 uv_pinned=$(sed -n 's/^uv==\([^ ]*\).*/\1/p' "$lock")
 readonly uv_pinned
@@ -44,7 +44,7 @@ fi
 room 200 "$(dirname "$home")"
 logged uv /usr/bin/python3 -m venv --clear "$home"
 if [ -z "${PIP_CERT:-}" ] && [ -f /etc/ssl/certs/ca-certificates.crt ]; then
-    export PIP_CERT=/etc/ssl/certs/ca-certificates.crt # the machine's certificates, not pip's own
+    export PIP_CERT=/etc/ssl/certs/ca-certificates.crt # the machine's certificates instead of pip's own
 fi
 logged uv retried "$home/bin/pip" install --quiet --require-hashes --only-binary :all: -r "$lock"
 ln -sf "$home/bin/uv" "$bin/uv"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# vagrant-box.sh [BOX]: a Vagrant box for libvirt with Debian and every package that `make setup` would install, built
-# from packages only: no image is pulled, nothing is mounted, no virtual machine is started. As root.
+# vagrant-box.sh [BOX]: build a Vagrant box for libvirt with Debian and every package that `make setup` would install.
+# It is built only from packages: no image is pulled, nothing is mounted, no virtual machine is started. Needs root.
 . "$(dirname "$0")/step.sh"
 alone
 
@@ -33,7 +33,7 @@ debian() {
         "$suite" "$system"
 }
 
-# What Vagrant expects of a box: its user, its well-known key (replaced at the first start), ssh, sudo.
+# What Vagrant expects in a box: its user, its well-known key (replaced at the first start), ssh, sudo.
 vagrant_user() {
     local key
     key=$(find /usr/share -path '*vagrant*' -name vagrant.pub -print -quit)
@@ -64,7 +64,7 @@ ExecStart=/usr/bin/ssh-keygen -q -t ed25519 -N "" -f /etc/ssh/ssh_host_ed25519_k
 [Install]
 WantedBy=multi-user.target
 UNIT
-    # Timers of apt would hold its lock while the machine is provisioned; Open vSwitch is started by each lab.
+    # apt's timers would hold its lock during provisioning; Open vSwitch is started by each lab.
     logged vagrant-box chroot "$system" systemctl enable ssh-host-keys ssh serial-getty@ttyS0
     logged vagrant-box chroot "$system" systemctl mask apt-daily.timer apt-daily-upgrade.timer man-db.timer
     logged vagrant-box chroot "$system" systemctl disable openvswitch-switch
@@ -72,7 +72,7 @@ UNIT
     rm -rf "$system"/etc/resolv.conf "$system"/var/cache/apt/*.bin "$system"/var/lib/apt/lists/*
 }
 
-# A boot partition for syslinux, with kernel and initial RAM disk, then the root file system.
+# A boot partition for syslinux with kernel and initial RAM disk, followed by the root file system.
 disk_image() {
     local root_first=$((first + boot_sectors)) boot="$work/boot.fat"
     say "making the disk ($(du -sh "$system" | cut -f 1))"

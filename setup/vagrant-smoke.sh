@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# vagrant-smoke.sh: brings up the machine of the Vagrantfile, provisions it, asks it for a figure, provisions it again,
-# has it carry traffic in real time, in the emulator's processes and in containers, and destroys it, each step with its
-# seconds. LOKO_BOX: another box than the one that `make vagrant-box` builds.
+# vagrant-smoke.sh: start the machine of the Vagrantfile, provision it, compute a figure on it, provision it again, send
+# traffic in real time with the emulator's processes and with containers, and destroy the machine. Prints the time of
+# each step. LOKO_BOX: use another box than the one that `make vagrant-box` builds.
 . "$(dirname "$0")/step.sh"
 
 readonly box="$prebuilt/loko-bookworm.box" log="$state/vagrant-smoke.log"
@@ -14,7 +14,7 @@ command -v vagrant >/dev/null ||
 [ -S /run/libvirt/libvirt-sock ] ||
     fail "libvirt does not run: start it (systemctl start libvirtd; without systemd: virtlogd -d; libvirtd -d)"
 
-# step WHAT COMMAND …: run it with its output in the log, and say how long it took.
+# step WHAT COMMAND …: run it with its output in the log, and print how long it took.
 step() {
     local what=$1 began=$SECONDS
     shift
@@ -30,7 +30,7 @@ machine() {
     "$root/setup/with-tools" vagrant --no-tty "$@"
 }
 
-# unchanged: show what the playbook came to, and fail if it changed something.
+# unchanged: print the outcome of the playbook, and fail if it changed anything.
 unchanged() {
     local recap
     recap=$(grep -aE 'changed=[0-9]+' "$log" | tail -n 1)
@@ -54,7 +54,7 @@ LOKO_ANSIBLE=guest step 'provision from within' machine provision --provision-wi
 unchanged
 readonly live='sudo loko evaluate fig17a --mode live --quick --points admitted --runs 1 --seconds 1'
 step 'the figure in real time' machine ssh -c "$live --out results/live"
-# Our own box has it, the public one has not.
+# Our own box has Docker, the public one does not.
 step 'Docker' machine ssh -c 'command -v docker >/dev/null || /vagrant/setup/apt-install.sh images docker.io apparmor iptables'
 step 'images and program for containers' machine ssh -c '/vagrant/setup/images.sh && /vagrant/setup/containerlab.sh'
 step 'the figure in containers' machine ssh -c "$live --builder containerlab --out results/containers"

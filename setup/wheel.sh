@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# wheel.sh: dist/loko_testbed-*.whl, for pip on another machine: all of the testbed that runs without
-# Mininet, with the emulator that set-up has built.
+# wheel.sh: build dist/loko_testbed-*.whl, to be installed with pip on other machines. It contains everything that runs
+# without Mininet, with the emulator that set-up has built.
 . "$(dirname "$0")/step.sh"
 alone
 use_tools

@@ -1,4 +1,4 @@
-"""Which Ansible runs the playbooks in the tests."""
+"""The Ansible programs that the tests run playbooks with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from pathlib import Path
 
 OURS = Path(sys.executable).parent / "ansible-playbook"
 OLDEST = Path(__file__).resolve().parents[1] / ".clients/oldest-ansible/bin/ansible-playbook"
-"""The oldest that the playbooks are for (`make clients`)."""
+"""The oldest version of Ansible that the playbooks support (`make clients`)."""
 if "LOKO_BUILD" in os.environ:
     OLDEST = Path(os.environ["LOKO_BUILD"], *OLDEST.parts[-4:])

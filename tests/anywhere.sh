@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Set up whole copies of the repository in unusual places, and run what a newcomer would: `make anywhere`. Needs root.
+# `make anywhere`: set up complete copies of the repository in unusual places, and run what a newcomer would. Needs
+# root.
 #
 # anywhere.sh [FOLDER]: the copies are made in FOLDER (default: a new one in /tmp) and removed at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [ "$(id -u)" -eq 0 ] || { echo "make anywhere: mounts need root: run it with sudo" >&2; exit 2; }
-# A mount namespace of its own: what is mounted here goes with it.
+# Use a private mount namespace, whose mounts disappear with it.
 [ "${1:-}" = --inside ] || exec unshare --mount --propagation private "$PWD/tests/anywhere.sh" --inside "$@"
 shift
 unset LOKO_BUILD CARGO_TARGET_DIR SETUP_IS_DONE
@@ -21,13 +22,13 @@ fail() {
     exit 1
 }
 
-# set_up: of the clone; the second time there is nothing to do.
+# set_up: set up the clone; the second time nothing is left to do.
 set_up() {
     make --no-print-directory -C "$clone" setup
     [ -z "$(make --no-print-directory -C "$clone" setup)" ] || fail "a second 'make setup' found something to do"
 }
 
-# tried FOLDER: the command line from elsewhere in both times, a playbook, a throw-away machine.
+# tried FOLDER: run from another folder: the command line in virtual and real time, a playbook, a throw-away machine.
 tried() {
     local loko="$1/.venv/bin/loko" out="$1/results/tried"
     (cd / && "$loko" figures >/dev/null && "$loko" evaluate fig17a --quick --out "$out/virtual" | tail -n 1)

@@ -1,4 +1,4 @@
-"""What tests of the role `board` share: an emulated board at a pseudo-terminal, and the role's own Python."""
+"""Shared by the tests of the role `board`: an emulated board on a pseudo-terminal, and the role's module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROLE = ROOT / "playbooks/roles/board"
 
 
 def role_module() -> ModuleType:
-    """The role's Ansible module, with its helpers where Ansible puts them."""
+    """Import the role's Ansible module, with its helpers on the path where Ansible would put them."""
     helpers = str(ROLE / "module_utils")
     if helpers not in ansible.module_utils.__path__:
         ansible.module_utils.__path__.append(helpers)
@@ -34,7 +34,7 @@ def role_module() -> ModuleType:
 
 
 def parameters(console: Path, state: Path, **wishes: Any) -> dict[str, Any]:
-    """What Ansible hands to the role's module: the wishes, defaults, and None for the rest."""
+    """Return the module's arguments as Ansible passes them: `wishes`, defaults, and None for the rest."""
     arguments = role_module().ARGUMENTS
     defaults = {key: value["default"] for key, value in arguments.items() if "default" in value}
     own = {"device": str(console), "timeout_s": 5.0, "state_folder": str(state)}
@@ -42,7 +42,7 @@ def parameters(console: Path, state: Path, **wishes: Any) -> dict[str, Any]:
 
 
 class BoardAtPseudoTerminal:
-    """A running emulator with one board that has a console, an EEPROM and no interfaces."""
+    """A running emulator with one board that has a console and an EEPROM but no network interfaces."""
 
     def __init__(self, program: Path, folder: Path, controller_port: int = 1) -> None:
         self.program, self.folder = program, folder

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the role `board`; a plugin of pytest."""
+"""Fixtures for the tests of the role `board`, as a pytest plugin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from board_role import BoardAtPseudoTerminal
 
 @pytest.fixture
 def board(program: Path, tmp_path: Path) -> Iterator[BoardAtPseudoTerminal]:
-    """A board at a pseudo-terminal."""
+    """A board whose console is a pseudo-terminal."""
     made = BoardAtPseudoTerminal(program, tmp_path)
     yield made
     made.switch_off()

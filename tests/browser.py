@@ -1,4 +1,4 @@
-"""A headless Chromium that looks at the page of `loko serve`, and what it finds there."""
+"""A headless Chromium that opens the page of `loko serve`, and helpers that read and operate the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_S = 60.0
 
 
 def browser_or_skip() -> tuple[str, str]:
-    """The paths of browser and driver. In CI on Debian the set-up has installed them."""
+    """Return the paths of browser and driver, or skip. On CI under Debian set-up must have installed them."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     driver = shutil.which("chromedriver")
     if chromium is None or driver is None:
@@ -35,11 +35,11 @@ def browser_or_skip() -> tuple[str, str]:
 
 @contextmanager
 def browser(*, width: int = 1280, height: int = 900) -> Iterator[Chrome]:
-    """A browser of its own, without any profile. Skips where there is none."""
+    """Start a browser with a fresh profile. Skips the test if none is installed."""
     chromium, driver = browser_or_skip()
     options = ChromeOptions()
     options.binary_location = chromium
-    # No sandbox: root has none, and only our own page is opened.
+    # Root cannot use the sandbox, and we only open our own page.
     for word in (
         "--headless=new",
         "--no-sandbox",
@@ -62,11 +62,11 @@ def browser(*, width: int = 1280, height: int = 900) -> Iterator[Chrome]:
 
 
 class Page:
-    """The page in a browser, as somebody who looks at it and clicks."""
+    """The page in a browser, seen and operated as by a user."""
 
     def __init__(self, chrome: Chrome, address: str, *, shows: str = "#switch-list > li") -> None:
         self.chrome = chrome
-        chrome.get("about:blank")  # the page before complains no longer, and what it said is not this one's
+        chrome.get("about:blank")  # stops the previous page, so that what it logs is not counted for this one
         self.complaints()
         chrome.get(address)
         self.wait(lambda: self.all(shows), shows)
@@ -98,7 +98,7 @@ class Page:
         return self.chrome.execute_script(script, *arguments)
 
     def fill(self, **fields: object) -> None:
-        """Write into the form, as a hand does."""
+        """Fill in fields of the form as a user would."""
         for name, value in fields.items():
             field = self.one(f"#ask [name={name}]")
             if not field.is_displayed():
@@ -116,12 +116,12 @@ class Page:
         return f"#flow-list [data-flow={flow_id!r}]"
 
     def used(self, switch: str, quantity: str) -> int:
-        """How far a switch's bar is filled, in percent."""
+        """Return how full one bar of a switch is, in percent."""
         meter = self.one(f"#switch-list [data-switch={switch!r}] [data-quantity={quantity!r}] [role=meter]")
         return int(str(meter.get_attribute("aria-valuenow")))
 
     def complaints(self) -> list[str]:
-        """What the browser's console says, but that a request was refused, which is no fault of the page."""
+        """Return the browser's console messages, except those about refused requests, which are expected."""
         said = [
             str(entry["message"])
             for entry in self.chrome.get_log("browser")

@@ -1,4 +1,4 @@
-"""A real board of the lab of two switches, played by an emulator outside, behind veths for cables."""
+"""A stand-in for the real board of the two-switch lab: an emulator outside the lab, cabled with veths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evaluation.live.daemon import Daemon
 from evaluation.live.programs import require_emulator
 
 CARDS = {1: "card1", 2: "card2", 3: "card3", 4: "card4"}
-"""Of the switch s1: by port, the card of this machine at the other end of its cable."""
+"""For each port of switch s1, the network card of this machine at the other end of its cable."""
 SPACE = "loko-test-board"
 
 
@@ -20,7 +20,7 @@ def ip(*words):
 
 @contextmanager
 def board(folder, *, ports=None, powered=True):
-    """A board with the settings of s1, in a namespace of its own; its cables end in cards of this machine."""
+    """Run a board with the settings of s1 in a network namespace; its cables end in cards of this machine."""
     subprocess.run(["ip", "netns", "delete", SPACE], check=False, capture_output=True)
     ip("netns", "add", SPACE)
     try:
@@ -56,6 +56,6 @@ def board(folder, *, ports=None, powered=True):
 
 
 def power_off():
-    """The board's ports lose their links, as when its power is taken away."""
+    """Take down the links of all the board's ports, as if it had lost power."""
     for number in CARDS:
         ip("-n", SPACE, "link", "set", f"port{number}", "down")

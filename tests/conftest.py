@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings shared by all tests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from evaluation.live.background import BackgroundLab
 from evaluation.live.cores import CorePlan
 from evaluation.live.exclusion import claim
 
-# A shell without job control, as CI has it, starts its background jobs with Ctrl-C ignored, and what they
-# start inherits that: tests that press Ctrl-C need it heard, wherever they run.
+# A shell without job control, as in CI, starts background jobs with SIGINT ignored, and their children
+# inherit that. Tests that press Ctrl-C need SIGINT to be delivered wherever they run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["stalls", "strays"]
 
-# The same examples at every run: a commit passes or fails, whatever ran before and wherever. How long an
-# example takes says nothing on a machine that also runs other work; pytest limits each test.
+# Use the same examples in every run, so that whether a commit passes does not depend on earlier runs or on
+# the machine. No deadline per example: its duration means nothing on a machine with other work, and pytest
+# limits each test.
 settings.register_profile(
     "gate",
     deadline=None,
@@ -32,32 +33,32 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# Hypothesis would also draw numbers that stand in our modules, as far as they are loaded by then: the same
-# test would have other examples alone than after others.
+# Hypothesis also draws constants that it finds in the modules loaded so far. Then a test would see different
+# examples when run alone than when run after others.
 providers._get_local_constants = Constants
-# Other examples at every run, more of them: `make random`. What fails is kept as an @example of the test.
+# `make random`: different examples in every run, and more of them. What fails is then kept as an @example.
 settings.register_profile("random", settings.get_profile("gate"), derandomize=False, max_examples=500)
 settings.load_profile("gate")
 
 
 @pytest.fixture(scope="session")
 def program() -> Path:
-    """The emulator, built if need be."""
+    """Build the emulator if necessary and return its path."""
     return build()
 
 
 @pytest.fixture
 def apart() -> Iterator[None]:
-    """The test has a machine of its own, but for the cores."""
+    """Give the test a machine of its own, except for the cores."""
     with own_machine():
         yield
 
 
 @pytest.fixture
 def relaxed(apart: None) -> Iterator[CorePlan]:
-    """The plan for labs on a machine of the test's own; only relaxed ones are let on it.
+    """The core plan for labs on the test's own machine, where only relaxed labs are allowed.
 
-    Another would take a core of the real machine for itself, and lift the limit for real-time threads there.
+    Any other lab would reserve a core of the real machine and lift its limit for real-time threads.
     """
     with claim(relaxed=True):
         yield CorePlan.relaxed_here()
@@ -65,11 +66,11 @@ def relaxed(apart: None) -> Iterator[CorePlan]:
 
 @pytest.fixture(autouse=True)
 def _no_lab_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A lab in the background ends with the test that started it, and the test fails."""
+    """Shut down labs that the test left running in the background, and fail the test if there are any."""
     if request.node.get_closest_marker("namespaces") is None:
         yield
         return
-    if "apart" in request.fixturenames:  # the labs of its machine are meant
+    if "apart" in request.fixturenames:  # then labs are looked for on the test's own machine
         request.getfixturevalue("apart")
     before = {lab.pid for lab in BackgroundLab.all()}
     yield

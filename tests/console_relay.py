@@ -1,4 +1,4 @@
-"""Stands between a program and a board's console: writes down what is typed, says things, goes deaf."""
+"""A relay between a program and a board's console: records input, injects lines, or stops responding."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 UNASKED = b"Controller: 10.0.1.8 connected\r\n"
-"""A line that looks as much like an answer as it can."""
+"""An unsolicited line that looks as much like a reply as possible."""
 
 
 class ConsoleRelay:
-    """A console of its own in front of a board's, at the link `console`. It restarts when the board does."""
+    """A console in front of a board's, at the symbolic link `console`; recreated when the board restarts."""
 
     def __init__(self, board: Path, console: Path) -> None:
         self.console = console
         self.typed = bytearray()
-        """Every key that was typed, also over restarts."""
+        """All keys typed so far, across restarts."""
         self.lines_between = 0
-        """After so many lines of the board it says `UNASKED`; 0: never."""
+        """Inject `UNASKED` after this many lines from the board; 0 disables it."""
         self.deaf_after = b""
-        """Once this was typed the board hears nothing more."""
+        """Once these bytes have been typed, the board receives nothing more."""
         self.on_typed: Callable[[bytes], None] = lambda typed: None
         self._board = board
         self._lines = 0
@@ -37,16 +37,16 @@ class ConsoleRelay:
         self.wait_for_next(0)
 
     def commands(self) -> list[str]:
-        """What was carried out: the lines that were typed and not taken back."""
+        """Return the lines that were executed, which means typed and not cancelled."""
         return [line.strip(b"\x7f\x18").decode() for line in bytes(self.typed).split(b"\r")[:-1]]
 
     @property
     def met(self) -> int:
-        """How many times it has met a board so far: once more after each restart."""
+        """How many boards it has connected to so far; each restart adds one."""
         return self._met
 
     def wait_for_next(self, met: int) -> None:
-        """Wait for a board after the `met` that it has met: until then its console is the old board's."""
+        """Wait until it has connected to more than `met` boards; until then the console is the old one."""
         self._wait_until(lambda: self._met > met and self.console.is_symlink())
 
     def unplug(self) -> None:
@@ -66,7 +66,8 @@ class ConsoleRelay:
         while not self._ends.wait(0.02):
             with contextlib.suppress(OSError):
                 link = self._board.lstat()
-                # What a killed board left behind may lead to somebody else's pseudo-terminal by now.
+                # The link of a killed board may point to a pseudo-terminal that belongs to another program by
+                # now.
                 if (made := (link.st_ino, link.st_mtime_ns)) == last:
                     continue
                 device = os.open(self._board, os.O_RDWR | os.O_NOCTTY)
@@ -119,6 +120,6 @@ class ConsoleRelay:
                 self._lines += 1
                 if self._lines % self.lines_between == 0:
                     shown += UNASKED
-        if data.endswith(b"# ") and self._lines % 2:  # also behind a prompt
+        if data.endswith(b"# ") and self._lines % 2:  # also after a prompt
             shown += b"\r\n" + UNASKED
         return bytes(shown)

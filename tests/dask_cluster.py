@@ -1,4 +1,4 @@
-"""A Dask cluster of this machine: a scheduler and workers, each a process of its own, on loopback."""
+"""A Dask cluster on this machine: a scheduler and workers in separate processes, on loopback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 
 class Cluster(NamedTuple):
-    """Where the scheduler listens, and what computes."""
+    """The address of the scheduler, and the processes of the workers."""
 
     address: str
     workers: list[subprocess.Popen[bytes]]
@@ -33,9 +33,9 @@ def cluster(
     pythons: Sequence[Path] = (),
     surroundings: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
-    """Start it, with its files in an empty folder; end it afterwards.
+    """Start a cluster with its files in the empty `folder`, and stop it at the end.
 
-    With `pythons` there is a worker of each of these environments, and the scheduler is of the first.
+    If `pythons` are given, one worker runs with each of these interpreters, and the scheduler with the first.
     """
     pytest.importorskip("distributed")
     told = folder / "scheduler.json"
@@ -61,7 +61,7 @@ def cluster(
 
 
 def _address(told: Path) -> str | None:
-    """What the scheduler's file says; None while it is not there, or not yet written."""
+    """Return the address from the scheduler's file; None if the file does not exist or is incomplete."""
     try:
         return str(json.loads(told.read_text())["address"])
     except (FileNotFoundError, json.JSONDecodeError):
@@ -69,10 +69,10 @@ def _address(told: Path) -> str | None:
 
 
 class Relay:
-    """Stands between a client and the scheduler, and can cut the connections that are there."""
+    """A proxy between a client and the scheduler that can cut the current connections."""
 
     def __init__(self, address: str) -> None:
-        """Listen, for as long as the process lives; `address` is the scheduler's, ``tcp://HOST:PORT``."""
+        """Listen until the process ends; `address` is the scheduler's, ``tcp://HOST:PORT``."""
         host, _, port = address.removeprefix("tcp://").rpartition(":")
         self._scheduler = host, int(port)
         self._ends: list[socket.socket] = []
@@ -81,18 +81,18 @@ class Relay:
         Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """End all connections; new ones are taken."""
+        """Close all connections. New ones are still accepted."""
         while self._ends:
-            with suppress(OSError):  # already ended by one of its sides
+            with suppress(OSError):  # one end has closed it already
                 self._ends.pop().shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """End all connections and take no more."""
+        """Close all connections and accept no more."""
         self._listener.close()
         self.cut()
 
     def _accept(self) -> None:
-        with suppress(OSError):  # closed
+        with suppress(OSError):  # the listener is closed
             while True:
                 client, _ = self._listener.accept()
                 Thread(target=self._connect, args=(client,), daemon=True).start()

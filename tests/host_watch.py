@@ -1,12 +1,12 @@
-"""A process that notes what kept the machine from its tests, and tells it when it is asked.
+"""A process that records what kept the machine from running the tests, and reports it on request.
 
-Two things do. A *gap*: a core did not wake a real-time thread that was due, as when a hypervisor gave the
-core to somebody else. If it woke, but waited because a thread of higher priority had the core, that is no
-gap: such threads are the tests' own, or foreign work. And *foreign work*: processor time that programs used
-that are no part of the tests, or that the hypervisor took.
+It records two things. A *gap*: a core did not wake a real-time thread when it was due, for example because a
+hypervisor gave the core to another guest. If the thread did wake but had to wait for a thread of higher
+priority, that is not a gap: such threads belong to the tests themselves or count as foreign work. *Foreign
+work*: processor time used by programs that do not belong to the tests, or stolen by the hypervisor.
 
-Each line that is read is a question; the answer is a line of JSON, an `Answer`. The process ends with its
-standard input.
+Each line on standard input is a request; the reply is a line of JSON, an `Answer`. The process ends when its
+standard input is closed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from typing import NamedTuple, TextIO
 import run_mark
 
 GAP_NS = 10_000_000
-"""Shorter gaps are not told. An emulator that polls leaves its core once a millisecond, and which packets a
-shorter stall met is in its own journal."""
+"""Shorter gaps are not reported. A polling emulator gives up its core once a millisecond, and records in its
+own journal which packets a shorter stall affected."""
 _PERIOD_NS = 5_000_000
 _MOST_CORES = 8
 _WINDOW_NS = 500_000_000
-"""Over shorter times foreign work is not told: the kernel counts processor time in steps of 10 ms."""
+"""Foreign work is not reported over shorter times, as the kernel counts processor time in steps of 10 ms."""
 _SAMPLE_S = 1.0
 _KEPT_SAMPLES = 3600
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -40,7 +40,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Window:
-    """Foreign work in some time."""
+    """Foreign work during one period of time."""
 
     duration_ns: int
     foreign_ns: int
@@ -52,10 +52,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Answer:
-    """What happened since the last question."""
+    """What happened since the previous request."""
 
     gaps_ns: tuple[int, ...] = ()
-    """Lengths of the gaps of `GAP_NS` and more, of any core."""
+    """Lengths of all gaps of at least `GAP_NS`, on any core."""
     windows: tuple[Window, ...] = ()
 
     def to_json(self) -> str:
@@ -68,17 +68,17 @@ class Answer:
 
 
 def watch_for_gaps() -> None:
-    """One real-time thread a core, that sleeps for a short time again and again. Answers with gaps' lengths.
+    """Run one real-time thread on each core that keeps sleeping for a short time; report the gaps on request.
 
-    It is a process of its own, all of it real-time: threads of Python wait for each other.
+    This is a separate process in which every thread is real-time, because Python threads wait for each other.
     """
     gaps: deque[int] = deque()
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         cores = sorted(os.sched_getaffinity(0))
-        for core in cores[-_MOST_CORES:]:  # a lab gives the last one to the emulator
+        for core in cores[-_MOST_CORES:]:  # a lab gives the last core to the emulator
             threading.Thread(target=_watch, args=(core, gaps), daemon=True).start()
-    # Without the right to be real-time a late thread tells nothing: the tests themselves may have delayed it.
+    # If real-time scheduling is not permitted, a late thread proves nothing: the tests may have delayed it.
     for _ in sys.stdin:
         print(json.dumps([gaps.popleft() for _ in range(len(gaps))]), flush=True)
 
@@ -98,26 +98,26 @@ def _watch(core: int, gaps: deque[int]) -> None:
 
 
 def _waited_ns(scheduled: TextIO) -> int:
-    """For how long this thread has waited for its core since it began, although it was awake, in ns."""
+    """Return how long this thread has been runnable but waiting for its core since it started, in ns."""
     scheduled.seek(0)
     return int(scheduled.read().split()[1])
 
 
 class Process(NamedTuple):
-    """A process that is no thread of the kernel."""
+    """A user-space process."""
 
     pid: int
     parent: int
     since: int
-    """When it began; tells it from a later one with the same number."""
+    """When it started; distinguishes it from a later process with the same ID."""
     used_ticks: int
 
 
 class ForeignWork:
-    """Adds up the processor time of programs that are no part of the tests, and what a hypervisor stole."""
+    """Sums up the processor time of programs that do not belong to the tests, and the stolen time."""
 
     def __init__(self, is_own: Callable[[int], bool]) -> None:
-        """`is_own` tells of a process whose parent is no part of the tests whether it is one itself."""
+        """`is_own` tells whether a process belongs to the tests; it is asked only if the parent does not."""
         self._is_own = is_own
         self._own: set[tuple[int, int]] = set()
         self._foreign: dict[tuple[int, int], int] = {}
@@ -125,7 +125,7 @@ class ForeignWork:
         self.total_ns = 0
 
     def sample(self, processes: Sequence[Process], stolen_ticks: int) -> None:
-        """Add what was used since the last time. A program that began and ended in between is missed."""
+        """Add what was used since the last sample. A program that started and ended in between is missed."""
         ticks = 0
         own_pids = {pid for pid, _ in self._own}
         there = {(process.pid, process.since) for process in processes}
@@ -150,7 +150,7 @@ class ForeignWork:
 
 
 class Samples:
-    """Foreign work by time."""
+    """Foreign work over time."""
 
     def __init__(self, at_ns: int) -> None:
         self._samples: deque[tuple[int, int]] = deque([(at_ns, 0)], maxlen=_KEPT_SAMPLES)
@@ -160,7 +160,7 @@ class Samples:
         self._samples.append((at_ns, total_ns))
 
     def windows(self) -> tuple[Window, ...]:
-        """Windows that cover the time since the last question, each long enough; one may begin before it."""
+        """Return windows that cover the time since the last request. The earliest may begin before it."""
         windows = []
         until_ns, until_total = self._samples[-1]
         last_ns = until_ns
@@ -175,12 +175,12 @@ class Samples:
 
 
 def _is_marked(pid: int, run: str, namespace: Path) -> bool:
-    """Whether the tests started it. What runs in a container is taken for theirs, and what has just ended."""
+    """Return whether the tests started a process. Those in containers, or just ended, count as the tests'."""
     try:
         if Path(f"/proc/{pid}/ns/pid").readlink() != namespace:
             return True
         return run in run_mark.runs_of(run_mark.environment_of(Path(f"/proc/{pid}")))
-    except PermissionError:  # another user's
+    except PermissionError:  # it belongs to another user
         return False
     except OSError:
         return True
@@ -208,7 +208,7 @@ def _stolen_ticks() -> int:
 
 
 def watch(watched: int, run: str) -> None:
-    """Answer with all that happened to the tests of this process and of what belongs to this run."""
+    """Report what happened to the tests of the process `watched` and to the other processes of the run."""
     gaps = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert gaps.stdin is not None
     assert gaps.stdout is not None

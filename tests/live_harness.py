@@ -1,4 +1,4 @@
-"""What tests of the live lab share: the admitted traffic of figure 17, and where a lab might leave traces."""
+"""Shared by tests of the live lab: the admitted traffic of figure 17, and traces that a lab might leave."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GONE_TIMEOUT_S = 60
 
 
 def admitted():
-    """The setting and the senders of figure 17a at m_r = m_b = 1: fifth-rate, N = 2."""
+    """Return the setting and the senders of figure 17a at m_r = m_b = 1: fifth-rate, N = 2."""
     experiment = load_experiment(LABS / "two-switch" / "experiments" / "fig17a.yml")
     assert isinstance(experiment, Sweep)
     setting = prepare(experiment)
@@ -36,7 +36,7 @@ def admitted():
 
 @dataclass(frozen=True)
 class Machine:
-    """Everything outside that a lab might leave something in."""
+    """The state of the machine outside the lab, wherever a lab might leave something behind."""
 
     interfaces: str
     named_namespaces: str
@@ -49,7 +49,7 @@ class Machine:
         return cls(
             interfaces=_output("ip", "-brief", "link"),
             named_namespaces=_output("ip", "netns", "list"),
-            # No lab makes semaphores of multiprocessing: those come and go with other programs.
+            # Labs create no multiprocessing semaphores; those come and go with other programs.
             shared_memory=tuple(
                 sorted(path.name for path in Path("/dev/shm").iterdir() if not path.match("sem.mp-*"))
             ),
@@ -63,7 +63,7 @@ def _output(*command: str) -> str:
 
 
 def wait_until(condition, what: str, timeout_s: float = GONE_TIMEOUT_S) -> None:
-    """Wait for a condition, or fail."""
+    """Wait for a condition; fail if it does not hold in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
@@ -71,12 +71,12 @@ def wait_until(condition, what: str, timeout_s: float = GONE_TIMEOUT_S) -> None:
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """All processes below a process. psutil tells a later process with the same number apart."""
+    """Return all descendants of a process. psutil recognises a later process that reuses an ID."""
     return psutil.Process(pid).children(recursive=True)
 
 
 def named(pid: int) -> list[tuple[str, psutil.Process]]:
-    """The processes below a process with their names, without those that have just ended."""
+    """Return the descendants of a process with their names, without those that have just ended."""
     programs = []
     for process in descendants(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -85,7 +85,7 @@ def named(pid: int) -> list[tuple[str, psutil.Process]]:
 
 
 def left(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Those that still run."""
+    """Return the processes that are still running."""
     running = []
     for process in processes:
         try:

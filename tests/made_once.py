@@ -1,4 +1,4 @@
-"""What takes long to make and is only looked at: one worker makes it for all."""
+"""Files that are expensive to create and only read: one worker creates them for all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from filelock import FileLock
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """The folder of this name, filled by `make` in one of the workers of this run."""
+    """Return the folder of this name, which `make` has filled once, in one of the workers of this run."""
     base = factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     complete = folder / ".complete"

@@ -1,4 +1,4 @@
-"""Runs the notebooks of docs/notebooks. As a program it keeps what they print: `make notebooks`."""
+"""Run the notebooks of docs/notebooks. As a program (`make notebooks`), also store their output in them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ def notebooks() -> list[Path]:
 
 
 def executed(path: Path, folder: Path) -> NotebookNode:
-    """The notebook as it is after a run in that folder. Raises `CellExecutionError`."""
+    """Run a notebook in `folder` and return it with its output. Raises `CellExecutionError`."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
         timeout=TIMEOUT_S,
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
-        coalesce_streams=True,  # in how many pieces a cell prints is chance
+        coalesce_streams=True,  # how output is split into pieces is random
     )
     client.execute()
-    notebook.metadata.pop("language_info", None)  # the version of Python, which is of no interest
+    notebook.metadata.pop("language_info", None)  # the version of Python, which does not matter here
     return notebook
 
 
 def outputs(notebook: NotebookNode) -> list[list[str]]:
-    """What each cell printed and gave."""
+    """Return the printed text and the results of each cell."""
     return [[shown(output) for output in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
 
 

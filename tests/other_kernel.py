@@ -1,8 +1,8 @@
-"""Another kernel for tests of what this one lacks: Debian's, in QEMU without KVM (`make other-kernel`).
+"""Run tests on Debian's kernel if this one lacks a module, in QEMU without KVM (`make other-kernel`).
 
-It sees the files of this machine, read-only, with empty folders in place of those where programs write. It
-has one core, and its time is virtual: each instruction takes 2 ns, and time leaps while it waits. So the load
-of this machine does not show in what is measured there.
+The guest sees this machine's files read-only, with empty folders where programs write. It has one core, and
+its time is virtual: each instruction takes 2 ns, and idle time is skipped. So the load of this machine does
+not affect what is measured there.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 HOME = BUILD / ".clients" / "other-kernel"
 IS_HERE = (HOME / "initramfs").is_file() and shutil.which("qemu-system-x86_64") is not None
 TIMEOUT_S = 1500
-"""Five minutes on a machine with nothing else to do, and as many times longer as it has other work."""
+"""It takes five minutes on an idle machine, and several times as long on a busy one."""
 _PATIENCE = 500
-"""Files are read in real time, while the time of who waits for them leaps."""
+"""Factor for timeouts: files are read in real time, but the virtual time of a waiting program jumps ahead."""
 _BEGIN, _END = "=== begin", "=== end"
 _INIT = """
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run LOKO_PATIENCE={patience}
@@ -47,9 +47,9 @@ sleep 60
 
 
 def said_in_other_kernel(script: str, folder: Path) -> str:
-    """Run a script of Python as root in the other kernel; return what it printed.
+    """Run a Python script as root in the other kernel and return its output.
 
-    `folder` is for files, and has no space in its path.
+    `folder` is for temporary files; its path must not contain a space.
     """
     source, init = folder / "script.py", folder / "init.sh"
     source.write_text(script, encoding="utf-8")

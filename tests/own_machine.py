@@ -1,8 +1,8 @@
-"""A machine of its own for a test of labs: nothing is seen outside, and tests may run beside each other.
+"""A private machine for a test of labs: invisible outside, so that tests can run in parallel.
 
-Network, `/run` and `/dev/shm` are new, so what a lab leaves in interfaces, named namespaces, files and locks
-is this test's alone; so is what is read and written there as the machine's limit for real-time threads. The
-cores are everybody's.
+The network, `/run` and `/dev/shm` are new. Interfaces, named namespaces, files and locks that a lab leaves
+behind are therefore private to the test. So is the limit for real-time threads as the lab reads and writes
+it. The cores are shared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ip link set lo up
 
 @contextmanager
 def own_machine() -> Iterator[None]:
-    """Meanwhile this thread, and all that it starts, is in such a machine. Needs root."""
+    """Move this thread, and everything it starts, to such a machine for the time being. Needs root."""
     folder, root = Path.cwd(), os.open("/", os.O_RDONLY)
     before = [os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt")]
     try:
@@ -42,10 +42,10 @@ def own_machine() -> Iterator[None]:
             subprocess.run(["sh", "-ec", _BUILD, "build", str(LIMIT)], check=True)
             yield
         finally:
-            _call(_LIBC.unshare(_CLONE_FS))  # threads that were started meanwhile share what is mounted
+            _call(_LIBC.unshare(_CLONE_FS))  # threads started in the meantime share this thread's file system
             for namespace in before:
                 _call(_LIBC.setns(namespace, 0))
-            os.fchdir(root)  # which need not be that of the namespace
+            os.fchdir(root)  # it may differ from the root of the namespace
             os.chroot(".")
             os.chdir(folder)
     finally:

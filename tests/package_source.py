@@ -1,4 +1,4 @@
-"""A source of packages on this machine's disk, made of what is installed: for tests without a network."""
+"""A local apt source built from installed packages, for tests without a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ echo 'deb [trusted=yes] file:{folder} ./' >/etc/apt/sources.list
 
 
 def make_source(folder, packages):
-    """Build packages of installed files, and a list. Gives the script that makes it apt's only source."""
+    """Rebuild installed packages, with an index. Returns the script that makes this apt's only source."""
     entries = [_package(folder, name) for name in packages]
     (folder / "Packages").write_text("\n".join(entries))
     return USE.format(folder="/mnt/shared/" + folder.name).strip()

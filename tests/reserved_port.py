@@ -1,4 +1,4 @@
-"""A port that is kept for a program that is started later, and perhaps again."""
+"""A port reserved for a program that is started later, perhaps several times."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import socket
 
 
 class ReservedPort:
-    """A TCP port of loopback that nobody else gets as long as this object holds it.
+    """A TCP port on the loopback interface that nobody else gets while this object exists.
 
-    A socket is bound to it and does not listen. Linux then gives the port to no one who asks for any, and a
-    server that names it and reuses addresses (SO_REUSEADDR), as all of the testbed do, may listen there.
-    A port that is only looked up and given back may belong to another process when the server begins.
+    A socket is bound to the port but does not listen. Linux then never assigns the port to programs that ask
+    for any free one. A server that asks for this port with SO_REUSEADDR, as all servers of the testbed do,
+    may still listen on it. If a free port were only looked up and released, another process could have it by
+    the time the server starts.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A playbook on this machine, for roles that leave nothing behind."""
+"""Run a playbook on this machine, for roles that leave nothing behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from throwaway import CALLBACK, ROOT, Play
 
 
 def play(folder, words, *, cwd=ROOT, program=OURS):
-    """Run a playbook in a folder and give what its tasks came to."""
+    """Run a playbook with `folder` for its files and return the outcomes of its tasks."""
     outcomes = folder / "outcomes"
     outcomes.unlink(missing_ok=True)
     surroundings = {

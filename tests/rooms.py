@@ -1,7 +1,7 @@
-"""The rooms of the package `evaluation`, and the arrows between them, as its imports have them.
+"""The rooms of the package `evaluation`, and which room imports which.
 
-``python tests/rooms.py`` draws them anew in docs/architecture.md, and as a picture for the site
-(`make drawings`).
+``python tests/rooms.py`` redraws them in docs/architecture.md, and as a picture for the site (`make
+drawings`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ ROOMS: Final = {
     "runs": {"options", "planned_control", "runner", "senders", "traffic", "virtual"},
     "work": {"executor", "files", "progress", "provenance"},
 }
-"""Modules at the root of the package by the room that they form. Every package in it is a room by itself."""
+"""The modules at the root of the package, by the room that they form. Each subpackage is a room by itself."""
 
 
 def room_of(module: str) -> str:
-    """Of `evaluation.NAME…`."""
+    """Return the room of a module `evaluation.NAME…`."""
     name = module.split(".")[1]
     if (PACKAGE / name).is_dir():
         return name
@@ -46,7 +46,7 @@ def room_of(module: str) -> str:
 
 
 def arrows() -> nx.DiGraph[str]:
-    """From each room to those that it imports, with a file for each."""
+    """Return the graph of imports between rooms; each edge names one importing file."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -61,7 +61,7 @@ def arrows() -> nx.DiGraph[str]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The modules of the package that a file imports, wherever in it."""
+    """Yield the modules of the package that a file imports, at any level of nesting."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name.startswith("evaluation."))
@@ -72,20 +72,20 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def drawn(graph: nx.DiGraph[str]) -> str:
-    """As Mermaid, without arrows that others together make. Raises `networkx.NetworkXError` for a circle."""
+    """Return the transitive reduction as Mermaid. Raises `networkx.NetworkXError` if there is a cycle."""
     reduced = nx.transitive_reduction(graph)
     lines = [f"    {here} --> {there}" for here, there in sorted(reduced.edges)]
     return "\n".join(["```mermaid", "flowchart TD", *lines, "```", ""])
 
 
 def pictured() -> nx.DiGraph[str]:
-    """The arrows of the page."""
+    """Return the graph that the page shows."""
     [block] = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     return nx.DiGraph(re.findall(r"^    (\w+) --> (\w+)$", block, re.M))
 
 
 def picture(graph: nx.DiGraph[str], file: Path) -> None:
-    """The same as SVG: each room above those that it imports, near the middle of its neighbours."""
+    """Draw the same as SVG: each room above those that it imports, near the middle of its neighbours."""
     reduced = nx.transitive_reduction(graph)
     rows = [sorted(row) for row in nx.topological_generations(reduced)]
     places: dict[str, float] = {}

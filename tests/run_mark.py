@@ -1,4 +1,4 @@
-"""The mark by which the processes of a run of tests are known: a variable that they inherit."""
+"""The mark that identifies the processes of a test run: an environment variable that they inherit."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import time
 from pathlib import Path
 
 MARK = "LOKO_TEST_RUNS"
-"""The variable: the runs, from the outermost to the innermost, to which a process belongs."""
-# Of /proc/PID/stat, after the state (proc_pid_stat(5)).
+"""The variable: the runs that a process belongs to, from the outermost to the innermost."""
+# Indices of fields in /proc/PID/stat after the state (proc_pid_stat(5)).
 _FLAGS_AT, _ENVIRONMENT_ENDS_AT = 5, 47
 _PF_KTHREAD = 0x0020_0000
 
 
 def begin() -> str:
-    """Mark what this process starts from now on as a run of its own, within those to which it belongs."""
+    """Mark everything that this process starts from now on as a new run, nested in those it belongs to."""
     run = f"{os.getpid()}-{time.time_ns()}"
     os.environ[MARK] = " ".join(filter(None, (os.environ.get(MARK), run)))
     return run
 
 
 def outermost() -> str:
-    """The run that contains all others; begins one if there is none."""
+    """Return the outermost run; begin one if there is none."""
     return os.environ[MARK].split()[0] if os.environ.get(MARK) else begin()
 
 
 def runs_of(environment: bytes) -> list[str]:
-    """The runs to which a process belongs, by its environment as the kernel shows it in /proc."""
+    """Return the runs that a process belongs to, given its environment as read from /proc."""
     prefix = f"{MARK}=".encode()
     for entry in environment.split(b"\0"):
         if entry.startswith(prefix):
@@ -35,9 +35,9 @@ def runs_of(environment: bytes) -> list[str]:
 
 
 def environment_of(process: Path) -> bytes:
-    """The environment of a process, by its folder in /proc. Raises `OSError` if it has ended or is another's.
+    """Return a process's environment, given its folder in /proc. Raises `OSError` if ended or not accessible.
 
-    Between two programs (exec) a process shows none; then this waits for that of the second.
+    While exec replaces a program, the environment reads as empty; then this waits for the new program's.
     """
     environment = (process / "environ").read_bytes()
     if environment:

@@ -1,4 +1,4 @@
-"""A runner whose packets are written by the test."""
+"""A runner that returns packets made up by the test."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from evaluation.traffic import Sender
 from evaluation.virtual import VirtualRunner
 
 DelaysOf = Callable[[Sender, np.random.Generator], Iterable[int]]
-"""Delays in ns of a flow's packets; `LOST` for a lost one."""
+"""Returns the delays in ns of a flow's packets; `LOST` marks a lost one."""
 
 
 def records(
     delays_ns: Sequence[int], *, flow: int = 0, gap_ns: int = 1_000_000, host: HostReport | None = None
 ) -> RunRecords:
-    """Packets of one flow, sent at equal gaps, with these delays."""
+    """Return the records of one flow whose packets were sent at equal intervals and had these delays."""
     count = len(delays_ns)
     sent = np.arange(count, dtype=np.int64) * gap_ns
     delays = np.array(delays_ns, dtype=np.int64)
@@ -34,7 +34,7 @@ def records(
 
 
 class ScriptedRunner:
-    """Answers every run with delays that a function makes up; counts the runs."""
+    """Answers every run with delays from a function, and counts the runs."""
 
     carries = VirtualRunner.carries
 

@@ -1,6 +1,6 @@
-"""The page of `loko serve` with answers of a script in place of a service: any number of flows, no boards.
+"""The page of `loko serve` with scripted answers instead of a service: any number of flows, no boards.
 
-What it answers has the shapes of `loko.serve.shapes`, so it cannot differ from the real one unnoticed.
+The answers are validated against `loko.serve.shapes`, so they cannot silently diverge from the real ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg":
 
 
 class ScriptedService:
-    """What it answers can be changed while a page looks at it."""
+    """A fake service whose answers may change while a page is open."""
 
     def __init__(self, lab: Lab, flows: int) -> None:
         self.lab = lab
@@ -32,7 +32,7 @@ class ScriptedService:
         self.delays = {flow["id"]: self._delays(number, flow) for number, flow in enumerate(self.flows)}
         self.notes: list[dict[str, Any]] = []
         self.asked: list[tuple[str, str, Any]] = []
-        """Requests other than GET: method, path, body."""
+        """All requests except GET: method, path, body."""
         self._streams: list[queue.Queue[bytes]] = []
 
     def _flow(self, number: int, hosts: list[str]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class ScriptedService:
         return None
 
     def tell(self, *names: str) -> None:
-        """Send events to all pages that watch: `switches`, `flows`, `delays`."""
+        """Send events to all open pages: `switches`, `flows`, `delays`."""
         for stream in self._streams:
             stream.put(self._events(*names))
 
@@ -150,7 +150,7 @@ class ScriptedService:
 
 @contextmanager
 def scripted(service: ScriptedService) -> Iterator[str]:
-    """Serve it: its address."""
+    """Serve the page; yield its address."""
     page = resources.files("loko.serve") / "page"
 
     class Answers(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""`loko serve` as a process with emulated boards beside it, and a way to ask it."""
+"""`loko serve` in a process of its own with emulated boards, and a client for it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ import psutil
 from reserved_port import ReservedPort
 
 CONTROLLER_PORT = 6633
-"""Where the boards of a live lab look for their controller."""
+"""The port at which the boards of a live lab connect to their controller."""
 LOKO = str(Path(sys.executable).with_name("loko"))
 PATIENCE_S = 150.0
-"""Programs load for seconds; on a machine that does much else, for much longer."""
+"""Programs take seconds to load, and much longer on a busy machine."""
 
 
 def wait_for(condition: Callable[[], object], what: str, log: Callable[[], str] = str) -> None:
@@ -33,7 +33,7 @@ def wait_for(condition: Callable[[], object], what: str, log: Callable[[], str] 
 
 
 class ServedLab:
-    """The service can be killed and started again while the boards live on."""
+    """A service that can be killed and restarted while the boards keep running."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ServedLab:
         has_boards: bool = True,
         files: int | None = None,
     ) -> None:
-        """`files` is how many it may open (`ulimit -n`)."""
+        """`files` is the maximum number of open files (`ulimit -n`)."""
         self.folder, self.options, self.lab = folder, options, lab
         self._ports = (ReservedPort(), ReservedPort())
         self.rest, openflow = (port.number for port in self._ports)
@@ -108,13 +108,13 @@ class ServedLab:
         self.boards.stdin.close()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL to the service."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def application(self) -> psutil.Process:
-        """The OpenFlow application of the service."""
+        """Return the process of the service's OpenFlow application."""
         assert self.process is not None
         children = psutil.Process(self.process.pid).children()
         [shims] = [child for child in children if "loko.controller.shim" in child.cmdline()]
@@ -153,7 +153,7 @@ class ServedLab:
 
 
 def slotted(number: int, source: str = "H1", destination: str = "H3", **values: object) -> dict[str, object]:
-    """A flow that a slot is asked for."""
+    """Return a flow to request a slot for."""
     ends = {"source": source, "destination": destination, "udp_source": number, "udp_destination": 6000}
     return {"id": f"f{number}", **ends, "frame_bytes": 306, **values}
 
@@ -164,7 +164,7 @@ def made(
     lab: str = "two-switch",
     ends: tuple[tuple[str, str], ...] = (("H1", "H3"), ("H4", "H2")),
 ) -> Path:
-    """A schedule of four slots with a flow between each pair of hosts, f1 and f2."""
+    """Write a schedule of four slots with one flow between each pair of hosts: f1 and f2 by default."""
     (folder / "flows.json").write_text(
         json.dumps([slotted(number, *pair) for number, pair in enumerate(ends, start=1)])
     )
@@ -177,10 +177,10 @@ def made(
 def survives_kills(
     lab: ServedLab, post: Callable[[int], httpx.Response], *, kills: int, first: int = 0
 ) -> Iterator[set[str]]:
-    """Kill the service while flows come and go: after each kill, the flows that are there.
+    """Kill the service repeatedly while flows come and go; yield the remaining flows after each kill.
 
-    `post` requests the flow `f` with a number; numbers count from `first`. Acknowledged flows survive, what
-    was deleted stays so, and every switch holds what it should.
+    `post` requests the flow with a number, starting from `first`. It is checked that acknowledged flows
+    survive, that deleted flows stay deleted, and that every switch has the entries that it should have.
     """
     choice = random.Random(1)
     granted: set[str] = set()

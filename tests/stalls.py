@@ -1,12 +1,12 @@
-"""A live test that fails is tried again if the machine stalled meanwhile, and only then; a plugin of pytest.
+"""A pytest plugin that repeats a failed live test only if the machine stalled in the meantime.
 
-The emulator and its tests excuse what a short stall does to a packet. What a long one does to a lab cannot be
-excused packet by packet: a session times out, a program is not ready. So a test in real time that fails is
-tried again, from nothing, if `host_watch` saw the machine keep the processor from it; the next try waits for
-the machine to be quiet. Without a stall it fails at once, and it fails after `TRIES`, with one exception: if
-the machine stopped a core for `LONG_GAP_NS` during every try, nothing can be said of the test here. It is
-*undecided*; more than one test in `UNDECIDED_SHARE` fails the run. The summary names each test that was tried
-again and what the machine did, and counts them over all runs.
+The emulator and its tests already tolerate the effects of a short stall on single packets. The effects of a
+long stall on a lab, such as a session timeout or a program that is not ready, cannot be excused packet by
+packet. So if a real-time test fails and `host_watch` saw that the machine withheld processor time from it,
+the test is repeated from scratch once the machine is quiet. Without a stall it fails at once, and after
+`TRIES` attempts it fails in any case. There is one exception: if the machine stopped a core for `LONG_GAP_NS`
+during every attempt, the result is *undecided*. A run fails if more than one test in `UNDECIDED_SHARE` is
+undecided. The summary names each repeated test and what the machine did, and counts them over all runs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from _pytest.runner import runtestprotocol
 from host_watch import GAP_NS, Answer, Window
 
 FOREIGN_CORES = 0.25
-"""So much of a core, used by others for half a second, is a stall: a lab wants the cores to itself."""
+"""It counts as a stall if others use this much of a core for half a second: a lab needs the cores for
+itself."""
 AIM = 500
-"""At most one live test in so many may need a second try."""
+"""The goal: at most one live test in this many needs a second attempt."""
 TRIES = 3
 LONG_GAP_NS = 100_000_000
-"""A machine that takes a core away for so long is of no use to a test in real time."""
+"""A machine that withholds a core for this long cannot run a real-time test."""
 UNDECIDED_SHARE = 20
-"""At most one live test in so many, and one in any case, may be undecided."""
+"""At most one live test in this many may be undecided, but one is always allowed."""
 _MARKERS = {"live", "namespaces"}
 _ANSWER_S = 10.0
 _QUIET_S = 3.0
@@ -47,20 +48,20 @@ _TRIES = pytest.StashKey[list[Answer | None]]()
 
 
 class Watch(Protocol):
-    """Tells what the machine did."""
+    """Reports what the machine did."""
 
     def ask(self) -> Answer | None:
-        """Since the last question; None if the watch itself does not answer in time."""
+        """Return what happened since the last request; None if the watch itself does not answer in time."""
 
     def settle(self) -> None:
-        """Wait until the machine has not stalled for a while, or for as long as makes sense."""
+        """Wait until the machine is quiet, but not for ever."""
 
     def close(self) -> None:
-        """End it."""
+        """Stop watching."""
 
 
 def described(answer: Answer | None) -> str:
-    """What the machine did, in one line."""
+    """Describe in one line what the machine did."""
     if answer is None:
         return f"the watch of the machine had no answer for {_ANSWER_S:g} s"
     longest, busiest = max(answer.gaps_ns, default=0), _busiest(answer)
@@ -73,17 +74,17 @@ def described(answer: Answer | None) -> str:
 
 
 def is_stall(answer: Answer | None) -> bool:
-    """Whether that may be why a test failed."""
+    """Return whether the machine may be the reason why a test failed."""
     return answer is None or bool(answer.gaps_ns) or _busiest(answer).cores >= FOREIGN_CORES
 
 
 def is_long(answer: Answer | None) -> bool:
-    """Whether the machine was of no use to a test in real time."""
+    """Return whether the machine was unable to run a real-time test."""
     return answer is None or max(answer.gaps_ns, default=0) >= LONG_GAP_NS
 
 
 def wait_for_quiet(watch: Watch) -> None:
-    """Settle by asking."""
+    """Wait until a short period passes without a stall, or for at most `_MOST_WAIT_S`."""
     until_s = time.monotonic() + _MOST_WAIT_S
     while True:
         watch.ask()
@@ -99,7 +100,7 @@ def _busiest(answer: Answer) -> Window:
 class _Specification:
     @pytest.hookspec(firstresult=True)
     def pytest_stall_watch(self, config: pytest.Config) -> Watch | None:
-        """What watches the machine."""
+        """Return the watch to use."""
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -135,7 +136,7 @@ class HostWatch:
         stdin.flush()
         self._unanswered += 1
         text = b""
-        while self._unanswered:  # also what an earlier question was not told in time
+        while self._unanswered:  # includes late answers to earlier requests
             if not select.select([stdout], [], [], _ANSWER_S)[0]:
                 return None
             text = stdout.readline()
@@ -155,7 +156,7 @@ class HostWatch:
 
 
 class SecondTries:
-    """Runs live tests, and counts."""
+    """Runs live tests, repeats them if necessary, and counts."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -174,7 +175,7 @@ class SecondTries:
         earlier = item.stash.get(_TRIES, [])
         if earlier:
             self._watch.settle()
-        self._watch.ask()  # what was before is nobody's concern
+        self._watch.ask()  # discard what happened before the test
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         answer = self._watch.ask()
         failed = any(report.failed for report in reports)
@@ -186,18 +187,18 @@ class SecondTries:
                 report.sections.append(("the machine during the test", described(answer)))
                 if again or undecided:
                     report.outcome = _AGAIN if again else _UNDECIDED  # type: ignore[assignment]
-            if not again or report.outcome == _AGAIN:  # what passed at a try that failed does not count
+            if not again or report.outcome == _AGAIN:  # not the passed phases of a failed attempt
                 item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if again:
             self._begin_anew(item)
             item.stash[_TRIES] = tries
-            # By the hook, so that the time limit and others of its kind begin anew, too.
+            # Call the hook, so that the timeout and similar limits start again.
             item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         return True
 
     def _begin_anew(self, item: pytest.Item) -> None:
-        """Tear down what tests share: it may be what the stall has broken."""
+        """Tear down shared fixtures, because the stall may have broken them."""
         call = pytest.CallInfo.from_call(
             lambda: item.session._setupstate.teardown_exact(None), when="teardown"
         )
@@ -275,7 +276,7 @@ def _rate(again: int, live: int) -> str:
 
 
 def _kept(log: Path, run: dict[str, Any]) -> Sequence[dict[str, Any]]:
-    """Append a run to the log and give all of them. A line that a full disk has cut off is left out."""
+    """Append a run to the log and return all runs. A line truncated by a full disk is skipped."""
     log.parent.mkdir(exist_ok=True)
     with log.open("a+", encoding="utf-8") as file:
         file.write(json.dumps(run) + "\n")

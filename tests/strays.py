@@ -1,7 +1,8 @@
-"""Ends every process that a test run has started and left, also when pytest itself is killed.
+"""Kill every process that a test run leaves behind, even if pytest itself is killed.
 
-A pytest plugin and the program that it starts. All processes of a run inherit a mark in their environment.
-The program waits for the end of pytest, however it comes, and then kills whoever carries the mark.
+This is a pytest plugin and also the program that it starts. All processes of a run inherit a mark in their
+environment. The program waits until pytest has ended for any reason, and then kills all processes with the
+mark.
 """
 
 from __future__ import annotations
@@ -24,38 +25,38 @@ if TYPE_CHECKING:
     import pytest
 
 PATIENCE_S = 15.0
-"""Time for those that give the machine back as it was; they end with the labs that are killed."""
+"""Time for processes that restore the machine's state; they end by themselves once their labs are killed."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
-        return  # a worker belongs to the run of its parent
+        return  # a worker belongs to its parent's run
     run = run_mark.begin()
     watcher = subprocess.Popen(
         [sys.executable, __file__, str(os.getpid()), run],
         env={name: value for name, value in os.environ.items() if name != run_mark.MARK},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for pytest
+        start_new_session=True,  # Ctrl-C is meant for pytest only
     )
     with watcher.stdout:
-        watcher.stdout.readline()  # it watches
-    watcher.returncode = 0  # it outlives this process
+        watcher.stdout.readline()  # wait until it is watching
+    watcher.returncode = 0  # suppresses the warning: it outlives this process
 
 
 def carrying(run: str) -> Iterator[tuple[int, bool]]:
-    """The processes of a run, and whether each ends by itself."""
+    """Yield the processes of a run, and whether each ends by itself."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             environment = run_mark.environment_of(folder)
-        except OSError:  # it has ended meanwhile, or belongs to another user
+        except OSError:  # it has just ended, or belongs to another user
             continue
         if run in run_mark.runs_of(environment):
             yield int(folder.name), f"\0{ENDS_BY_ITSELF}=".encode() in b"\0" + environment
 
 
 def sweep(run: str) -> None:
-    """Kill all processes of a run; those that end by themselves after some time only."""
+    """Kill all processes of a run; give those that end by themselves some time first."""
     deadline = time.monotonic() + PATIENCE_S
     while left := list(carrying(run)):
         for pid, ends_by_itself in left:

@@ -1,6 +1,6 @@
-"""A copy of the repository in unusual places.
+"""The repository works from unusual places.
 
-`make anywhere` does the same with whole builds.
+`make anywhere` does the same with complete builds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ mount -o remount,bind,ro "$SOURCE"
 
 
 def files():
-    """What belongs to the repository, as it is now."""
+    """Return the files that belong to the repository in its present state."""
     command = [*GIT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
@@ -52,7 +52,7 @@ def without(*names):
 
 
 class Clone:
-    """A read-only copy with a build folder elsewhere, both in paths with spaces, seen from a third place."""
+    """A read-only copy and a separate build folder, both in paths with spaces, used from a third folder."""
 
     def __init__(self, folder):
         self.source = copied(folder / "a source")
@@ -67,7 +67,7 @@ class Clone:
         }
 
     def run(self, script, **surroundings):
-        """The lines that a script writes; its working folder is a third one."""
+        """Run a script in the third folder and return the lines that it prints."""
         done = subprocess.run(
             ["unshare", "--mount", "bash", "-ec", READ_ONLY + script],
             cwd=self.here,
@@ -83,7 +83,7 @@ class Clone:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """Set up, but for the emulator, which is that of this repository: building it takes minutes."""
+    """A copy with its environment set up. Its emulator is this repository's, as building takes minutes."""
     clone = Clone(tmp_path_factory.mktemp("any where"))
     lines = clone.run('"$SOURCE/setup/python.sh"')
     assert lines == [f"setup: installing the Python environment {clone.build}/.venv"]
@@ -120,7 +120,7 @@ def test_the_playbook_puts_results_into_the_build_folder(clone):
 
 
 def test_a_throwaway_machine_has_the_repository_wherever_it_lies(clone):
-    # In it there is another /tmp, and its file system is made of that of / alone.
+    # The machine has another /tmp, and its overlay of / does not include other file systems.
     chosen = "tests/roles/test_bad_days.py -k 'no_list_knows or sources_go_back'"
     lines = clone.run(
         f'mkdir "$LOKO_BUILD/tmp"; mount -t tmpfs new "$LOKO_BUILD/tmp"; cd "$SOURCE"\n'
@@ -130,7 +130,7 @@ def test_a_throwaway_machine_has_the_repository_wherever_it_lies(clone):
 
 
 def test_an_environment_that_was_moved_is_made_anew(clone):
-    # Its programs would run what is, or was, at the place where it was made.
+    # The programs of a moved environment would still run what is at its original place, or nothing.
     moved = clone.build.with_name("moved")
     lines = clone.run(f'"$SOURCE/setup/python.sh" --check; cp -rs "$LOKO_BUILD" "{moved}"')
     assert lines == []
@@ -160,7 +160,7 @@ def test_a_live_run_with_a_python_that_has_no_mininet_is_refused_with_what_to_us
 
 @pytest.fixture
 def lent(tmp_path):
-    """The scripts of the set-up in a folder of somebody else."""
+    """A copy of the set-up scripts in a folder that belongs to another user."""
     folder = tmp_path / "lent"
     shutil.copytree(ROOT / "setup", folder / "setup")
     subprocess.run(["chown", "-R", str(SOMEBODY), folder], check=True)

@@ -1,4 +1,4 @@
-"""Results packed for others: the same archive every time, verified by checksums and a replay."""
+"""Results packed into an archive: reproducible bytes, verified by checksums and by a replay."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from evaluation.provenance import sha256_of
 
 NAMES = ["fig17a", "table2"]
 PART = {"CITATION.cff", "LICENSE", "Makefile", "evaluation/cli.py", "labs/two-switch/lab.yml"}
-"""Of the source, in a small archive."""
+"""The part of the source that the small archive contains."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The outcome of a command."""
 
     status: int
     out: str
@@ -48,7 +48,7 @@ def loko(capsys, monkeypatch):
 
 
 def refused(ended: Ended, *parts: str) -> bool:
-    """Whether it ended with status 2 and one line that says all this."""
+    """Check that a command ended with status 2 and one line that contains all `parts`."""
     assert ended.status == 2, ended
     assert ended.err.startswith("error: ")
     assert ended.err.count("\n") == 1, ended.err
@@ -68,7 +68,7 @@ def results(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(results: Path, tmp_path_factory) -> Path:
-    """The archive as it is made."""
+    """The archive as users create it."""
     if provenance.tracked_files() is None:
         pytest.skip("this is no git checkout, from which alone an archive is made")
     made = made_once(
@@ -79,7 +79,7 @@ def whole(results: Path, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def archive(results: Path, tmp_path_factory) -> Path:
-    """The same with a part of the source, for what happens to any archive: it is soon read and copied."""
+    """A small archive with part of the source, fast to read and copy, if the contents do not matter."""
     tracked = provenance.tracked_files()
     if tracked is None:
         pytest.skip("this is no git checkout, from which alone an archive is made")
@@ -98,7 +98,7 @@ def names_in(archive: Path) -> list[str]:
 
 
 def changed(archive: Path, target: Path, change) -> Path:
-    """A copy of the archive; `change` is given each entry with its data, and gives what is written."""
+    """Copy an archive; `change` receives each entry with its data and returns the entries to write."""
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
             for entry, data in change(info, old.read(info)):
@@ -107,7 +107,7 @@ def changed(archive: Path, target: Path, change) -> Path:
 
 
 def with_values(archive: Path, target: Path, name: str, change) -> Path:
-    """A copy in which a JSON file has other values and the manifest is made to fit."""
+    """Copy an archive with other values in one JSON file, and the manifest adapted to them."""
     with zipfile.ZipFile(archive) as old:
         values = json.loads(old.read(f"{ROOT}/{name}"))
         manifest = json.loads(old.read(f"{ROOT}/{MANIFEST}"))
@@ -155,7 +155,7 @@ def test_it_has_results_report_source_locks_profiles_citation_and_manifest(resul
 
 
 def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, whole, monkeypatch) -> None:
-    monkeypatch.setattr(verification, "SMALL_PART_S", math.inf)  # however long they took on a busy machine
+    monkeypatch.setattr(verification, "SMALL_PART_S", math.inf)  # whatever they took on a busy machine
     done = loko("verify", whole)
     assert done.status == 0, done
     assert f"{len(names_in(whole)) - 1} files are as the manifest says" in done.out
@@ -357,7 +357,7 @@ def test_a_folder_without_results_is_told(loko, tmp_path) -> None:
 
 def test_unpacked_source_knows_its_commit_and_marks_what_was_changed(whole, tmp_path) -> None:
     with zipfile.ZipFile(whole) as opened:
-        opened.extractall(tmp_path)  # ours
+        opened.extractall(tmp_path)  # we made this archive, so it is safe
     source = tmp_path / ROOT / "source"
     packed = provenance.commit()
     assert provenance.commit_of(source) == packed

@@ -1,6 +1,6 @@
-"""The circle closes: a campaign that knows nothing of a switch finds its profile.
+"""A campaign that measures a switch as a black box recovers the parameters of its profile.
 
-The campaign is a part of the whole one, so that it takes seconds: some tables of Table 1, and all else.
+To take only seconds, the campaign is reduced: some of the tables of Table 1, and everything else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FORM = "zodiac-fx"
 SAMPLES = 100
 EVERY = 23
 SEEDS = (None, 1, 2)
-"""Of switches that nobody has seen; none: the Zodiac FX itself."""
+"""Seeds of randomly perturbed switches; None: the unchanged Zodiac FX."""
 NEVER = {
     "integrated_switch.buffer_bytes": "no second sender",
     "flow_control.pause_quanta": "before it runs out",
@@ -50,7 +50,7 @@ NEVER = {
 
 
 class Circle(NamedTuple):
-    """A switch, and what was found of it."""
+    """A switch, and what the campaign found."""
 
     true: Values
     true_path: str
@@ -73,7 +73,7 @@ def circle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def measured(folder: Path, seed: int | None) -> Circle:
-    """Measure a switch as a black box: its profile is read by the emulator only."""
+    """Measure a switch as a black box: only the emulator reads its profile."""
     true, path = form_of(FORM), FORM
     if seed is not None:
         true = perturbed(true, seed)
@@ -129,7 +129,7 @@ def test_the_model_gives_table_2_within_2_percent(circle: Circle) -> None:
 
 
 def test_a_replay_with_the_found_profile_shows_the_same(circle: Circle) -> None:
-    """Fig. 17a, in short: admitted traffic, and eleven times as much."""
+    """Fig. 17a in short: admitted traffic, and eleven times as much."""
     sweep = experiments()["loko/fig17a"]
     assert isinstance(sweep, Sweep)
     chosen = prepare(sweep)
@@ -138,7 +138,7 @@ def test_a_replay_with_the_found_profile_shows_the_same(circle: Circle) -> None:
             _replayed(chosen, multiplier, profile) for profile in (circle.true_path, str(circle.path))
         )
         assert fitted.median_ns == pytest.approx(true.median_ns, rel=0.02)
-        # In overload the phases of the senders decide which frames are lost, so runs scatter by 1 %.
+        # In overload the senders' phases decide which frames are lost, so runs vary by 1 %.
         assert fitted.loss == pytest.approx(true.loss, abs=0.03)
 
 

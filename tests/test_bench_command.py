@@ -1,4 +1,4 @@
-"""The command `loko bench` as a user meets it."""
+"""The command `loko bench`, from the user's point of view."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_board_is_measured_in_openflow_13(tmp_path: Path) -> None:
     done = CliRunner().invoke(bench_app, arguments)
     assert done.exit_code == 0
     p50 = {row["what"]: row["p50"] for row in json.loads(done.stdout)["rows"]}
-    # An entry that differs in its type costs 2465 ns, an entry without fields 1305 (the profile's numbers).
+    # In the profile, an entry that fails on the EtherType costs 2465 ns and an entry without fields 1305 ns.
     apart_ns = p50["100 entries with eth_type fail"] - p50["an entry without fields"]
     assert apart_ns == pytest.approx(100 * 2465, abs=5000)
     held = CliRunner().invoke(bench_app, ["table", "--openflow", "1.3", "--out", str(tmp_path), "--json"])
@@ -112,7 +112,7 @@ def test_wrong_input_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[s
 
 
 def test_a_switch_on_linux_forwards_what_the_paper_measured(tmp_path: Path) -> None:
-    """Section 2.3: 645 Mbit/s of frames of 1470 bytes, which its profile was fitted to."""
+    """Section 2.3: 645 Mbit/s with frames of 1470 bytes. The profile was fitted to this number."""
     done = bench("throughput", "--device", "banana-pi-r1", "--out", tmp_path, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     rates = {row["frame_bytes"]: row["p50"] for row in json.loads(done.stdout)["rows"]}
@@ -124,7 +124,7 @@ def test_a_switch_on_linux_is_measured_as_far_as_it_makes_sense(tmp_path: Path) 
     done = bench("dp-time", "--device", "banana-pi-r1", "--out", tmp_path, "--samples", "20", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)["rows"]
-    # It finds flows in a hash table: the number of entries does not matter.
+    # Flow lookup uses a hash table, so the number of entries does not matter.
     usual = {
         row["what"]: row["p50"]
         for row in rows

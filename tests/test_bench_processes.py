@@ -1,4 +1,4 @@
-"""A campaign on several processes: the same samples as on one, and nothing lost when it is killed."""
+"""A campaign on several processes gives the same samples as on one, and loses nothing when it is killed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ measure(Path(sys.argv[1]), jobs=2, on_count=wait_to_be_killed)
 def measure(
     path: Path, *, jobs: int, make: processes.Parts = MAKE, on_count: Callable[[int], object] = bool
 ) -> int:
-    """Measure what is missing in a store; how many parts were reported. `on_count` hears of each."""
+    """Measure what a store lacks; return how many parts were reported. `on_count` gets each new count."""
     told: list[Key] = []
 
     def on_part(part: Part) -> None:
@@ -76,7 +76,7 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
 
 
 def test_threads_of_a_worker_have_a_board_each() -> None:
-    """As those of a Dask worker are, unless it is told otherwise."""
+    """A Dask worker uses several threads by default."""
     blob = pickle.dumps(MAKE)
     tasks = [processes._Task("zodiac-fx", 1, blob, part.key) for part in MAKE()[:12]]
     with ThreadPoolExecutor(4) as pool:

@@ -1,4 +1,4 @@
-"""The emulated board from Python: its contract, and that no input can break it."""
+"""The emulated board from Python: it fulfils its contract, and no input can crash it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROFILE = Path(__file__).parents[1] / "switch-emulator/profiles/zodiac-fx.toml"
 
 
 def flow_mod(*, destination: bytes, port: int, priority: int = 1, cookie: int = 0) -> bytes:
-    """Add an entry for IPv4 frames to an address."""
+    """Return a FLOW_MOD that adds an entry for IPv4 frames to an address."""
     match = {"dl_type": 0x0800, "nw_dst": str(IPv4Address(destination))}
     return loko.flow_mod(match, output=port, priority=priority, cookie=cookie, xid=7)
 
@@ -36,7 +36,7 @@ def ip_frame(destination: bytes, *, length: int = 302) -> bytes:
 
 
 def ready_board(*flow_mods: bytes, **config: object) -> Board:
-    """Bring a board's session up and its table filled, at 3 s."""
+    """Return a board with an established session and a filled table, at 3 s."""
     board = Board(config={"ofchecks": False, **config})
     board.connected(2 * SECOND_NS)
     for number, segment in enumerate([HELLO, FEATURES_REQUEST, *flow_mods]):
@@ -54,7 +54,7 @@ def test_forwards_by_its_table() -> None:
     board.advance(4 * SECOND_NS)
     (output,) = board.outputs()
     assert (output.kind, output.port, output.data) == ("frame", 0b100, data)
-    # 2 x 2.07 us, 2 x 25.2 us to and from the CPU, less than 100 us of work for one entry.
+    # 2 x 2.07 us, 2 x 25.2 us to and from the CPU, and less than 100 us of work for one entry.
     assert 54_000 < output.at_ns - 3 * SECOND_NS < 160_000
     assert board.outputs() == []
 
@@ -142,7 +142,7 @@ def test_the_seed_fixes_when_the_main_loop_looks() -> None:
     assert departure_ns(1) == departure_ns(1)
     drawn_ns = {departure_ns(seed) for seed in range(20)}
     assert len(drawn_ns) > 10
-    # A lone frame waits for the next idle pass, at most 4.9 us.
+    # A lone frame waits for the next pass of the idle main loop, at most 4.9 us.
     assert max(drawn_ns) - min(drawn_ns) <= 4_900
 
 
@@ -209,7 +209,7 @@ def test_time_does_not_run_backwards() -> None:
 
 
 def port_states(board: Board, at_ns: int) -> list[int]:
-    """Whether the ports are down, as the board describes them in its features."""
+    """Return for each port the state that the board's features report; 1 means that the link is down."""
     board.segment(at_ns, FEATURES_REQUEST)
     board.advance(at_ns + 5_000_000)
     reply = next(
@@ -262,7 +262,7 @@ bytes_in = st.one_of(
     st.tuples(
         st.just("segment"),
         st.just(0),
-        # Headers that look right lead deeper.
+        # Valid headers reach deeper code.
         st.builds(
             lambda kind, body: struct.pack("!BBHI", 1, kind, 8 + len(body), 9) + body,
             st.integers(0, 30),

@@ -1,4 +1,4 @@
-"""The role `board` and the emulator's consoles at pseudo-terminals: the door of a real board's USB port."""
+"""The role `board` with emulated consoles at pseudo-terminals, which stand for a real board's USB port."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def configure(board, *, check=False, **wishes):
 
 
 def say(board, keys, until=PROMPT):
-    """Type like a program that opens, writes, reads and closes."""
+    """Send keys in one open-write-read-close cycle, as many programs do; return the answer up to `until`."""
     with serial.Serial(str(board.console), timeout=10) as port:
         port.write(keys)
         return port.read_until(until)

@@ -1,4 +1,4 @@
-"""The role `board` when something comes in between: it is killed, the board goes mute or talks unasked."""
+"""The role `board` when it is interrupted: it is killed, or the board falls silent or sends unasked lines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def relay(board, tmp_path):
 
 @pytest.fixture
 def wanted(relay, tmp_path):
-    """What is asked of the role."""
+    """The arguments of the role."""
     return parameters(relay.console, tmp_path / "state", **WISHES)
 
 

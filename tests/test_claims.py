@@ -1,4 +1,4 @@
-"""Each kind of check, on data for which the claim holds and on data for which it does not."""
+"""Each kind of check, with data for which the claim holds and data for which it does not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def result(
     shorter: str = "",
     **others: list[Series],
 ) -> ClaimResult:
-    """What a single claim with this check comes to; `planned` are its figure's points, by default these."""
+    """Judge a single claim with this check; `planned` are the figure's points, by default those measured."""
     sweep = FIGURES["loko/fig17a"]
     assert isinstance(sweep, Sweep)
     claim = SweepClaim.model_validate(
@@ -57,7 +57,7 @@ def result(
 
 
 def verdict(check: dict, measured: list[Series], **others):
-    """The same as (here, holds)."""
+    """Judge a claim and return (here, holds)."""
     judged = result(check, measured, **others)
     if judged.holds is not None:
         assert judged.because == ("" if judged.holds else "why")

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: results, exit status, one line for what is wrong."""
+"""The command line from the user's point of view: results, exit status, one-line error messages."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from loko.document import LABS
 
 FILES = ("json", "parquet", "svg", "png")
 BESIDE = {"report.html", "runs.jsonl"}
-"""Files that tell when and where the figures were made."""
+"""Files that contain when and where the figures were made."""
 
 
 class Ended:
-    """How a command ended."""
+    """The outcome of a command."""
 
     def __init__(self, status: int, out: str, err: str) -> None:
         self.status, self.out, self.err = status, out, err
@@ -58,7 +58,7 @@ def no_pictures() -> Iterator[None]:
 
 @pytest.fixture
 def scripted_and_drawn(monkeypatch: pytest.MonkeyPatch):
-    """Replace the simulator in this process: every packet needs 1 ms, unless the test says otherwise."""
+    """Replace the simulator in this process by made-up delays: up to 1 ms, or what the test chooses."""
 
     def install(delays_of=lambda flow, random: random.integers(600_000, 1_000_000, 50)) -> ScriptedRunner:
         runner = ScriptedRunner(delays_of)
@@ -71,7 +71,7 @@ def scripted_and_drawn(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def scripted(scripted_and_drawn, no_pictures: None):
-    """The same for tests that do not look at the pictures."""
+    """The same, for tests that do not need pictures."""
     return scripted_and_drawn
 
 
@@ -95,7 +95,7 @@ def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
 
 
 def check_contract(result: dict, records: Path) -> None:
-    """The stable form of a result, and that it agrees with its records."""
+    """Check the stable format of a result, and that it agrees with its records."""
     keys = {"figure", "paper", "mode", "seed", "x", "series", "guarantee_ms", "floor_ms", "claims"}
     assert keys | {"provenance"} <= set(result)
     assert set(result["x"]) == {"name", "unit"}
@@ -443,7 +443,7 @@ for words in json.loads(sys.argv[1]):
     except SystemExit as end:
         print("\\nended:", end.code, flush=True)
 """
-"""Several calls in one process, which reads its surroundings when it begins."""
+"""Run several commands in one process, which reads its environment only when it starts."""
 
 
 def test_colours_can_be_switched_off(tmp_path: Path) -> None:
@@ -466,7 +466,7 @@ def test_colours_can_be_switched_off(tmp_path: Path) -> None:
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch):
-    """Put text before this process as its standard input, as a shell's pipe does."""
+    """Provide text on standard input, as a shell's pipe does."""
     before = os.dup(0)
 
     def put(text: str) -> None:

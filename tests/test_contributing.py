@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says, typed in."""
+"""The commands in CONTRIBUTING.md, executed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding=
 
 
 def commands_of(heading: str) -> list[str]:
-    """The indented lines below a heading, each command whole and without its comment."""
+    """Return the indented commands below a heading, without comments, with continued lines joined."""
     _, _, rest = TEXT.partition(f"## {heading}\n")
     section, _, _ = rest.partition("\n## ")
     assert section, heading
@@ -25,7 +25,7 @@ def commands_of(heading: str) -> list[str]:
 
 
 def test_the_first_change_makes_a_figure(tmp_path: Path) -> None:
-    """In a copy of what it changes and of what reads that; set-up and its tests have run already."""
+    """Run in a copy of the folders that matter. Set-up has run already, and `make quick` is left out."""
     made, *change = (line for line in commands_of("A first change, in ten minutes") if line != "make quick")
     assert made == "make setup"
     clone = tmp_path / "a clone"
@@ -52,7 +52,7 @@ def test_every_target_that_is_named_is_there() -> None:
 
 
 def test_every_place_that_is_named_is_there() -> None:
-    """Capital letters stand for what the reader chooses."""
+    """Capital letters in a path are placeholders."""
     places = set(re.findall(r"`((?:labs|evaluation|controller|switch-emulator|tests)/[^`]*)`", TEXT))
     assert len(places) > 10
     for place in places:

@@ -1,4 +1,4 @@
-"""The unit of systemd that the role `controller` writes: what it says, and that the program knows it."""
+"""The systemd unit that the role `controller` writes: its contents, and that the program accepts them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROLE = Path(__file__).resolve().parents[1] / "playbooks" / "roles" / "controller
 
 
 def unit(**values: object) -> str:
-    """The unit as Ansible writes it, which trims blocks."""
+    """Render the unit like Ansible, with `trim_blocks`."""
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     template = jinja2.Template((ROLE / "templates" / "loko.service.j2").read_text(), trim_blocks=True)
     return template.render({**defaults, "controller_service_program": LOKO, **values}) + "\n"
@@ -37,7 +37,7 @@ def settings(text: str) -> dict[str, list[str]]:
 
 
 def words(command: str, **specifiers: str) -> list[str]:
-    """A command line as systemd takes it apart (systemd.service(5))."""
+    """Split a command line as systemd does (systemd.service(5))."""
     words = []
     for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', command):
         word = re.sub(r"\\(.)", r"\1", quoted) or plain
@@ -100,7 +100,7 @@ def test_systemd_understands_it(tmp_path: Path, values: dict[str, Any]) -> None:
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[socket.socket]:
-    """Where systemd would listen."""
+    """The socket at which systemd would receive notifications."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
         listening.settimeout(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The fixtures that the package gives to other people's tests."""
+"""The pytest fixtures that the package offers for tests of other projects."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_message_that_no_segment_holds_is_refused(emulated_board):
 
 
 class Controller(socketserver.BaseRequestHandler):
-    """Sends every frame to port 3: from a host behind port 1 or 2 that is the cable to the other switch."""
+    """Sends every frame to port 3, so frames from hosts at ports 1 and 2 go to the other switch."""
 
     def handle(self):
         for message in (parser.OFPHello(SWITCH), parser.OFPFeaturesRequest(SWITCH), everything_to(3)):

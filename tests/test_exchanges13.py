@@ -1,6 +1,6 @@
-"""Exchanges in OpenFlow 1.3 that were recorded from the firmware, replayed through the Python module.
+"""Replay exchanges in OpenFlow 1.3, recorded from the firmware, through the Python module.
 
-`switch-emulator/firmware/tests/exchanges13/README.md` says what the lines mean.
+`switch-emulator/firmware/tests/exchanges13/README.md` explains the format.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from switch_emulator import Board, Output
 EMULATOR: Final = Path(__file__).parents[1] / "switch-emulator"
 EXCHANGES: Final = EMULATOR / "firmware/tests/exchanges13/examples.jsonl"
 MSS: Final = 536
-"""Longest payload of a TCP segment to the board."""
+"""Maximum payload of a TCP segment to the board."""
 TICK_NS: Final = 501_000_000
 MS_NS: Final = 1_000_000
 SLACK_NS: Final = 400_000
-"""How far the replay is ahead of the recording's clock, so that a tick due at an instant has happened."""
+"""How far the replay is ahead of the recording's clock, so that a tick at a given instant has taken place."""
 GARBAGE: Final = 0xA5
-"""A byte that the firmware never wrote."""
+"""Marks a byte that the firmware never wrote."""
 
 
 class Case(TypedDict, total=False):
-    """A line of the recordings."""
+    """One line of the recordings."""
 
     name: str
     config: dict[str, object]
@@ -44,7 +44,7 @@ def cases() -> list[Case]:
 
 @pytest.fixture(scope="module")
 def free_profile(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Write a profile without costs: the clock of the recordings stands still while the firmware works."""
+    """Write a profile in which nothing takes time: the recordings' clock stops while the firmware works."""
     text = (EMULATOR / "profiles/zodiac-fx.toml").read_text(encoding="utf-8")
     head, tail = re.split(r"(?m)^(?=\[cpu\.timers\])", text)
     tail = re.sub(r"(?m)^(\w+_ps) = .*$", r"\1 = 0", tail)
@@ -55,7 +55,7 @@ def free_profile(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 class Bench:
-    """A board, and the far end of its connection."""
+    """A board and the other end of its connection."""
 
     def __init__(self, profile: str, config: dict[str, object]) -> None:
         settings = {"acknowledgement_ns": 0, **config, "loop_phase_ns": 0}
@@ -72,7 +72,7 @@ class Bench:
         self.taken += self.board.outputs()
 
     def perform(self, event: str) -> list[str]:
-        """Perform one event of a case; give what the board gave, in the form of the recordings."""
+        """Perform one event of a case; return the board's output in the format of the recordings."""
         lines: list[str] = []
         match event.split(" "):
             case ["connect"]:
@@ -108,7 +108,7 @@ class Bench:
         return lines
 
     def connect(self) -> Iterator[str]:
-        """Let housekeeping ticks pass until the TCP session is up."""
+        """Advance through housekeeping ticks until the TCP session is up."""
         for _ in range(20):
             self.wait(TICK_NS)
             if any(output.data == b"connect" for output in self.taken):
@@ -146,7 +146,7 @@ class Bench:
                     yield {"connect": "ev syn", "close": "ev fin"}[text]
 
     def messages(self, data: bytes) -> Iterator[str]:
-        """Read messages by the lengths in their headers, and what has no length as it comes."""
+        """Split the stream by the lengths in message headers; data without a valid length stays as it is."""
         self.received += data
         while len(self.received) >= 4:
             length = int.from_bytes(self.received[2:4], "big")
@@ -159,7 +159,7 @@ class Bench:
 
 
 def comparable(lines: list[str]) -> list[str]:
-    """Join messages that follow each other; leave out what the recordings or this module do not tell."""
+    """Join consecutive messages; drop what either the recordings or this module do not report."""
     joined: list[str] = []
     for line in lines:
         kind, _, rest = line.partition(" ")

@@ -1,4 +1,4 @@
-"""Experiments as data, the traffic they ask for, and what is drawn and written of their results."""
+"""Experiments as data, the traffic that they specify, and how their results are drawn and written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SWEEPS = [figure for figure in FIGURES.values() if isinstance(figure, Sweep)]
 
 
 def result_of(sweep: Sweep) -> FigureResult:
-    """A result with made-up delays: two runs' worth of ten packets a point, every tenth lost above x = 4."""
+    """Return a result with made-up delays: two runs of ten packets per point; losses above x = 4."""
     setting = prepare(sweep)
     labels = [flow.label for flow in sweep.flows]
     series = []

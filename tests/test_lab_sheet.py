@@ -1,4 +1,4 @@
-"""The lab sheet: each command of both pages is typed in, and prints what the solutions say."""
+"""The lab sheet: every command on both pages is executed and prints what the solutions say."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def commands_of_sheet() -> list[str]:
 
 
 def solved() -> list[tuple[str, list[str]]]:
-    """Each command of the solutions, with the lines that stand below it."""
+    """Return each command of the solutions with the lines of output below it."""
     commands: list[tuple[str, list[str]]] = []
     for line in SOLUTIONS.splitlines():
         text = line.strip()
@@ -56,7 +56,7 @@ def typed(line: str, folder: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the student has saved."""
+    """A folder with the files that the student has saved."""
     flows = re.search(r"(?:^    (?:- \{id|   rate).*\n)+", SHEET, re.M)
     assert flows
     lines = flows.group().splitlines(keepends=True)
@@ -109,7 +109,7 @@ def test_live_part_prints_what_the_solutions_say(relaxed, folder: Path) -> None:
 
 
 def watched(folder: Path, sender: str) -> list[float]:
-    """What `s1` does while the host sends: received, forwarded, missed, lost, and the table walk."""
+    """Return `s1`'s row in `loko lab watch` while a host sends: received, forwarded, missed, lost, walk."""
     with start(sender, folder) as sending:
         seen = typed("loko lab watch --interval 2 --count 2", folder)
         sending.communicate(timeout=60)

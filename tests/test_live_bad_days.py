@@ -1,4 +1,4 @@
-"""Runs on a bad day: a full disk, and what Open vSwitch has left on the machine."""
+"""Live runs under bad conditions: a full disk, and files that Open vSwitch has left on the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.namespaces, needs_root]
 
 
 def with_own_mounts(script, *words):
-    """Run a script that may mount what it likes; nobody else sees it."""
+    """Run a script in a mount namespace of its own."""
     command = [
         "unshare",
         "--mount",

@@ -1,4 +1,4 @@
-"""The bench in real time: wiring and its self-test, a board and a software switch as devices under test."""
+"""The bench in real time: wiring, self-test, and a board and a software switch as devices under test."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ CABLES = [("b1", "s1-eth1"), ("b2", "s1-eth2"), ("b3", "s1-eth3")]
 
 @pytest.fixture(autouse=True)
 def machine():
-    """Everything outside is afterwards as it was before."""
+    """Check that the machine is unchanged after the test."""
     before = Machine.now()
     yield
     wait_until(lambda: Machine.now() == before, f"the machine is as before: {before} but {Machine.now()}")
@@ -92,7 +92,7 @@ def machine():
 
 @contextmanager
 def switch_in_a_network(controller="127.0.0.1:6653"):
-    """A switch as if it were hardware: ports 1 to 3 end in the interfaces b1 to b3."""
+    """A switch cabled like hardware: ports 1 to 3 are connected to the interfaces b1 to b3."""
     folder = Path(tempfile.mkdtemp(prefix="ovs-"))
     try:
         with own_network(CABLES):
@@ -120,7 +120,7 @@ def tc(*arguments: str) -> None:
 
 
 def bench(*arguments: object, without_permission: bool = False) -> subprocess.CompletedProcess[str]:
-    """The command `loko bench`, in this thread's network."""
+    """Run `loko bench` in the network namespace of this thread."""
     dropped = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if without_permission else []
     program = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
     command = [*dropped, *program, *map(str, arguments)]
@@ -129,10 +129,10 @@ def bench(*arguments: object, without_permission: bool = False) -> subprocess.Co
 
 @contextmanager
 def board_as_if_it_were_real(folder: Path, *, relaxed: bool = False):
-    """An emulated board on cables of which the bench knows only the ends b1, b2 and b4.
+    """An emulated board of which the bench sees only the cable ends b1, b2 and b4.
 
-    It leaves its core to the bench's programs when nothing is due, and delays no frame by that. A `relaxed`
-    one takes turns with whatever runs.
+    When idle, it leaves its core to the bench's programs without delaying frames. A `relaxed` board shares
+    the core with everything else.
     """
     wires = {1: "s1-eth1", 2: "s1-eth2", 4: "s1-eth4"}
     board = Switch(
@@ -142,10 +142,10 @@ def board_as_if_it_were_real(folder: Path, *, relaxed: bool = False):
         config={"ofchecks": False, "control": "network"},
     )
     lab = Lab(name="b", title="b", path=folder, switches={"s1": board}, hosts={}, links=(), control_port=6633)
-    # A board that is killed leaves the limit lifted; this restores it.
+    # A board that is killed leaves the real-time limit lifted; this restores it.
     with unlimited_realtime(), own_network([(f"b{port}", far) for port, far in wires.items()]):
         ip("address", "add", "10.0.1.8/24", "dev", "b4")
-        # The bench takes the last core for its sender.
+        # The bench uses the last core for its sender.
         core = None if relaxed else min(CorePlan.here().others)
         where = {"controller": "10.0.1.8:6633", "cpu": core, "shares_core": True}
         boards = Boards(lab, {"s1": wires}, seed=0, folder=folder, **where)
@@ -192,7 +192,7 @@ def test_a_campaign_measures_a_board_on_interfaces_as_a_real_one(tmp_path: Path)
 @pytest.mark.live
 @apart
 def test_a_session_that_breaks_is_not_taken_for_a_broken_cable(tmp_path, monkeypatch) -> None:
-    """Two replies at once break it (quirk 14), as frames from elsewhere do (quirk 15): another follows."""
+    """Two replies at once break the session (quirk 14), as do stray frames (quirk 15); a new one follows."""
     examined = []
 
     def breaks_first(endpoint, card):
@@ -228,7 +228,7 @@ main()
 @needs_emulator
 @pytest.mark.live
 def test_a_campaign_that_is_killed_goes_on_and_leaves_nothing(tmp_path: Path) -> None:
-    """Killed in the middle: what is measured is kept, and the real-time limit is as before (`machine`)."""
+    """After a kill, finished measurements are kept, and the real-time limit is restored (see `machine`)."""
     arguments = ["dp-time", "--device", BENCHES / "zodiac-fx-live.yml", "--out", tmp_path, "--samples", "3"]
     command = [sys.executable, "-c", RESUMED.format(path=sys.path), "bench", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
@@ -248,7 +248,7 @@ def test_a_campaign_that_is_killed_goes_on_and_leaves_nothing(tmp_path: Path) ->
         "--estimate",
     )
     assert f"{kept} are there already" in estimate.stdout
-    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench does
+    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench would do
 
 
 def kept_parts(folder: Path) -> int:
@@ -279,7 +279,7 @@ def examine(entry, connect_s=30.0):
 
 @pytest.fixture
 def _a_switch_that_answers_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open vSwitch answers within a millisecond; what gets lost is waited for a hundred times as long."""
+    """Wait for answers for 0.2 s only: Open vSwitch answers within a millisecond."""
     monkeypatch.setattr(cable_probe, "_ANSWER_S", 0.2)
 
 
@@ -305,7 +305,7 @@ soon = pytest.mark.usefixtures("_a_switch_that_answers_soon")
     ids=["swapped", "wrong port", "no link", "missing tap", "wrong switch"],
 )
 def test_the_self_test_recognises_what_is_wired_wrongly(described: Hardware, said: str) -> None:
-    # A switch of its own: after short sessions Open vSwitch waits up to 8 s before it connects again.
+    # Use a new switch each time: after short sessions Open vSwitch waits up to 8 s before it reconnects.
     with switch_in_a_network(), pytest.raises(RunError, match=said):
         examine(described)
 
@@ -326,7 +326,7 @@ def test_the_self_test_finds_nothing_in_what_is_wired_rightly_and_misses_a_switc
 @needs_openvswitch
 @soon
 def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
-    """Copies of what goes over the cables, as optical taps make them, end in t1 and t2."""
+    """Interfaces t1 and t2 receive copies of the traffic on the cables, like optical taps."""
     with switch_in_a_network():
         for number, cable in ((1, "s1-eth1"), (2, "b2")):
             ip("link", "add", f"m{number}", "type", "veth", "peer", "name", f"t{number}")
@@ -426,7 +426,7 @@ def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
         children = descendants(process.pid)
         process.send_signal(number)
     wait_until(lambda: not left(children), "its programs have ended")
-    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench does
+    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench would do
 
 
 @needs_openvswitch
@@ -445,9 +445,9 @@ def test_open_vswitch_is_measured_as_a_device() -> None:
 @needs_priority
 @pytest.mark.live
 def test_one_long_burst_shows_the_queue_behind_open_vswitch() -> None:
-    """The kernel's queue at its port is slow and known, so that any sender fills it.
+    """The port's queue in the kernel is slow and its length known, so any sender can fill it.
 
-    It is shorter than what the switch's own socket lets wait there, some 170 of these frames.
+    It is shorter than the switch's own socket buffer, which holds about 170 of these frames.
     """
     queue_frames, burst_frames = 100, 4000
     with open_device("openvswitch") as device:
@@ -456,7 +456,7 @@ def test_one_long_burst_shows_the_queue_behind_open_vswitch() -> None:
         tc("qdisc", "add", "dev", port, "root", "handle", "1:", "tbf", *slow)
         tc("qdisc", "add", "dev", port, "parent", "1:1", "pfifo", "limit", f"{queue_frames}")
         held = buffer.capacity_by_one_burst(device, 306, frames=burst_frames)
-    # Where the host stalls, the switch itself can lose a frame before the queue is full.
+    # If the host stalls, the switch itself may lose a frame before the queue is full.
     assert queue_frames <= held.frames < burst_frames or (held.disturbed and held.frames > 0)
 
 
@@ -468,10 +468,10 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
         times = dict(dp_time.measure(device, 1, table=table, sizes=(306,), samples=30))
         held = buffer.capacity(device, 306)
         again = buffer.capacity(device, 306)
-    # Frames that a stall of the host spoilt are sent again, as long as that may help.
+    # Frames disturbed by a stall of the host are sent again, but not for ever.
     assert 0 < len(times[306].values) <= 30 <= len(times[306].values) + times[306].left_out
     assert np.all(times[306].values > 0)
-    # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
+    # Eight frames of three units, plus the one in service. After a stall of the host it may seem to be fewer.
     for capacity in (held, again):
         assert capacity.disturbed or capacity.frames == 9
 
@@ -486,7 +486,7 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
     ],
 )
 def test_a_campaign_goes_on_behind_a_cable_that_was_pulled(tmp_path, pulled, cable) -> None:
-    """It is in again before anybody could see that it was out: what was measured meanwhile may be wrong."""
+    """The cable is back before its absence can be noticed, so measurements in between may be wrong."""
     table = Table(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     pulls = [pulled]
 

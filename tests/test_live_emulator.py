@@ -1,4 +1,4 @@
-"""`zodiac-fx` on veths in a namespace of its own: data plane, control connection, start-up errors."""
+"""`zodiac-fx` on veths in its own namespace: data path, control connection, start-up errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def profile():
 
 
 def cpu_ns(entries):
-    """p_CPU: a frame's own part and so many five-tuple entries, all examined."""
+    """Return p_CPU of a frame for this number of five-tuple entries, all of which are examined."""
     cpu = profile()["cpu"]
     fields = ["base", "dl_type", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst"]
     entry = sum(value(cpu["entry"], f"{name}_ps") for name in fields)
@@ -102,7 +102,7 @@ def all_threads_stopped(pid):
 
 
 def install_entries(controller, entries=ENTRIES):
-    """The used five-tuple last, with the highest priority: every entry is examined."""
+    """Install the matching entry last and with the highest priority, so that every entry is examined."""
     for number in range(1, entries):
         controller.write(add_flow(2, udp_port=6000 + number, priority=number))
         controller.confirm()
@@ -126,12 +126,12 @@ class TestForwarding:
             report = emulator.end()
         assert [seen.data for seen in received] == frames
 
-        # When a frame should leave follows from its arrival alone, however busy this machine is.
+        # The intended departure depends only on the arrival, however busy this machine is.
         departures = read_trace(trace)
         intended = [departures[number].intended_ns - seen.at_ns for number, seen in enumerate(sent)]
         mean_ns = WIRE_NS + cpu_ns(ENTRIES) + 2 * INNER_NS
         assert statistics.median(intended) == pytest.approx(mean_ns, abs=half_loop_ns() + 2_000)
-        # When it does leave depends on the machine, too.
+        # The actual departure also depends on the machine.
         delays = [after.at_ns - before.at_ns for before, after in zip(sent, received, strict=True)]
         assert min(delays) > mean_ns - half_loop_ns() - 20_000
         prompt = [
@@ -151,7 +151,7 @@ class TestForwarding:
     def test_a_burst_that_fits_the_buffer_passes(
         self, program, namespace, controller, sender, receiver, tmp_path
     ):
-        """The link brings a frame every 26 us, the CPU takes one every 207 us, the ring holds eight."""
+        """The link delivers a frame every 26 us, the CPU needs 207 us for each, and the ring holds eight."""
         trace = tmp_path / "trace.csv"
         process = f'scheduling = "other"\ntrace = "{trace}"\n'
         with Emulator(program, namespace, tmp_path, controller.port, process=process) as emulator:
@@ -167,7 +167,7 @@ class TestForwarding:
         assert statistics.median(gaps) == pytest.approx(cpu_ns(ENTRIES), rel=0.005), gaps
 
     def test_every_frame_of_a_longer_burst_is_accounted_for(self, emulator, controller, sender, receiver):
-        """Beyond the buffer frames are lost on the way in and, while the CPU pauses the switch, back."""
+        """With a full buffer, frames are lost on arrival and, while the CPU pauses the switch, on return."""
         controller.handshake()
         install_entries(controller)
         for number in range(32):
@@ -193,7 +193,7 @@ class TestForwarding:
 
     @pytest.mark.waits
     def test_partial_checksums_are_completed(self, emulator, controller, namespace, receiver):
-        """A UDP socket on a veth leaves the checksum to hardware that is not there."""
+        """A UDP socket on a veth leaves the checksum to the hardware, which does not exist here."""
         controller.handshake()
         controller.write(add_flow(2))
         controller.confirm()
@@ -264,7 +264,7 @@ class TestControlConnection:
     def test_board_s_half_stays_open_behind_the_controller_s_end(
         self, program, namespace, controller, tmp_path
     ):
-        """In safe mode the board goes on telling what its table misses until it connects again (quirk 16)."""
+        """In safe mode the board keeps sending PACKET_INs for table misses until it reconnects (quirk 16)."""
         settings = 'ofchecks = false\nfail_state = "safe"\n'
         with (
             Emulator(program, namespace, tmp_path, controller.port, settings=settings) as emulator,
@@ -286,13 +286,13 @@ class TestControlConnection:
         controller.confirm()
         sender.send(udp_frame(1))
         assert len(receiver.seen(outgoing=False, count=1)) == 1
-        emulator.end()  # the log is complete then
+        emulator.end()  # then the log is complete
         assert emulator.log().count("a real board would have lost it") == 1
 
     def test_message_longer_than_a_segment(self, emulator, controller, sender, receiver):
         controller.handshake()
         once = add_flow(2)
-        body = once[8:] + 69 * once[-8:]  # 70 times the same action
+        body = once[8:] + 69 * once[-8:]  # the same action 70 times
         controller.write(message(of.OFPT_FLOW_MOD, 100, body))
         controller.confirm()
         sender.send(udp_frame(1))
@@ -301,7 +301,7 @@ class TestControlConnection:
         assert "longer than a segment of 536 bytes" in emulator.log()
 
     def test_many_messages_at_once(self, emulator, controller, sender, receiver):
-        """648 bytes: whole messages are packed into segments, so that none is lost."""
+        """These 648 bytes are split into segments at message boundaries, so that nothing is lost."""
         controller.handshake()
         rules = [add_flow(3, udp_port=6000 + number, priority=number) for number in range(1, 8)]
         controller.write(b"".join([*rules, add_flow(2, udp_port=5000, priority=50)]))
@@ -342,7 +342,7 @@ class TestProcess:
         emulator.process.send_signal(signal.SIGSTOP)
         wait_for(lambda: all_threads_stopped(emulator.process.pid), "stop of the emulator")
         stopped_ns = time.time_ns()
-        sender.send(bytes(60))  # something to do: a thread that rests is not stalled
+        sender.send(bytes(60))  # gives the emulator work: an idle thread does not count as stalled
         time.sleep(0.05)
         emulator.process.send_signal(signal.SIGCONT)
         wait_for(lambda: emulator.ask_for_report()["stalls"]["count"] > 0, "stall")

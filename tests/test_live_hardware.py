@@ -1,4 +1,4 @@
-"""A figure replayed in mode hardware: the command, and the playbook with a bench's inventory."""
+"""A figure replayed in mode `hardware`, by the command and by the playbook with an inventory of a bench."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def evaluate(*words):
 
 
 def check_result(folder, figure):
-    """What a replay with the real board s1 leaves. Its delays are this machine's, so they are not judged."""
+    """Check the results of a replay with s1 as a real board. Delays are this machine's, so not judged."""
     result = json.loads((folder / f"{figure}.json").read_text())
     assert result["mode"] == "hardware"
     made = result["provenance"]
@@ -58,7 +58,7 @@ def test_a_figure_is_replayed_with_a_real_board_and_kept(tmp_path):
     result = check_result(out, "fig17a")
     assert [series["label"] for series in result["series"]] == ["H1->H3", "H3->H1"]
     assert set(result["boards"]) == {"s1", "s2"}
-    # What is complete is not run again: the board is gone by now.
+    # Complete points are not run again: the board is gone by now.
     again = evaluate(*words, "--cabling", cabling, "--out", out)
     assert again.returncode == done.returncode, again.stderr
 

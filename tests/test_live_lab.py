@@ -1,4 +1,4 @@
-"""The live lab: it comes up without strays, tells what is wrong, and leaves nothing, however it ends."""
+"""The live lab starts without stray frames, reports errors, and leaves nothing behind however it ends."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ app.command("doctor")(doctor)
 
 @pytest.fixture
 def machine():
-    """Everything outside is afterwards as it was before."""
+    """Check that the machine is unchanged after the test."""
     before = Machine.now()
     yield before
     wait_until(lambda: Machine.now() == before, f"the machine is as before: {before} but {Machine.now()}")
@@ -74,7 +74,7 @@ with LiveRunner(setting.lab, setting.admitted()) as runner:
 
 @contextmanager
 def run_for_ever():
-    """An evaluating process in the middle of a run."""
+    """Start an evaluating process and wait until it is in the middle of a run."""
     script = RUN_FOR_EVER.format(path=[*sys.path, str(Path(__file__).parent)])
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
 
@@ -103,7 +103,7 @@ def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number)
 
 
 def test_while_a_lab_is_up_a_second_one_is_refused_and_nothing_is_left_at_the_end(machine, monkeypatch):
-    """Nor is anything in its way that others left which were killed."""
+    """Remains of other labs that were killed do not matter either."""
     monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
     before = descendants(os.getpid())
     with LiveRunner(SETTING.lab, FLOWS) as runner:
@@ -153,7 +153,7 @@ def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_
 
 @waits
 def test_relaxed_labs_are_up_together_as_the_page_says_and_each_ends_by_itself(apart, machine, monkeypatch):
-    """They have the same names of hosts and interfaces, addresses and ports."""
+    """They use the same host and interface names, addresses and ports."""
     monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
     section = (
         (ROOT / "docs" / "live-lab.md").read_text().split("## Several labs at once")[1].split("\n## ")[0]
@@ -221,7 +221,7 @@ def test_commands_run_in_the_hosts_of_a_lab_that_is_up(relaxed, machine):
 
 @waits
 def test_a_lab_takes_a_controller_of_ones_own_and_can_be_watched(relaxed, machine):
-    """One outside of the lab; the controller ends first, and the boards say so."""
+    """The controller is outside the lab. When it ends first, the boards report that."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     for words, says in (

@@ -1,4 +1,4 @@
-"""Cables pulled from a board on real interfaces: features, PORT_STATUS, data path and log follow."""
+"""Cables pulled from a board on real interfaces: features, PORT_STATUS, data path and log reflect it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def controller(namespace: Namespace) -> Iterator[Controller]:
 
 
 def is_down(description: bytes) -> bool:
-    """The state in the description of a port (section 5.2.1)."""
+    """Return whether a port description has the state "link down" (section 5.2.1)."""
     return bool(struct.unpack_from("!I", description, 28)[0] == 1)
 
 
 def down_ports(controller: Controller) -> list[int]:
-    """Ports that the features say are down."""
+    """Return the ports whose links are down according to the features."""
     controller.write(message(of.OFPT_FEATURES_REQUEST, 5))
     reply = controller.expect(of.OFPT_FEATURES_REPLY)
     ports = [reply[at : at + 48] for at in range(32, len(reply), 48)]
@@ -59,20 +59,20 @@ def down_ports(controller: Controller) -> list[int]:
 
 
 def next_status(controller: Controller) -> tuple[int, bool]:
-    """The port of the next PORT_STATUS, and whether it is down."""
+    """Return the port of the next PORT_STATUS, and whether it is down."""
     status = controller.expect(of.OFPT_PORT_STATUS)
     return struct.unpack_from("!H", status, 16)[0], is_down(status[16:])
 
 
 def passes(namespace: Namespace, number: int) -> bool:
-    """Whether a frame comes from host 1 to host 2."""
+    """Return whether a frame gets from host 1 to host 2."""
     with Tap(namespace, "h1") as near, Tap(namespace, "h2") as far:
         near.send(udp_frame(number))
         return number in {sequence_of(seen.data) for seen in far.seen(outgoing=False, count=1)}
 
 
 def told(emulator: Emulator, text: str) -> None:
-    """Wait until the log says so."""
+    """Wait until the log contains a line that matches."""
     wait_for(lambda: re.search(text, emulator.log()) is not None, f"line in the log: {text}")
 
 
@@ -122,14 +122,14 @@ def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
             assert next_status(controller) == (2, True)
             told(emulator, r"interface s1-eth2 is gone")
             with Tap(namespace, "h1") as near:
-                near.send(udp_frame(0))  # leaves by no link, and does no harm
+                near.send(udp_frame(0))  # has no link to leave by, which does no harm
             time.sleep(0.1)
             namespace.run("ip", "link", "add", "h2", "type", "veth", "peer", "name", "s1-eth2")
             namespace.run("ip", "link", "set", "s1-eth2", "up")
             namespace.run("ip", "link", "set", "h2", "up")
             assert next_status(controller) == (2, False)
             assert passes(namespace, 10 + number)
-        # Also as a port that receives.
+        # It also works as the receiving port.
         controller.write(add_flow(1, udp_port=5000, priority=200))
         controller.confirm()
         with Tap(namespace, "h2") as near, Tap(namespace, "h1") as far:

@@ -1,4 +1,4 @@
-"""A lab of a real board and an emulated one. The real one is played by an emulator outside, behind veths."""
+"""A lab with a real and an emulated board. An emulator outside the lab, behind veths, plays the real one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTING, TRAFFIC = admitted()
 
 
 def mixed(folder, lab="two-switch"):
-    """The lab of two switches whose s1 is a real board."""
+    """The two-switch lab, with s1 as a real board."""
     path = folder / "cabling.yml"
     path.write_text(yaml.safe_dump({"switches": {"s1": CARDS}}))
     return load_lab(lab, path).as_printed()
@@ -43,7 +43,7 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(r
     }
     assert records.real_boards == status.real_boards
     assert set(records.flow.tolist()) == {sender.flow for sender in TRAFFIC if sender.observed}
-    # Other tests run beside this one, and a board that gets no core drops frames: most is enough.
+    # Other tests run in parallel, and a board without a core drops frames, so most packets are enough.
     for flow in set(records.flow.tolist()):
         arrived = (records.received_ns[records.flow == flow] != LOST).mean()
         assert arrived > 0.5, f"only {arrived:.0%} of the packets of flow {flow} came through"

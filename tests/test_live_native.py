@@ -1,4 +1,4 @@
-"""A board of `zodiac-fx` on its control network: a controller behind the interface of its native port."""
+"""A board of `zodiac-fx` on its control network, with a controller behind the native port's interface."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def test_a_controller_for_a_board_needs_no_change(program, namespace, controller
 
 
 def test_what_crosses_the_end_of_a_segment_is_lost(program, namespace, controller, tmp_path):
-    """Quirk 10, although the controller's kernel leaves cutting the write to its interface."""
+    """Quirk 10, even though the controller's kernel leaves segmentation to its interface."""
     flow_mods = b"".join(add_flow(2, udp_port=5000 + number) for number in range(8))
     with start(program, namespace, tmp_path):
         controller.handshake()
         controller.write(flow_mods + message(of.OFPT_BARRIER_REQUEST, 9))
-        time.sleep(0.1)  # else the kernel may put the next write into the same segment
-        # Had it arrived, this barrier's reply would come before that of the next one.
+        time.sleep(0.1)  # otherwise the kernel may put the next write into the same segment
+        # If this barrier had arrived, its reply would come before that of the next one.
         controller.write(message(of.OFPT_BARRIER_REQUEST, 10))
         assert struct.unpack_from("!I", controller.expect(of.OFPT_BARRIER_REPLY), 4)[0] == 10
         assert flows(controller) == 6

@@ -1,4 +1,4 @@
-"""A host of a served lab whose cable is pulled and comes back, in a lab of its own."""
+"""The cable of a host in a served lab is pulled and plugged in again, in a separate lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ring in real time: admitted flows keep their guarantees, and nothing is left when a run is killed."""
+"""The ring in real time: admitted flows keep their guarantees, and a killed run leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MANY = 0.01
 
 
 def _is_drowned(findings: Mapping[str, float]) -> bool:
-    """Whether stalls of the host explain so many losses that what remains says nothing of the boards."""
+    """Return whether host stalls explain so many losses that the rest says nothing about the boards."""
     lost, unexplained = findings["lost_packets"], findings["unexplained_packets"]
     return lost > _MANY * findings["sent_packets"] and unexplained < _MANY * lost
 

@@ -1,4 +1,4 @@
-"""What hosts send in real time, in a lab of its own: two at once would take the cores from each other."""
+"""How hosts send in real time, in a separate lab: two labs at once would compete for the cores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_two_flows_of_a_host_have_a_bucket_each():
 
 
 def test_hosts_of_a_live_lab_send_in_slots_that_begin_at_one_instant():
-    """Each frame passes the tap of its host after its slot begins; the run tells how precisely."""
+    """Each frame passes its host's tap only after its slot begins; the run reports the precision."""
     ends = (("H1", "H3"), ("H4", "H2"))
     flows = [
         flow_of(number, *pair, rate_bps=244_800, burst_bytes=306, frame_bytes=306)
@@ -64,7 +64,7 @@ def test_hosts_of_a_live_lab_send_in_slots_that_begin_at_one_instant():
 
 
 def test_each_flow_of_a_host_leaves_by_its_interface_and_arrives_at_the_one_it_names():
-    """All are in one network and have one UDP destination port; one flow goes from the host to itself."""
+    """All use one network and one UDP destination port; one flow goes from a host to itself."""
     ends = [
         ("server:eth1", "H3"),
         ("server:eth2", "H3"),

@@ -1,4 +1,4 @@
-"""`loko serve --live`: flows in the tables of boards on real interfaces, over a real OpenFlow connection."""
+"""`loko serve --live`: flows in the tables of boards on real interfaces, over real OpenFlow connections."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def loko(*words: str) -> None:
 
 
 def planned(*words: str) -> dict[str, float]:
-    """The guarantees of the flows that fit a plan."""
+    """Run a command that plans flows; return the guarantees of the accepted ones."""
     done = subprocess.run([LOKO, *words], capture_output=True, text=True, check=False, timeout=120)
     return {flow["flow"]: flow["guarantee_ns"] for flow in json.loads(done.stdout)["accepted"]}
 
 
 @pytest.fixture(scope="module")
 def _lab() -> Iterator[None]:
-    """A lab that is up without a controller of its own, on a machine of its own."""
+    """A lab that runs without its own controller, on a private machine."""
     with own_machine():
         before = Machine.now()
         loko("lab", "up", "two-switch", "--no-controller", "--relaxed")
@@ -49,7 +49,7 @@ def _lab() -> Iterator[None]:
 
 @contextmanager
 def served(folder: Path, *options: str) -> Iterator[ServedLab]:
-    """The lab, served; its tables are empty at the end."""
+    """Serve the lab; at the end, release all flows and stop the service."""
     with ServedLab(folder, "--live", *options, has_boards=False) as lab:
         assert [switch["strangers"] for switch in lab.switches().values()] == [[], []]
         yield lab
@@ -83,7 +83,7 @@ def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
         )
         measured = lab.delays()
         assert set(measured) == {"f1", "f2"}
-        for delays in measured.values():  # how long they are says more of this machine than of the taps
+        for delays in measured.values():  # the lengths of the delays depend on this machine
             assert 0 < delays["min_ns"] <= delays["p50_ns"] <= delays["p99_ns"] <= delays["max_ns"]
             assert delays["received"] + delays["lost"] <= delays["sent"]
         assert lab.client.delete("/v1/flows/f1").status_code == 204
@@ -93,7 +93,7 @@ def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_lab")
 def test_live_flows_may_share_the_udp_ports_of_a_host(tmp_path: Path) -> None:
-    """Two leave H1 by one port, and a third arrives there; so also of the interfaces of one host."""
+    """Two flows leave H1 from one UDP port, and a third arrives at it."""
     with served(tmp_path, "--traffic") as lab:
         for number, (source, destination, udp_destination) in enumerate(
             [("H1", "H3", 6000), ("H1", "H4", 6000), ("H3", "H1", 5000)]
@@ -110,7 +110,7 @@ def test_live_flows_may_share_the_udp_ports_of_a_host(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_lab")
 def test_live_hosts_send_in_their_slots(tmp_path: Path) -> None:
-    """Also a flow that gets its slot later; who is released stops."""
+    """That includes a flow that gets its slot later; a released flow stops."""
     with served(tmp_path, "--traffic", "--schedule", str(made(tmp_path))) as lab:
         assert lab.client.post("/v1/slots", json=slotted(3)).status_code == 201
         wait_for(
@@ -150,7 +150,7 @@ def test_live_lab_whose_switches_are_split_for_a_mix_gives_what_the_plan_says(tm
 
 
 def refusal(folder: Path, lab: str) -> str:
-    """Why a live lab is not served."""
+    """Return the line with which the service refuses a live lab."""
     done = subprocess.run(
         [LOKO, "serve", lab, "--live", "--store", str(folder / "s")],
         capture_output=True,
@@ -177,7 +177,7 @@ def test_lab_that_is_not_up_is_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_lab_with_another_controller_is_one_line_whose_advice_helps(tmp_path: Path, how, whose) -> None:
-    """The service would have waited for its switches without a word."""
+    """Without this check, the service would wait for its switches silently."""
     with own_machine():
         before = Machine.now()
         loko("lab", "up", "two-switch", "--relaxed", *how)

@@ -1,4 +1,4 @@
-"""A sliced port in real time: the class keeps its rate, and nothing stays behind."""
+"""A sliced port in real time: each class keeps its rate, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
     queue = port.queues[0]
     for received in np.split(sent.received_ns, 10):
         assert (np.diff(received) > 0).all()
-        # A token bucket: over the burst no more than its bytes and its rate, but for the frame on credit.
+        # A token bucket passes at most its burst plus its rate times the span, except for one frame on
+        # credit.
         span_ns = int(received[-1] - received[0])
         allowed = queue.burst_bytes + 1514 + queue.rate_bps * span_ns / 8e9 + 1
         assert allowed >= (BURST - 1) * 1514
@@ -81,15 +82,15 @@ def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest
     assert rows["rate"].verdict is Verdict.AS_CONFIGURED
     assert rows["group"].verdict is not Verdict.NOT_MEASURED
     if locate("iperf3") is not None:
-        # A busy machine carries less, and says so.
+        # A busy machine carries less, and the bench says so.
         assert rows["TCP payload"].verdict in {Verdict.AS_CONFIGURED, Verdict.FOLLOWS}
     assert names() == before
 
 
 def test_a_slice_keeps_what_it_is_assured_beside_another_that_borrows() -> None:
-    """Both want more than the port has: the first gets its rate at least, and together they get the port.
+    """Both want more than the port carries: the first gets at least its rate, and together they fill it.
 
-    What waits in both queues fits into the one socket of the switch: else it loses frames of both.
+    The two queues together fit into the switch's one socket buffer; otherwise it would drop frames of both.
     """
     port = load_slices("borrowing")
     assert isinstance(port, HtbPort)
@@ -115,7 +116,7 @@ def test_a_slice_keeps_what_it_is_assured_beside_another_that_borrows() -> None:
 @needs_dpdk
 @pytest.mark.parametrize(("policer", "name"), [(Policer.TRTCM, "dpdk"), (Policer.EGRESS, "policer")])
 def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer, name: str) -> None:
-    """How much comes through may be less: the machine may have something else to do, and rings are short."""
+    """Less may come through, as the machine may have other work and the rings are short."""
     port = load_slices(name)
     assert isinstance(port, TrtcmPort)
     before = names()
@@ -127,7 +128,7 @@ def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer
         sent = carried[0]
         came_ns = sent.received_ns[sent.received_ns != LOST]
         assert came_ns.size
-        # When the switch saw a frame lies between the two stamps.
+        # The switch saw each frame between these two time stamps.
         span_s = (int(came_ns.max()) - int(sent.sent_ns[0])) / 1e9
         allowed = queue.cbs_bytes + queue.ebs_bytes + (queue.cir_bps + queue.eir_bps) * span_s / 8
         assert came_ns.size * 1500 <= allowed + 1
@@ -159,9 +160,9 @@ def test_a_thread_that_polls_is_preferred_also_to_other_sessions() -> None:
 
 @needs_dpdk
 def test_each_of_two_policers_gives_its_rate_beside_the_other() -> None:
-    """The second may have more than the first, so no meter of the first stands before both.
+    """The second queue has a higher rate than the first, so the first queue's meter cannot limit both.
 
-    The first has a whole link sent to it, so that the sender has no time to read what its taps saw.
+    The first queue is sent a full link's traffic, which leaves the sender no time to read its taps.
     """
     port = load_slices("dpdk")
     assert isinstance(port, TrtcmPort)
@@ -238,11 +239,11 @@ def test_departure_times_without_fq_are_one_line(tmp_path: Path) -> None:
 
 
 LEAVES = ("fq", "codel", "pie", "choke", "sfq", "netem")
-"""Disciplines that take a limit, and that tc knows."""
+"""Queueing disciplines that have a limit and that tc knows."""
 
 
 def is_missing(kind: str) -> bool:
-    """Whether this kernel refuses it; else it is now on the interface, where the port replaces it."""
+    """Return whether this kernel lacks the discipline; else it is now in use until the port replaces it."""
     add = ["tc", "qdisc", "replace", "dev", "s1-port2", "root", kind, "limit", "9"]
     done = subprocess.run(add, capture_output=True, text=True, check=False)
     return "qdisc kind is unknown" in done.stderr
@@ -286,7 +287,7 @@ def test_taps_note_the_segments_of_a_transfer(name: str) -> None:
     came = sent.received_ns != LOST
     assert 1448 * int(came.sum()) == pytest.approx(reply.received_bytes.sum(), rel=0.05)
     assert (sent.received_ns[came] > sent.sent_ns[came]).all()
-    # The last may still be under way. What iperf3 sends again was lost, or only taken to be.
+    # The last segments may still be in flight. Segments that iperf3 retransmits were lost, or assumed to be.
     assert int((~came).sum()) <= reply.retransmissions.sum() + 60
     assert names() == before
 

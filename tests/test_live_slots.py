@@ -1,4 +1,4 @@
-"""A source that sends by time slots, on real interfaces: what it tells, and that nothing stays behind."""
+"""A source that sends in time slots on real interfaces: what it reports, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def test_on_a_cable_with_a_rate_priority_waits_for_one_frame_of_others() -> None
         sent = carry_live(Sending(FIG4B, crossed, PACKETS, 1))
         assert sent.came[~sent.stalled].all()
         assert sent.cross_percent == pytest.approx(80, abs=20)
-        # Whoever waits long is likely to meet a stall, so only where none should are those left out.
+        # Frames that wait long are likely to meet a stall, so stalled frames are left out only where none
+        # should wait.
         judged = sent.came & ~sent.stalled if priority else sent.came
         assert judged.any(), "the machine held up every frame"
         means_us[priority] = float(np.mean((sent.received_ns - sent.begun_ns)[judged])) / 1e3

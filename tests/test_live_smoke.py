@@ -1,4 +1,4 @@
-"""The two-switch lab in real time: admitted traffic, every packet accounted for."""
+"""The two-switch lab in real time: admitted traffic, with every packet accounted for."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 SETTING, TRAFFIC = admitted()
 SECONDS = 2.0
 EARLY_NS = 20_000
-"""A frame may leave so much before its instant: the emulator's send lead, and the taps' own spread."""
+"""Frames may leave this much too early: the emulator's send lead plus the spread of the taps."""
 
 
 @pytest.fixture(scope="module", params=["session", "network"])
 def runner(request, tmp_path_factory):
-    """The lab with the boards' connections kept by the emulator, or as frames on the control ports."""
+    """The lab; the emulator keeps the boards' connections, or they are frames on the control ports."""
     path = tmp_path_factory.mktemp("lab") / "lab.yml"
     path.write_text(SETTING.lab.path.read_text().replace("control: session", f"control: {request.param}"))
     lab = load_lab(path).as_printed()

@@ -1,4 +1,4 @@
-"""Software switches, live, as subjects of the predictability campaign. No delay is judged: any may stall."""
+"""Live software switches in the predictability campaign. Delays are not judged, as any may be stalled."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ assert set(NAMES) == set(SWITCHES)
 
 
 SILENCE_S = 11
-"""Open vSwitch would ask after 5 s, and end the session after 5 s more."""
+"""Open vSwitch sends an echo request after 5 s of silence and ends the session 5 s later."""
 ROOM = {"open-vswitch-dpdk": 3 * RING_FRAMES}
-"""Frames that a switch holds, if not those of one queue: the rings of the two ports where they come in, and
-that of the one where they leave, in which those of the queue have their places."""
+"""Frames that a switch holds, if that is not just one queue: the rings of the two input ports, and that of
+the output port, which contains the frames of the queue."""
 BATCH = {"open-vswitch-dpdk": 32}
-"""Frames that a thread takes at a time: so many may be in its hands, or be missing in another ring."""
+"""Number of frames that a thread takes at once. This many may be in processing, or missing in another
+ring."""
 
 
 @pytest.fixture(autouse=True)
 def machine():
-    """Nothing is left of what a test has made."""
+    """Check that the test leaves nothing behind."""
     before = Machine.now()
     yield
     wait_until(lambda: Machine.now() == before, "the machine is as before")
@@ -81,13 +82,13 @@ def test_only_entries_forward_and_frames_are_stamped_at_both_ports(name: str) ->
 
 @every_switch
 def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: str) -> None:
-    """So a surplus fills the queue: the room of it, plus the frame on the line, is inferred from delays."""
+    """A surplus fills the queue; its length, plus the frame on the line, is inferred from delays."""
     with opened_switch(name) as subject:
         capacity = buffers.measure(subject, 1, 1, seed=1)
     assert capacity is not None
     room, few = ROOM.get(name, QUEUE_FRAMES), 4 + BATCH.get(name, 0)
     assert capacity.frames >= room - few
-    # A busy machine serves a line late, which looks like more frames; not at every loss, though.
+    # On a busy machine the line is served late, which looks like more frames, but not at every loss.
     assert capacity.least_frames <= room + few
 
 
@@ -135,7 +136,7 @@ def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
     ],
 )
 def test_a_switch_that_stops_answering_half_way_is_one_line(tmp_path: Path, name: str, program: str) -> None:
-    """Open vSwitch is killed in the middle of a campaign: what is measured is kept, and continued."""
+    """A switch process is killed during a campaign: what was measured is kept, and it can resume."""
     out = tmp_path / "out"
     command = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench", "predictability"]
     command += ["--device", name, "--quick", "--out", str(out)]
@@ -172,7 +173,7 @@ def test_a_killed_campaign_leaves_nothing(tmp_path: Path) -> None:
         children = descendants(process.pid)
         process.kill()
     wait_until(lambda: not left(children), "its programs have ended")
-    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench does
+    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench would do
 
 
 def kept(out: Path) -> list[Path]:

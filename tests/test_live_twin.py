@@ -1,4 +1,4 @@
-"""Open vSwitch in the place of the boards: how many frames pass, how fast, and that nothing is left."""
+"""Open vSwitch instead of the boards: how many frames pass, how fast, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FRAME_BYTES = 306
 
 @contextmanager
 def switch(backend: Backend, folder: Path):
-    """One switch between two interfaces that sends everything from port 1 to port 2: the taps at both."""
+    """A switch that sends everything from port 1 to port 2; yields the taps at both, and the twin's links."""
     with Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace, Controller(namespace) as controller:
         with namespace.entered():
             ports = twin.build("s1", PORTS, QUEUE) if backend is Backend.OVS else PORTS
@@ -63,7 +63,7 @@ def switch(backend: Backend, folder: Path):
 
 
 def burst(sender: Tap, receiver: Tap, first: int, count: int) -> tuple[list[int], float]:
-    """Send frames as fast as possible; the numbers of those that pass, and how long sending took in s."""
+    """Send frames as fast as possible; return the numbers of those that pass, and the time to send in s."""
     frames = [udp_frame(number) for number in range(first, first + count)]
     begin = time.monotonic()
     for frame in frames:
@@ -74,7 +74,7 @@ def burst(sender: Tap, receiver: Tap, first: int, count: int) -> tuple[list[int]
 
 
 def test_of_a_burst_as_many_frames_pass_as_the_queue_has_places_and_one_more(tmp_path):
-    """More pass only where somebody was kept from sending; of many bursts one at least is undisturbed."""
+    """More pass only if the sender was interrupted. Of many bursts, at least one is undisturbed."""
     places = QUEUE.places + 1
     surplus = []
     with switch(Backend.OVS, tmp_path) as (sender, receiver, _):
@@ -92,13 +92,13 @@ def test_of_a_burst_as_many_frames_pass_as_the_queue_has_places_and_one_more(tmp
 def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
     with switch(Backend.MININET_LINK, tmp_path) as (sender, receiver, links):
         assert [link.interface for link in links] == list(PORTS.values())
-        if all(link.queue_frames is None for link in links):  # a kernel without netem
+        if all(link.queue_frames is None for link in links):  # the kernel lacks netem
             assert len(burst(sender, receiver, 0, 32)[0]) == 32
 
 
 @contextmanager
 def timed_switch(folder: Path):
-    """The timed twin between two interfaces, without a core of its own: taps at both, and at the switch."""
+    """The timed twin between two interfaces, without its own core; yields taps at both and at the switch."""
     device = timed_twin.Device.of(PROFILE, EVALUATION)
     held = timed_twin.HeldSwitch(name="s1", ports=PORTS, device=device)
     with ExitStack() as stack:
@@ -119,8 +119,8 @@ def timed_switch(folder: Path):
 
 
 def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path):
-    """How much later one leaves depends on the machine: `make bench ARGS=fidelity` measures it."""
-    ahead_ns = 30_000  # the most that the program allows for the way through the kernel
+    """How much later a frame leaves depends on the machine: `make bench ARGS=fidelity` measures it."""
+    ahead_ns = 30_000  # the maximum that the program allows for the path through the kernel
     device = expected.Device.of(PROFILE, next(EVALUATION.cases()))
     with timed_switch(tmp_path) as (sender, receiver, port, holder):
         for number in range(40):
@@ -148,7 +148,7 @@ def test_of_a_burst_as_many_frames_pass_the_timed_twin_as_the_ring_holds(tmp_pat
 
 @pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])
 def test_the_long_run_rate_is_the_model_s(backend, tmp_path):
-    """The best of some tries: while the machine is busy, the queue may run empty."""
+    """The best of several attempts counts: on a busy machine the queue may run empty."""
     with switch(backend, tmp_path) as (sender, receiver, _):
         errors = []
         for _ in range(10):
@@ -159,7 +159,7 @@ def test_the_long_run_rate_is_the_model_s(backend, tmp_path):
 
 
 def overload_rate_bps(sender: Tap, receiver: Tap) -> float:
-    """The largest rate of so many successive frames while much more is sent than can pass."""
+    """Return the highest rate of any 400 consecutive frames while far more is sent than can pass."""
     window, sent = 400, 0
     end = time.monotonic() + 1
     while time.monotonic() < end:
@@ -290,7 +290,7 @@ def test_a_figure_is_replayed_with_the_twin_and_says_so(apart, tmp_path, machine
     words = "evaluate fig17a --mode live --backend ovs --quick --points admitted --runs 1 --out"
     loko = [sys.executable, "-c", "from evaluation.cli import main; main()"]
     done = subprocess.run([*loko, *words.split(), str(tmp_path)], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr  # 1: a busy machine delays Open vSwitch
+    assert done.returncode in (0, 1), done.stderr  # status 1 is possible: a busy machine delays Open vSwitch
     data = json.loads((tmp_path / "fig17a.json").read_text())
     assert data["provenance"]["backend"] == "ovs"
     assert data["series"][0]["points"][0]["packets"] > 0

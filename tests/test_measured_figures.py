@@ -1,4 +1,4 @@
-"""Figures 9 to 12 of step 1: documents, and small runs against the emulated board."""
+"""Figures 9 to 12 of step 1: their documents, and small runs with the emulated board."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXPERIMENTS = LABS / "bench" / "experiments"
 
 
 class Counting:
-    """Counts what a replay has to do."""
+    """Counts the steps that a replay has to do."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -113,7 +113,7 @@ def test_equation_6_is_compared_case_by_case(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "fig12b.parquet").num_rows == 24
     for panel in result.chart.panels:
         assert [len(cloud.y) for cloud in panel.clouds] == [24, 24]
-        assert (panel.y.low, panel.y.high) == (None, None)  # so that no point is beyond the axis
+        assert (panel.y.low, panel.y.high) == (None, None)  # so that no point lies beyond the axis
 
 
 def test_the_sweep_goes_beyond_the_maximum(tmp_path: Path) -> None:

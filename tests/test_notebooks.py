@@ -1,4 +1,4 @@
-"""The notebooks run, and print what they show."""
+"""The notebooks run, and print what is stored in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from notebooks import executed, notebooks, outputs
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-"""The kernel's client has its own."""
+"""Warnings from the client of the notebook kernel."""
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)

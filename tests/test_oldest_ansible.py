@@ -1,4 +1,4 @@
-"""The oldest Ansible that the playbooks are for, which is Debian 12's, reads all of them and runs them."""
+"""The oldest supported Ansible, that of Debian 12, reads and runs all playbooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ PLAYBOOKS = [ROOT / "evaluate.yml", *sorted(ROOT.glob("playbooks/*.yml"))]
 LOCK = (ROOT / "setup/requirements-ansible.lock").read_text(encoding="utf-8")
 [OLDEST_VERSION] = re.findall(r"^ansible-core==(\d+\.\d+)\.\d+", LOCK, re.MULTILINE)
 
-# As where it comes with the system; it would not find one in a folder whose name has a space.
+# The system's interpreter, as if Ansible were installed with the system. Ansible would not find an
+# interpreter in a folder whose name contains a space.
 OF_THE_SYSTEM = ("-e", "ansible_python_interpreter=/usr/bin/python3")
 
 needs_oldest = pytest.mark.skipif(

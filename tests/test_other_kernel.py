@@ -1,4 +1,4 @@
-"""What needs modules that this kernel may lack, in another one: Open vSwitch's datapath, flower, and fq."""
+"""Tests in another kernel, as this one may lack modules: Open vSwitch's datapath, flower, and fq."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaluation.live.openvswitch import SCHEMA
 pytestmark = [
     pytest.mark.live,
     needs_root,
-    pytest.mark.timeout(TIMEOUT_S + 60),  # what it waits for has a limit of its own
+    pytest.mark.timeout(TIMEOUT_S + 60),  # the script has its own timeout
     pytest.mark.skipif(not IS_HERE, reason="needs another kernel in QEMU: make other-kernel"),
 ]
 
@@ -108,7 +108,7 @@ def sent(port, share, frames=1000):
         "rate": counted * 8 * (len(delays_ms) - 1) / lasted_s / RATE_BPS,
     }
 """
-"""What became of full frames that are sent through a port's only queue of 10 Mbit/s."""
+"""Sends full frames through the only queue of a port, which has 10 Mbit/s, and reports the outcome."""
 
 BOUNDED = (
     f"""
@@ -153,7 +153,7 @@ def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path
     said = json.loads(said_in_other_kernel(BOUNDED, tmp_path).splitlines()[-1])
     for holder, conforming in (("bounded", "conforming"), ("etf", "conforming by etf")):
         assert said[conforming]["lost"] == 0
-        assert said[holder]["longest_ms"] < 20 + 1  # of the switch itself
+        assert said[holder]["longest_ms"] < 20 + 1  # the switch itself adds up to 1 ms
         assert said[holder]["lost"] > 400
         assert said[holder]["rate"] == pytest.approx(1, abs=0.02)
     for beside in ("htb", "codel"):
@@ -176,7 +176,7 @@ print(json.dumps({"trtcm": sent(port, 2.0), "conforming": sent(port, 0.98)}))
 
 @pytest.mark.skipif(missing_for_dpdk() is not None, reason="needs Open vSwitch with DPDK: make dpdk")
 def test_a_policer_of_dpdk_delays_nothing_and_keeps_its_rate(tmp_path: Path) -> None:
-    """Its thread polls on the only core, and the sender takes it away for each frame."""
+    """Its thread polls on the only core, which the sender takes over for each frame."""
     said = json.loads(said_in_other_kernel(POLICED, tmp_path).splitlines()[-1])
     assert said["conforming"]["lost"] == 0
     assert said["trtcm"]["longest_ms"] < 3

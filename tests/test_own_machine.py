@@ -1,4 +1,4 @@
-"""The machine of its own that a test of labs has: nothing gets out of it, and no lab in it takes a core."""
+"""The private machine of a test of labs: nothing is visible outside, and no lab in it reserves a core."""
 
 from __future__ import annotations
 

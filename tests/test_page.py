@@ -41,7 +41,7 @@ def page(served: ServedLab, chrome: Chrome) -> Iterator[Page]:
 
 
 def release(page: Page, flow_id: str) -> None:
-    """Press the flow's button, and say that it is meant."""
+    """Press the flow's button and confirm."""
     page.one(f"{page.flow(flow_id)} .quiet").click()
     page.one("#sure button[value=release]").click()
 
@@ -354,7 +354,7 @@ def test_names_are_never_read_as_markup(chrome: Chrome, tmp_path: Path) -> None:
 
 
 def overlaps(page: Page) -> list[tuple[int, int]]:
-    """The pairs of switches that are drawn over each other."""
+    """Return the pairs of switches whose drawings overlap."""
     boxes = page.run(
         "return [...document.querySelectorAll('#topology .switch .body')]"
         ".map((one) => one.getBoundingClientRect())"
@@ -387,7 +387,7 @@ def test_a_slot_is_given_from_the_form(chrome: Chrome, tmp_path: Path) -> None:
         )
         assert page.texts("#switch-list [data-switch=s1] .bars dt") == ["slots", "entries"]
         assert page.all("#ask [name=rate]:enabled, #ask [name=burst]:enabled") == []
-        for name in ("x1", "x2", "x3", "x4"):  # H1 has three slots left
+        for name in ("x1", "x2", "x3", "x4"):  # H1 has three free slots
             page.fill(source="H1", destination="H3", id=name)
             page.submit()
             text = "x4 does not fit" if name == "x4" else f"{name} has slot"
@@ -427,7 +427,7 @@ def test_measured_delays_appear_beside_the_guarantee(chrome: Chrome, tmp_path: P
 
 @pytest.fixture(scope="module")
 def thousand() -> Iterator[tuple[ScriptedService, str]]:
-    """A thousand flows on the ring."""
+    """A scripted service with a thousand flows on the ring."""
     browser_or_skip()
     service = ScriptedService(load_lab("ring"), 1000)
     with scripted(service) as address:
@@ -436,7 +436,7 @@ def thousand() -> Iterator[tuple[ScriptedService, str]]:
 
 @pytest.fixture
 def crowd(thousand: tuple[ScriptedService, str]) -> Iterator[tuple[ScriptedService, str]]:
-    """The same, all of them again for each test."""
+    """The same service, reset after each test."""
     service, _ = thousand
     flows, delays = list(service.flows), dict(service.delays)
     yield thousand
@@ -451,7 +451,7 @@ def crowded(crowd: tuple[ScriptedService, str], chrome: Chrome) -> Page:
 
 
 def shown(page: Page) -> list[str]:
-    """The flows that are elements of the page, in the order in which they lie."""
+    """Return the flows that have elements on the page, in the order in which they are listed."""
     return list(
         page.run(
             "return [...document.querySelectorAll('#flow-list .flow:not([hidden])')]"

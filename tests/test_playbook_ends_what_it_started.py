@@ -1,4 +1,4 @@
-"""The evaluation's role ends its command when the Ansible run that asked for it ends, whatever ends it."""
+"""The evaluation role ends its command when the Ansible run that started it ends, for whatever reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 120
 
 @pytest.fixture
 def ansible(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
-    """Starts a program that is called as Ansible's is, and that runs a command tied to itself."""
+    """Start a program named like Ansible's that runs a command tied to it."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(command: str) -> subprocess.Popen[bytes]:

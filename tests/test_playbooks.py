@@ -1,4 +1,4 @@
-"""Every playbook can be read with every inventory, and says what it would do."""
+"""Every playbook can be read with every inventory, and reports what it would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records on disk, and boxes from records."""
+"""Records on disk, and boxes computed from records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_file_gives_back_what_was_written_run_by_run(tmp_path: Path) -> None:
 
 
 def test_writing_records_loads_no_pandas() -> None:
-    """It would take each worker of a replay more than a second; `pa.array` loads it where it is installed."""
+    """Loading it would cost each replay worker over a second, and `pa.array` loads it if it is installed."""
     program = (
         "import sys, tempfile, pathlib\n"
         "from scripted_runner import records\n"
@@ -115,7 +115,7 @@ def test_a_delay_of_seconds_is_counted_and_one_that_no_clock_gives_is_refused() 
 
 
 def test_a_stall_explains_what_was_under_way_and_nothing_else() -> None:
-    # Sent at 0, 1, 2, 3 ms; the stall lies within [1.2, 1.4] ms.
+    # The frames are sent at 0, 1, 2 and 3 ms; the stall lies within [1.2, 1.4] ms.
     host = HostReport(stalls=(Stall(start_ns=1_200_000, duration_ns=200_000),))
     box = Box(flow=0, guarantee_ns=500_000)
     box.add(records([600_000, 600_000, LOST, LOST], host=host))

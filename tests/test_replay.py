@@ -1,4 +1,4 @@
-"""The replay of points: the same bytes wherever they are computed, and nothing is computed twice."""
+"""The replay of points gives the same bytes wherever it is computed, and computes nothing twice."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from loko.lab import load_lab
 from loko.scenario import Scenario
 
 FIGURES = ("fig17a", "fig15", "fivelive", "openflow13")
-"""A sweep, a deployment, paths, versions."""
+"""One figure of each of these kinds: a sweep, a deployment, paths, versions."""
 
 
 def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, bytes]:
-    """The results and records of the figures, by name of the file."""
+    """Replay figures; return the results and records by file name."""
     out.mkdir()
     chosen = {
         "mode": "virtual",
@@ -58,7 +58,7 @@ def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, byte
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What one process of this machine computes."""
+    """What a single process on this machine computes."""
     return replayed(tmp_path_factory.mktemp("one") / "results", *FIGURES)
 
 
@@ -111,7 +111,8 @@ try:
 except InputError as error:
     print(error, flush=True)
 """
-"""Who computes on a cluster, in a process of its own: Dask does not close sockets that are cut."""
+"""A client of a cluster, in a separate process because Dask does not close sockets whose connection is
+cut."""
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def test_a_cluster_that_is_always_lost_is_one_line(relay: Relay) -> None:
 
 
 def kill_once(mark: Path) -> int:
-    """End this process the hard way, unless the mark says that one has ended before."""
+    """Kill this process with SIGKILL, unless the mark shows that one has been killed before."""
     if not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -183,7 +184,7 @@ def test_tasks_may_be_without_end(jobs: int) -> None:
     with closing(each_done(square, endless(), jobs=jobs)) as done:
         results = dict(islice(done, 20))
     assert all(result == place**2 for place, result in results.items())
-    assert len(drawn) < 40  # it looks a few ahead
+    assert len(drawn) < 40  # only a few tasks are drawn ahead
 
 
 def test_more_tasks_than_a_cluster_is_given_at_once(
@@ -220,7 +221,7 @@ def test_processes_that_are_always_killed_are_one_line() -> None:
 def test_an_interrupted_figure_goes_on_where_it_was(
     name: str, runs: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not a run that is complete is carried out again."""
+    """No complete run is repeated."""
 
     def scripted(delays_of) -> ScriptedRunner:
         runner = ScriptedRunner(delays_of)

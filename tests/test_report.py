@@ -1,4 +1,4 @@
-"""The report as an artifact: what repeats a figure, when and where it was made, files, what does not hold."""
+"""The report: how to repeat a figure, when and where it was made, its files, and which claims fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def options_of(command: str, monkeypatch, tmp_path) -> Options:
-    """What the replay is asked for by a command line."""
+    """Return the options that a command line passes to the replay."""
     asked: list[Options] = []
 
     def replay(chosen, options, progress):
@@ -83,7 +83,7 @@ def test_every_choice_is_an_option_of_the_command(monkeypatch) -> None:
 
 @dataclass(frozen=True)
 class Part:
-    """Choices that belong together."""
+    """A group of related options."""
 
     depth: int | None = None
     width: float | None = None
@@ -91,7 +91,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Nested:
-    """As `Options`, with such a part."""
+    """Like `Options`, but with such a group."""
 
     mode: str
     out: Path = Path()

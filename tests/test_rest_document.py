@@ -1,4 +1,4 @@
-"""The OpenAPI document of `loko serve`: it says everything, and Schemathesis finds the service to be so."""
+"""The OpenAPI document of `loko serve` is complete, and Schemathesis confirms that the service conforms."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_error_of_the_service_is_listed(served: ServedLab) -> None:
 
 
 def test_answers_have_their_shapes(served: ServedLab) -> None:
-    """Each shape forbids what it does not name."""
+    """Each shape forbids fields that it does not name."""
     assert served.post(1).status_code == 201
     wait_for(lambda: "f1" in served.delays(), "its delays")
     named: dict[str, type[BaseModel]] = {
@@ -131,7 +131,7 @@ def test_answers_of_slots_have_their_shapes(slots: ServedLab) -> None:
 
 
 def test_schemathesis_finds_nothing(served: ServedLab, tmp_path: Path) -> None:
-    said = schemathesis_finds(served, tmp_path, "--exclude-path", "/v1/events")  # a stream does not end
+    said = schemathesis_finds(served, tmp_path, "--exclude-path", "/v1/events")  # streams do not end
     assert "Tested: 19" in said
     assert "Traceback" not in served.log()
 
@@ -143,7 +143,7 @@ def test_schemathesis_finds_nothing_of_slots(slots: ServedLab, tmp_path: Path) -
 
 
 def schemathesis_finds(served: ServedLab, tmp_path: Path, *words_more: str) -> str:
-    """What it says when it has found nothing."""
+    """Run Schemathesis and return its output; fail if it finds anything."""
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     words = [schemathesis(), "run", f"{served.address}/openapi.json", "--seed", "1", "--no-color"]
     words += ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "30", "--workers", "1"]

@@ -1,4 +1,4 @@
-"""`loko serve` from outside: REST, limits, tokens, restarts, on os-ken and on Ryu."""
+"""`loko serve` from the outside: REST, limits, tokens, restarts, with os-ken and with Ryu."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_all_errors_have_one_shape(served: ServedLab) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/v1/flows", "/v1/events", "/healthz", "/docs", "/openapi.json"])
 def test_only_known_hosts_are_served(served: ServedLab, path: str) -> None:
-    """A page of another site may have let its name lead here: its requests are of the same origin."""
+    """Another site may point its name here (DNS rebinding); its requests would count as same-origin."""
     host = f"evil.example:{served.rest}"
     headers = {"host": host, "origin": f"http://{host}", "referer": f"http://{host}/"}
     with served.client.stream("GET", path, headers=headers) as answer:
@@ -179,7 +179,7 @@ def test_five_tuple_in_use_is_a_conflict(served: ServedLab) -> None:
 
 
 def test_it_gives_no_slots(served: ServedLab) -> None:
-    """A service either admits or gives slots, and says so in one line."""
+    """A service either admits flows or gives slots, and says so in one line."""
     refused = served.client.post("/v1/slots", json={"source": "H1"})
     assert refused.json()["error"]["message"] == (
         "this service admits flows and gives no slots: POST to /v1/flows, or serve with --schedule"
@@ -204,7 +204,7 @@ def test_body_is_limited(served: ServedLab) -> None:
         for _ in range(100):
             yield b" " * 1000
 
-    with contextlib.suppress(httpx.WriteError):  # it may hang up before all is sent
+    with contextlib.suppress(httpx.WriteError):  # it may close the connection before everything is sent
         assert code(served.client.post("/v1/flows", content=chunks(), headers=headers)) == (413, "too-large")
 
 
@@ -254,7 +254,7 @@ def test_events_tell_what_happens(served: ServedLab) -> None:
 
 
 def metrics_of(lab: ServedLab) -> dict[tuple[str, ...], float]:
-    """The samples, by name and the values of their labels, as Prometheus reads them."""
+    """Return the samples by name and label values, as Prometheus parses them."""
     answer = lab.client.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
@@ -307,7 +307,7 @@ def test_log_in_json_names_the_request(tmp_path: Path) -> None:
         answer = lab.post(1)
         assert named.headers["x-request-id"] == "mine-1"
         assert answer.status_code == 201
-        name = answer.headers["x-request-id"]  # its line is written once the answer is on its way
+        name = answer.headers["x-request-id"]  # the line is written while the answer is being sent
         wait_for(lambda: f'"{name}"' in lab.log(), "the line of the request")
         lines = [json.loads(line) for line in lab.log().splitlines()]
     by_request = {line["request"]: line for line in lines if "status" in line}
@@ -316,7 +316,7 @@ def test_log_in_json_names_the_request(tmp_path: Path) -> None:
     assert (told["method"], told["status"], told["flow"]) == ("POST", 201, "f1")
     [installed] = [line for line in lines if line["text"] == "flow f1: is installed"]
     assert (installed["kind"], installed["name"]) == ("flow", "f1")
-    assert "request" not in installed  # the switch's answer belongs to nobody's request
+    assert "request" not in installed  # the switch's answer belongs to no request
 
 
 def test_rate_is_limited(tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_busy_port_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("openflow", ["1.0", "1.3"])
 def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str) -> None:
-    """What is reserved is the same, too: 20 changes a second, each in two segments."""
+    """The reservation for control traffic is also the same: 20 changes a second, two segments each."""
     flows = tmp_path / "flows.json"
     flows.write_text(json.dumps([flow(1)]))
     command = [LOKO, "plan", "two-switch", str(flows), "--openflow", openflow, "--control", "change=40"]
@@ -415,7 +415,7 @@ def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str) ->
 
 @pytest.mark.parametrize("openflow", ["1.0", "1.3"])
 def test_kill_9_while_flows_come_and_go(tmp_path: Path, openflow: str) -> None:
-    """Acknowledged flows survive; what was deleted stays so; every table is as promised after it."""
+    """Acknowledged flows survive, deleted flows stay deleted, and every table is as promised afterwards."""
     with ServedLab(tmp_path, "--openflow", openflow) as lab:
         for there in survives_kills(lab, lab.post, kills=KILLS):
             for switch in lab.switches().values():
@@ -423,7 +423,7 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path, openflow: str) -> None:
 
 
 def test_application_that_dies_is_started_again_and_no_request_is_lost(tmp_path: Path) -> None:
-    """Every request is answered, in the shape of all answers, and the service itself runs on."""
+    """Every request gets an answer in the usual format, and the service itself keeps running."""
     with ServedLab(tmp_path) as lab, ThreadPoolExecutor(4) as clients:
         assert lab.process is not None
         pid = lab.process.pid
@@ -446,7 +446,8 @@ def test_application_that_dies_is_started_again_and_no_request_is_lost(tmp_path:
                 wait_for(lambda before=before: len(answers) > before + 12, "requests")
                 died.kill()
                 wait_for(lambda kills=kills: lab.log().count(NOTICED) == kills, "the service to notice")
-                # Not until it is healthy: while flows come and go, a switch seldom holds just what it should.
+                # Do not wait until it is healthy: while flows come and go, a switch is rarely in exactly the
+                # desired state.
                 compared = 2 * (kills + 1)
                 wait_for(lambda compared=compared: lab.log().count(COMPARED) == compared, "the switches")
         finally:
@@ -482,7 +483,7 @@ def test_requests_in_flight_hear_what_becomes_of_them_when_the_service_ends(tmp_
         )
         with lab.client.stream("GET", "/v1/events") as events:
             assert lab.end() == 0
-            assert events.read()  # it has ended in good order
+            assert events.read()  # it was closed properly
         for answer, became in ((asked.result(), "taken-back"), (released.result(), "goes-on")):
             assert code(answer) == (503, "service-ending")
             assert answer.json()["error"]["became"] == became

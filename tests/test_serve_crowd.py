@@ -1,4 +1,4 @@
-"""`loko serve` and clients that are many, slow, or gone: it answers the others, and says so once."""
+"""`loko serve` when clients are many, slow, or gone: it keeps answering others and logs this once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 
 @contextlib.contextmanager
 def crowd(served: ServedLab, count: int, said: bytes = b"") -> Iterator[list[socket.socket]]:
-    """So many clients at once, each of which has said that."""
+    """Open this many connections, each of which sends `said`."""
     with contextlib.ExitStack() as open_:
         clients = []
         for _ in range(count):
@@ -38,7 +38,7 @@ def crowd(served: ServedLab, count: int, said: bytes = b"") -> Iterator[list[soc
 
 
 def is_served(served: ServedLab) -> None:
-    """Somebody new is answered: health, a view, an admission, a release."""
+    """Check that a new client is served: health, a view, an admission, a release."""
     served.client.close()
     served.client = type(served.client)(base_url=served.address, timeout=PATIENCE_S)
     assert served.is_healthy()
@@ -48,7 +48,7 @@ def is_served(served: ServedLab) -> None:
 
 
 def answer_on(client: socket.socket) -> bytes:
-    """All that comes until the service closes the connection."""
+    """Return everything received until the service closes the connection."""
     parts = []
     with contextlib.suppress(ConnectionResetError):
         while data := client.recv(65536):
@@ -79,7 +79,7 @@ def test_idle_connections_beyond_the_limit_of_files_leave_room(served: ServedLab
 
 def test_event_streams_beyond_the_limit_are_refused_and_leave_room(served: ServedLab) -> None:
     request = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with crowd(served, 400, request) as clients:  # more than streams, fewer than requests, may be
+    with crowd(served, 400, request) as clients:  # above the limit of streams, below that of requests
         is_served(served)
         first, last = clients[0].recv(65536), answer_on(clients[-1])
     assert first.startswith(b"HTTP/1.1 200 OK")
@@ -136,7 +136,7 @@ def test_what_is_no_http_is_answered_in_the_shape_of_all_errors(served: ServedLa
 
 
 def test_who_does_not_read_loses_the_connection(served: ServedLab) -> None:
-    """Requests without end whose answers nobody takes."""
+    """A client sends requests endlessly and never reads the answers."""
     request = b"GET /page/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -149,7 +149,7 @@ def test_who_does_not_read_loses_the_connection(served: ServedLab) -> None:
 
 
 def test_kept_connections_are_used_again(served: ServedLab) -> None:
-    """What limits do to many, they do not to one."""
+    """The limits for many connections do not affect a single one."""
     for number in range(1, 30):
         assert served.client.post("/v1/flows", json=flow(number)).status_code == 201
         assert served.client.delete(f"/v1/flows/f{number}").status_code == 204

@@ -1,4 +1,4 @@
-"""`loko serve --schedule` from outside: slots over REST, send times, and kill -9."""
+"""`loko serve --schedule` from the outside: slots over REST, send times, and kill -9."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_flows_of_the_schedule_are_there_and_each_host_hears_of_its_own(serv
 
 
 def test_a_host_fetches_the_file_of_its_source(served: ServedLab) -> None:
-    """What `zodiac-fx slots` reads; the unit tests of the schedule know its other keys."""
+    """This is the input of `zodiac-fx slots`; unit tests of the schedule cover its other keys."""
     answer = served.client.get("/v1/hosts/H1/source")
     assert answer.headers["content-type"].startswith("text/plain")
     told = tomllib.loads(answer.text)
@@ -94,7 +94,7 @@ def test_each_interface_of_a_host_has_its_slots_also_after_a_restart(tmp_path: P
 
 
 def test_emulated_hosts_send_in_their_slots_also_in_openflow_1_3(tmp_path: Path) -> None:
-    """Delays are measured, and every frame is within its guarantee; a flow that comes later sends, too."""
+    """Delays are measured, and every frame meets its guarantee; a flow added later sends, too."""
     schedule = made(tmp_path, "--openflow", "1.3")
     options = ("--schedule", str(schedule), "--openflow", "1.3", "--emulate", "--traffic")
     with ServedLab(tmp_path, *options, has_boards=False) as lab:
@@ -173,7 +173,7 @@ def test_it_admits_nothing(served: ServedLab) -> None:
 
 
 def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
-    """As with admission. What the schedule brought is released at first, and does not come back."""
+    """The same as for admission. The flows of the schedule are released first, and do not come back."""
     with ServedLab(tmp_path, "--schedule", str(made(tmp_path))) as lab:
         for name in ("f1", "f2"):
             assert lab.client.delete(f"/v1/flows/{name}").status_code == 204
@@ -199,7 +199,7 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
 @pytest.mark.namespaces
 @pytest.mark.waits
 def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
-    """As printed, in a network of its own, where the usual ports are free."""
+    """The commands run as printed, in a private network where the default ports are free."""
     page = (ROOT / "docs" / "service.md").read_text().split("## Slots instead of admission")[1]
     lines = [line.strip() for line in page.split("\n## ")[0].splitlines() if line.startswith("    ")]
     schedule, serve, *asked = lines

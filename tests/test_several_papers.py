@@ -1,4 +1,4 @@
-"""Results of several papers in one folder: figures with the same ID do not meet."""
+"""Results of several papers in one folder: figures with the same ID do not collide."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER = "other"
 
 @pytest.fixture
 def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The figures of two papers with the same IDs: the second paper is a copy of the first."""
+    """The figures of two papers with the same IDs; the second paper is a copy of the first."""
     labs = tmp_path / "labs"
     (labs / "papers").mkdir(parents=True)
     for paper in ("loko", OTHER):

@@ -1,4 +1,4 @@
-"""Networks in virtual time: the paper's two switches from Python."""
+"""Networks in virtual time: the paper's two switches, from Python."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_what_is_on_a_pulled_cable_is_lost_and_the_rest_arrives() -> None:
     result = network.run(duration_ns=2 * SECOND_NS)
     lost = result.received_ns == -1
     assert int(lost.sum()) == result.cut > 100
-    # Nothing is lost that had passed before, or came after; a frame needs 4.13 ms at most.
+    # No frame is lost that passed before or came after; a frame needs at most 4.13 ms.
     out = (result.sent_ns > SECOND_NS // 2 - 4_130_000) & (result.sent_ns < SECOND_NS)
     assert not np.any(lost & ~out)
     well_out = (result.sent_ns > SECOND_NS // 2) & (result.sent_ns < SECOND_NS - 4_130_000)
@@ -180,7 +180,7 @@ def test_propagation_and_wire_add_up() -> None:
     network.add_source("A", **source())
     result = network.run(duration_ns=SECOND_NS)
     assert len(result.flow) > 0
-    # Taps stamp the beginning of a frame: its length on the wire does not count.
+    # Both taps stamp the start of a frame, so its transmission time does not count.
     assert set((result.received_ns - result.sent_ns).tolist()) == {777}
 
 
@@ -215,10 +215,10 @@ def test_events_of_a_board_are_reported() -> None:
 
 
 def test_two_threads_run_at_once() -> None:
-    """A run releases the interpreter lock: another thread goes on meanwhile.
+    """A run releases the interpreter lock, so that another thread continues meanwhile.
 
-    How many turns it has is up to the machine, so it gets longer and longer runs. With the lock kept it would
-    have one or two, before and after a run, however long that is.
+    The number of turns that the other thread gets depends on the machine, so the runs get longer and longer.
+    If the lock were kept, it would get one or two turns, before and after a run, however long the run.
     """
     turns: list[int] = []
     for seconds in (50, 200, 800, 3200):

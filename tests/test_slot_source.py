@@ -1,4 +1,4 @@
-"""The source of a host, as the page has it typed in: a schedule's file, and frames that carry their times."""
+"""A host's source, by the page's own commands: a schedule's file, and frames that carry their times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOST = """
 
 
 def sent_by(script: str, folder: Path) -> tuple[dict[str, Any], int]:
-    """What the source says at its end, and how many frames the far end of its cable has got."""
+    """Return the source's final report, and the number of frames received at the far end of its cable."""
     done = subprocess.run(
         ["unshare", "--net", "bash", "-ec", f"{HOST}{script}\nip -statistics -json link show far"],
         cwd=folder,
@@ -66,7 +66,7 @@ def test_the_commands_of_the_page_send_until_they_are_ended(tmp_path: Path) -> N
 
 
 def test_frames_carry_their_times_also_where_no_queue_holds_them(tmp_path: Path) -> None:
-    """The only part of `timed-sockets` that runs on a kernel without ETF: it lets them go at once."""
+    """Only this part of `timed-sockets` runs on a kernel without ETF, where frames leave at once."""
     lab, flow = load_lab("two-switch"), TimedFlow("a", "H1", "H3", 1001, 5001, 306, None, None)
     frame = bytearray(frame_of(lab, flow))
     frame[26:34] = bytes([10, 0, 0, 1, 10, 0, 0, 3])

@@ -1,4 +1,4 @@
-"""What a test run starts ends with it, also when pytest is killed."""
+"""Everything that a test run starts ends with it, even if pytest is killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_forever():
 
 
 def killed_run(folder: Path, test: str, *options: str) -> list[tuple[str, psutil.Process]]:
-    """Run a test that never ends, kill pytest once it is at it, and give what it had started, with names."""
+    """Run an endless test, kill pytest during it, and return the processes that it had started."""
     (folder / "test_run.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-p", "strays", "-s", "-q", *options, str(folder)]
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
@@ -74,7 +74,7 @@ def test_others_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_process_that_has_just_begun_shows_its_environment() -> None:
-    """Popen returns while the new program begins; on a busy machine the kernel shows nothing of it yet."""
+    """Popen returns while exec is in progress; on a busy machine the kernel shows no environment yet."""
     for _ in range(200):
         with subprocess.Popen(["sleep", "1000"], env={run_mark.MARK: "17-4"}) as begun:
             shown = run_mark.environment_of(Path(f"/proc/{begun.pid}"))

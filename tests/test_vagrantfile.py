@@ -1,4 +1,4 @@
-"""What the Vagrantfile chooses, of providers and drivers, and what it says. It needs Ruby, not Vagrant."""
+"""Which providers and drivers the Vagrantfile chooses, and what it says. Needs Ruby, but not Vagrant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab in virtual time, with the emulator's own boards."""
+"""The lab in virtual time, with the emulated boards."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_admitted_traffic_arrives_between_floor_and_guarantee() -> None:
     assert (records.received_ns != LOST).all()
     delays = records.received_ns - records.sent_ns
     assert delays.max() <= chosen.guarantee_ns
-    # The main loop's phase decides within one pass, 4.9 us, whether a lone frame is a little early.
+    # The phase of the main loop, within one pass of 4.9 us, decides whether a lone frame is slightly early.
     assert abs(delays.min() - chosen.floor_ns) < 2 * 4_900
     assert records.boards["s1"]["received"] == records.boards["s1"]["forwarded"]
     assert not records.host.stalls
@@ -129,7 +129,7 @@ def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
 
 
 def banana_lab(folder: Path) -> Lab:
-    """The two-switch lab with other switches in it; nothing else is changed."""
+    """The two-switch lab with other switches and nothing else changed."""
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
     text = text.replace("profile: zodiac-fx", "profile: banana-pi-r1").replace(", ofchecks: false", "")
     text = re.sub(r", ip_address: [\d.]+", "", text)
@@ -139,7 +139,7 @@ def banana_lab(folder: Path) -> Lab:
 
 
 def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Path) -> None:
-    """What two Zodiac FX carry, two Banana Pi R1 carry too, sooner but not always equally soon."""
+    """Two Banana Pi R1 carry what two Zodiac FX carry, and are faster, but with varying delays."""
     chosen = setting("fig17a")
     runner = VirtualRunner(banana_lab(tmp_path), chosen.admitted(), entries=17)
     with runner:
@@ -157,7 +157,7 @@ def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Pat
 
 
 def test_boards_reach_their_controller_by_frames(tmp_path: Path) -> None:
-    """The same guarantee holds; the boards' own frames share the CPUs with the flows'."""
+    """The same guarantee holds, although the boards' own frames share the CPUs with the flows' frames."""
     path = tmp_path / "lab.yml"
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
     path.write_text(text.replace("control: session", "control: network"), encoding="utf-8")

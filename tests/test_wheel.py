@@ -1,4 +1,4 @@
-"""The wheel: made of what cargo has built, and used in new environments, away from the checkout."""
+"""The wheel contains what cargo has built, and works in new environments outside the repository."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ f,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306 bytes
 
 
 def clean_surroundings():
-    """Those of somebody who knows nothing of the checkout."""
+    """Return the environment of a user who has no copy of the repository."""
     ours = ("PYTHON", "LOKO_", "VIRTUAL_ENV", "CARGO_", "GIT_", "COV")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
@@ -46,7 +46,7 @@ def run(*command, cwd, **options):
 
 
 def installed(python, wheel, *options, cwd):
-    """Take packages from uv's cache, as set-up has left it, else from the registry."""
+    """Install the wheel with packages from uv's cache, which set-up has filled, or else from the registry."""
     uv = shutil.which("uv")
     command = [uv, "pip", "install", "--quiet", "--python", str(python), *options, wheel]
     if subprocess.run([*command, "--offline"], cwd=cwd, capture_output=True, check=False).returncode:
@@ -54,7 +54,7 @@ def installed(python, wheel, *options, cwd):
 
 
 def build(folder):
-    """The wheel, an environment of it with all that it needs, and one that borrows the rest of it."""
+    """Build the wheel, an environment with all it needs, and one that borrows the dependencies."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
         cwd=ROOT,
@@ -85,7 +85,7 @@ def environments(tmp_path_factory):
 
 @pytest.fixture
 def loko(environments, tmp_path):
-    """The command line of the first environment, run in an empty folder."""
+    """Run the command line of the first environment in an empty folder."""
 
     def call(*words, **options):
         return run(environments / "one/bin/loko", *words, cwd=tmp_path, **options)
@@ -107,7 +107,7 @@ def test_it_is_for_every_python_and_every_linux_that_is_not_too_old(environments
 
 def test_it_knows_its_commit_and_what_was_changed(environments, loko):
     assert loko("--version").splitlines()[0] == f"loko 0.1.0 ({provenance.commit()})"
-    # Of the second one, whose results nobody compares: it only computes points, and not with this profile.
+    # This is done in the second environment, which only computes points, and never with this profile.
     (profile,) = environments.glob(
         "two/lib/python3*/site-packages/loko/data/switch-emulator/profiles/hp-2920.toml"
     )

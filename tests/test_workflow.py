@@ -1,4 +1,4 @@
-"""The workflow of GitHub Actions calls targets that exist and has no key that Actions does not know."""
+"""The workflow for GitHub Actions calls targets that exist and uses no keys unknown to Actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORKFLOW = yaml.safe_load(TEXT)
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 WORKFLOW_KEYS = {"name", True, "permissions", "concurrency", "jobs", "env", "defaults"}
-"""`on` is a boolean of YAML 1.1."""
+"""YAML 1.1 reads `on` as a boolean."""
 JOB_KEYS = {
     "name",
     "if",
@@ -35,7 +35,7 @@ CONTEXTS = {
     "github.ref",
     *(f"matrix.{name}" for name in ("target", "packages", "variables", "arguments")),
 }
-"""What expressions may name; of the matrix, what the matrix has."""
+"""What expressions may refer to; of the matrix, only keys that it has."""
 
 
 def test_every_job_and_step_has_known_keys_only():
@@ -50,7 +50,7 @@ def test_every_job_and_step_has_known_keys_only():
 
 
 def matrix_of(job):
-    """The values of a job's matrix: one dictionary a run of it."""
+    """Return the entries of a job's matrix, one dictionary for each run of the job."""
     matrix = job.get("strategy", {}).get("matrix", {})
     return [{"target": target} for target in matrix.get("target", ())] + list(matrix.get("include", ()))
 

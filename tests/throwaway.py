@@ -1,4 +1,4 @@
-"""A throw-away machine: this one, behind overlays. What is installed or broken there is gone afterwards."""
+"""A throw-away machine: this machine behind overlays. Everything installed or broken there is discarded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ exec chroot . /bin/bash -c {script}
 
 
 def places():
-    """What the testbed uses and may lie on other file systems, or under the /tmp that is new there."""
+    """Return the folders that the testbed uses and that an overlay of / or the new /tmp could hide."""
     named = [os.environ.get(name, "") for name in ("CARGO_HOME", "RUSTUP_HOME")]
     places = {Path(name).resolve() for name in (ROOT, BUILD, Path.home(), *filter(None, named))}
     return sorted((place for place in places - {Path("/")} if place.is_dir()), key=lambda place: place.parts)
@@ -56,7 +56,7 @@ def places():
 
 @dataclass(frozen=True)
 class Play:
-    """What a playbook came to."""
+    """The outcome of a playbook."""
 
     status: int
     tasks: tuple[dict, ...]
@@ -71,7 +71,7 @@ class Play:
 
     @property
     def complaint(self):
-        """What the task that failed said."""
+        """The message of the task that failed."""
         [failed] = [task for task in self.tasks if task["outcome"] == "failed"]
         return failed["msg"]
 
@@ -80,7 +80,7 @@ class Play:
 
 
 class Throwaway:
-    """Scripts for such a machine. It has no network but loopback, and is gone when its script has ended."""
+    """Runs scripts on such a machine. It has only a loopback network and exists only while a script runs."""
 
     def __init__(self, folder, *, size_mib=4000):
         self.folder, self.size_mib = folder, size_mib
@@ -88,9 +88,9 @@ class Throwaway:
         self.shared.mkdir()
 
     def run(self, script, *, check=True):
-        """Run a script in it as root; nothing of what it does outside of `shared` is kept.
+        """Run a script as root; nothing that it changes outside `shared` is kept.
 
-        It begins in the repository; $BUILD is where set-up has put what it made.
+        It starts in the repository; $BUILD is the folder with the files made by set-up.
         """
         place = self.folder / "overlay"
         place.mkdir(exist_ok=True)
@@ -107,7 +107,7 @@ class Throwaway:
         return subprocess.run(command, capture_output=True, text=True, check=check, timeout=800)
 
     def plays(self, *steps, program=OURS):
-        """Run steps in turn, strings as shell, lists as words for ansible-playbook; gives the plays."""
+        """Run steps in order and return the plays. Strings are shell code, lists are playbook arguments."""
         script, names = ["export LOKO_SETUP_PAUSE_S=0"], []
         for step in steps:
             if isinstance(step, str):

@@ -1,4 +1,4 @@
-"""Results without their pictures, for tests that ask for numbers only: drawing is most of a short replay."""
+"""Replays without pictures, for tests that need numbers only: drawing takes most of a short replay's time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLANK = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
 
 
 def blank(_result: FigureResult) -> pictures.Drawn:
-    """In the place of every picture."""
+    """Stands in for every picture."""
     return pictures.Drawn(svg=_BLANK, png=b"", uncaptioned_svg=_BLANK)
 
 
@@ -24,7 +24,7 @@ def blank_svg(_result: FigureResult, **_how: bool) -> bytes:
 
 @contextmanager
 def undrawn() -> Iterator[None]:
-    """Replays within it draw nothing, also those on other processes of this machine."""
+    """Make replays draw nothing, including those in other processes on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures, "draw", blank)
         patch.setattr(pictures, "svg", blank_svg)

@@ -1,4 +1,4 @@
-"""An application that asks by os-ken's own service `ofctl`, which ends each request with a barrier."""
+"""An application that uses os-ken's own service `ofctl`, which ends each request with a barrier."""
 
 from os_ken.app.ofctl import api
 from os_ken.base import app_manager

@@ -1,4 +1,4 @@
-"""A board, its hosts and one controller in operation."""
+"""A board with its hosts, controlled by one controller."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from wiretap import Kind, Message, Wiretap
 from benchmarks.one_board import Namespace, wait_for
 
 START_PATIENCE_S = 90.0
-"""Frameworks load for a second, on a busy machine for much longer."""
+"""Frameworks take a second to load, and much longer on a busy machine."""
 SETTLE_S = 0.2
 _LISTENING = "0A"
 
 
 def listens(place: Namespace) -> bool:
-    """Whether a controller listens in this namespace."""
+    """Return whether a controller listens in this namespace."""
     lines = Path(f"/proc/{place.pid}/net/tcp").read_text().splitlines()[1:]
     sockets = [line.split() for line in lines]
     return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in sockets)
 
 
 class Bench:
-    """One controller drives one board; `asked` are the exercises of interest."""
+    """One controller controls one board; `asked` names the exercises to perform."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Bench:
         self._client: subprocess.Popen[bytes] | None = None
 
     def asks(self, exercise: str) -> bool:
-        """Whether an exercise is of interest; long ones are left out otherwise."""
+        """Return whether to perform an exercise, so that long ones can be skipped."""
         return exercise in self._asked
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ class Bench:
         self.close()
 
     def close(self) -> None:
-        """End everything."""
+        """Stop the controller and everything else."""
         self.end_controller()
         self._open.close()
 
@@ -96,7 +96,7 @@ class Bench:
         wait_for(self._listens, f"controller that listens: {self.controller_log()}", START_PATIENCE_S)
 
     def end_controller(self) -> None:
-        """Kill the controller, as a crash would."""
+        """Kill the controller, as in a crash."""
         if self._client is not None:
             self._client.kill()
             self._client.wait()
@@ -108,21 +108,21 @@ class Bench:
         return listens(self.network.controller)
 
     def controller_log(self) -> str:
-        """What the controller has written."""
+        """Return what the controller has logged."""
         return (self._folder / "controller.log").read_text(errors="replace")
 
     def handshake(self) -> Message:
-        """Wait for the end of the handshake; gives the board's features."""
+        """Wait until the handshake is complete; return the board's FEATURES_REPLY."""
         [features, *_] = self.tap.wait(Kind.FEATURES_REPLY, from_board=True, patience_s=30.0)
         time.sleep(SETTLE_S)
         return features
 
     def packet_ins(self) -> int:
-        """How many frames the controller has seen."""
+        """Return how many frames the board has sent to the controller."""
         return len(self.tap.from_board(Kind.PACKET_IN))
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """Ask the controller over HTTP; `{board}` in the path is the board."""
+        """Send an HTTP request to the controller; `{board}` in the path becomes the datapath id."""
         with self.network.controller.entered():
             connection = http.client.HTTPConnection(self.network.controller_address, REST_PORT, timeout=10)
             connection.connect()

@@ -1,4 +1,4 @@
-"""A board with a host at each OpenFlow port, each in a namespace of its own, and a place for a controller."""
+"""A board with a host at each OpenFlow port, each in its own namespace, and a namespace for a controller."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from benchmarks.one_board import UNHURRIED, Emulator, Namespace, Tap, udp_frame
 
 CONTROLLER_PORT = 6633
 DATAPATH_ID = 0x70B3_D56C_0001
-"""The factory's; written into FEATURES_REPLY."""
+"""The factory setting; appears in FEATURES_REPLY."""
 
 HOSTS = (1, 2, 3)
 NATIVE_PORT = 4
 NATIVE_CONTROLLER = "10.0.1.8"
-"""Where a board looks for its controller from the factory."""
+"""The address at which a board looks for its controller by default."""
 _RECEIVED = re.compile(r"(\d+) received")
 
 
 def address(host: int) -> str:
-    """IPv4 address of a host."""
+    """Return a host's IPv4 address."""
     return f"10.0.0.{host}"
 
 
 def ipv6(host: int) -> str:
-    """IPv6 address of a host."""
+    """Return a host's IPv6 address."""
     return f"fd00::{host}"
 
 
 def mac(host: int) -> str:
-    """Hardware address of a host."""
+    """Return a host's MAC address."""
     return f"02:00:00:00:00:{host:02x}"
 
 
 class BoardNetwork:
     """Namespaces and cables, and the board once it is switched on.
 
-    Either the board's own namespace is also the controller's, and they meet at 127.0.0.1. Or the controller
-    has one of its own with the address that a board expects, and a cable to the native port.
+    Either the board and the controller share a namespace and connect through 127.0.0.1, or the controller has
+    its own namespace, with the address that a board expects and a cable to the native port.
     """
 
     def __init__(self, folder: Path, *, native: bool = False, cable: tuple[int, int] | None = None) -> None:
-        """With a cable, two ports of the board lead to each other; their hosts stand apart."""
+        """With `cable`, two ports of the board are cabled to each other, and their hosts are disconnected."""
         self.folder = folder
         self._native = native
         self._open = ExitStack()
@@ -75,12 +75,12 @@ class BoardNetwork:
 
     @property
     def controller_address(self) -> str:
-        """Where the board looks for its controller."""
+        """The address at which the board looks for its controller."""
         return NATIVE_CONTROLLER if self._native else "127.0.0.1"
 
     @property
     def controller_interface(self) -> str:
-        """Where the controller's traffic passes, in the controller's namespace."""
+        """The interface that carries the controller's traffic, in the controller's namespace."""
         return "ctl" if self._native else "lo"
 
     def _controller_place(self) -> Namespace:
@@ -101,7 +101,7 @@ class BoardNetwork:
             self.inside.run("ip", "link", "set", name, "up")
 
     def introduce(self, *hosts: int) -> None:
-        """Tell hosts each other's addresses, so that they need not ask."""
+        """Add hosts to each other's neighbour tables, so that they need no ARP."""
         for host, other in itertools.permutations(hosts, 2):
             neighbour = ["to", address(other), "lladdr", mac(other), "dev", f"h{host}", "nud", "permanent"]
             self.hosts[host].run("ip", "neighbour", "replace", *neighbour)
@@ -137,7 +137,7 @@ class BoardNetwork:
         interval_s: float = 0.05,
         version: int = 4,
     ) -> int:
-        """Echo requests from one host to another; gives how many replies came."""
+        """Send echo requests from one host to another; return the number of replies."""
         where = ipv6(target) if version == 6 else address(target)
         options = ["-n", "-q", "-i", str(interval_s), "-c", str(count), "-s", str(size), "-W", "1"]
         command = self.hosts[source].command("ping", *options, where)
@@ -147,14 +147,14 @@ class BoardNetwork:
         return int(received[1])
 
     def udp_frames(self, source: int, target: int, *, ports: Iterable[int], gap_s: float = 0.005) -> int:
-        """Send a frame to each UDP port; gives how many come out at the target's interface."""
+        """Send a frame to each UDP port; return how many arrive at the target's interface."""
         with Tap(self.hosts[source], f"h{source}") as near, Tap(self.hosts[target], f"h{target}") as far:
             sent = 0
             for port in ports:
                 near.send(udp_frame(sent, udp_port=port))
                 sent += 1
                 if gap_s:
-                    time.sleep(gap_s)  # a board keeps eight frames at most
+                    time.sleep(gap_s)  # a board buffers eight frames at most
             seen = far.seen(outgoing=False, count=sent, patience_s=0.5)
         return len(seen)
 

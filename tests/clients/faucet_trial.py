@@ -1,4 +1,4 @@
-"""Runs tests of Faucet's own suite against emulated boards and compares what comes with `faucet-suite.yml`.
+"""Run Faucet's own tests against emulated boards and compare the outcomes with `faucet-suite.yml`.
 
 python tests/clients/faucet_trial.py [--mode spec] [TEST ...]      as root, after `make clients`
 python tests/clients/faucet_trial.py --write                       writes the table into docs/clients.md
@@ -29,14 +29,14 @@ PASSES, FAILS = "passes", "fails"
 BEGIN, END = "<!-- faucet: begin -->\n", "<!-- faucet: end -->\n"
 PATIENCE_S = 280
 _TRIES = 3
-"""A machine whose cores others keep busy may fail a test; the board fails it each time."""
+"""On a busy machine a test may fail by chance; a failure caused by the board occurs every time."""
 _NAMESPACES = ["unshare", "--net", "--mount", "--fork", "--kill-child"]
 _PLACE = 'mount -t sysfs sysfs /sys; ip link set lo up; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What comes of one class of tests, by mode."""
+    """The outcome of one class of tests, by mode."""
 
     about: str
     firmware: str
@@ -56,13 +56,13 @@ class Outcome:
 
 
 def load() -> dict[str, Outcome]:
-    """The classes of tests by name."""
+    """Return the classes of tests by name."""
     data = yaml.safe_load((HERE / "faucet-suite.yml").read_text())
     return {name: Outcome.parse(outcome) for name, outcome in data.items()}
 
 
 def missing() -> str | None:
-    """What cannot be had here, if anything."""
+    """Return what is missing on this machine, if anything."""
     for needed in (SUITE / "source", SUITE / "libraries", Path("/usr/bin/mnexec"), Path("/usr/bin/dash")):
         if not needed.exists():
             return f"{needed} is not installed: run 'make clients' (set-up says why if it cannot be had here)"
@@ -70,7 +70,7 @@ def missing() -> str | None:
 
 
 def attempt(name: str, mode: str, emulator: Path) -> list[str]:
-    """Run a class of tests; what its failures said."""
+    """Run a class of tests; return the messages of its failures."""
     python = INSTALLED / "faucet" / "bin" / "python"
     environment = os.environ | {
         "PATH": f"{SUITE / 'programs'}:{python.parent}:{os.environ['PATH']}",
@@ -89,7 +89,7 @@ def attempt(name: str, mode: str, emulator: Path) -> list[str]:
 
 
 def difference(name: str, outcome: Outcome, mode: str, emulator: Path) -> str | None:
-    """How what came of a class of tests differs from what is recorded; None if it does not."""
+    """Describe how the outcome of a class of tests differs from the recorded one; None if it does not."""
     for _ in range(_TRIES):
         said = attempt(name, mode, emulator)
         if (FAILS if said else PASSES) == outcome.expected(mode):
@@ -98,7 +98,7 @@ def difference(name: str, outcome: Outcome, mode: str, emulator: Path) -> str | 
 
 
 def render(recorded: Mapping[str, Outcome]) -> str:
-    """The outcomes as a table in Markdown."""
+    """Return the outcomes as a Markdown table."""
     lines = ["| test | what it does | firmware | spec | quirks | why |", "|---|---|---|---|---|---|"]
     for name, outcome in recorded.items():
         firmware, spec = (it if it == PASSES else f"**{it}**" for it in (outcome.firmware, outcome.spec))
@@ -108,7 +108,7 @@ def render(recorded: Mapping[str, Outcome]) -> str:
 
 
 def written(document: str) -> str:
-    """The document with the table."""
+    """Return the document with the current table."""
     return outcomes.written(document, render(load()), BEGIN, END)
 
 

@@ -1,4 +1,4 @@
-"""What comes of the commands of `ovs-ofctl`, as `ofctl.yml` holds it, and its table for the documentation.
+"""The outcomes of `ovs-ofctl` commands, as recorded in `ofctl.yml`, and their table for the documentation.
 
 python tests/clients/ofctl_outcomes.py      writes the table into docs/clients.md
 """
@@ -17,7 +17,7 @@ BEGIN, END = "<!-- ofctl: begin -->\n", "<!-- ofctl: end -->\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command, and what its reply must hold."""
+    """One command, and a pattern that its reply must match."""
 
     command: str
     firmware: str
@@ -26,22 +26,22 @@ class Command:
     why: str = ""
 
     def works(self, mode: str) -> bool:
-        """Whether the reply is expected to hold it."""
+        """Return whether the reply is expected to match."""
         return mode == "spec" or self.firmware == WORKS
 
     def shown_in(self, text: str) -> bool:
-        """Whether a reply holds it."""
+        """Return whether a reply matches."""
         return re.search(self.shows, text) is not None
 
 
 def load() -> list[Command]:
-    """All commands in their order."""
+    """Return all commands in their order."""
     data = yaml.safe_load((HERE / "ofctl.yml").read_text())
     return [Command(**(fields | {"quirks": tuple(fields.get("quirks", ()))})) for fields in data]
 
 
 def render(commands: list[Command]) -> str:
-    """The outcomes as a table in Markdown."""
+    """Return the outcomes as a Markdown table."""
     lines = ["| command | firmware | spec | quirks | why |", "|---|---|---|---|---|"]
     for outcome in commands:
         firmware = outcome.firmware if outcome.firmware == WORKS else f"**{outcome.firmware}**"
@@ -51,7 +51,7 @@ def render(commands: list[Command]) -> str:
 
 
 def written(document: str) -> str:
-    """The document with the table."""
+    """Return the document with the current table."""
     return outcomes.written(document, render(load()), BEGIN, END)
 
 

@@ -1,9 +1,9 @@
-"""Lets `ovs-ofctl` talk to a board: both connect by themselves, so something between them listens for both.
+"""A proxy between `ovs-ofctl` and a board. Both open connections, so the proxy has to listen for both.
 
-Each command of `ovs-ofctl` is a connection of its own, and a board that loses its controller erases its
-entries (quirk 81). So the board's session stays while commands come and go: the proxy makes the handshake,
-answers the board's requests for a sign of life, greets each command, and passes on everything else as it is,
-each message in one write. What the board sends goes to the connection that came last.
+Each `ovs-ofctl` command uses a new connection, and a board that loses its controller erases its entries
+(quirk 81). So the proxy keeps the board's session open across commands. It performs the handshake, answers
+the board's echo requests, sends HELLO to each command, and forwards everything else unchanged, each message
+in one write. What the board sends goes to the newest connection.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _READ_BYTES = 1 << 16
 
 
 def message(version: int, kind: int, xid: int = 0) -> bytes:
-    """A message without a body."""
+    """Return a message without a body."""
     return _HEADER.pack(version, kind, _HEADER.size, xid)
 
 
 class _End:
-    """One end of the conversation."""
+    """One side of the conversation."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -35,7 +35,7 @@ class _End:
         self._received = bytearray()
 
     def read(self) -> list[bytes] | None:
-        """The messages that have come whole; None at the end of the stream."""
+        """Return the complete messages received; None at the end of the stream."""
         try:
             received = self.connection.recv(_READ_BYTES)
         except OSError:
@@ -57,17 +57,17 @@ class _End:
 
 
 class OfctlProxy:
-    """Listens for one board and, at another port, for one command after the other; speaks one version."""
+    """Listens for one board and, on another port, for one command after another; speaks one version."""
 
     def __init__(self, version: int, *, board_port: int = 0, address: str = "127.0.0.1") -> None:
         self._version = version
         self._listeners = [socket.create_server((address, port)) for port in (board_port, 0)]
         self.board_port, self.command_port = (listener.getsockname()[1] for listener in self._listeners)
         self.ready = threading.Event()
-        """The board's session stands."""
+        """Set once the board's session is established."""
         self.board_sessions = 0
         self.most_at_once = 0
-        """Connections of commands that were open at the same time."""
+        """The largest number of command connections open at the same time."""
         self._board: _End | None = None
         self._commands: list[_End] = []
         self._wake, self._woken = socket.socketpair()

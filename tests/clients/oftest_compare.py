@@ -1,4 +1,4 @@
-"""Runs OFTest's standard tests against the emulated board and compares what comes of them with `oftest.yml`.
+"""Run OFTest's standard tests against the emulated board and compare the outcomes with `oftest.yml`.
 
 python tests/clients/oftest_compare.py [--mode spec] [TEST ...]      as root, after `make clients`
 """
@@ -22,12 +22,12 @@ from benchmarks.one_board import build
 
 SETTINGS = {"firmware": "", "spec": 'quirks = "spec"\n'}
 _TRIES = 3
-"""A machine whose cores others keep busy may fail a test; the board fails it each time."""
+"""On a busy machine a test may fail by chance; a failure caused by the board occurs every time."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def difference(suite: Suite, test: str, mode: str, observed: Observed) -> str | None:
-    """How what came of a test differs from what is recorded; None if it does not."""
+    """Describe how the outcome of a test differs from the recorded one; None if it does not."""
     reason = suite.fails.get(test)
     if mode == "firmware":
         fails = reason is not None
@@ -47,7 +47,7 @@ def difference(suite: Suite, test: str, mode: str, observed: Observed) -> str | 
 def compare(
     suite: Suite, version: str, test: str, mode: str, emulator: Path, folder: Path
 ) -> tuple[str | None, Observed]:
-    """Run a test, again if it differs; the last difference, if any, and what was observed then."""
+    """Run a test, again if it differs; return the last difference, if any, and the last observation."""
     for attempt in range(_TRIES):
         observed = oftest_trial.attempt(
             test, version, SETTINGS[mode], emulator, folder / f"{test}-{attempt}", hosts=suite.hosts(test)
@@ -61,7 +61,7 @@ def compare(
 def differences(
     tests: Sequence[str], mode: str, emulator: Path, folder: Path, *, at_once: int
 ) -> Iterator[str]:
-    """What differs, test by test; all tests if none is named."""
+    """Yield what differs, test by test; if no test is named, all are run."""
     for version, suite in load().items():
         there = oftest_trial.standard_tests(version)
         yield from (f"{test}: not recorded" for test in set(there) - set(suite.tests))
@@ -80,7 +80,7 @@ def differences(
 
 
 def main() -> int:
-    """The program. Gives its exit status: 1 if something differs."""
+    """Compare the chosen tests; return the exit status, 1 if anything differs."""
     parser = argparse.ArgumentParser(
         description="Compare what comes of OFTest's tests with what is recorded."
     )

@@ -1,4 +1,4 @@
-"""What came of OFTest's tests, as `oftest.yml` holds it, and the table of it for the documentation.
+"""The outcomes of OFTest's tests, as recorded in `oftest.yml`, and their table for the documentation.
 
 python tests/clients/oftest_outcomes.py      writes the table into docs/clients.md
 """
@@ -21,24 +21,24 @@ BEGIN, END = "<!-- oftest: begin -->\n", "<!-- oftest: end -->\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why some tests fail on the board."""
+    """A reason why some tests fail on the board."""
 
     asks: str
-    """What these tests ask for."""
+    """What these tests require."""
     board: str
     """What the board does instead."""
     tests: Mapping[str, str]
-    """Each test with OFTest's words for its failure."""
+    """Each test with OFTest's failure message."""
     quirks: tuple[int, ...]
-    """Without which all of these tests pass; none if it is not the board's fault."""
+    """The quirks without which all of these tests pass; empty if the board is not the cause."""
     specification: str
-    """Why they fail with `quirks = "spec"`, too; empty if they pass."""
+    """Why they also fail with `quirks = "spec"`; empty if they pass."""
     also: tuple[str, ...]
-    """Other words that OFTest may use for any of them: which ones depends on microseconds."""
+    """Other messages that OFTest may give for any of these tests, depending on microseconds."""
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
-        """From the file."""
+        """Create a reason from an entry of the file."""
         optional = {"specification": ""}
         several = {key: tuple(data.get(key, ())) for key in ("quirks", "also")}
         reason = cls(**(optional | dict(data) | several))
@@ -53,28 +53,28 @@ class Suite:
 
     passes: tuple[str, ...]
     four_ports: frozenset[str]
-    """Tests that take a fourth port for granted: they get the board's native port as well."""
+    """Tests that assume a fourth port: they also get the board's native port."""
     reasons: tuple[Reason, ...]
     fails_with_specification: Mapping[str, str]
-    """Tests that pass, but fail with `quirks = "spec"`, and why."""
+    """Tests that fail only with `quirks = "spec"`, and why."""
 
     @property
     def fails(self) -> dict[str, Reason]:
-        """The tests that fail, with their reason."""
+        """The tests that fail, with their reasons."""
         return {test: reason for reason in self.reasons for test in reason.tests}
 
     @property
     def tests(self) -> list[str]:
-        """All tests."""
+        """The names of all tests, sorted."""
         return sorted([*self.passes, *(test for reason in self.reasons for test in reason.tests)])
 
     def hosts(self, test: str) -> tuple[int, ...]:
-        """The ports at which a test gets an interface."""
+        """Return the ports at which a test gets an interface."""
         return (*HOSTS, len(HOSTS) + 1) if test in self.four_ports else HOSTS
 
 
 def load() -> dict[str, Suite]:
-    """The suites by version of OpenFlow."""
+    """Return the suites by version of OpenFlow."""
     return {
         version: Suite(
             passes=tuple(data["passes"]),
@@ -87,7 +87,7 @@ def load() -> dict[str, Suite]:
 
 
 def render(suites: Mapping[str, Suite]) -> str:
-    """The outcomes as tables in Markdown."""
+    """Return the outcomes as Markdown tables."""
     parts = []
     for version, suite in suites.items():
         fails = suite.fails
@@ -117,7 +117,7 @@ def _row(reason: Reason) -> str:
 
 
 def written(document: str, tables: str) -> str:
-    """The document with these tables."""
+    """Return the document with these tables."""
     before, rest = document.split(BEGIN)
     return before + BEGIN + "\n" + tables + "\n" + END + rest.split(END)[1]
 

@@ -1,6 +1,6 @@
-"""Trials of OFTest, Project Floodlight's switch tester: each test on a board and in a namespace of its own.
+"""Run OFTest, Project Floodlight's switch tester: each test with its own board and namespace.
 
-OFTest is a program that `make clients` fetches, written in Python 2.7. Nothing of it is part of the testbed.
+OFTest is written in Python 2.7; `make clients` fetches it. No part of it belongs to the testbed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ PASSES, FAILS, SKIPPED = "passes", "fails", "skipped"
 
 _PROGRAM, _PYTHON, _LIBRARIES = HOME / "source" / "oft", HOME / "python", HOME / "libraries"
 _TIMEOUT_S, _NEGATIVE_TIMEOUT_S = 6.0, 0.2
-"""How long OFTest waits for what must come, and listens for what must not. Its own 2 s and 10 ms are too few
-where many programs share a core.
-"""
+"""How long OFTest waits for messages that must come, and for those that must not. Its own limits of 2 s and
+10 ms are too short where many programs share a core."""
 _SKIPPED = re.compile(r"Skipped [1-9]\d* test")
 _DONE = re.compile(r"^(?:OK|FAILED \(.*\))$", re.MULTILINE)
 _STATED = re.compile(r"^(?:\w*Error|\w*Exception|\w*error): ?(.*)$", re.MULTILINE)
@@ -34,24 +33,24 @@ _STATED = re.compile(r"^(?:\w*Error|\w*Exception|\w*error): ?(.*)$", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What came of one test."""
+    """The outcome of one test."""
 
     result: str
-    """`passes`, `fails` or `skipped`: OFTest itself counts one that it skips among those that pass."""
+    """`passes`, `fails` or `skipped`. OFTest itself counts skipped tests as passed."""
     said: str
-    """The failed assertion in OFTest's words; empty if none failed."""
+    """The failed assertion in OFTest's words; empty if there is none."""
     board_log: str
 
 
 def missing() -> str | None:
-    """Why OFTest cannot be run here, and how to mend that; None if it can."""
+    """Return why OFTest cannot run here, and how to fix that; None if it can."""
     if not _PYTHON.exists() or not _PROGRAM.exists():
         return f"{HOME} is not there: run 'make clients' (set-up says why if OFTest cannot be had here)"
     return None
 
 
 def standard_tests(version: str) -> list[str]:
-    """The tests that OFTest chooses by itself for a version of OpenFlow, such as `1.0`."""
+    """Return the tests that OFTest selects by default for a version of OpenFlow such as `1.0`."""
     with TemporaryDirectory() as folder:  # for its log
         done = subprocess.run(
             _command("--of-version", version, "--list-test-names"),
@@ -73,7 +72,7 @@ def attempt(
     *,
     hosts: Sequence[int] = HOSTS,
 ) -> Observed:
-    """Run one test. What OFTest and the board have written stays in the folder."""
+    """Run one test. The output of OFTest and the board stays in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     interfaces = [(f"h{host}", f"s1-eth{host}") for host in hosts]
     with (

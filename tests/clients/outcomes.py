@@ -1,6 +1,6 @@
-"""The outcomes of all trials, as `outcomes.yml` holds them, and the table of them for the documentation.
+"""The outcomes of all trials, as recorded in `outcomes.yml`, and their tables for the documentation.
 
-python tests/clients/outcomes.py      writes the table into docs/clients.md
+python tests/clients/outcomes.py      writes the tables into docs/clients.md
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ BEGIN, END = "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
 
 WORKS, FAILS, DEPENDS = "works", "fails", "depends"
 MODES = ("firmware", "spec", "network")
-"""`network` is the firmware's behaviour, with the connection carried by frames on the native port."""
+"""`network` means the firmware's behaviour with the connection carried by frames on the native port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one exercise, by mode. `spec` is None where nothing is to be told apart from the firmware,
-    `network` where that changes nothing.
+    """The outcome of one exercise, by mode.
+
+    `spec` is None if that mode is not tried; `network` is None if it gives the same outcome as `firmware`.
     """
 
     firmware: str
@@ -33,7 +34,7 @@ class Outcome:
     network: str | None = None
     quirks: tuple[int, ...] = ()
     log: str = ""
-    """What the emulator says of it."""
+    """What the emulator logs about it."""
     why: str = ""
     instead: str = ""
 
@@ -46,7 +47,7 @@ class Outcome:
         return outcome
 
     def expected(self, mode: str) -> str | None:
-        """`works`, `fails`, or None if the mode is not tried."""
+        """Return the expected outcome, `works` or `fails`, or None if the mode is not tried."""
         if mode == "spec":
             return self.spec
         return (self.network or self.firmware) if mode == "network" else self.firmware
@@ -54,19 +55,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """One controller and what came of its trial."""
+    """One controller and the outcome of its trial."""
 
     name: str
     title: str
     trial: str
     exercises: dict[str, Outcome]
     board: dict[str, Any] = field(default_factory=dict)
-    """Settings of the board that it needs."""
+    """Settings that the board needs for it."""
     note: str = ""
     modes: tuple[str, ...] = MODES
 
     def expected(self, mode: str, log: str = "") -> dict[str, bool]:
-        """Which exercises are tried in a mode, and whether they work, given what the emulator has said."""
+        """Return whether each exercise tried in a mode should work, given the emulator's log."""
         if mode not in self.modes:
             return {}
         expected = {}
@@ -78,7 +79,7 @@ class Controller:
 
 
 def load() -> list[Controller]:
-    """All controllers."""
+    """Return all controllers."""
     data = yaml.safe_load(OUTCOMES.read_text())
     return [
         Controller(
@@ -93,7 +94,7 @@ def load() -> list[Controller]:
 
 
 def render(controllers: list[Controller]) -> str:
-    """The outcomes as tables in Markdown."""
+    """Return the outcomes as Markdown tables."""
     parts = []
     for controller in controllers:
         settings = "".join(f", board with `{key} = {value}`" for key, value in controller.board.items())
@@ -124,7 +125,7 @@ def _shown(result: str | None) -> str:
 
 
 def written(document: str, tables: str, begin: str = BEGIN, end: str = END) -> str:
-    """The document with these tables between two marks."""
+    """Return the document with these tables between two markers."""
     before, rest = document.split(begin)
     return before + begin + "\n" + tables + "\n" + end + rest.split(end)[1]
 

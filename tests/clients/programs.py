@@ -1,4 +1,4 @@
-"""The controllers, as their makers ship them, and how each is started."""
+"""The controllers as their authors ship them, and how to start each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REST_PORT = 8080
 _EARLY_PYTHON = INSTALLED / "python" / "bin" / "python"
 _MEND = "run 'make clients' (set-up says why if it cannot be had here)"
 _ECHO_SETTINGS = "[DEFAULT]\necho_request_interval = 1\nmaximum_unreplied_echo_requests = 3\n"
-"""Without them neither framework ever sends an echo request."""
+"""Without these, neither framework ever sends an echo request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class Program:
     """A controller that can be started: `command(folder, address, port)`."""
 
     needs: Path | None
-    """What must be installed."""
+    """The file that must be installed."""
     command: Callable[[Path, str, int], Sequence[str]]
 
     def missing(self) -> str | None:
-        """Why it cannot be started here, and how to mend that; None if it can."""
+        """Return why it cannot be started here, and how to fix that; None if it can."""
         if self.needs is None or not self.needs.exists():
             return f"{self.needs or 'ovs-testcontroller'} is not installed: {_MEND}"
         return None
 
 
 def testcontroller(*options: str) -> Program:
-    """ovs-testcontroller of Open vSwitch; `with-flows.txt` lies beside this file."""
+    """The ovs-testcontroller of Open vSwitch; `with-flows.txt` is in this folder."""
     path = shutil.which("ovs-testcontroller") or INSTALLED / "openvswitch/usr/bin/ovs-testcontroller"
     program = Path(path)
     options = tuple(option.replace("with-flows.txt", str(HERE / "with-flows.txt")) for option in options)
@@ -68,8 +68,10 @@ def early(framework: str, *applications: str, echo: bool = False) -> Program:
 
 
 def os_ken(*applications: str, echo: bool = False) -> Program:
-    """Applications on the os-ken that the testbed itself uses. It ships none any more: a name that ends in
-    `.py` is an application of os-ken 1.4.1, the last release with examples, or one beside this file.
+    """Applications on the os-ken that the testbed itself uses.
+
+    This version ships no applications. A name that ends in `.py` is an application of os-ken 1.4.1, the last
+    release with examples, or one in this folder.
     """
     examples = INSTALLED / "python" / "lib"
 
@@ -82,12 +84,12 @@ def os_ken(*applications: str, echo: bool = False) -> Program:
 
 
 def faucet(configuration: str = "faucet.yaml") -> Program:
-    """Faucet with a configuration that lies beside this file. It says what it does in `faucet.log`."""
+    """Faucet with a configuration file in this folder. Its log is `faucet.log`."""
     program = INSTALLED / "faucet" / "bin" / "faucet"
 
     def command(folder: Path, address: str, port: int) -> Sequence[str]:
         settings = {
-            "PATH": f"{program.parent}:{os.environ['PATH']}",  # it starts another program of its own
+            "PATH": f"{program.parent}:{os.environ['PATH']}",  # it starts another of its programs
             "FAUCET_CONFIG": HERE / configuration,
             "FAUCET_LOG": folder / "faucet.log",
             "FAUCET_EXCEPTION_LOG": folder / "faucet-exception.log",

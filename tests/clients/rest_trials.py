@@ -1,4 +1,4 @@
-"""What a REST interface for all of OpenFlow 1.0 (`ofctl_rest`) is put through."""
+"""The trial of a REST interface for all of OpenFlow 1.0 (`ofctl_rest`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = str(DATAPATH_ID)
 
 
 def rest(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Everything that `ofctl_rest` offers for OpenFlow 1.0."""
+    """Try everything that `ofctl_rest` offers for OpenFlow 1.0."""
     bench.handshake()
     yield "switches", bench.request("GET", "/stats/switches") == [DATAPATH_ID]
     yield from descriptions(bench)
@@ -28,7 +28,7 @@ def rest(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def descriptions(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """What is known about the board and its ports."""
+    """Request information about the board and its ports."""
     yield "description", _stats(bench, "desc")["sw_desc"] == "0.84"
     yield "port statistics", [port["port_no"] for port in _stats(bench, "port")] == list(HOSTS)
     yield "statistics of one port", [port["port_no"] for port in _stats(bench, "port", "/2")] == [2]
@@ -46,10 +46,10 @@ def descriptions(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def flow_entries(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Entries are added, shown and changed."""
+    """Add, list and modify entries."""
     _change(bench, "add", {"in_port": 1}, output=2, priority=10, cookie=1, idle_timeout=70, hard_timeout=90)
     _change(bench, "add", {"in_port": 2}, output=1, priority=20, cookie=2)
-    _stats(bench, "flow")  # its reply tells that the entries are there
+    _stats(bench, "flow")  # the reply confirms that the entries are installed
     before = bench.packet_ins()
     yield "flow entries", bench.network.ping(1, 2, count=2) == 2 and bench.packet_ins() == before
     flows = _stats(bench, "flow")
@@ -64,7 +64,7 @@ def flow_entries(bench: Bench) -> Iterator[tuple[str, bool]]:
     chosen = bench.request("POST", "/stats/flow/{board}", {"match": {"in_port": 2}})[KEY]
     yield "flow statistics for a match", len(chosen) == 1
     _change(bench, "modify", {"in_port": 2}, output=3, priority=20, cookie=2)
-    # A board writes the statistics as it looks the entries up: the first one decides.
+    # A board lists its entries in lookup order, so the first one is in effect.
     changed = [flow for flow in _summary(_stats(bench, "flow")) if flow[0] == 2]
     yield "MODIFY of an entry", changed == [(2, 2, "OUTPUT:3")]
     _change(bench, "add", {"in_port": 1}, output=3, priority=10, cookie=3)
@@ -73,7 +73,7 @@ def flow_entries(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def deletions(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Entries are deleted: all, one by its priority, one of several."""
+    """Delete entries: all of them, one by its priority, one of several."""
     bench.request("DELETE", "/stats/flowentry/clear/{board}")
     yield "DELETE of all entries", _stats(bench, "flow") == []
     for port in HOSTS:
@@ -91,7 +91,7 @@ def deletions(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def timeouts(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """An entry with a hard timeout."""
+    """Wait for an entry with a hard timeout to expire."""
     exercise = "hard timeout"
     if bench.asks(exercise):
         _change(bench, "add", {"in_port": 1}, output=2, hard_timeout=1)
@@ -100,7 +100,7 @@ def timeouts(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def long_replies(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Replies that need several TCP segments; the last is longer than a board can write."""
+    """Request replies that need several TCP segments; the last is longer than a board can write."""
     bench.request("DELETE", "/stats/flowentry/clear/{board}")
     for number in range(1, 31):
         _change(bench, "add", _udp(number), output=2, priority=number)

@@ -1,4 +1,4 @@
-"""Sends one frame by which a station makes itself known: `-L` LLDP, else CDP. Stands for ladvd.
+"""Send one discovery frame: LLDP with `-L`, otherwise CDP. A substitute for ladvd.
 
 python send_discovery.py [-L | -C] ... INTERFACE
 """

@@ -1,9 +1,9 @@
-"""Start applications of Ryu or of an early os-ken, unchanged, on an eventlet that runs on today's Python.
+"""Start unchanged applications of Ryu or of an early os-ken, with an eventlet that runs on today's Python.
 
     python start_early.py ryu|os_ken OPTION ... APPLICATION ...
 
-Both ask eventlet for a mark of responses that were sent already. It has none any more, and nothing here sends
-such.
+Both expect eventlet's marker for responses that were already sent. Eventlet has removed it, and nothing here
+uses it.
 """
 
 import importlib

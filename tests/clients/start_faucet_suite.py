@@ -1,14 +1,13 @@
-"""Starts one class of Faucet's own tests with emulated boards in the place of its Open vSwitches.
+"""Run one class of Faucet's own tests with emulated boards instead of Open vSwitch.
 
-Runs in Faucet's environment, in network and mount namespaces of its own; `faucet_trial.py` starts it and
-reads what it writes: a line of JSON for each test. Of the suite it changes what belongs to the switch and to
-this place:
+This runs in Faucet's environment, in its own network and mount namespaces. `faucet_trial.py` starts it and
+reads its output, a line of JSON for each test. It adapts the suite to the switch and to this machine:
 
-- a switch is a process of the emulator with a board whose four ports are all OpenFlow's;
-- ports go down by their cable, for the firmware ignores PORT_MOD (quirk 93);
-- there is one controller: Gauge starts, and its part of a test is left out;
-- ladvd, which needs a user of its own, has a stand-in (`send_discovery.py`);
-- links have no delay of their own; the load of the machine and the age of TCP ports are not waited for.
+- a switch is an emulator process with a board whose four ports all belong to OpenFlow;
+- ports are taken down by their cables, because the firmware ignores PORT_MOD (quirk 93);
+- there is only one controller: Gauge is started, but its part of a test is skipped;
+- `send_discovery.py` replaces ladvd, which needs a user account of its own;
+- links have no added delay, and the suite waits neither for low load nor for TCP ports to become reusable.
 """
 
 import json
@@ -51,11 +50,11 @@ native_ports = []
 
 
 class TooManyPortsError(Exception):
-    """The test wants a switch with more ports than a board has."""
+    """The test needs a switch with more ports than a board has."""
 
 
 class Board(Switch):
-    """An emulated board, which looks for the first controller only."""
+    """An emulated board, which connects to the first controller only."""
 
     def __init__(self, name, dpid=None, datapath=None, **params):
         self._process = None
@@ -63,7 +62,7 @@ class Board(Switch):
         super().__init__(name, dpid=dpid, **params)
 
     def cmd(self, *args, success=0, **kwargs):
-        """What is meant for Open vSwitch does nothing."""
+        """Ignore commands for Open vSwitch."""
         return "" if any("ovs-" in str(arg) for arg in args) else super().cmd(*args, **kwargs)
 
     def start(self, controllers):
@@ -103,10 +102,10 @@ class Board(Switch):
 
 
 class Changed:
-    """What takes the place of the suite's own methods."""
+    """Methods that replace those of the suite."""
 
     def _block_non_faucet_packets(self):
-        """Nothing else sends here."""
+        """Do nothing, as nothing else sends here."""
 
     def _controllers_connected(self):
         faucets = [
@@ -117,10 +116,10 @@ class Changed:
         return all(faucet.connected() for faucet in faucets)
 
     def _wait_load(self, load_retries=10):
-        """The machine may be busy."""
+        """Do not wait: the machine may be busy."""
 
     def gauge_smoke_test(self):
-        """Gauge has no connection."""
+        """Skip the check, as Gauge has no connection."""
 
     def _portmod(self, int_dpid, port_no, config, mask):
         state = "down" if int(config) & int(mask) else "up"

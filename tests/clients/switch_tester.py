@@ -1,10 +1,11 @@
-"""os-ken's own switch tester, with its 1.3 files, against a board; another board is its tester switch.
+"""Run os-ken's switch tester with its 1.3 files against a board; a second board is its tester switch.
 
 python tests/clients/switch_tester.py [--firmware] [PART …]
 
-Tries the files whose path contains a PART (all matches and actions: ten minutes; groups and meters: half a
-minute a case) and prints what fails. Ports 1 to 3 of both boards are cabled to each other, as it asks.
-What is known to fail, and why, is in `switch_tester.yml`. Needs root, `make setup` and `make clients`.
+Runs the files whose path contains a PART and prints what fails. All matches and actions take ten minutes;
+groups and meters take half a minute for each case. Ports 1 to 3 of the boards are cabled to each other, as
+the tester expects. Known failures and their reasons are in `switch_tester.yml`. Needs root, `make setup` and
+`make clients`.
 """
 
 from __future__ import annotations
@@ -34,29 +35,29 @@ _REASON = re.compile(r"^        (?P<reason>\S.*)$")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One trial of the tester, and what came of it."""
+    """One test case and its outcome."""
 
     file: str
-    """As the tester calls it, such as `match: 03_ETH_DST`."""
+    """The tester's own name for the file, such as `match: 03_ETH_DST`."""
     description: str
     reason: str
-    """Why it failed; empty if it did not."""
+    """Why the case failed; empty if it passed."""
 
 
 def files() -> Path | None:
-    """Where the tester's files lie, if they are installed."""
+    """Return the folder of the tester's files, if they are installed."""
     return next((INSTALLED / "python" / "lib").glob("python3*/site-packages/os_ken/tests/switch/of13"), None)
 
 
 def missing() -> str | None:
-    """Why it cannot be tried here, and how to mend that."""
+    """Return why it cannot run here, and how to fix that; None if it can."""
     if not _PYTHON.exists() or files() is None:
         return Program(None, lambda *_: ()).missing()
     return None
 
 
 def run(program: Path, folder: Path, chosen: list[Path], *, quirks: str) -> list[Case]:
-    """Try these files on a board with `quirks`. The tester switch always follows the specification."""
+    """Test a board with `quirks` using these files. The tester switch always follows the specification."""
     work = folder / "files"
     for path in chosen:
         copy = work / path.parent.name / path.name
@@ -91,7 +92,7 @@ def run(program: Path, folder: Path, chosen: list[Path], *, quirks: str) -> list
 
 
 def read(log: str) -> list[Case]:
-    """What the tester says of each case."""
+    """Parse the tester's log into cases."""
     cases: list[Case] = []
     file = ""
     for line in log.splitlines():
@@ -107,14 +108,14 @@ def read(log: str) -> list[Case]:
 
 
 def explained() -> dict[str, dict[str, Any]]:
-    """Files that fail on a board with `quirks = "spec"`, in whole or in part, and why."""
+    """Return the files with cases that fail on a board with `quirks = "spec"`, and why."""
     known = yaml.safe_load(OUTCOMES.read_text())
     assert isinstance(known, dict)
     return known
 
 
 def main() -> None:
-    """Try the files that the arguments name."""
+    """Run the files that the arguments select."""
     suite = files()
     if suite is None:
         sys.exit(f"switch_tester: {missing()}")
@@ -129,9 +130,9 @@ def main() -> None:
             sys.stdout.write((Path(folder) / "tester.log").read_text())
     for case in cases:
         if case.reason:
-            print(f"{case.file}: {case.description}: {case.reason}")  # it is a program
+            print(f"{case.file}: {case.description}: {case.reason}")
     failed = sum(bool(case.reason) for case in cases)
-    print(f"{len(cases)} cases of {len(chosen)} files, {failed} failed")  # as above
+    print(f"{len(cases)} cases of {len(chosen)} files, {failed} failed")
 
 
 if __name__ == "__main__":

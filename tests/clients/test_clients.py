@@ -1,4 +1,4 @@
-"""Controllers that others wrote drive a live board; what comes of it is what `outcomes.yml` says."""
+"""Third-party controllers control a live board, with the outcomes recorded in `outcomes.yml`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CASES = [
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What came of a trial, and what the emulator said."""
+    """The outcome of a trial, and the emulator's log."""
 
     exercises: dict[str, bool]
     log: str
@@ -75,10 +75,10 @@ def test_outcomes(case: tuple[str, str], program: Path, tmp_path: Path) -> None:
     controller, observed = CONTROLLERS[name], attempt(name, mode, program, tmp_path)
     expected = controller.expected(mode, observed.log)
     exercises = observed.exercises
-    if mode == "spec":  # what works with the firmware is not told again
+    if mode == "spec":  # only those recorded for this mode
         exercises = {name: worked for name, worked in exercises.items() if name in expected}
     assert exercises == expected, observed.log
-    if mode == "firmware":  # over the network a message may be lost before the board can complain of it
+    if mode == "firmware":  # over the network, a message may be lost before the board can report it
         failed = [it for it in controller.exercises.values() if it.expected(mode) == outcomes.FAILS]
         assert [outcome.log for outcome in failed if outcome.log not in observed.log] == []
 

@@ -1,6 +1,7 @@
-"""Faucet joins three boards into one switch, a stack, and leads round a cable of it that breaks.
+"""Faucet stacks three boards into one switch, and reroutes around a broken stack cable.
 
-Without the firmware's quirks: boards that connect at once may have two replies in one segment (quirk 14).
+The boards run without the firmware's quirks: when they connect at once, two replies may share a segment
+(quirk 14).
 """
 
 from __future__ import annotations
@@ -27,32 +28,32 @@ pytestmark = [
 
 BOARDS = (1, 2, 3)
 WAY_S = 60.0
-"""Until Faucet has found its stack, or misses a cable; it looks every few seconds."""
+"""Time for Faucet to find its stack or to notice a broken cable; it checks every few seconds."""
 
 
 def next_to(board: int) -> int:
-    """The board at port 3 of this one, whose port 2 leads back."""
+    """Return the board at the other end of this board's port 3, which is that board's port 2."""
     return board % len(BOARDS) + 1
 
 
 class Stack:
-    """The boards and a host at each, driven by Faucet."""
+    """The boards with a host each, controlled by Faucet."""
 
     def __init__(self, inside: Namespace, hosts: dict[int, Namespace]) -> None:
         self._inside, self._hosts = inside, hosts
 
     def reaches(self, source: int, target: int) -> bool:
-        """Whether one of three echo requests is answered."""
+        """Return whether any of three echo requests is answered."""
         command = ["ping", "-q", "-i", "0.2", "-c", "3", "-W", "1", address(target)]
         asking = subprocess.run(self._hosts[source].command(*command), check=False, stdout=subprocess.DEVNULL)
         return asking.returncode == 0
 
     def wait_for_way(self, source: int, target: int) -> None:
-        """Wait until it does."""
+        """Wait until an echo request is answered."""
         wait_for(lambda: self.reaches(source, target), f"way from {source} to {target}", WAY_S)
 
     def cut(self, board: int) -> None:
-        """Take the cable behind port 3 away. Hosts ask for each other's addresses anew."""
+        """Disconnect the cable at port 3 and flush the hosts' neighbour tables."""
         self._inside.run("ip", "link", "set", f"s{board}-eth3", "down")
         for host in self._hosts.values():
             host.run("ip", "neighbour", "flush", "all")

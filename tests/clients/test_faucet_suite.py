@@ -1,4 +1,4 @@
-"""Tests of Faucet's own suite, with boards for switches: what comes is what `faucet-suite.yml` says."""
+"""Faucet's own tests with boards as switches have the outcomes recorded in `faucet-suite.yml`."""
 
 from __future__ import annotations
 

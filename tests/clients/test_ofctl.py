@@ -1,4 +1,4 @@
-"""`ovs-ofctl -O OpenFlow13` asks a board and fills its tables through a proxy, as `ofctl.yml` says."""
+"""`ovs-ofctl -O OpenFlow13` reads and fills a board's tables through a proxy, as recorded in `ofctl.yml`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from benchmarks.one_board import PATIENCE_S, UNHURRIED, Boards, Namespace, board
 OFCTL = shutil.which("ovs-ofctl")
 OPENFLOW_13 = 4
 REPLY_S, NO_REPLY_S = 20, 2
-"""How long a command may wait for its reply; a shorter time for what never gets one."""
+"""How long a command may wait for its reply; shorter for commands that never get one."""
 
 
 def carry_out(typed: Command, inside: Namespace, port: int, patience_s: int) -> str:
-    """What a command writes."""
+    """Run a command and return its output."""
     verb, *arguments = typed.command.split()
     options = ["-O", "OpenFlow13", "-t", str(patience_s)]
     command = inside.command(str(OFCTL), *options, verb, f"tcp:127.0.0.1:{port}", *arguments)

@@ -1,4 +1,4 @@
-"""OFTest's verdicts on the board: what is recorded is explained, told in the documentation, and still so."""
+"""OFTest's verdicts on the board: the recorded outcomes are explained, documented, and up to date."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SAMPLE = [
     ("firmware", "basic.Echo"),  # passes
     ("firmware", "basic.EchoWithData"),
     ("firmware", "pktact.ModifyAll"),
-    ("firmware", "pktact.WildcardPriorityWithDelete"),  # at four ports
+    ("firmware", "pktact.WildcardPriorityWithDelete"),  # needs four ports
     ("spec", "basic.EchoWithData"),
-    ("firmware", "groups.GroupModifyNonexisting"),  # of 1.3
+    ("firmware", "groups.GroupModifyNonexisting"),  # OpenFlow 1.3
     ("spec", "groups.GroupModifyNonexisting"),
 ]
-"""All of them take twenty minutes: `make oftest`."""
+"""A sample. All of them take twenty minutes: `make oftest`."""
 
 
 def suite_of(test: str) -> oftest_outcomes.Suite:
@@ -36,7 +36,7 @@ def test_every_failure_has_one_reason(version):
     tests = suite.tests
     assert len(tests) == len(set(tests))
     assert suite.four_ports <= set(tests)
-    assert len(suite.fails_with_specification) == 1  # the documentation says: one
+    assert len(suite.fails_with_specification) == 1  # the documentation says "one"
     assert set(suite.fails_with_specification) <= set(suite.passes)
 
 
@@ -95,7 +95,7 @@ def test_what_differs(test, mode, result, said, differs):
     ("said", "differs"),
     [
         ("Did not receive pkt on 2", False),
-        ("barrier failed", False),  # the error and the barrier's reply in one segment
+        ("barrier failed", False),  # the error and the barrier's reply are in one segment
         ("No response to stats request", True),
     ],
 )

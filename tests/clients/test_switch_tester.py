@@ -1,4 +1,4 @@
-"""os-ken's switch tester finds a 1.3 switch in a board with `quirks = "spec"`, but where it is explained."""
+"""A board with `quirks = "spec"` passes os-ken's switch tester for 1.3, except for explained failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRIED = (
     "25_SET_FIELD/38_TUNNEL_ID",
     "match/36_MPLS_BOS",
 )
-"""A minute of the whole, by kinds of work: `switch_tester.py` tries all."""
+"""A sample of each kind that takes a minute; `switch_tester.py` runs all."""
 
 
 def failures(cases: list[switch_tester.Case]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What each controller is put through. A trial yields exercises and whether what was asked for happened."""
+"""The trials for controllers. A trial yields the exercises, and whether the expected effect occurred."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from board_network import DATAPATH_ID
 from wiretap import Kind
 
 LARGE = 600
-"""Bytes in an echo request whose frame is longer than the 512 bytes that fit in a PACKET_OUT."""
+"""Payload of an echo request whose frame exceeds the 512 bytes that fit in a PACKET_OUT."""
 
 PACKET_IN_FRAME = 10
-"""Where the frame begins in the body of a PACKET_IN."""
+"""Offset of the frame in the body of a PACKET_IN."""
 LLDP = bytes.fromhex("88cc")
 
 BOARD_ECHO_XID = 0xD204_0000
 NO_SESSION_PATIENCE_S = 3.5
 PREPARED_UDP_PORTS = 20
-"""In `with-flows.txt`: an entry for each of so many ports, and one for each direction of everything else."""
+"""`with-flows.txt` has an entry for each of this many ports, and one per direction for all other traffic."""
 RETRANSMISSION_S = 1.0
 COLD_START, COLD_START_S = 15, 2.0
-"""Faucet's first entries, and time for the last of them."""
+"""Number of entries that Faucet installs first, and time for the last of them."""
 BURST_PORT, BURST_FRAMES = 5000, 12
 MOST = 125
 IDLE_S = 5.0
-"""Two seconds of idle timeout, one and a half until the board looks, and some to spare."""
+"""The idle timeout of 2 s, 1.5 s until the board checks it, and a margin."""
 
 
 def learning_switch(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """A switch that learns addresses and sets up flow entries."""
+    """A learning switch that sets up flow entries."""
     yield from reachability(bench)
     before = bench.packet_ins()
     replies = bench.network.ping(1, 2, count=5)
@@ -42,7 +42,7 @@ def learning_switch(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def vlan_with_acl(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """A controller that fills several tables when the board connects, and learns hosts from then on."""
+    """A controller that fills several tables when the board connects, and then learns hosts."""
     features = bench.handshake()
     yield "handshake", int.from_bytes(features.body[:8], "big") == DATAPATH_ID
     bench.tap.wait(Kind.FLOW_MOD, from_board=False, count=COLD_START, patience_s=30.0)
@@ -56,14 +56,14 @@ def vlan_with_acl(bench: Bench) -> Iterator[tuple[str, bool]]:
     yield from ipv6(bench)
     exercise = "an ACL that drops ICMP of a port, not ICMPv6"
     if bench.asks(exercise):
-        bench.network.enable_ipv6(3)  # beside 1 and 2
+        bench.network.enable_ipv6(3)  # in addition to hosts 1 and 2
         passes = bench.network.ping(3, 1, count=3, version=6) >= 1
         yield exercise, passes and bench.network.ping(3, 1, count=3) == 0
     yield from reconnection(bench)
 
 
 def idle_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """A learning switch whose entries should go after two idle seconds."""
+    """A learning switch whose entries should expire after two idle seconds."""
     yield from reachability(bench)
     before = bench.packet_ins()
     time.sleep(IDLE_S)
@@ -71,12 +71,12 @@ def idle_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def hub(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Every frame goes out of every port."""
+    """A hub that floods every frame."""
     yield from reachability(bench)
 
 
 def no_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Every frame passes the controller."""
+    """A controller that forwards every frame itself."""
     yield from reachability(bench)
     before = bench.packet_ins()
     replies = bench.network.ping(1, 2, count=5)
@@ -85,10 +85,10 @@ def no_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def early_burst(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Hosts send at once as soon as the session stands, while TCP still sends little at a time."""
+    """Hosts send as soon as the session is established, when TCP's congestion window is still small."""
     bench.handshake()
     bench.network.udp_frames(1, 3, ports=[BURST_PORT] * BURST_FRAMES, gap_s=0)
-    # A frame behind the burst may be lost until the controller acknowledges; a wedged connection stays so.
+    # Frames after the burst may be lost until the controller acknowledges; a wedged connection stays wedged.
     yield "12 frames at once, at the beginning", bench.network.ping(1, 2, count=4, interval_s=0.5) >= 1
 
 
@@ -99,13 +99,13 @@ def queues(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def prepared_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """Flow entries are written one after the other as soon as the board connects."""
+    """Flow entries are written one after another as soon as the board connects."""
     bench.handshake()
     bench.tap.wait(Kind.FLOW_MOD, from_board=False, count=PREPARED_UDP_PORTS + 2)
     time.sleep(RETRANSMISSION_S)
     chosen = bench.network.udp_frames(1, 3, ports=range(1, PREPARED_UDP_PORTS + 1))
     replies = bench.network.ping(1, 2, count=3)
-    # A frame without an entry would be flooded by the controller, and reach its target, too.
+    # Without an entry, the controller would flood the frame, which would also reach its target.
     yield (
         "22 flow entries at once",
         (chosen, replies, bench.packet_ins()) == (PREPARED_UDP_PORTS, 3, 0),
@@ -113,7 +113,7 @@ def prepared_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def newer_version(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """A controller that would rather, or only, speak a newer OpenFlow."""
+    """A controller that prefers or requires a newer version of OpenFlow."""
     bench.tap.wait(Kind.HELLO, from_board=False, patience_s=30.0)
     deadline = time.monotonic() + NO_SESSION_PATIENCE_S
     while time.monotonic() < deadline and not bench.tap.from_board(Kind.FEATURES_REPLY):
@@ -126,21 +126,21 @@ def newer_version(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def topology(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """LLDP frames that leave a port come back at another."""
+    """LLDP frames that leave one port come back at another."""
     bench.handshake()
     switches = bench.request("GET", "/v1.0/topology/switches")
     yield (
         "switch and ports",
         [(int(s["dpid"], 16), len(s["ports"])) for s in switches] == [(DATAPATH_ID, 3)],
     )
-    # Ryu takes no link from a switch to itself for one, so what counts is that its frames come back.
+    # Ryu ignores links from a switch to itself, so the test is that LLDP frames come back.
     seen = bench.tap.wait(Kind.PACKET_IN, from_board=True, count=2)
     types = [packet_in.body[PACKET_IN_FRAME:][12:14] for packet_in in seen]
     yield "LLDP from port to port", types.count(LLDP) == 2
 
 
 def firewall(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """An application that relies on the switch's own forwarding, port NORMAL."""
+    """An application that relies on the switch's own forwarding by port NORMAL."""
     bench.handshake()
     time.sleep(0.5)
     yield "flow entry with port NORMAL", not bench.tap.from_board(Kind.ERROR)
@@ -163,7 +163,7 @@ def reachability(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def large_frames(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """The first frame to an address is large, so that the controller has to send it."""
+    """The first frame to an address is large, so the controller has to send it."""
     exercise = "PACKET_OUT with a frame of more than 512 bytes"
     if bench.asks(exercise):
         bench.network.introduce(1, 3)
@@ -171,7 +171,7 @@ def large_frames(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def asking_controller(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """A controller that asks whether the board is there, from the first moment of the session."""
+    """A controller that sends echo requests from the start of the session."""
     bench.handshake()
     requests = {request.xid for request in bench.tap.wait(Kind.ECHO_REQUEST, from_board=False)}
     replies = {reply.xid for reply in bench.tap.wait(Kind.ECHO_REPLY, from_board=True, patience_s=20.0)}
@@ -179,7 +179,7 @@ def asking_controller(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def echoes(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """The board asks whether the controller is there."""
+    """The board sends echo requests to the controller."""
     if bench.asks("echo, asked by the board"):
         bench.tap.wait(Kind.ECHO_REQUEST, from_board=True)
         replies = bench.tap.wait(Kind.ECHO_REPLY, from_board=False)
@@ -187,7 +187,7 @@ def echoes(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def ipv6(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """IPv6 between two hosts: some packets, then more than the table has entries."""
+    """IPv6 between two hosts: a few packets, then more than the table has entries."""
     few, many = "flow entries for IPv6", "130 IPv6 packets in one session"
     if not (bench.asks(few) or bench.asks(many)):
         return
@@ -205,7 +205,7 @@ def ipv6(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 
 def reconnection(bench: Bench) -> Iterator[tuple[str, bool]]:
-    """The controller is killed and started again."""
+    """The controller is killed and restarted."""
     if bench.asks("reconnection"):
         bench.end_controller()
         sessions = len(bench.tap.from_board(Kind.FEATURES_REPLY))

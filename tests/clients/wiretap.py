@@ -1,4 +1,4 @@
-"""What passes between a board and its controller, read beside the connection and without touching it."""
+"""Capture the messages between a board and its controller passively."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One OpenFlow message; its body follows the 8-byte header."""
+    """One OpenFlow message; `body` follows the 8-byte header."""
 
     session: int
     from_board: bool
@@ -61,7 +61,7 @@ class Message:
 
     @property
     def name(self) -> str:
-        """Its type as OpenFlow 1.0 names it."""
+        """The name of its type in OpenFlow 1.0."""
         return Kind(self.kind).name if self.kind in Kind.__members__.values() else f"TYPE_{self.kind}"
 
 
@@ -73,7 +73,7 @@ class _Stream:
 
 
 class Wiretap:
-    """Every message of every session with a controller's port, in order."""
+    """All messages of all sessions on a controller's port, in order."""
 
     def __init__(self, namespace: Namespace, port: int, interface: str = "lo") -> None:
         self._port = port
@@ -82,7 +82,7 @@ class Wiretap:
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _QUEUE_BYTES)
         with namespace.entered():
             self._socket.bind((interface, _ETH_P_ALL))
-        # What is sent on the loopback interface passes twice.
+        # Packets on the loopback interface are captured twice.
         self._loopback = interface == "lo"
         self._streams: dict[tuple[bytes, int, bytes, int], _Stream] = {}
         self._messages: list[Message] = []
@@ -101,17 +101,17 @@ class Wiretap:
         return Counter((message.from_board, message.name) for message in self.messages)
 
     def from_board(self, kind: Kind) -> list[Message]:
-        """Messages of a type that the board has sent."""
+        """Return the messages of a type that the board has sent."""
         return [message for message in self.messages if message.from_board and message.kind == kind]
 
     def from_controller(self, kind: Kind) -> list[Message]:
-        """Messages of a type that the controller has sent."""
+        """Return the messages of a type that the controller has sent."""
         return [message for message in self.messages if not message.from_board and message.kind == kind]
 
     def wait(
         self, kind: Kind, *, from_board: bool, count: int = 1, patience_s: float = 10.0
     ) -> list[Message]:
-        """Wait until so many messages of a type have passed."""
+        """Wait until this many messages of a type have been seen."""
         deadline = time.monotonic() + patience_s
         while True:
             messages = self.from_board(kind) if from_board else self.from_controller(kind)
@@ -135,7 +135,7 @@ class Wiretap:
             self._streams[ends] = _Stream(self._sessions, (segment.seq + 1) % 2**32)
             return
         stream = self._streams.get(ends)
-        # What the receiver has had already, or not all of: a frame that was sent again or cut short.
+        # Skip retransmissions and truncated frames, which the receiver has had already or not completely.
         if stream is None or segment.seq != stream.next_sequence:
             return
         stream.next_sequence = (segment.seq + len(segment.data)) % 2**32

@@ -1,4 +1,4 @@
-"""What a refusal advises is typed in, and granted; a bit more is not."""
+"""A request that follows the advice of a refusal is granted; a bit more is not."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def drawn_flow(rng: Random, number: int, hosts: Sequence[str]) -> Flow:
 
 
 def follow(sentence: str, request: Request) -> Request:
-    """Change exactly what the sentence says."""
+    """Change the request exactly as the sentence says."""
     flow, deadline_ns = request
     rest = SENTENCE.sub("", sentence).strip()
     assert rest in {"", "and"}, f"more is said than a request can follow: {sentence!r}"
@@ -89,7 +89,7 @@ def follow(sentence: str, request: Request) -> Request:
 
 
 def bit_more(advised: Request, asked: Request) -> list[Request]:
-    """Requests between what was advised and what was asked for, one unit away from the former."""
+    """Return requests that exceed the advice by one unit, but not the original request."""
     (flow, deadline_ns), (whole, first_ns) = advised, asked
     larger: list[Request] = []
     if flow.rate_bps + 1 <= whole.rate_bps:
@@ -121,7 +121,7 @@ def test_advice_that_is_followed_is_granted(
     try:
         admission = empty(lab, scheme, entries)
     except InputError:
-        return  # such as a mix of which nothing fits
+        return  # for example, a mix of which nothing fits
     hosts = list(lab.hosts)
     for number in range(rng.choice((0, 5, 40))):
         admission.request(drawn_flow(rng, number, hosts))
@@ -179,7 +179,7 @@ def test_every_scheme_advises_a_rate_and_a_burst(scheme: str) -> None:
     has_ports = CHOICES[scheme].scheme is SchemeName.PORTS
     admission = empty(load_lab("chip-ring") if has_ports else TWO, scheme)
     asked = [({"rate_bps": 5e9}, "rate_bps"), ({"burst_bytes": 306.0 * 500}, "burst_bytes")]
-    if has_ports:  # a flow alone comes no faster than a port sends: its burst waits nowhere
+    if has_ports:  # a lone flow arrives no faster than a port sends, so its burst waits nowhere
         asked.pop()
     for values, name in asked:
         flow = a_flow(1, "H1", "H3", **values)
@@ -345,7 +345,7 @@ def test_what_the_command_line_advises_is_accepted(scheme: str, tmp_path: Path) 
 
 
 def planned(folder: Path, requests: Sequence[Request], words: Sequence[str]):
-    """What `loko plan` says of these, in their order."""
+    """Run `loko plan` on these requests, in their order."""
     file = folder / "asked.json"
     documents = [
         {**flow._asdict(), **({} if deadline_ns is None else {"deadline_ns": deadline_ns})}
@@ -365,7 +365,7 @@ def planned(folder: Path, requests: Sequence[Request], words: Sequence[str]):
 def test_no_advice_of_the_command_line_is_impossible_to_take(
     tmp_path_factory: pytest.TempPathFactory, seed: int, scheme: str, where: str, largest: bool
 ) -> None:
-    """Whatever it says of a flow is a change of that flow alone; made, it fits beside all that fitted."""
+    """Advice changes one flow only. With that change it fits beside all flows that fitted."""
     rng = Random(seed)
     lab = load_lab(where)
     folder = tmp_path_factory.mktemp("plan")
@@ -385,12 +385,12 @@ def test_no_advice_of_the_command_line_is_impossible_to_take(
             continue
         advised = follow(said, requests[flow_id])
         assert advised != requests[flow_id]
-        # The others stay in the file: their frames are among those that the switches are planned for.
+        # The others stay in the file, because the switches are planned for their frames, too.
         rest = [requests[other] for other in refused_ids if other != flow_id]
         asked = [*(requests[other] for other in fitting), advised, *rest]
         again = json.loads(planned(folder, asked, (*words, "--json")).stdout)
         row = {row["flow"] for row in again["accepted"]}
-        if largest:  # perhaps others, but not fewer
+        if largest:  # perhaps other flows, but more of them
             assert len(row) > len(fitting), said
         else:
             assert row >= {*fitting, flow_id}, said

@@ -63,7 +63,7 @@ REQUESTS: Mapping[Message, bytes] = {
     Message.FLOW_DELETE_STRICT: _without_hits(of.OFPFC_DELETE_STRICT),
     Message.FLOW_MODIFY: _without_hits(of.OFPFC_MODIFY),
     Message.FLOW_MODIFY_STRICT: _without_hits(of.OFPFC_MODIFY_STRICT),
-    # The table is full of dummies, so this is refused: the dearer case.
+    # The table is full of dummies, so this is refused, which costs more.
     Message.FLOW_ADD: flow_mod(NOBODY, [parser.OFPActionOutput(1, 0)], priority=7, xid=9),
     Message.TABLE_STATISTICS: table_stats_request(9),
     Message.FLOW_STATISTICS: flow_stats_request(9),
@@ -73,14 +73,14 @@ REQUESTS: Mapping[Message, bytes] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """A lab in use."""
+    """A random case: a lab, its scheme, its control traffic and its flows."""
 
     entries: int
     sizes: tuple[int, ...]
     scheme: AllocationRule
     control: ControlTraffic
     requests: Sequence[tuple[tuple[str, str], int, float, float]]
-    """Ends, place of the size, shares of the free rate and burst."""
+    """Hosts, index of the frame size, and shares of the rate and of the burst, for each flow."""
     seed: int
     saturated: bool
     lab: Lab
@@ -98,7 +98,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
         sizes=tuple(draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=3, unique=True))),
         scheme=AllocationRule(name="drawn", rate_fraction=draw(st.sampled_from((0.05, 0.2, 0.5, 0.9, 1.0)))),
         control={
-            # On a network, messages of one instant could share a segment, which a board does not survive.
+            # On a network, simultaneous messages could share a segment, which a board does not survive.
             kind: MessageRate(
                 per_s=draw(st.floats(1, 100)), burst=draw(st.integers(1, 3)) if lab is SESSION else 1
             )
@@ -120,14 +120,14 @@ def drawn(draw: st.DrawFn) -> Drawn:
 
 
 def admitted_flows(case: Drawn) -> list[Admitted]:
-    """What Loko accepts of the case's requests."""
+    """Return the requests that Loko admits, and fillers that use up the switches."""
     scenario = of_lokos_tables(entries=case.entries, packet_sizes_bytes=case.sizes)
     allocations = allocations_of(case.lab, case.scheme, scenario, case.control)
     limit = allocations["s1"]
     if not limit.feasible:
         return []
     admission = LokoAdmission(case.lab, allocations)
-    # Then whatever fits, so that the switches are used up.
+    # The fillers take whatever is left of the switches.
     fillers = [(ends, 0, share, share) for share in (0.8, 0.4, 0.2, 0.1, 0.05) for ends in PAIRS]
     for number, (ends, place, rate, burst) in enumerate([*case.requests, *fillers]):
         frame_bytes = case.sizes[place % len(case.sizes)]
@@ -146,7 +146,7 @@ def admitted_flows(case: Drawn) -> list[Admitted]:
 
 
 def control_segments(traffic: ControlTraffic, rng: np.random.Generator) -> list[tuple[int, bytes]]:
-    """All that the buckets of messages let pass: each burst at once, then one whenever it may be."""
+    """Return all messages that the buckets allow: each burst at once, then one as often as possible."""
     control_segments: list[tuple[int, bytes]] = []
     for kind, rate in traffic.items():
         gap_ns = int(np.ceil(1e9 / rate.per_s))
@@ -157,15 +157,15 @@ def control_segments(traffic: ControlTraffic, rng: np.random.Generator) -> list[
 
 
 def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
-    """The result of a run in which every sender uses its bucket up, as bursts or without pause."""
+    """Return the result of a run in which every sender uses up its bucket, in bursts or continuously."""
     flows = [granted.flow for granted in admitted]
     lab = case.lab
     tables = switch_entries(lab, admitted, entries=case.entries)
     rng = np.random.default_rng(case.seed)
     network = switch_emulator.Network(seed=case.seed)
     with tempfile.TemporaryDirectory() as folder:
-        # A Delete that hits every entry takes 2.3 ms, but deletes the flows'. So let one that hits nothing
-        # take as long.
+        # A Delete that hits every entry takes 2.3 ms, but would delete the flows' entries. So let one that
+        # hits nothing take as long.
         path = Path(folder) / "slow-delete.toml"
         hit_ps = load_profile("zodiac-fx").cpu.control.delete_hit_ps.value
         line = f'delete_miss_ps = {{ value = {hit_ps}, source = "assumption" }}'

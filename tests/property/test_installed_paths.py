@@ -1,4 +1,4 @@
-"""The path that admission returned is installed and taken by the frames, whatever installs it."""
+"""The path that admission returned is installed and the frames take it, whatever installs it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCHEME = "packet-granular"
 SHAPES = ("ring", "cycles")
 FOR_BOARDS = sorted(name for name, choice in CHOICES.items() if choice.scheme is not SchemeName.PORTS)
 DETOURING = [name for name in FOR_BOARDS if CHOICES[name].scheme is not SchemeName.QJUMP]
-"""Schemes by which one path may have room while another has none; QJump looks at the sending host only."""
+"""Schemes in which one path may have room while another has none. QJump looks at the sending host only."""
 Tables = Mapping[str, Sequence[FlowEntry]]
 
 
@@ -64,7 +64,7 @@ class Planned:
 
     @property
     def detours(self) -> int:
-        """So many of them do not take the shortest path."""
+        """The number of these flows that do not take the shortest path."""
         return sum(admitted.path != shortest(self.lab, admitted.flow) for admitted in self.admitted)
 
 
@@ -86,7 +86,7 @@ def a_flow(number: int, source: str, destination: str, rate_bps: float = 20e3) -
 
 
 def planned(seed: int, scheme: str, shape: str) -> Planned:
-    """Requests that use a few switches up, so that later ones go round them."""
+    """Plan requests that use up a few switches, so that later ones take detours."""
     rng = Random(f"{seed} {shape}")
     lab = random_lab(rng, shape, most_switches=7)
     mix = Mix(kinds=[FlowKind(rate_bps=2e4, burst_bytes=FRAME_BYTES, frame_bytes=FRAME_BYTES)], requests=40)
@@ -102,20 +102,20 @@ def planned(seed: int, scheme: str, shape: str) -> Planned:
 
 
 def requested(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Planned:
-    """What fits. A scheme that does not count entries gets tables that hold what it accepts."""
+    """Plan the flows. A scheme that does not count entries gets tables that hold what it accepts."""
     result = plan(lab, flows, admission(lab, scheme, flows, entries))
     most = Counter(hop.switch for accepted in result.accepted for hop in accepted.path)
     return Planned(lab=lab, scheme=scheme, entries=max(entries, *most.values(), 0), result=result)
 
 
 def admission(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Admission:
-    """With what boards do by themselves reserved where the scheme can: else nothing would be promised."""
+    """Reserve what boards do by themselves, if the scheme can. Otherwise it would promise nothing."""
     choice = CHOICES[scheme]
     return admission_of(lab, choice, scenario_of(flows, entries=entries), traffic=HEARTBEAT)
 
 
 def of_the_controller(planned: Planned) -> Tables:
-    """The tables of `python -m loko.controller`, told what was admitted as a live run tells it."""
+    """Return the tables of `python -m loko.controller`, told the admitted paths as in a live run."""
     paths = {admitted.flow.id: admitted.path for admitted in planned.admitted}
     return admitted_tables(
         planned.lab, [admitted.flow for admitted in planned.admitted], planned.scheme, planned.entries, paths
@@ -123,12 +123,12 @@ def of_the_controller(planned: Planned) -> Tables:
 
 
 def of_the_evaluation(planned: Planned) -> Tables:
-    """The tables of the boards in virtual time."""
+    """Return the tables of the boards in virtual time."""
     return switch_entries(planned.lab, planned.admitted, entries=planned.entries)
 
 
 def on_the_shortest_paths(planned: Planned) -> Tables:
-    """A mistake on purpose: what looks for the paths again."""
+    """Make a mistake on purpose: search for the shortest paths again."""
     flows = [admitted.flow for admitted in planned.admitted]
     most = Counter(hop.switch for flow in on_shortest_paths(planned.lab, flows) for hop in flow.path)
     entries = max(planned.entries, *most.values())
@@ -136,7 +136,7 @@ def on_the_shortest_paths(planned: Planned) -> Tables:
 
 
 def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
-    """The hops that a frame takes by these tables."""
+    """Return the hops that a frame takes with these tables."""
     far = dict(lab.cables())
     at = far[Endpoint(node=flow.source, port=1)]
     hops: list[Hop] = []
@@ -150,7 +150,7 @@ def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
 
 
 def misplaced(planned: Planned, tables: Tables) -> list[str]:
-    """Flows whose frames would not take the admitted path, or that have entries beside it."""
+    """Return flows whose frames would leave the admitted path, or that have entries off it."""
     own = {name: {entry.match.tp_src for entry in table} for name, table in tables.items()}
     return [
         admitted.flow.id
@@ -162,7 +162,7 @@ def misplaced(planned: Planned, tables: Tables) -> list[str]:
 
 
 def crossings(planned: Planned, sent: Mapping[int, int]) -> dict[str, int]:
-    """How many frames each switch should see if so many of each flow were sent."""
+    """Return how many frames each switch should see, given the number of frames sent of each flow."""
     seen = dict.fromkeys(planned.lab.switches, 0)
     for number, admitted in enumerate(planned.admitted):
         for hop in admitted.path:
@@ -172,7 +172,7 @@ def crossings(planned: Planned, sent: Mapping[int, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """What became of the worst traffic that conforms."""
+    """The outcome of the worst conforming traffic."""
 
     received: dict[str, int]
     expected: dict[str, int]
@@ -181,7 +181,7 @@ class Carried:
 
 
 def carried(planned: Planned, tables: Tables, seed: int) -> Carried:
-    """Bursts of all flows that meet where their paths join, again as soon as all buckets are full."""
+    """Send bursts of all flows that meet where paths join, again as soon as all buckets are full."""
     case = AdmittedSet(
         lab=planned.lab, scheme=planned.scheme, admitted=planned.admitted, entries=planned.entries
     )
@@ -209,7 +209,7 @@ def test_admitted_flows_take_their_paths_and_keep_their_guarantees(
     try:
         drawn = planned(seed, scheme, shape)
     except InputError:
-        return  # such as a mix of which nothing fits
+        return  # for example, a mix of which nothing fits
     if not drawn.admitted:
         return
     tables = install(drawn)
@@ -223,7 +223,7 @@ def test_admitted_flows_take_their_paths_and_keep_their_guarantees(
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(DETOURING), shape=st.sampled_from(SHAPES))
 def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme: str, shape: str) -> None:
-    """Nobody tells it any: it reserves what it does, plans, and its tables are those of that plan."""
+    """Told no paths, the controller reserves for its own traffic, plans, and installs that plan."""
     choice = CHOICES[scheme]
     try:
         drawn = planned(seed, scheme, shape)
@@ -231,7 +231,7 @@ def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme:
         scenario = scenario_of(flows, entries=drawn.entries)
         own = admission_of(drawn.lab, choice, scenario, traffic=HEARTBEAT)
     except InputError:
-        return  # such as a mix of which nothing fits
+        return  # for example, a mix of which nothing fits
     result = plan(drawn.lab, flows, own)
     assume(not result.refused)
     decided = replace(drawn, result=result)
@@ -240,7 +240,7 @@ def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme:
 
 @pytest.mark.parametrize("scheme", sorted(DETOURING))
 def test_paths_that_are_looked_for_again_are_found_out(scheme: str) -> None:
-    """That the test above can fail, for each of these schemes: somewhere a flow goes a longer way."""
+    """Shows that the test above can fail for each of these schemes: somewhere a flow takes a detour."""
     plans = (planned(seed, scheme, shape) for seed in range(100) for shape in SHAPES)
     detouring = next(plan for plan in plans if plan.detours)
     assert not misplaced(detouring, of_the_evaluation(detouring))
@@ -252,7 +252,7 @@ def test_paths_that_are_looked_for_again_are_found_out(scheme: str) -> None:
 
 
 def around_a_full_switch() -> Planned:
-    """A two-way ring of five. Flows of h2 use up s2 but neither s1 nor s3; the last is from s1 to s3."""
+    """Plan a two-way ring of five. Flows of h2 use up s2 but not s1 or s3; the last goes from h1 to h3."""
     lab = ring_lab(Ring(switches=5, one_way=False))
     flows = [a_flow(number, "h2", ("h1", "h3")[number % 2]) for number in range(17)]
     last = a_flow(len(flows), "h1", "h3")
@@ -304,7 +304,7 @@ def test_a_live_run_tells_its_controller_what_was_admitted(
     started: list[list[str]] = []
 
     class StartedError(Exception):
-        """What would start has been seen."""
+        """Raised instead of starting anything."""
 
     def start(_lab: Lab, request: BuildRequest, _builder: Builder) -> None:
         built.append(request)

@@ -1,4 +1,4 @@
-"""Interfaces of a host share nothing that guarantees count: each is promised, and gets, what hosts would."""
+"""Interfaces of a host share nothing that guarantees depend on: each gets the promises of a host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHOICES = (
 
 
 def grouped(lab: Lab, rng: Random) -> tuple[Lab, Mapping[str, str]]:
-    """The same lab, but its hosts are interfaces of a few; and what each is called there."""
+    """Return the same lab with its hosts as interfaces of a few, and the new name of each host."""
     machines = [f"m{rng.randrange(1 + len(lab.hosts) // 2)}" for _ in lab.hosts]
     called = {
         host: f"{machine}:eth{1 + machines[:number].count(machine)}"
@@ -47,7 +47,7 @@ def grouped(lab: Lab, rng: Random) -> tuple[Lab, Mapping[str, str]]:
 
 
 def requested(lab: Lab, rng: Random) -> list[Flow]:
-    """More flows than fit, so that the last ones are refused."""
+    """Draw more flows than fit, so that the last ones are refused."""
     return [
         Flow(
             id=f"f{number}",
@@ -64,7 +64,7 @@ def requested(lab: Lab, rng: Random) -> list[Flow]:
 
 
 def told(planned: Plan) -> tuple[object, ...]:
-    """What a plan promises and what it refuses, without the names of hosts."""
+    """Return what a plan promises and what it refuses, without the names of hosts."""
     return (
         [(fit.flow.id, fit.path, fit.delays_ns, fit.guarantee_ns) for fit in planned.accepted],
         [

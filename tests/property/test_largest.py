@@ -1,4 +1,4 @@
-"""The largest set is as large as trying everything finds, and never below the order of the file."""
+"""The largest set is as large as an exhaustive search finds, and never smaller than in the file's order."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def empty(lab: Lab, scheme: str, entries: int) -> Admission:
 
 
 def drawn(rng: Random, lab: Lab, count: int, kinds: int) -> list[Flow]:
-    """Flows of a few kinds, so that some are alike, as many are in practice."""
+    """Draw flows of a few kinds, so that some are alike, as many are in practice."""
     hosts = list(lab.hosts)
     pool = []
     for _ in range(kinds):
         frame_bytes = rng.choice(SIZES)
         ends = rng.sample(hosts, 2)
-        for _ in range(rng.choice((1, 2))):  # more and less on the same way
+        for _ in range(rng.choice((1, 2))):  # larger and smaller flows on the same path
             rate_bps = rng.choice((rng.uniform(1e3, 1e5), rng.uniform(1e5, 2e6), rng.uniform(1e6, 2e7)))
             burst_bytes = frame_bytes * rng.choice((1.0, 1.0, rng.uniform(1, 4), rng.uniform(1, 20)))
             pool.append((*ends, rate_bps, burst_bytes, frame_bytes))
@@ -71,7 +71,7 @@ def found(
 
 
 def most_by_trying(lab: Lab, flows: Sequence[Flow], admission: Admission, deadlines_ns) -> int:
-    """Every choice of flows, each on every path."""
+    """Try every choice of flows, each on every path. Return the size of the largest that fits."""
     ways = {flow.id: [*paths(lab, flow.source, flow.destination)] for flow in flows}
     for count in range(len(flows), 0, -1):
         for chosen in itertools.combinations(flows, count):
@@ -97,7 +97,7 @@ def drawn_case(seed: int, scheme: str, where: str, entries: int, most: int):
     try:
         admission = empty(lab, scheme, entries)
     except InputError:
-        assume(False)  # such as a mix of which nothing fits
+        assume(False)  # for example, a mix of which nothing fits
     flows = drawn(rng, lab, rng.randint(1, most), rng.choice((1, 3, 6)))
     sometimes = rng.choice((0.0, 0.5))
     deadlines_ns = {flow.id: rng.uniform(2e6, 2e7) for flow in flows if rng.random() < sometimes}
@@ -150,7 +150,7 @@ def fresh(admission: Admission) -> Admission:
 @settings(deadline=None, max_examples=100)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(SCHEMES), where=st.sampled_from(sorted(LABS)))
 def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where: str) -> None:
-    """What the rows of the program rest on, of every scheme that says so."""
+    """The rows of the integer program rely on this, in every scheme that claims it."""
     lab, admission, flows, _ = drawn_case(seed, scheme, where, 17, 20)
     granted = [(accepted.flow, accepted.path) for accepted in plan(lab, flows, admission).accepted]
     rng = Random(seed)
@@ -173,7 +173,7 @@ def test_a_part_fits_and_less_in_the_place_of_more(seed: int, scheme: str, where
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), scheme=st.sampled_from(SCHEMES), where=st.sampled_from(sorted(LABS)))
 def test_what_is_granted_demands_no_more_than_there_is(seed: int, scheme: str, where: str) -> None:
-    """As `Admission.demands` says: else the program would exclude sets that fit."""
+    """As `Admission.demands` says. Otherwise the program would exclude sets that fit."""
     lab, admission, flows, _ = drawn_case(seed, scheme, where, 5, 40)
     accepted = plan(lab, flows, admission).accepted
     total: dict[tuple[str, str], float] = {}

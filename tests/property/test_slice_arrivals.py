@@ -1,4 +1,4 @@
-"""When the packets of a burst arrive, as `loko model order` says, and as they do in the simulator."""
+"""The packets of a burst arrive in the simulator when `loko model order` says."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_burst_through_a_class_arrives_as_predicted(
     frame=st.sampled_from([64, 256, 777, 1518]),
     count=st.integers(1, 120),
 )
-@example(rate_mbps=100, cbs=1500, group=8, poll_us=1, frame=256, count=120)  # a level that is just a packet
+@example(rate_mbps=100, cbs=1500, group=8, poll_us=1, frame=256, count=120)  # a level of exactly a packet
 @example(rate_mbps=600, cbs=1850, group=1, poll_us=1, frame=256, count=120)
 def test_a_burst_through_a_policer_arrives_as_predicted(
     rate_mbps: int, cbs: int, group: int, poll_us: int, frame: int, count: int

@@ -28,9 +28,10 @@ _BACKLOG = 4000
 def flow_releases(
     flow: dict[str, int], how: str, *, start_ns: int, end_ns: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Instants that conform to the flow's token bucket and hurt.
+    """Return demanding instants that conform to the flow's token bucket.
 
-    Its burst at once, then as fast as it may; or bursts as often as the bucket has filled again; or random.
+    `greedy`: the burst at once, then as fast as allowed. `bursts`: a burst whenever the bucket is full again.
+    Otherwise random.
     """
     frame, burst = flow["frame_bytes"], flow["burst_bytes"] // flow["frame_bytes"]
     gap_ns = frame * 8e9 / flow["rate_bps"]
@@ -66,7 +67,7 @@ def flows(draw: st.DrawFn, least_bps: int, most_bps: int) -> dict[str, int]:
 
 @st.composite
 def htb_ports(draw: st.DrawFn) -> dict[str, Any]:
-    """Two queues and what the machine does; the first queue is the one that is judged."""
+    """Draw a port with two queues and the machine's behaviour. The first queue is the one that is judged."""
     rate = draw(st.integers(5_000_000, 600_000_000))
     other = draw(st.integers(5_000_000, 300_000_000))
     burst = draw(st.integers(100, 100_000))
@@ -99,7 +100,7 @@ def htb_ports(draw: st.DrawFn) -> dict[str, Any]:
 def worst_us(
     port: HtbPort | TrtcmPort, device: str, how: str, rival_frame: int, rival_kind: str, seed: int
 ) -> float:
-    """The longest delay of the first queue's frames (`worst_and_lost`); infinite if one is lost."""
+    """Return the longest delay of the first queue's frames (`worst_and_lost`), infinite if one is lost."""
     longest, lost = worst_and_lost(port, device, how, rival_frame, rival_kind, seed)
     return float("inf") if lost else longest
 
@@ -107,9 +108,10 @@ def worst_us(
 def worst_and_lost(
     port: HtbPort | TrtcmPort, device: str, how: str, rival_frame: int, rival_kind: str, seed: int
 ) -> tuple[float, int]:
-    """The longest delay of the first queue's frames, last bit in to first bit out, and how many are lost.
+    """Return the first queue's longest delay, last bit in to first bit out, and how many frames it loses.
 
-    The rival sends all that its cable carries, always or from the same moment on, or one burst after another.
+    Without a flow of its own, the rival sends all that its cable carries, always or from about the same
+    moment on, or one burst after another.
     """
     rng = np.random.default_rng(seed)
     flow = port.queues[0].flow

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Provision a bare Debian from nothing, in a throw-away root, twice: `make roles`. Needs root, mmdebstrap and a network.
+# `make roles`: provision a bare Debian from scratch in a throw-away root, twice. Needs root, mmdebstrap and a network.
 #
 # bare_debian.sh [FOLDER]: the root is made in FOLDER (default: a new one in /var/tmp) and removed at the end.
 set -euo pipefail
@@ -23,7 +23,7 @@ tests/roles/same_sources.sh "$root"
 mkdir -p "$root/srv/loko"
 git -c safe.directory='*' ls-files -z | xargs -0 tar -c | tar -x -C "$root/srv/loko"
 
-# inside SCRIPT: run it in the bare machine.
+# inside SCRIPT: run it on the bare machine.
 inside() {
     # shellcheck disable=SC2016 # its own parameters
     unshare --mount --pid --fork --kill-child bash -c '

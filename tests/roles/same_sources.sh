@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# same_sources.sh ROOT [HERE]: let a bare root reach its registries as this machine (HERE, default: /) does: sources of
-# packages with the lists of mirrors and the keys that they name, addresses, certificates, settings of pip, uv and cargo.
+# same_sources.sh ROOT [HERE]: let a bare root use the same registries as this machine (HERE, default: /). Copies the
+# package sources with the mirror lists and keys that they name, addresses, certificates, and the settings of pip, uv
+# and cargo.
 set -euo pipefail
 readonly root=$1 here=${2:-}
 
-# named: the files that the sources of packages name: `mirror+file:/LIST` and `Signed-By: /KEY` or `[signed-by=/KEY]`.
+# named: print the files that package sources name: `mirror+file:/LIST`, and `Signed-By: /KEY` or `[signed-by=/KEY]`.
 named() {
     find "$here/etc/apt/sources.list" "$here/etc/apt/sources.list.d" -type f -exec \
         grep -hoiE '(mirror\+file:|signed-by(=|:[[:space:]]*))/[^],[:space:]]+' {} + 2>/dev/null |
@@ -19,5 +20,5 @@ for path in /etc/apt/apt.conf.d /etc/apt/sources.list /etc/apt/sources.list.d /e
     "$HOME/.config/pip" "$HOME/.config/uv" "$HOME/.cargo/config.toml"; do
     if [ ! -e "$here$path" ]; then continue; fi
     mkdir -p "$root$(dirname "$path")"
-    cp -aLT "$here$path" "$root$path" 2>/dev/null || true # a link that leads nowhere does no harm
+    cp -aLT "$here$path" "$root$path" 2>/dev/null || true # dangling links do no harm
 done

@@ -1,4 +1,4 @@
-"""Every variable of every role is documented with type and default, and nothing uses others."""
+"""Every variable of every role is documented with type and default, and no other variables are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong when a machine is provisioned is told in one line, and a second run mends it."""
+"""Failures of provisioning are reported in one line, and a second run repairs them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def use(machine):
 
 
 def says(machine, script):
-    """The lines that a script's last command ends with, and its status."""
+    """Run a script; return the status of its last command and the lines of output."""
     done = machine.run(f"export LOKO_SETUP_PAUSE_S=0\n{script}", check=False)
     return done.returncode, (done.stdout + done.stderr).splitlines()
 
@@ -58,7 +58,7 @@ def test_a_full_disk_is_told_before_anything_is_half_done_and_room_mends_it(mach
 
 
 def test_an_installation_that_was_killed_half_way_is_finished(machine, use):
-    # What dpkg leaves when it dies between unpacking and configuring.
+    # The state that dpkg leaves if it dies between unpacking and configuring.
     half = "cd /tmp; dpkg --unpack /mnt/shared/packages/tcpdump.deb; cd -"
     installed = "dpkg-query -W -f '${db:Status-Status}\\n' tcpdump"
     status, lines = says(machine, f"{use}; {PURGE}; {half}; {installed}; {CAPTURE}; {installed}")
@@ -68,7 +68,7 @@ def test_an_installation_that_was_killed_half_way_is_finished(machine, use):
 
 
 def test_what_a_killed_installation_of_open_vswitch_left_is_taken_back(machine):
-    # Killed while the package was installed: no service may be started until that is undone.
+    # It was killed while installing the package: no service can start until the policy file is removed.
     policy = "/usr/sbin/policy-rc.d"
     begun = f"""
         mark=$(sed -n "s/^readonly mark='\\(.*\\)'$/\\1/p" setup/openvswitch.sh)
@@ -103,7 +103,7 @@ def test_what_the_set_up_of_another_folder_still_needs_is_left(machine):
 
 
 def test_a_step_that_was_killed_is_done_again_even_if_its_sources_go_back(machine):
-    # A set-up begins anew, is killed, and then meets the sources of the last one that was complete.
+    # A second set-up is killed at its beginning; then the sources of the last complete set-up come back.
     key = 'cd "$BUILD"; cp .setup/python.done /tmp/key; echo other >.setup/python.done; cd -'
     begun = 'while [ -e "$BUILD/.setup/python.done" ] && kill -0 $!; do sleep 0.01; done'
     killed = f"set -m; setup/python.sh & {begun}; kill -KILL -- -$!; wait $!"
@@ -123,7 +123,7 @@ def test_a_machine_without_the_repository_is_told(tmp_path):
 
 
 def test_the_program_containerlab_outlives_the_folder_that_it_was_built_in(machine):
-    # Also where an earlier set-up had left a link into such a folder.
+    # This holds even if an earlier set-up left a link into such a folder.
     status, lines = says(
         machine,
         """

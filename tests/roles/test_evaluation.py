@@ -1,4 +1,4 @@
-"""The role evaluation through its playbook."""
+"""The role `evaluation`, run through its playbook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The role evaluation with a bench's inventory, before any board is asked."""
+"""The role `evaluation` with an inventory of a bench, up to the first access to a board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from throwaway import ROOT
 
 @pytest.fixture
 def words(tmp_path):
-    """Of the playbook, for a bench whose switch s1 is the real board of a cabling."""
+    """Return a function that gives the playbook's arguments for a cabling with s1 as a real board."""
 
     def with_cabling(cabling):
         inventory = yaml.safe_load((ROOT / "playbooks/inventories/hardware/hosts.yml").read_text())

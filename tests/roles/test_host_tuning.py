@@ -1,4 +1,4 @@
-"""The role host_tuning, and what capture tells of cards, on a throw-away machine with its own network."""
+"""The role `host_tuning`, and what `capture` reports on cards, on a throw-away machine with its network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from throwaway import Throwaway
 
 pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
 
-# A setting that each network namespace has of its own: the machine that runs the tests keeps its own.
+# A setting that is separate in each network namespace, so the machine that runs the tests keeps its own.
 SETTING = "net.ipv4.ip_default_ttl"
 VARIABLES = {
     "host_tuning_kernel": {SETTING: 77},

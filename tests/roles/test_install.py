@@ -1,4 +1,4 @@
-"""The roles that install, on a throw-away machine that lacks what each brings: told, done, then unchanged."""
+"""The roles that install software, on a throw-away machine without it: announced, done, then unchanged."""
 
 from __future__ import annotations
 

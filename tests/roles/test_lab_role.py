@@ -1,4 +1,4 @@
-"""The role lab: a lab is put up once, shown, and taken down, also one that an earlier run left."""
+"""The role `lab` starts a lab once, shows it, and shuts it down, even if an earlier run left it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.waits,
     needs_root,
     pytest.mark.usefixtures("relaxed"),
-    pytest.mark.timeout(900),  # many runs of Ansible
+    pytest.mark.timeout(900),  # runs Ansible many times
 ]
 
 LAB = ["playbooks/lab.yml", "-e", "{lab: bench, lab_relaxed: true}"]
@@ -61,7 +61,7 @@ def test_up_once_and_down_once_whatever_was_left_and_check_mode_only_tells(tmp_p
 
 @contextmanager
 def left_by_somebody_else():
-    """A namespace of the name that a host of the lab has: in nobody's way, and left as it is."""
+    """A namespace with the name of one of the lab's hosts: it is not in the way, and is left alone."""
     subprocess.run(["ip", "netns", "add", "H1"], check=True)
     try:
         yield

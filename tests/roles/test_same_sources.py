@@ -1,4 +1,4 @@
-"""A bare root gets the sources of packages of this machine, with the files that they name."""
+"""A bare root file system gets this machine's package sources, with the files that they refer to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNNER = {
     "usr/share/keyrings/unnamed.gpg": "another key",
     "etc/apt/keyrings/other.gpg": "a third key",
 }
-"""As a runner of GitHub with Ubuntu 24.04 has them."""
+"""As on GitHub's runners with Ubuntu 24.04."""
 
 
 @pytest.fixture

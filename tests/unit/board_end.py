@@ -1,4 +1,4 @@
-"""An emulated board at the other end of a driver, in virtual time: each segment as it would arrive."""
+"""An emulated board that talks to a driver in virtual time, segment by segment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from loko.scenario import OpenFlow
 
 TRIP_NS = 1_000_000
 HELLO, FEATURES_REQUEST = bytes.fromhex("00000800000001"), bytes.fromhex("05000800000002")
-"""Behind the version."""
+"""The bytes that follow the version byte."""
 PORTS_REQUEST = bytes.fromhex("0412001000000003 000d000000000000")
 ECHO_REQUEST, ECHO_REPLY, PACKET_IN = 2, 3, 10
 
 
 class BoardEnd:
-    """A board that connects, with the framework's part of the session done here.
+    """A board that connects. This class plays the framework's part of the OpenFlow session.
 
-    `lost` becomes true when the board gives up its connection. Events that name a quirk are in `events`.
-    `asked` counts its questions for a sign of life.
+    `is_open` becomes false when the board closes its connection. `events` collects the events that name a
+    quirk. `asked` counts the echo requests that the board sends.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class BoardEnd:
         self.board.segment(self.now_ns, data)
 
     def wait(self, duration_ns: int) -> list[bytes]:
-        """Let time pass; gives the messages for the driver. The board's own echo requests are answered."""
+        """Let time pass, answer the board's echo requests, and return the messages for the driver."""
         self.now_ns += duration_ns
         self.board.advance(self.now_ns)
         messages = []
@@ -89,7 +89,7 @@ class BoardEnd:
 
 
 class Pair:
-    """A driver and its board, and what passes between them."""
+    """A driver, its board and the messages between them."""
 
     def __init__(self, driver: Driver, end: BoardEnd) -> None:
         self.driver, self.end = driver, end
@@ -107,7 +107,7 @@ class Pair:
         self.connect()
 
     def settle(self, done: Callable[[], bool] | None = None, *, most: int = 400) -> None:
-        """Carry messages until the table is as wanted."""
+        """Exchange messages until `done()` holds or, by default, until the driver's table is complete."""
         for _ in range(most):
             if (done or (lambda: self.driver.complete))():
                 return

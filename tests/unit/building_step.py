@@ -1,4 +1,4 @@
-"""The step of the set-up that builds the emulator, with stand-ins for the compilers, in its own folder."""
+"""Run the set-up step that builds the emulator, in a folder of its own and with stand-in compilers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAND_INS = {
     "rustc": "echo 'rustc 1.90.0 (of a test)'",
-    # Bash outlives Ctrl-C if what it waits for has just ended by itself; a compiler does not.
+    # Bash survives Ctrl-C if the child it waits for has just exited by itself; a compiler does not.
     "cargo": """
         trap 'trap - INT; kill -INT $$' INT
         [ "$1" = build ] || exit 0
@@ -36,7 +36,7 @@ STAND_INS = {
 }
 PATIENCE_S = 120
 PYTHON = 'test -e "$WORK/.venv/module"'
-"""Whether the module can be imported."""
+"""Stand-in for the interpreter: it succeeds if the module can be imported."""
 
 
 def _script(path: Path, body: str) -> None:
@@ -46,7 +46,7 @@ def _script(path: Path, body: str) -> None:
 
 
 class Step:
-    """The step in a folder of its own."""
+    """The build step, run in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         """Copy the scripts; nothing is built yet."""
@@ -66,7 +66,7 @@ class Step:
         self._surroundings = {**outside, "PATH": f"{programs}:{os.environ['PATH']}", "WORK": str(folder)}
 
     def make_environment(self) -> None:
-        """The Python environment, without the module."""
+        """Create the Python environment, without the module."""
         shutil.rmtree(self.folder / ".venv", ignore_errors=True)
         _script(self.folder / ".venv/bin/python", PYTHON)
 
@@ -84,21 +84,21 @@ class Step:
         return running
 
     def end(self) -> None:
-        """End whatever a test has left."""
+        """Kill the processes that a test has left running."""
         for running in self._started:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
             running.communicate()
 
     def run(self) -> str:
-        """Run the step to its end; what it said."""
+        """Run the step to completion and return its output."""
         running = self.begin()
         output, errors = running.communicate(timeout=PATIENCE_S)
         assert running.returncode == 0, output + errors
         return output + errors
 
     def begin_building(self) -> subprocess.Popen[str]:
-        """Start the step and wait until its compiler is at work, which ends when it may `go_on`."""
+        """Start the step and wait until its compiler runs. The compiler ends after `go_on`."""
         (self.folder / "slow").touch()
         (self.folder / "building").unlink(missing_ok=True)
         running = self.begin()
@@ -110,15 +110,15 @@ class Step:
         return running
 
     def go_on(self) -> None:
-        """Let the compiler end."""
+        """Let the compiler finish."""
         (self.folder / "slow").unlink()
 
     def builds(self) -> int:
-        """How often the compiler was started."""
+        """Return how often the compiler was started."""
         return len((self.folder / "builds").read_text().splitlines())
 
     def kill_while_building(self) -> None:
-        """Start the step and kill it and its compiler before that has ended."""
+        """Start the step, and kill it and its compiler before the build is done."""
         running = self.begin_building()
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()

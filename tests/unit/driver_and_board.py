@@ -1,4 +1,4 @@
-"""A driver and the emulated board that it keeps, in one of the versions of OpenFlow."""
+"""A driver and the emulated board that it manages, in either version of OpenFlow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HARM: Final = {
     OpenFlow.V1_0: ("wedged", "hangs", "was split", "longer than", "a DELETE has left", "is lost"),
     OpenFlow.V1_3: ("wedged", "hangs", "was split", "longer than", "multipart"),
 }
-"""Words of events that tell of a mistake of the driver."""
+"""Words in events that reveal a mistake of the driver."""
 
 
 def flow_entry(number: int, *, port: int = 3, priority: int = 100) -> FlowEntry:
@@ -39,7 +39,7 @@ def flow_entry(number: int, *, port: int = 3, priority: int = 100) -> FlowEntry:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the two speak, and whether the board has its quirks."""
+    """The version that both speak, and whether the board has the firmware's quirks."""
 
     openflow: OpenFlow
     quirks: str = "firmware"
@@ -66,7 +66,7 @@ class Setting:
         return Pair(self.driver(**options), self.end(config))
 
     def added(self, xid: int, entry: WireEntry | Entry13) -> bytes:
-        """The message by which another controller adds an entry."""
+        """Return the FLOW_MOD with which another controller adds an entry."""
         if isinstance(entry, Entry13):
             return wire13.encode(wire13.Add(xid, entry))
         return wire.encode(wire.Add(xid, entry))
@@ -79,7 +79,7 @@ SETTINGS: Final = (V1_0, V1_3, V1_3_SPEC)
 
 
 def table(pair: Pair) -> list[tuple[int, bytes, bytes]]:
-    """Cookie, match and actions of every entry of the board; of 1.0 without the match."""
+    """Return cookie, match and actions of every entry of the board. In 1.0 the match is left empty."""
     if pair.end.openflow is OpenFlow.V1_3:
         return sorted(
             (int.from_bytes(flow.head[8:16], "big"), flow.oxms, flow.instructions)
@@ -89,7 +89,7 @@ def table(pair: Pair) -> list[tuple[int, bytes, bytes]]:
 
 
 def expected(*entries: WireEntry | Entry13) -> list[tuple[int, bytes, bytes]]:
-    """The table that has these entries and no others."""
+    """Return the table that has exactly these entries, in the form of `table`."""
     return sorted(
         (entry.cookie, entry.match if isinstance(entry, Entry13) else b"", entry.actions) for entry in entries
     )

@@ -1,4 +1,4 @@
-"""Each host of the two-switch lab sends to its mirror host, as in section 2.3."""
+"""Flows from each host of the two-switch lab to its mirror host, as in section 2.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ideal switches of which something is changed, for tests of the verdict."""
+"""Variants of the ideal switch with one property changed, for tests of the verdict."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ IDEAL = "ideal-1g"
 
 
 def mutated(folder: Path, *, append: str = "", ports: int = 8, **values: int) -> str:
-    """The path of the ideal switch's profile with other values, more text, and fewer ports."""
+    """Return the path of a copy of the ideal switch's profile with other values, more text, fewer ports."""
     text = profile_text(IDEAL, count=ports, **values)
-    # Read profiles are remembered by their paths.
+    # Profiles are cached by path, so each copy needs its own.
     path = folder / f"mutant{len(list(folder.glob('mutant*.toml')))}.toml"
     path.write_text(text + append, encoding="utf-8")
     return str(path)

@@ -1,4 +1,4 @@
-"""A switch that forwards one frame after the other, with room for so many: its maximum rate is known."""
+"""A switch with a FIFO queue of limited length, whose maximum rate is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluation.instruments.numbered_frame import FCS_BYTES
 
 
 class QueueingDevice:
-    """Takes `service_ns` for every frame; beyond `room` frames the rest is lost."""
+    """Serves each frame for `service_ns`; frames that find `room` frames in the switch are lost."""
 
     def __init__(self, service_ns: int, *, room: int = 25) -> None:
         self.name = "queue"

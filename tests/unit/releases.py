@@ -1,4 +1,4 @@
-"""A lab of emulated boards in which the test chooses every release of every frame, to find what hurts."""
+"""A lab of emulated boards in which the test chooses when each frame is released, to find the worst case."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from loko.lab import Lab
 from loko.network import on_shortest_paths
 
 SETTLED_NS = 600_000_000
-"""All tables are installed by then, and the boards have nothing more to say to their controllers for long."""
+"""All tables are installed by then, and the boards will send nothing to their controllers for a long time."""
 _DISCARD = 9
-"""UDP port of the dummies."""
+"""UDP port of the dummy entries."""
 _STEP_NS = 20_000
 _BYTE_NS, _PREAMBLE, _GAP, _FCS = 80, 8, 12, 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A frame: when its first bit left the sender, and the last switch, if it did."""
+    """A frame: when its first bit left the sender, and when it left the last switch (None if lost)."""
 
     flow: int
     sent_ns: int
@@ -34,7 +34,7 @@ class Seen:
 
 
 def conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
-    """The earliest releases that keep to the flow's token bucket, full at `first_ns`."""
+    """Return the earliest releases that conform to the flow's token bucket, which is full at `first_ns`."""
     spacing_ns = flow.frame_bytes * 8e9 / flow.rate_bps
     free = flow.burst_bytes / flow.frame_bytes
     return [first_ns + max(0, -int(-(k + 1 - free) * spacing_ns // 1)) for k in range(frames)]
@@ -51,10 +51,10 @@ def carry(
     fillers: int = 0,
     control: Mapping[str, Sequence[tuple[int, bytes]]] = MappingProxyType({}),
 ) -> list[Seen]:
-    """What becomes of the frames released at these instants (flow number -> instants in ns).
+    """Return what happens to frames released at these instants (flow number -> instants in ns).
 
-    Without dummies the tables have so many fillers behind the flows' entries. `control` is what the
-    controller sends to each switch: instants and segments.
+    Without dummies, each table contains the flows' entries and this many filler entries. `control` gives what
+    the controller sends to each switch: instants and segments.
     """
     table = filler_entries(lab, fillers)
     return _Run(lab, flows, entries, seed, dummies=dummies, fillers=table).carry(releases, control)
@@ -80,7 +80,7 @@ class _Run:
             board.connected(1_000_000)
             at = 2_000_000
             table = [entry for entry in tables[name] if dummies or entry.match.tp_dst != _DISCARD]
-            if not dummies:  # the service's have one priority, and stand in any order
+            if not dummies:  # the service's entries all have the same priority, in any order
                 table = [*(replace(entry, priority=100) for entry in table), *fillers]
             for segment in session_segments(table):
                 board.segment(at, segment)
@@ -124,7 +124,7 @@ class _Run:
         ]
 
     def _send(self, releases: Mapping[int, Sequence[int]]) -> list[tuple[int, int]]:
-        """Each host's link carries its frames one after the other."""
+        """Serialise each host's frames on its link."""
         order = sorted((at, flow) for flow, instants in releases.items() for at in instants)
         free: dict[str, int] = {}
         sent: list[tuple[int, int]] = []

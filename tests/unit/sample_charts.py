@@ -1,4 +1,4 @@
-"""Charts with every panel there is, and results that carry them."""
+"""A chart with every kind of panel, and results that contain charts."""
 
 from __future__ import annotations
 

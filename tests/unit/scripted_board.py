@@ -1,4 +1,4 @@
-"""A board that is just faithful enough for the controller: TCP, and the replies of OpenFlow 1.0."""
+"""A minimal board for tests of the controller: TCP, and the replies of OpenFlow 1.0."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def message(kind: int, xid: int, body: bytes = b"", version: int = 1) -> bytes:
 
 
 class ScriptedBoard:
-    """Connects, answers, and records each message that it received, in order.
+    """Connects, answers, and records all received messages in order.
 
-    One read may return several segments, so `largest_read_bytes` is an upper bound of what was outstanding.
-    `closed` is set once the controller has ended the session, be it by a reset, or the board has vanished.
+    A single read may return several segments, so `largest_read_bytes` is an upper bound of the unanswered
+    bytes. `closed` is set once the controller has ended the session, with or without a reset, or the board
+    has vanished.
     """
 
     def __init__(self, address: tuple[str, int], datapath_id: int, *, loses: int | None = None) -> None:
@@ -65,7 +66,7 @@ class ScriptedBoard:
                     if handler and (reply := handler(xid, segment[8:length])) and self.answers:
                         self._socket.sendall(reply)
                     segment = segment[length:]
-        except ConnectionError:  # a controller that is killed with something unread
+        except ConnectionError:  # the controller was killed before it had read everything
             pass
         self._socket.close()
         self.closed.set()
@@ -92,6 +93,6 @@ class ScriptedBoard:
         for flow_mod in self.table[:20]:
             match, cookie, actions = flow_mod[:40], flow_mod[40:48], flow_mod[64:]
             entries += struct.pack("!HBx", 88 + len(actions), 0) + match
-            # Priority and timeouts are unrelated numbers on the board (quirk Q27).
+            # The board returns arbitrary numbers as priority and timeouts (quirk Q27).
             entries += struct.pack("!IIHHH6x", 1, 0, 0xFFFF, 0x2000, 0x2000) + cookie + bytes(16) + actions
         return message(STATS_REPLY, xid, struct.pack("!HH", kind, 0) + entries)

@@ -1,4 +1,4 @@
-"""A keeper of flows with its store and emulated boards, in virtual time, that can be killed at any step."""
+"""A flow keeper with its store and emulated boards, in virtual time, that can be killed at any step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPTIONS = {"entries": "17"}
 
 
 class KilledError(Exception):
-    """The process was killed here."""
+    """The service was killed at this point."""
 
 
 def flow(number: int, source: str = "H1", destination: str = "H3", **values: float) -> Flow:
@@ -50,8 +50,10 @@ def flow(number: int, source: str = "H1", destination: str = "H3", **values: flo
 
 
 class ServedBoards:
-    """`step` carries everything for a millisecond. With `fuse` set, the service is killed after so many
-    effects: anything else than what a transaction has written before is lost.
+    """`step` simulates one millisecond.
+
+    If `fuse` is set, the service is killed after this many effects; only what was already written in a
+    transaction survives.
     """
 
     def __init__(
@@ -82,11 +84,11 @@ class ServedBoards:
         self.answers: dict[int, Outcome] = {}
         self.log: list[Happening] = []
         self.store: Store | None = None
-        self.unwritten: list[Write] = []  # what may be lost when the service is killed
+        self.unwritten: list[Write] = []  # writes that are lost if the service is killed
         self.start()
 
     def start(self) -> None:
-        """Start the service from what is on disk."""
+        """Start the service from the stored state."""
         self.store = Store(self.path, lab=self.lab.name, options=OPTIONS)
         self.grant_anew(self.store)
         self.keeper = FlowKeeper(
@@ -113,7 +115,7 @@ class ServedBoards:
         self.carry()
 
     def grant_anew(self, _store: Store) -> None:
-        """What grants flows, with nothing granted yet."""
+        """Create a new admission control or scheduler that has granted nothing."""
         scenario = of_lokos_tables(
             entries=self.entries,
             packet_sizes_bytes=(64, 306),
@@ -125,11 +127,11 @@ class ServedBoards:
         self.granting: Granting = AdmissionGranting(self.lab, self.admission)
 
     def decision(self, wanted: Flow, path: Sequence[Hop] | None = None) -> Decide:
-        """What decides on a flow."""
+        """Return the function that decides on a flow."""
         return AdmissionGranting(self.lab, self.admission).decision(wanted, path)
 
     def kill(self) -> None:
-        """What a kill -9 leaves: the disk, and boards whose connections end."""
+        """Leave the state that kill -9 would leave: only the disk survives, and the connections end."""
         assert self.store is not None
         self.store.close()
         self.fuse = None
@@ -138,13 +140,13 @@ class ServedBoards:
             self.due[name] = self.now_ns + RECONNECTION_NS
 
     def reboot(self, name: str) -> None:
-        """Switch a board off and on."""
+        """Power-cycle a board."""
         self.boards[name] = BoardEnd(dict(self.config[name]), start_ns=self.now_ns, openflow=self.openflow)
         self.keeper.disconnected(self.now_ns, name)
         self.due[name] = self.now_ns + RECONNECTION_NS
 
     def unplug(self, name: str, *, plugged: bool = False) -> None:
-        """Take a board's control cable out, or put it in again."""
+        """Unplug a board's control cable, or plug it in again."""
         self.plugged[name] = plugged
         if not plugged and self.boards[name].is_open:
             self.boards[name].close()
@@ -152,7 +154,7 @@ class ServedBoards:
         self.due[name] = self.now_ns + RECONNECTION_NS
 
     def carry(self) -> None:
-        """Carry out the effects; each is a step at which the service may be killed."""
+        """Apply the effects; each is a step at which the service may be killed."""
         assert self.store is not None
         effects = self.keeper.effects()
         self.unwritten += effects.writes
@@ -201,7 +203,7 @@ class ServedBoards:
             self.step()
 
     def settle(self, most: int = 6000) -> None:
-        """Until every plugged switch holds what it should and nobody waits."""
+        """Run until every connected switch has the intended entries and no flow is waiting for them."""
         for _ in range(most):
             names = [name for name in self.boards if self.plugged[name]]
             if all(self.boards[name].is_open and self.keeper.drivers[name].complete for name in names):
@@ -226,14 +228,14 @@ class ServedBoards:
         return self.ask(self.begin(wanted, path))
 
     def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:
-        """Request a flow; the ticket of the answer."""
+        """Request a flow; return the ticket for the answer."""
         return self.keeper.request(self.now_ns, wanted, self.decision(wanted, path))
 
     def release(self, flow_id: str) -> Outcome:
         return self.ask(self.keeper.release(self.now_ns, flow_id))
 
     def tables(self) -> dict[str, list[tuple[int, bytes]]]:
-        """Cookie and actions of every entry; of 1.3 its instructions."""
+        """Return the cookie and actions of every entry; with OpenFlow 1.3 its instructions."""
         return {name: sorted(self._entries(end)) for name, end in self.boards.items()}
 
     def _entries(self, end: BoardEnd) -> Iterator[tuple[int, bytes]]:
@@ -245,7 +247,7 @@ class ServedBoards:
                 yield flow.cookie, b"".join(flow.actions)
 
     def promised(self) -> dict[str, list[tuple[int, bytes]]]:
-        """What the tables should hold."""
+        """Return what the tables should contain."""
         filling = [(OWN_MARK << 48 | 1 << 47 | number, self._output(1)) for number in range(self.fillers)]
         tables: dict[str, list[tuple[int, bytes]]] = {name: list(filling) for name in self.boards}
         for promise in self.keeper.promises.values():
@@ -266,24 +268,24 @@ class ServedBoards:
 
 
 def timed(wanted: Flow) -> TimedFlow:
-    """The same flow, a frame each base period."""
+    """Return the flow for a schedule, with one frame per base period."""
     return TimedFlow(*wanted[:5], wanted.frame_bytes, None, None)
 
 
 class ServedSlots(ServedBoards):
-    """The same, with slots: a service that begins with the flows of a schedule."""
+    """The same with time slots: the service starts with the flows of a schedule."""
 
     def __init__(self, path: Path, schedule: ServedSchedule, *, openflow: OpenFlow = OpenFlow.V1_0) -> None:
         self.schedule = schedule
         super().__init__(path, openflow=openflow)
 
     def grant_anew(self, store: Store) -> None:
-        """Nobody has a slot yet; the store begins with the flows of the schedule."""
+        """Create a scheduler that has given no slots; the store starts with the flows of the schedule."""
         self.granting = self.slots = SlotGranting(self.lab, self.schedule, openflow=self.openflow)
         store.begin(self.schedule.digest, self.slots.first)
 
     def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:
-        """Ask for a slot; the ticket of the answer."""
+        """Request a slot; return the ticket for the answer."""
         assert path is None
         timed_flow = timed(wanted)
         return self.keeper.request(
@@ -291,7 +293,7 @@ class ServedSlots(ServedBoards):
         )
 
     def turns(self) -> dict[str, tuple[int, tuple[Hop, ...]]]:
-        """By flow, its slot and path."""
+        """Return the slot and the path of each flow."""
         slots = {name: self.slots.turn(name) for name in self.keeper.promises}
         return {
             name: (turn.slot, self.keeper.promises[name].path)
@@ -301,5 +303,5 @@ class ServedSlots(ServedBoards):
 
 
 def renamed(lab: Lab, name: str) -> Lab:
-    """The same lab by another name."""
+    """Return the same lab with another name."""
     return replace(lab, name=name)

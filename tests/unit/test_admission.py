@@ -1,4 +1,4 @@
-"""Admission: limits, atomicity, release, guarantees that last; and plans."""
+"""Admission (limits, atomicity, release, lasting guarantees) and plans."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def control(scheme="fifth-rate") -> LokoAdmission:
 
 
 def evaluation_flows(scheme, ratio) -> list[Flow]:
-    """The flows of figures 17 and 18: what equation 8 gives, rate and burst to the last bit."""
+    """Return the flows of figures 17 and 18, with exactly the rates and bursts of equation 8."""
     shares = split(LIMITS[scheme]["s1"], ratio=ratio)
     senders = {"H1": shares.first, "H3": shares.first, "H2": shares.second, "H4": shares.second}
     return [
@@ -94,12 +94,13 @@ def test_burst_grows_by_r_d_at_every_hop() -> None:
 
 def test_a_refusal_further_along_the_path_changes_nothing() -> None:
     admission = control("full-rate")
-    for number in range(4):
-        assert isinstance(admission.request(flow(number, PAIRS[1], 1e3, 500)), Admitted)
+    for number in range(3):
+        assert isinstance(admission.request(flow(number, rate_bps=1e3, burst_bytes=500)), Admitted)
     before = admission.usage("s1"), admission.usage("s2")
-    # 67 bytes fit s1 in the direction of s2, but 500 of H3 and what they grew are at s2 already.
-    refusal = admission.request(flow(9, PAIRS[3], 1e3, 306))
+    # 1500 of the 2067 bytes are in use: the burst fits at s1. It has grown by 232 bytes when it reaches s2.
+    refusal = admission.request(flow(9, rate_bps=1e6, burst_bytes=560))
     assert isinstance(refusal, Refusal)
+    assert (refusal.switch, refusal.quantity) == ("s2", "burst")
     assert (admission.usage("s1"), admission.usage("s2")) == before
 
 
@@ -196,7 +197,7 @@ def test_cancelling_restores_exactly(scheme, asked, random) -> None:
 
 @given(schemes, requests, st.randoms())
 def test_decisions_are_those_of_the_exact_sums(scheme, asked, random) -> None:
-    """What is kept ready between sums must never decide otherwise than they do."""
+    """The sums that are kept between requests must decide as sums that are computed afresh."""
     admission = control(scheme)
     for request in numbered(asked):
         answer = admission.check(request)

@@ -1,4 +1,4 @@
-"""Admission figures: reproducible, the same on processes and on a cluster, wrong documents refused."""
+"""Admission figures are reproducible, on processes and on a cluster, and wrong documents are refused."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ BEYOND = experiments()["loko/fig20beyond"]
 @pytest.mark.parametrize("reservation", ["board", "changes-fillers"])
 @pytest.mark.parametrize("hops", [0, 3])
 def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
-    """And jitter costs something, so that the ceilings are no mere names."""
+    """Each scheme accepts no more than the next. Jitter must cost flows, or the ceilings are pointless."""
     accepted = {
         scheme: carry_out(
             batch_of(BEYOND, series=Contender(scheme, reservation), hops=hops, runs=range(2), seed=1)
@@ -111,7 +111,7 @@ def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
 
 
 def test_the_linear_program_is_what_its_limits_say() -> None:
-    """Flows that enter: eight a switch; entries: 17; time of the CPU: what is left of it."""
+    """Limits of each switch: eight entering flows, 17 entries, and the CPU time that interruptions leave."""
     lab = load_lab("ring")
     program = LinearProgram(lab, EVALUATION, RESERVATIONS["board"])
 

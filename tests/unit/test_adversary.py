@@ -1,4 +1,4 @@
-"""The adversary keeps to the token buckets, finds what is wrong, and breaks no guarantee that must hold."""
+"""The adversary respects the token buckets, exposes wrong schemes, and breaks no valid guarantee."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEEDS = st.integers(0, 10**9)
 
 
 def brute_force(sent_ns: list[int], frame_bytes: int, rate_bps: int, burst_bytes: int) -> bool:
-    """The definition, interval by interval."""
+    """Check conformance by its definition, interval by interval."""
     return all(
         (last - first + 1) * frame_bytes
         <= burst_bytes + Fraction(rate_bps * (sent_ns[last] - sent_ns[first]), 8_000_000_000)
@@ -127,7 +127,7 @@ def test_a_scheme_that_accepts_too_much_is_found_out(
 
 
 def full_rate(scheme: str) -> AdmittedSet:
-    """Two flows that share all that the scheme gives away of a switch."""
+    """Return two flows that share the whole rate that the scheme allocates at a switch."""
     reserved = {} if scheme == "full-rate" else None
     allocation = allocations_of(star(), FULL_RATE, EVALUATION, reserved)["s1"]
     return filled(scheme, star(), PAIRS[:2], rate_bps=allocation.max_rate_bps / 2, burst_bytes=306)
@@ -146,7 +146,7 @@ def test_full_rate_as_printed_loses_packets_to_the_boards_own_timers() -> None:
 
 @pytest.mark.parametrize("scheme", ["packet-granular", "full-rate", "fifth-rate"])
 def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
-    """The paper's switch of 17 entries; the instrument notices a rule that forgets what was released."""
+    """On the paper's switch of 17 entries, a rule that forgets released flows must be exposed."""
     after_ns = (100_000,) if scheme == "fifth-rate" else (100_000, 1_000_000, 3_000_000, 30_000_000)
     kept, forgotten = (
         [succeeded(scheme, ns, forgets=forgets)[1] for ns in after_ns] for forgets in (False, True)
@@ -154,7 +154,7 @@ def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
     assert not any(verdict.broken or verdict.events for verdict in kept)
     assert any(verdict.broken for verdict in forgotten)
     few, many = (succeeded(scheme, ns, forgets=False)[0] for ns in (100_000, 100_000_000))
-    assert few < many  # they come as soon as there is room
+    assert few < many  # the second flows come as soon as there is room
 
 
 @settings(deadline=None, max_examples=15)
@@ -193,7 +193,7 @@ def test_no_packet_of_a_changing_set_is_lost_or_late(seed: int) -> None:
 
 
 def test_a_rule_that_forgets_what_was_released_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By random histories, too; these are the first few trials."""
+    """Random histories expose it, too, within the first few trials."""
     monkeypatch.setattr("evaluation.adversary.trial.WAYS", ("changes",))
     begin = History.__init__
     monkeypatch.setattr(History, "__init__", lambda self, admission: begin(self, forgetful(admission)))

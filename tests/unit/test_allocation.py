@@ -90,7 +90,7 @@ def test_figure_14(scheme, expected) -> None:
             if delay_ms is None:
                 assert here is None, (entries, size)
             else:
-                # The profile's coefficients are the fit's, rounded to 0.1 ns an entry and 0.03 ps a byte.
+                # The profile rounds the fitted coefficients to 0.1 ns an entry and 0.03 ps a byte.
                 assert here == pytest.approx(delay_ms, abs=0.0051 + 2e-4 * delay_ms), (entries, size)
 
 

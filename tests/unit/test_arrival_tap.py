@@ -1,4 +1,4 @@
-"""The tap that tells the turn of a program behind two listeners."""
+"""The arrival tap infers from two listeners when the switch's own turn comes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.instruments.packet_tap import Seen
 
 
 class Listener:
-    """In the place of a packet socket; the newest one has the first turn."""
+    """Stands in for a packet socket. The newest one gets each frame first."""
 
     opened: ClassVar[list[Listener]] = []
 
@@ -42,7 +42,7 @@ def tap(monkeypatch: pytest.MonkeyPatch) -> ArrivalTap:
 
 
 def arrives(frame: bytes, *, at_ns: int, turn_ns: int) -> None:
-    """A frame passes the listeners, the newest one first."""
+    """Let a frame pass the listeners, the newest one first."""
     for turn, listener in enumerate(reversed(Listener.opened[-2:])):
         listener.frames.append(Seen(at_ns + turn * turn_ns, False, frame))
 

@@ -1,4 +1,4 @@
-"""Labs that are up are found again, whatever became of their files, and no user keeps root from its labs."""
+"""Running labs are found even if their files are damaged, and no user can keep root from its labs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ listening.bind(sys.argv[1])
 listening.listen()
 time.sleep(1000)
 """
-"""As the first process in a lab's tree does."""
+"""Listens on a Unix socket, as the first process in a lab's tree does."""
 
 DAMAGED = ["", "{", "[]", "null", '{"name": "one"}', '{"pid": "many", "path": "", "started": 1}', "\0\0\0"]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """In the place of /run/loko."""
+    """Return a folder that stands in for /run/loko."""
     place = tmp_path / "loko"
     for module in (state, background, commands):
         monkeypatch.setattr(module, "LABS", place)
@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def running(folder):
-    """The outermost process of a lab `one`, and another that listens in it."""
+    """Start a lab `one`: an outermost process, with a child that listens on the lab's socket."""
     folder.mkdir(mode=0o700)
     inner = [sys.executable, "-c", LISTEN, str(folder / "one.socket")]
     with subprocess.Popen(["sh", "-c", '"$@"; exit', "sh", *inner]) as outermost:

@@ -1,4 +1,4 @@
-"""Section 3.5's buffer, of a switch that also loses a frame now and then for no reason."""
+"""Measure the buffer of section 3.5 at a switch that also loses a frame now and then for no reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOM = 25
 
 
 class Careless(QueueingDevice):
-    """Loses the last frame of some of its first bursts."""
+    """Loses the last frame of the bursts whose numbers are in `careless`."""
 
     def __init__(self, careless: set[int]) -> None:
         super().__init__(2_000_000, room=ROOM)

@@ -1,4 +1,4 @@
-"""A cable that is pulled while the bench measures: one line, nothing wrong is kept, and it can go on."""
+"""A cable pulled during a measurement gives one line and no wrong samples, and the bench can resume."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from loko.scenario import Action, Match
 
 SAMPLES = 3
 FIRST = campaign.parts((dp_time.PROCEDURE,), samples=SAMPLES, design=Design.REDUCED)[0]
-"""Complete before the cable is pulled."""
+"""This part is complete before the cable is pulled."""
 SHORT = Key("dp-time", ("short",))
 WITHOUT_FRAMES = {cp_time.PROCEDURE, table.PROCEDURE}
-"""They need no cable of the ports; one that is out is noticed all the same."""
+"""They send no frames through the ports, but notice a pulled cable all the same."""
 
 
 def part_of(procedure: Procedure) -> Part:

@@ -1,4 +1,4 @@
-"""Captures of others: every format, rewritten headers, losses, and files that are not as they should be."""
+"""Captures of other tools: every format, rewritten headers, losses and malformed files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def option(order, code, value):
 
 
 def pcapng(frames, *, order="<", resolution=9, offset_s=0, names=("in", "out")):
-    """`frames`: stamp, interface, bytes."""
+    """Return a pcapng file. `frames` holds (stamp, interface, bytes)."""
     data = block(order, 0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))
     for name in names:
         options = option(order, 2, name.encode()) + option(order, 9, bytes([resolution]))
@@ -64,7 +64,7 @@ def pcapng(frames, *, order="<", resolution=9, offset_s=0, names=("in", "out")):
 
 
 def erf(frames, *, kind=2, losses=0, extensions=0, fcs=True, flags=0x04):
-    """`frames`: stamp, interface, bytes without FCS."""
+    """Return an ERF file. `frames` holds (stamp, interface, bytes without FCS)."""
     data = b""
     for stamp, interface, content in frames:
         kept = content + (b"\xff" * 4 if fcs else b"")
@@ -110,7 +110,7 @@ def test_pcap_in_microseconds_and_cut_frames(tmp_path: Path) -> None:
 
 
 def test_what_dpkt_writes_is_read(tmp_path: Path) -> None:
-    """A second opinion on the formats."""
+    """Check the formats against an independent implementation."""
     file = io.BytesIO()
     writer = dpkt.pcap.Writer(file, nano=True)
     writer.writepkt(ONE, ts=1_700_000_000.5)
@@ -246,7 +246,7 @@ def test_cut_frames_are_known_by_the_beginning_of_their_payload() -> None:
 
 
 def exchange(delays_ns, *, gap_ns=1_000_000):
-    """What both taps saw of frames with these delays; None for one that is lost."""
+    """Return what both taps saw of frames with these delays. A delay of None means a lost frame."""
     entered = [(BEGIN_NS + n * gap_ns, frame(SIZE, n)) for n in range(len(delays_ns))]
     pairs = zip(entered, delays_ns, strict=True)
     left = [(at + delay, data) for (at, data), delay in pairs if delay is not None]
@@ -291,7 +291,7 @@ def test_equation_4_from_any_form_of_capture(tmp_path: Path, form: str) -> None:
 
 
 def test_a_burst_shows_what_the_switch_holds(tmp_path: Path) -> None:
-    """One frame in work and eight waiting, 250 us each; the backlog at the first loss is nine."""
+    """The switch serves one frame and holds eight, 250 us each: the backlog at the first loss is nine."""
     line_ns = (8 + SIZE + 12) * 80
     arrived = [(8 + SIZE) * 80 + n * line_ns for n in range(96)]
     begun: list[int] = []
@@ -310,7 +310,7 @@ def test_a_burst_shows_what_the_switch_holds(tmp_path: Path) -> None:
     assert analysis.first_loss is not None
     assert analysis.first_loss.backlog_frames == 9
     assert analysis.first_loss.at_ns == entered[delays.index(None)][0]
-    # As the sender's own kernel sees the burst: all at once. The line tells when each begins.
+    # The sender's own kernel sees the burst all at once. The line rate tells when each frame begins.
     at_once = [(BEGIN_NS + n, data) for n, (_, data) in enumerate(entered)]
     files = [written(tmp_path, pcap(at_once), "in"), written(tmp_path, pcap(left), "out")]
     again = analyse(*taps_of(files), WIRE, at_sender=True)

@@ -1,4 +1,4 @@
-"""Captures that somebody or something has damaged: an analysis or one line, never anything else."""
+"""A damaged capture gives an analysis or a one-line error, never anything else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PASSAGE_NS = 300_000
 
 
 def both_taps(count: int, size: int) -> list[tuple[int, int, bytes]]:
-    """Stamp, interface, bytes: frames that enter by interface 0 and leave by interface 1."""
+    """Return (stamp, interface, bytes) of frames that enter by interface 0 and leave by interface 1."""
     sightings = []
     for number in range(count):
         at = BEGIN_NS + number * 1_000_000
@@ -54,7 +54,7 @@ FILES = st.builds(
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A file of which bytes were changed, left out, repeated or cut off."""
+    """Draw a capture file with bytes changed, removed, repeated or cut off."""
     data = bytearray(draw(FILES))
     for _ in range(draw(st.integers(1, 4))):
         if not data:
@@ -74,7 +74,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 def outcome(path: Path, **options) -> object:
-    """What comes out: an analysis, or what the user reads."""
+    """Return the analysis, or the error that the user reads."""
     try:
         return analyse(*taps_of([path]), WIRE, **options)
     except InputError as error:
@@ -116,7 +116,7 @@ def test_any_bytes_behind_any_beginning_are_refused_in_one_line(
 @PATIENT
 @given(st.integers(1, 30), st.sampled_from((64, 306, 1516)), st.data())
 def test_every_cut_keeps_what_came_before(tmp_path: Path, count: int, size: int, data: st.DataObject) -> None:
-    """Cut between records, the analysis is that of the shorter capture; within one, the place is told."""
+    """A cut between records gives the analysis of the shorter capture. A cut within a record is reported."""
     whole = erf(both_taps(count, size))
     record = len(whole) // (2 * count)
     at = data.draw(st.integers(2 * record, len(whole)))
@@ -134,8 +134,8 @@ def test_every_cut_keeps_what_came_before(tmp_path: Path, count: int, size: int,
 @PATIENT
 @given(st.lists(st.booleans(), min_size=1, max_size=60))
 def test_records_hold_every_frame_that_was_decided(tmp_path: Path, passes: list[bool]) -> None:
-    """Frames that are lost among others that pass: one row each, in the order in which they entered."""
-    passes = [*passes, True]  # the last one decides about all before it
+    """Every frame, lost or not, gets one row, in the order in which the frames entered."""
+    passes = [*passes, True]  # once the last frame has left, all before it are decided
     sightings = [
         (at, tap, data)
         for number, passed in enumerate(passes)

@@ -1,4 +1,4 @@
-"""Section 3.2 on the bench: messages, barrier method and its check, long replies, the firmware's jobs."""
+"""Section 3.2 on the bench: messages, the barrier method and its check, long replies, the firmware's jobs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_entry_that_was_added_is_gone_before_the_next_sample(device: VirtualD
     last = [procedure for procedure in flow_adds() if procedure.name.startswith("Add/128/")]
     assert len(last) == 5
     for subject in last:
-        # With one more entry the table would be full and an error would come.
+        # A leftover entry would fill the table, and the next sample would get an error.
         times = messages.without_reply(device, subject, barrier=BARRIER, samples=12, seed=1)
         assert np.ptp(times.values) < 1.1 * LOOP_NS
 
@@ -87,7 +87,7 @@ def test_a_modify_that_hits_nothing_adds_by_the_specification_only(quirks: str, 
 
 
 def test_of_a_long_reply_the_first_frame_counts(device: VirtualDevice) -> None:
-    """Its cost comes out as the profile has it, though the reply needs several frames."""
+    """The measured cost is the profile's, although the reply needs several frames."""
     question = next(question for question in cp_time.questions() if question.name == "description")
     times = cp_time.ask(device, question, samples=60, seed=1).values
     charged_ps = (
@@ -119,7 +119,7 @@ def test_requests_for_flow_statistics_are_those_that_the_board_survives(device: 
 
 
 class Late(VirtualDevice):
-    """Its bench sends the barrier too late, except every so often."""
+    """Sends the barrier too late, except every `in_time_every`th time."""
 
     def __init__(self, in_time_every: int) -> None:
         self._every = in_time_every

@@ -1,4 +1,4 @@
-"""The reduced design is much smaller than Table 1 and tells the same numbers apart."""
+"""The reduced design is much smaller than Table 1 and identifies the same costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cp
 
 
 def identified(design: Design) -> tuple[set[str], int]:
-    """Costs of the CPU that a design alone tells apart, and how many cases it has."""
+    """Return the CPU costs that a design identifies by itself, and its number of cases."""
     cases = [(table, size) for table, sizes in chosen_tables(design) for size in sizes]
     solution = solve([Observation(frame_terms(table, size, OFFSETS), 1.0) for table, size in cases])
     return set(solution.estimates), len(cases)
@@ -31,7 +31,7 @@ def test_the_reduced_design_tells_what_the_full_one_tells() -> None:
 
 
 def test_a_campaign_in_openflow_13_tells_every_cost_but_one() -> None:
-    """Beside what 1.0 tells. A field that the firmware does not know never holds."""
+    """Costs shared with 1.0 are given. A field that the firmware does not know never matches."""
     terms = [trial_terms(trial) for trial in dp_time13.trials()]
     terms += [question.terms for question in cp_time13.questions()]
     shared = ("cpu.base_ps", "cpu.per_byte_ps", "cpu.control.segment_ps")
@@ -50,7 +50,7 @@ def test_each_table_of_a_design_is_there_once() -> None:
 
 
 def test_a_reduced_campaign_is_part_of_the_full_one() -> None:
-    """So that what is measured first need not be measured again; only messages are asked more often there."""
+    """The full campaign can reuse its samples. Only the reduced one measures messages in more rounds."""
     full, reduced = (
         {part.key for part in campaign.parts(PROCEDURES, samples=3, design=design)}
         for design in (Design.FULL, Design.REDUCED)

@@ -1,4 +1,4 @@
-"""What is read off trains and bursts, on samples that are made up."""
+"""Estimates from trains and bursts, on synthetic samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_rule_behind_the_buffer_is_found(packets: int, units: int, unit_byte
     assert unit_bytes in left.unit_bytes
     assert units in left.units
     assert len(asked) < 30
-    # What is left cannot be told apart by any length of frame.
+    # No frame length can tell the remaining rules apart.
     for length in range(64, 1517):
         assert len(set(left.frames(length).tolist())) == 1
 

@@ -1,4 +1,4 @@
-"""The live instruments' arithmetic and protocol, without interfaces, privileges or a clock that matters."""
+"""Arithmetic and protocol of the live instruments, without interfaces, privileges or real time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_line_begins_no_frame_before_it_is_free() -> None:
     ],
 )
 def test_frames_that_pass_during_a_stall_are_disturbed(stalls, met) -> None:
-    """Two frames from 0 to 10 and from 20 to 30, one of 1000 that is lost, one that the entrance missed."""
+    """Two frames pass (0 to 10, 20 to 30), one enters at 1000 and is lost, one is not seen to enter."""
     entered, left = instants(0, 20, 1000, MISSING), instants(10, 30, MISSING, MISSING)
     marks = disturbed(entered, left, [Stall(start_ns=start, duration_ns=length) for start, length in stalls])
     assert marks.tolist() == met
@@ -101,10 +101,10 @@ def test_openflow_on_the_controllers_link_is_recognised() -> None:
 
 
 class Switch(threading.Thread):
-    """Connects and answers as it is told: for each message of a type, these bytes.
+    """A switch that connects and answers each message type with the given bytes.
 
-    `broken` is what broke its session, or None. An endpoint that hangs up before it has read every answer
-    breaks it: TCP resets a connection that is closed with something unread.
+    `broken` is the error that broke its session, or None. An endpoint that hangs up before it has read every
+    answer breaks the session: TCP resets a connection that is closed with unread data.
     """
 
     def __init__(self, port, answers) -> None:
@@ -150,7 +150,7 @@ def endpoint():
 
 @pytest.fixture
 def switch(endpoint):
-    """Connects a switch that gives these answers. No session may break while the endpoint keeps it."""
+    """Return a function that connects a scripted switch. No session may break before the endpoint closes."""
     connected: list[Switch] = []
 
     def connect(answers) -> Switch:

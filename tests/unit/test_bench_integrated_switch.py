@@ -1,4 +1,4 @@
-"""The integrated switch without its CPU (section 3.4.1); OpenFlow switched off at a board's console."""
+"""The integrated switch without its CPU (section 3.4.1), and OpenFlow switched at the board's console."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_argument_of_section_3_4_1_and_its_footnote() -> None:
 
 
 class Endpoint:
-    """The controller's end of a board's connection, which does what the console says."""
+    """The controller's end of a board's connection. The board obeys its console, or does not."""
 
     def __init__(self, *, obeys: bool) -> None:
         self._obeys = obeys
@@ -117,7 +117,7 @@ def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_tol
 
 
 def with_range(tmp_path: Path, text: str) -> str:
-    """A profile that states this, or no, range of p_IS."""
+    """Write a profile with this range of p_IS, or with none, and return its path."""
     whole = profile_text("zodiac-fx")
     stated = "range = [2_070_000, 3_400_000], "
     assert whole.count(stated) == 1
@@ -127,7 +127,7 @@ def with_range(tmp_path: Path, text: str) -> str:
 
 
 def outcome_with(profile: str, tmp_path: Path) -> Outcome:
-    """Figure 10d of a switch with this profile, quickly."""
+    """Compute figure 10d for a switch with this profile, in quick mode."""
     figure = experiments()["loko/fig10d"]
     assert isinstance(figure, IntegratedSwitch)
     changed = figure.model_copy(update={"device": {"virtual": profile}})
@@ -142,7 +142,7 @@ def test_figure_10d_shows_the_range_of_the_profile_and_what_its_end_means(tmp_pa
     assert [(span.low, span.high) for span in panel.spans] == [(1.9, 2.9)]
     assert "1.90 to 2.90 us" in panel.spans[0].label
     assert (outcome.findings["p_is_range_low_us"], outcome.findings["p_is_range_high_us"]) == (1.9, 2.9)
-    # 64 and 48 bytes take 85 x 80 and 69 x 80 ns on the link to the CPU, twice that of one in half the time.
+    # Frames of 64 and 48 bytes take 85 x 80 and 69 x 80 ns on the link to the CPU, half of that on two links.
     assert outcome.findings["switch_over_twice_link_at_range_high"] == pytest.approx(3.40 / 2.9)
     assert outcome.findings["footnote_switch_over_twice_link_at_range_high"] == pytest.approx(2.76 / 2.9)
     assert outcome.findings["p_is_max_us"] == 2.07

@@ -1,4 +1,4 @@
-"""What a campaign's numbers say of a switch's kind."""
+"""A campaign's samples show whether a switch is of the kind that Loko needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def five_tuple(entries, **order):
 
 
 def samples(times_ns, *, factor=1.0, frames=(9,)):
-    """Of 306 bytes: processing times around those of `times_ns`, throughput by equation 6 times `factor`."""
+    """Return samples of 306 bytes: times around `times_ns`, and `factor` times equation 6's throughput."""
     samples = {buffer.PROCEDURE.key(five_tuple(128)): {306: np.array(frames, dtype=np.int64)}}
     for entries, time in times_ns.items():
         spread = np.linspace(-2500, 2500, 1000).astype(np.int64)

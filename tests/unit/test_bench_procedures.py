@@ -1,4 +1,4 @@
-"""A procedure is one file: `toy_procedure` is measured, kept and shown as all others are."""
+"""A procedure is a single file: `toy_procedure` is measured, stored and shown like all others."""
 
 from __future__ import annotations
 

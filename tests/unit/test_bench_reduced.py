@@ -1,4 +1,4 @@
-"""The reduced campaign, on a board in virtual time: it satisfies what Loko presumes."""
+"""The reduced campaign finds that a board in virtual time satisfies Loko's preconditions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loko.device import profile_text
 
 
 def test_the_board_satisfies_the_preconditions(tmp_path: Path) -> None:
-    # Timers that take 100 us, which is an assumption, make a short frame late if they meet it.
+    # The timers' 100 us are an assumption. They would delay a short frame that meets them, so they are off.
     quiet = tmp_path / "quiet.toml"
     quiet.write_text(profile_text("zodiac-fx", cost_ps=0))
     device = VirtualDevice(str(quiet), seed=1)

@@ -1,4 +1,4 @@
-"""The bench around an emulated board: what it measures is what the profile says."""
+"""At an emulated board, the bench measures what the profile says."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, device: Vi
 
 
 class Silent(VirtualDevice):
-    """Falls silent at its third table, until it is switched off and on."""
+    """Falls silent at its third table, until it is power-cycled or `for_good`."""
 
     def __init__(self, *, for_good: bool) -> None:
         self.for_good = for_good

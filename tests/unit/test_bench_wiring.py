@@ -1,4 +1,4 @@
-"""Every way of wiring a switch wrongly is told from the others by what a few probes show."""
+"""A few probes tell all kinds of wrong wiring apart."""
 
 from __future__ import annotations
 

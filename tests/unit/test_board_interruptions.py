@@ -1,6 +1,6 @@
-"""What the board does by itself: where the paper's slack covers it, and that a reservation always does.
+"""The board's own interruptions: where the paper's slack covers them, and that a reservation always does.
 
-Timers and questions for a sign of life: docs/model.md, sections 2 and 8.
+The interruptions are the timers and the keepalive (docs/model.md, sections 2 and 8).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ ZODIAC = load_profile("zodiac-fx").with_exact_clocks()
 ENDS = (("H1", "H2"), ("H2", "H1"))
 AS_THE_PAPER: ControlTraffic | None = None
 AS_PLANNED: ControlTraffic = {}
-"""No message of the controller, but the board's own interruptions."""
+"""No messages of the controller, only the board's own interruptions."""
 SMALL = [(64, 1), (64, 2), (306, 1), (306, 2)]
-"""Frames and tables with l/R below 60 us."""
+"""Frame sizes and numbers of entries with l/R below 60 us."""
 
 
 def filled(
     size: int, entries: int, scheme: AllocationRule, traffic: ControlTraffic | None, flows: int
 ) -> AdmittedSet:
-    """Flows that use up what is given away of the first switch."""
+    """Return flows that use up the allocation of the first switch."""
     allocations = allocations_of(
         LAB, scheme, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)), traffic
     )
@@ -55,13 +55,13 @@ def filled(
 
 
 def tight(size: int) -> AllocationRule:
-    """So small a burst that the rest of a frame's time in the switch counts most."""
+    """Return a rule with a burst of one frame, so that the rest of a frame's time in the switch dominates."""
     return AllocationRule(name="tight", rate_fraction=0.2, most_burst_bytes=float(size))
 
 
 @pytest.mark.parametrize(("size", "entries"), SMALL)
 def test_the_papers_slack_does_not_cover_the_timers_of_few_entries(size, entries) -> None:
-    """And what a plan reserves does: a lone frame that meets the timers."""
+    """A lone frame that meets the timers is late, unless a plan has reserved time for them."""
     late = adversary(filled(size, entries, tight(size), AS_THE_PAPER, 1), generations=2, seed=1)
     assert late.damage.worst > 1
     kept = adversary(filled(size, entries, tight(size), AS_PLANNED, 1), generations=2, seed=1)
@@ -70,7 +70,7 @@ def test_the_papers_slack_does_not_cover_the_timers_of_few_entries(size, entries
 
 @pytest.mark.parametrize(("size", "entries"), [(64, 10), (64, 17), (306, 10), (306, 17), (1518, 17)])
 def test_the_papers_slack_covers_what_it_can(size, entries) -> None:
-    """Section 2: p_CPU + l/R is at least the link's time, both transits, a pass and the interruptions."""
+    """Section 2: p_CPU + l/R covers the link's time, both transits, a pass and the interruptions."""
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(size,))
     service = service_curve(ZODIAC, scenario)
     own_ns = interference(ZODIAC, {}, entries).board.burst_ns
@@ -85,7 +85,7 @@ def test_the_papers_slack_covers_what_it_can(size, entries) -> None:
 @pytest.mark.parametrize(("size", "entries"), SMALL)
 @pytest.mark.parametrize("scheme", [FULL_RATE, FIFTH_RATE], ids=lambda scheme: scheme.name)
 def test_plans_for_small_frames_keep_their_word(size, entries, scheme) -> None:
-    """Bursts that meet the timers, then for seconds all that may be sent."""
+    """Send bursts that meet the timers; then send at the full rate for seconds."""
     case = filled(size, entries, scheme, AS_PLANNED, min(entries, 2))
     attack = adversary(case, generations=2, seed=2)
     for damage in (attack.damage, *damage_of(case, [sustained(case, seconds=8)], seed=3)):
@@ -94,7 +94,7 @@ def test_plans_for_small_frames_keep_their_word(size, entries, scheme) -> None:
 
 @pytest.mark.parametrize(("size", "entries"), SMALL)
 def test_full_rate_without_a_reservation_falls_behind(size, entries) -> None:
-    """That the test above can fail: 0.06 % too much adds up."""
+    """Shows that the test above can fail: 0.06 % too much load adds up."""
     case = filled(size, entries, FULL_RATE, AS_THE_PAPER, min(entries, 2))
     (damage,) = damage_of(case, [sustained(case, seconds=8)], seed=3)
     assert damage.lost

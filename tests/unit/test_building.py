@@ -1,4 +1,4 @@
-"""Messages for tests and controllers of others: os-ken builds what the service sends, and boards take it."""
+"""Messages for other programs: what the service sends is what os-ken builds, and boards accept it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which switches of a lab are real boards, and what cannot be."""
+"""Labs whose switches are real boards: where their cables go, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves and bounds, with the edges: r = R, R = 0, r = R = 0, infinite."""
+"""Curves and their bounds, with the edge cases r = R, R = 0, r = R = 0 and infinity."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_faster_service_never_delays_more(arrival, service, faster) -> None:
     st.integers(0, 10**9),
 )
 def test_bounds_hold_at_every_instant(rate, burst, service_rate, latency, at_ns) -> None:
-    """Exact arithmetic: no point of the arrival curve lies farther from the service curve than the bounds."""
+    """In exact arithmetic, the arrival curve is nowhere farther from the service curve than the bounds."""
     if rate > service_rate:
         return
     arrival, service = (

@@ -1,4 +1,4 @@
-"""Charts: every panel can be drawn, reproducibly, and is written and read back."""
+"""Every panel of a chart is drawn reproducibly, and survives being written and read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program `loko` loads a command when it is called, and tells of the others without them."""
+"""The program `loko` loads only the command that is called, and lists the others without loading them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ REFUSED = """
 
 
 def seen_at_80_columns(arguments: list[str], folder: Path) -> list[str]:
-    """What stands on a terminal of that width."""
+    """Return the lines that a terminal of 80 columns shows."""
     reader, terminal = pty.openpty()
     words = [sys.executable, "-c", "from evaluation.cli import main; main()", *arguments]
     done = subprocess.Popen(
@@ -84,7 +84,7 @@ def seen_at_80_columns(arguments: list[str], folder: Path) -> list[str]:
 def _read(reader: int) -> bytes:
     try:
         return os.read(reader, 65536)
-    except OSError:  # nobody writes any more
+    except OSError:  # the program has closed its end
         return b""
 
 
@@ -129,7 +129,7 @@ def test_a_group_has_no_completion_of_its_own(group: str) -> None:
 
 @pytest.mark.parametrize("words", ["plan", "lab up", "bench predictability", "evaluate"])
 def test_a_help_fills_the_lines_of_the_terminal(words: str) -> None:
-    """It is not broken where its docstring happens to be."""
+    """Help is wrapped at the terminal's width, not where the docstring breaks its lines."""
     output = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*words.split(), "--help"]).output
     prose = output.partition("Usage:")[2].partition("╭")[0]
     for paragraph in prose.split("\n" + 80 * " " + "\n")[1:]:

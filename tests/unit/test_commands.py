@@ -39,7 +39,7 @@ def test_model_prints_table_2() -> None:
     assert result.exit_code == 0
     for number in ("463.61", "11.849", "2067.4", "1.860", "2.369", "2371.9", "2.065"):
         assert number in result.output
-    assert "100 ppm" in result.output  # what the allocations allow for
+    assert "100 ppm" in result.output  # the tolerance of the allocations
 
 
 def test_model_as_json_lists_terms_that_add_up() -> None:
@@ -213,7 +213,7 @@ def test_nothing_to_tell_of_a_what_if_is_said(tmp_path: Path) -> None:
 
 
 def test_a_what_if_of_several_schemes_is_one_table(tmp_path: Path) -> None:
-    """What was before stands in brackets, as the plan without the change has it."""
+    """The guarantee before the change stands in brackets, as in the plan without it."""
     flows = flows_file(tmp_path, 1e3)
     large = {"id": "large", "source": "H1", "destination": "H3", "udp_source": 7, "udp_destination": 7}
     sizes = {"rate": "1 kbit/s", "burst": "1 frames", "frame": "1000 bytes"}

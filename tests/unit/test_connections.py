@@ -1,4 +1,4 @@
-"""Who may be connected: limits, who loses a place, deadlines."""
+"""Connections to the service: limits, who loses a place, and deadlines."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_whoever_is_worked_for_keeps_the_place() -> None:
     held = [enter(crowd, "a", 1.0, Phase.WORKING) for _ in range(3)]
     assert crowd.take("a", 2.0) == (None, None)
     enter(crowd, "b", 1.0, Phase.WORKING)
-    held[1].stuck_s = 1.5  # it takes nothing of its answer
+    held[1].stuck_s = 1.5  # the client reads none of its answer
     _, loser = crowd.take("a", 2.0)
     assert loser is held[1]
 

@@ -1,4 +1,4 @@
-"""Labs as containerlab's topology files, and what is told where they cannot be had."""
+"""Labs as topology files of containerlab, and the errors where that is not possible."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_names_that_containers_have_already_or_could_not_have_are_refused(tmp_pa
 
 @pytest.fixture
 def docker(tmp_path, monkeypatch):
-    """A directory for programs that is searched first, with a Docker that answers as the test writes."""
+    """Return a function that writes a script in place of `docker` or another program. No others are found."""
     monkeypatch.setattr(
         deployment, "locate", lambda name: str(tmp_path / name) if (tmp_path / name).exists() else None
     )

@@ -1,4 +1,4 @@
-"""Control traffic in CPU time: costs of messages, buckets, and what is left to flows."""
+"""Control traffic in CPU time: costs of messages, token buckets, and what is left for flows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SERVICE = service_curve(ZODIAC, EVALUATION)
 
 
 def test_a_message_costs_what_section_3_2_3_measured_and_what_tcp_adds() -> None:
-    """A barrier was measured with both links and the mean wait, but without the reply's acknowledgement."""
+    """The measured barrier includes both links and the mean wait, but not the reply's acknowledgement."""
     acknowledgement_ns = 1_400 + 38_000
     barrier_ns = message_ns(ZODIAC, Message.BARRIER, 17)
     assert 85_000 < barrier_ns - acknowledgement_ns < 97_000  # the request may be longer
@@ -43,7 +43,7 @@ def test_a_message_costs_what_section_3_2_3_measured_and_what_tcp_adds() -> None
 
 
 def test_costs_grow_with_the_table_where_the_paper_says_so() -> None:
-    """Fig. 7b: flat for Add; strict below non-strict."""
+    """Figure 7b: Add is flat, and strict deletion costs less than non-strict."""
     for small, large in ((1, 17), (17, 128)):
         assert message_ns(ZODIAC, Message.FLOW_ADD, small) == message_ns(ZODIAC, Message.FLOW_ADD, large)
         for kind in (Message.FLOW_DELETE, Message.FLOW_DELETE_STRICT, Message.FLOW_MODIFY):
@@ -73,7 +73,7 @@ def test_buckets_add_up_and_bursts_count_at_once() -> None:
 
 
 def test_an_echo_costs_more_than_the_papers_66_bytes() -> None:
-    """I14: 66 bytes at R are 44.6 us."""
+    """I14 in labs/papers/loko.yml: the paper charges 66 bytes at R, which are 44.6 us."""
     bucket = interference(ZODIAC, parse_control(["echo=750"]), 17).messages.in_bytes(SERVICE.rate_bps)
     assert bucket.burst_bytes > 2 * 66
     assert bucket.rate_bps > 2 * 66 * 8 * 750
@@ -85,7 +85,10 @@ def test_without_interference_the_allocation_is_the_papers() -> None:
 
 
 def test_a_delete_longer_than_d_is_waited_for() -> None:
-    """I28: 2.3 ms of Delete against D = 1.86 ms. Frames wait for it, and what comes meanwhile needs room."""
+    """I28 in labs/papers/loko.yml: a Delete takes 2.3 ms, longer than D = 1.86 ms.
+
+    Frames wait for it, and those that arrive meanwhile need room in the buffer.
+    """
     scenario = Scenario(match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
     service = service_curve(ZODIAC, scenario)
     taken = interference(ZODIAC, parse_control(["flow-delete=1"]), scenario.entries)
@@ -110,7 +113,7 @@ def test_figure_19b_is_feasible_with_what_echoes_really_take() -> None:
 
 
 def test_control_frames_take_units_of_the_buffer(tmp_path: Path) -> None:
-    """Only where they come as frames: 2 units an echo, 1 its acknowledgement, 2 the board's own."""
+    """Only on a control network: an echo takes 2 units, its acknowledgement 1, the board's own frames 2."""
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
     path = tmp_path / "lab.yml"
     path.write_text(text.replace("control: session", "control: network"), encoding="utf-8")
@@ -121,7 +124,7 @@ def test_control_frames_take_units_of_the_buffer(tmp_path: Path) -> None:
     session, network = (
         allocations_of(load_lab(name), FIFTH_RATE, EVALUATION, traffic)["s1"] for name in ("two-switch", path)
     )
-    # 24 - 8 = 16 units hold 5 frames of 3, and one is in work.
+    # 24 - 8 = 16 units hold 5 frames of 3 units, and one more is in service.
     assert network.service.capacity_bytes == 6 * 306
     assert session.service.capacity_bytes == 9 * 306
     assert network.max_burst_bytes == pytest.approx(session.max_burst_bytes - 3 * 306)

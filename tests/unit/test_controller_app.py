@@ -41,7 +41,7 @@ FLOWS = [
 
 
 PATIENCE_S = 120
-"""A program loads for a second; on a machine that does much else, for much longer."""
+"""Loading the program takes a second, and much longer on a busy machine."""
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
@@ -106,7 +106,7 @@ def test_sets_up_both_switches_and_ends_cleanly(controller: Controller) -> None:
     content = json.loads(controller.ready.read_text())
     assert content["switches"]["s1"] == {"datapath_id": "000070b3d56c0001", "entries": 17}
     assert len(second.table) == second.flow_mods == 17
-    # Version 1.0 in answer to the board's 1.3, features at once, never more than fits one segment.
+    # It answers the board's 1.3 with 1.0, asks for the features at once, and writes at most a segment.
     assert {sent[0] for sent in first.messages} == {1}
     assert [sent[1] for sent in first.messages[:2]] == [HELLO, FEATURES_REQUEST]
     assert max(first.largest_read_bytes, second.largest_read_bytes) <= 536
@@ -255,7 +255,7 @@ def test_refused_flow_ends_with_status_1(tmp_path: Path) -> None:
     [("two-switch/lab.yml", "two-switch/flows.yml"), ("ring/five.yml", "ring/five-flows.yml")],
 )
 def test_the_controller_admits_the_flows_that_come_with_a_lab(lab: str, flows: str) -> None:
-    """As `loko lab up` has it do."""
+    """`loko lab up` starts the controller with these flows."""
     the_lab = load_lab(LABS / lab)
     tables = admitted_tables(the_lab, load_flows(LABS / flows), None, EVALUATION_ENTRIES)
     assert set(tables) == set(the_lab.switches)

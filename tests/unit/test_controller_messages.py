@@ -1,4 +1,4 @@
-"""Messages as the board sees them: bytes."""
+"""Messages as the board sees them, byte by byte."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ entries = st.builds(
 
 @given(entries, st.integers(1, 2**32 - 1), st.integers(0, 2**64 - 1))
 def test_entry_survives_the_wire(flow, xid, cookie) -> None:
-    """What another implementation reads of a FLOW_MOD, and what comes back in a listing."""
+    """Another implementation reads the FLOW_MOD, and a listing gives the same entry back."""
     entry = entry_of(flow, cookie=cookie)
     data = add_entry(flow, xid)
     match = parser.OFPMatch.parse(data, of.OFP_HEADER_SIZE)
@@ -106,7 +106,7 @@ def test_entry_survives_the_wire(flow, xid, cookie) -> None:
 
 @given(entries, st.integers(1, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(min_size=5, max_size=5))
 def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
-    """The same; the pads of a listing hold anything (quirk 107), and its fields may come in another order."""
+    """The same; but a listing may have any padding (quirk 107) and its fields in another order."""
     entry = wire13.entry_of(flow, cookie=cookie)
     data = wire13.encode(Add(xid, entry))
     message = parser13.OFPFlowMod.parser(PROTOCOL, 4, 14, len(data), xid, data)

@@ -1,7 +1,7 @@
-"""Every answer of a large admission against sums that are made anew, of a list of flows, for each question.
+"""Every answer of a large admission, compared with sums that are computed afresh for each request.
 
-The product keeps sums, curves and answers from one question to the next, and shares them among flows and
-switches that are alike. Nothing here is kept or shared.
+The product keeps sums, curves and answers between requests, and shares them among flows and switches that are
+alike. Nothing is kept or shared here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Passed = tuple[Flow, tuple[Hop, ...]]
 
 
 def asked(lab: Lab, scenario: Scenario, seed: int) -> list[Flow]:
-    """Half of a few sorts, half like no other."""
+    """Draw flows: half of them of a few kinds, the others all different."""
     chance = random.Random(seed)
     sorts = ((100e3, 1.0), (50e3, 2.0), (33_333.3, 3.3))
     flows = []
@@ -49,7 +49,7 @@ def asked(lab: Lab, scenario: Scenario, seed: int) -> list[Flow]:
 
 
 def by_sums(control: LokoAdmission, flows: list[Passed], flow: Flow, path: tuple[Hop, ...]) -> tuple:
-    """Section 5: at each switch the sums of rates and of bursts, and the entries, within its allocation."""
+    """Decide as in section 5: rates, bursts and entries at each switch must stay within its allocation."""
 
     def burst_bytes(flow: Flow, route: tuple[Hop, ...], switch: str) -> float:
         burst_bytes = flow.burst_bytes
@@ -82,11 +82,11 @@ def by_sums(control: LokoAdmission, flows: list[Passed], flow: Flow, path: tuple
 
 
 def by_frames(control: PacketAdmission, flows: list[Passed], flow: Flow, path: tuple[Hop, ...]) -> tuple:
-    """Equation 1 of docs/packet-granular.md, in every cell of the grid, of the staircase of every flow."""
+    """Decide by equation 1 of docs/packet-granular.md, with every flow's staircase in every grid cell."""
     lab = control._lab
 
     def stages(flow: Flow, route: tuple[Hop, ...]) -> dict[str, tuple[int, int, int]]:
-        """By switch: the port that the flow comes by, its jitter, and the time that each frame takes."""
+        """Return by switch the flow's input port, its jitter and the service time of a frame."""
         stages, jitter_ns, end = {}, 0, lab.far_end(flow.source, 1)
         for hop in route:
             use = control.switches[hop.switch]
@@ -187,7 +187,7 @@ def test_curves_that_are_kept_decide_as_curves_made_anew(lab: str, scenario: Sce
 
 
 def test_switches_that_differ_on_a_path() -> None:
-    """Each with its own bound: what is shared by switches that are alike is not shared here."""
+    """Switches with different bounds must not share what switches that are alike share."""
     lab = LABS["ring"]
     schemes = {name: (FULL_RATE, FIFTH_RATE)[number % 3 == 0] for number, name in enumerate(lab.switches)}
     control = LokoAdmission(lab, allocations_of(lab, schemes, EVALUATION))

@@ -1,4 +1,4 @@
-"""Measured delays: what is kept of them, and how they travel."""
+"""Measured delays: what is kept of them, and how they are transmitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The BPF program that gives departure times, carried out one instruction at a time beside a token bucket."""
+"""The BPF program that sets departure times, run instruction by instruction next to a token bucket."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MASK = (1 << 64) - 1
 
 @dataclass
 class Kernel:
-    """As much of the kernel's machine as the program needs: its array of one value, and the clock."""
+    """The part of the kernel's BPF machine that the program needs: an array of one value, and the clock."""
 
     code: bytes
     clock: int
-    """Number of the helper that reads it."""
+    """Number of the helper function that reads the clock."""
     paid_ns: int = 0
 
     def passes(self, length: int, now_ns: int) -> int | None:
-        """Carry the program out for a frame; return its departure time, or None if it was dropped."""
+        """Run the program for a frame. Return its departure time, or None if it is dropped."""
         registers: list[int | str] = [0] * 10 + ["stack"]
         registers[1] = "frame"
         departure, place = None, 0

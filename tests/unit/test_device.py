@@ -66,7 +66,7 @@ def test_control_plane_times_are_the_papers() -> None:
         (case(128, "port", 64), 880, 10),
         (case(128, "all", 64), 1650, 10),
         (case(1, "port", 64), 50, 5),
-        # Figure 10a, read off tick labels: the fast order and the three slow ones.
+        # Figure 10a, read off tick labels: the fast order and two of the three slow ones.
         (case(17, "five-tuple", 790, used="first", priorities="decreasing"), 203, 5),
         (case(17, "five-tuple", 790, used="last", priorities="decreasing"), 347, 5),
         (case(17, "five-tuple", 790, used="first", priorities="increasing"), 347, 5),
@@ -157,7 +157,7 @@ def test_buffer_rounding_is_switchable(frame_bytes, floor, ceiling) -> None:
 
 
 def test_a_small_frame_can_take_the_unit_that_a_large_one_lacks() -> None:
-    """Seven of 257 and one of 100 bytes take 22 units: the next of 257 is lost before nine of 257 wait."""
+    """Seven frames of 257 bytes and one of 100 take 22 of 24 units, so an eighth of 257 bytes is lost."""
     lost_at = 100 + 7 * 257 + 100 + 257
     assert capacity_bytes(ZODIAC, (100, 257)) < lost_at < 9 * 257 == capacity_bytes(ZODIAC, (257,))
 
@@ -165,7 +165,7 @@ def test_a_small_frame_can_take_the_unit_that_a_large_one_lacks() -> None:
 @settings(max_examples=300)
 @given(st.lists(st.integers(64, 1518), min_size=1, max_size=3, unique=True), st.data())
 def test_capacity_of_mixed_sizes_never_overflows(sizes, data) -> None:
-    """Whatever mixture waits: within the capacity, the arriving frame included, it finds its units."""
+    """An arriving frame finds its units as long as the backlog, itself included, is within the capacity."""
     frames = st.sampled_from(sorted(sizes))
     in_work, arriving = data.draw(frames), data.draw(frames)
     free_units, backlog = 24, in_work + arriving

@@ -1,4 +1,4 @@
-"""What machines of different kinds are told: facts in, diagnoses out."""
+"""Diagnoses for machines of different kinds: facts in, diagnoses out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECOND_NS = 1_000_000_000
 
 
 def noise(count: int, duration_ns: int = 100_000, scheduling: str = "deadline, core 3") -> Noise:
-    """Ten seconds with so many stalls, evenly spread."""
+    """Return ten seconds with `count` stalls, evenly spread."""
     total = 10 * SECOND_NS
     stalls = tuple((number * total // max(count, 1), duration_ns) for number in range(count))
     return Noise(scheduling=scheduling, duration_ns=total, threshold_ns=50_000, stalls=stalls)

@@ -1,4 +1,4 @@
-"""What is drawn of a panel, read from the drawn artists: everything is there, and nothing hides anything."""
+"""Drawn panels, checked on their artists: everything is there, and nothing hides anything."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ LOST = COUNTS.model_copy(update={"apart": Apart(label="lost", count=4, told="4 o
 
 
 def drawn(figure: Figure) -> Figure:
-    """A figure of which it is known where everything is."""
+    """Lay out a figure, so that all positions in it are known."""
     FigureCanvasAgg(figure)
     figure.draw_without_rendering()
     return figure
 
 
 def texts_of(figure: Figure) -> list[Text]:
-    """All texts that are seen; tick labels only of ticks that are on the axis."""
+    """Return all visible texts, with tick labels only of ticks within the axis."""
     texts = list(figure.texts)
     for axes in figure.findobj(Axes):
         legend = axes.get_legend()
@@ -67,7 +67,7 @@ def texts_of(figure: Figure) -> list[Text]:
 
 
 def assert_legible(figure: Figure) -> None:
-    """No text leaves the picture or lies on another, and no legend lies on a plot."""
+    """Assert that no text leaves the picture or overlaps another, and that no legend covers a plot."""
     drawn(figure)
     whole = figure.bbox
     extents = [(text.get_text(), text.get_window_extent()) for text in texts_of(figure)]
@@ -108,7 +108,7 @@ def axes_for_a_panel() -> Axes:
 
 
 def boxes_of(axes: Axes) -> list[tuple[float, float]]:
-    """Left and right ends of the drawn boxes."""
+    """Return the left and right ends of the drawn boxes."""
     outlines = [path.vertices[:, 0] for drawn in axes.collections[::3] for path in drawn.get_paths()]
     return [(xs.min(), xs.max()) for xs in outlines]
 
@@ -119,7 +119,7 @@ def joined(panel: BoxPanel, value: bool) -> BoxPanel:
 
 
 def drawn_throughputs(panel: BoxPanel) -> tuple[Axes, list[tuple[float, float, str]]]:
-    """The panel's axes, and x, y and line style of every mark on the second axis."""
+    """Return the panel's axes, and x, y and line style of every mark on the second axis."""
     axes = axes_for_a_panel()
     draw_boxes(axes, panel)
     other = axes.figure.axes[1]
@@ -281,7 +281,7 @@ PRINTED = [
 
 
 def marks_of(axes: Axes, marker: str) -> list[tuple[float, float]]:
-    """Where the marks of what is printed stand, in the data of the axes or in parts of their height."""
+    """Return where the paper's marks stand, in data coordinates or in fractions of the axes' height."""
     lines = [line for line in axes.lines if line.get_marker() == marker and line.get_color() == PAPER]
     return [(float(x), float(y)) for line in lines for x, y in zip(*line.get_data(), strict=True)]
 
@@ -362,7 +362,7 @@ BANDS = [
 
 
 def ends_of_bands(axes: Axes) -> list[list[tuple[float, float, float]]]:
-    """Of each band x, least and most at each place, on the axis that it belongs to."""
+    """Return x, lowest and highest value along each band. Bands must lie behind the boxes, on their axis."""
     ends_of_bands = []
     for collection in axes.collections:
         if not isinstance(collection, FillBetweenPolyCollection):

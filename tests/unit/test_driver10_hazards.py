@@ -1,4 +1,4 @@
-"""The driver in OpenFlow 1.0 against the emulated board: each hazard of 1.0 that docs/driver.md names."""
+"""The driver in OpenFlow 1.0 against the emulated board: every hazard of 1.0 that docs/driver.md names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loko.controller.wire import DeleteStrict, WireEntry, encode
 
 
 def test_every_write_fits_a_segment_and_gets_one_reply() -> None:
-    """Quirks 10, 11, 14: at most 536 bytes a write; a reply that others can follow comes first."""
+    """Quirks 10, 11, 14: a write has at most 536 bytes, and only its first message asks for a reply."""
     both = V1_0.pair()
     for number in range(40):
         both.driver.want(V1_0.entry(number))
@@ -35,8 +35,8 @@ def test_every_write_fits_a_segment_and_gets_one_reply() -> None:
 
 
 def test_refusals_of_the_switch_wedge_nothing() -> None:
-    """Quirk 14: five refusals in one segment come behind its barrier's reply; the connection lives on."""
-    both = V1_0.pair(capacity=140)  # as if entries that nobody knows took its memory
+    """Quirk 14: five refusals of one segment follow its barrier's reply, and the connection survives."""
+    both = V1_0.pair(capacity=140)  # more than the board holds, as if unknown entries took its memory
     for number in range(133):
         both.driver.want(V1_0.entry(number))
     both.connect()
@@ -45,13 +45,13 @@ def test_refusals_of_the_switch_wedge_nothing() -> None:
     assert reasons == {"its table or its memory is full"}
     both.driver.unwant(V1_0.entry(0))
     both.run(12 * S)
-    assert sum(isinstance(note, Installed) for note in both.notices) == 129  # one of them was tried again
+    assert sum(isinstance(note, Installed) for note in both.notices) == 129  # one entry was tried again
     assert_unharmed(both)
 
 
 @pytest.mark.parametrize("address", [0x2000_DA0C, 0x2000_DA08, 0x2000_DA00, 0x2000_D304])
 def test_no_entry_expires_in_hours(address: int) -> None:
-    """Quirks 51, 52: with any memory layout whose least threshold is above the time between renewals."""
+    """Quirks 51, 52: for any memory layout whose lowest threshold exceeds the time between renewals."""
     both = V1_0.pair({"flow_memory_address": address})
     entries = [V1_0.entry(number) for number in range(60)]
     for entry in entries:
@@ -65,7 +65,7 @@ def test_no_entry_expires_in_hours(address: int) -> None:
 
 
 def test_entries_expire_without_the_driver() -> None:
-    """What the test above would catch."""
+    """Shows that the test above can fail."""
     both = V1_0.pair()
     for number in range(60):
         both.driver.want(V1_0.entry(number))
@@ -78,7 +78,7 @@ def test_entries_expire_without_the_driver() -> None:
 
 
 def test_renewal_never_leaves_a_gap() -> None:
-    """An entry goes and comes within one segment, so no frame finds the table without it."""
+    """An entry is deleted and added within one segment, so no frame finds the table without it."""
     both = V1_0.pair()
     both.driver.want(V1_0.entry(1))
     both.driver.want(V1_0.entry(2))
@@ -103,7 +103,7 @@ def test_strangers_are_deleted_on_request() -> None:
 
 
 def test_long_table_of_unknown_entries_is_not_listed() -> None:
-    """Quirk 28: 20 entries with two actions each would hang the board; they are not asked for."""
+    """Quirk 28: listing 20 entries with two actions each would hang the board, so the driver does not."""
     both = V1_0.pair({"fail_state": "safe"})
     both.connect()
     both.settle()
@@ -123,7 +123,7 @@ def test_long_table_of_unknown_entries_is_not_listed() -> None:
 
 
 def test_stale_actions_are_found() -> None:
-    """Quirk 55: another controller's second action in the memory would copy every frame."""
+    """Quirk 55: another controller's second action, left in the memory, would duplicate every frame."""
     both = V1_0.pair()
     both.connect()
     both.settle()
@@ -140,7 +140,7 @@ def test_stale_actions_are_found() -> None:
 
 
 def test_double_entries_are_removed_whole() -> None:
-    """Quirks 37 and 49: an entry that stands there twice, and which a strict DELETE finds once."""
+    """Quirks 37 and 49: an entry can be in the table twice, and a strict DELETE leaves one of the two."""
     both = V1_0.pair({"fail_state": "safe"})
     both.driver.want(V1_0.entry(1))
     both.driver.want(V1_0.entry(2))
@@ -179,7 +179,7 @@ def test_pace_is_kept() -> None:
 
 
 def test_delete_without_cookie_would_fail() -> None:
-    """Quirk 48, which the removal tests stand on: the cookie is compared, not the priority."""
+    """Quirk 48, on which the removal tests rely: the board compares the cookie, not the priority."""
     end = BoardEnd()
     end.open()
     end.send(V1_0.added(1, V1_0.entry(1)))

@@ -1,6 +1,6 @@
-"""The driver in OpenFlow 1.3 against the emulated board: each hazard of 1.3 that docs/driver.md names.
+"""The driver in OpenFlow 1.3 against the emulated board: every hazard of 1.3 that docs/driver.md names.
 
-With the firmware's quirks, and where it says so with a board that is as OpenFlow 1.3 asks.
+The board has the firmware's quirks. Tests with a parameter `quirks` also use one that follows the standard.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BARRIER, FLOW_MOD, MULTIPART = 20, 14, 18
 
 
 def long_entry(number: int) -> Entry13:
-    """A stranger of the longest match and the longest instructions that a board takes: 96 bytes each."""
+    """Return a stranger with the longest match and instructions that a board accepts: 96 bytes each."""
     entry = V1_3.entry(number, mark=0)
     source, destination = entry.match[11:19], entry.match[19:27]
     match = (source + destination) * 6
@@ -35,7 +35,7 @@ def long_entry(number: int) -> Entry13:
 
 
 def kinds(data: bytes) -> list[int]:
-    """Types of the messages in a segment."""
+    """Return the types of the messages in a segment."""
     kinds, at = [], 0
     while at < len(data):
         assert data[at] == 4
@@ -47,7 +47,7 @@ def kinds(data: bytes) -> list[int]:
 
 @pytest.mark.parametrize("quirks", QUIRKS)
 def test_every_write_fits_a_segment_and_gets_one_reply(quirks: str) -> None:
-    """Quirks 10, 86, 87, 89, 90: a barrier with FLOW_MODs behind it, or one multipart request alone."""
+    """Quirks 10, 86, 87, 89, 90: a write is a barrier followed by FLOW_MODs, or one multipart request."""
     both = Setting(OpenFlow.V1_3, quirks).pair()
     for number in range(40):
         both.driver.want(V1_3.entry(number))
@@ -70,7 +70,7 @@ def test_every_write_fits_a_segment_and_gets_one_reply(quirks: str) -> None:
 
 
 def test_multipart_in_a_segment_with_a_barrier_would_be_overtaken() -> None:
-    """Quirk 87, which the test above stands on."""
+    """Quirk 87, on which the test above relies."""
     end = BoardEnd(openflow=OpenFlow.V1_3)
     end.open()
     end.wait(MS)
@@ -79,7 +79,7 @@ def test_multipart_in_a_segment_with_a_barrier_would_be_overtaken() -> None:
 
 
 def test_entries_of_others_with_the_same_match_and_priority_stay_away() -> None:
-    """Quirks 132 and 135: the whole cookie is compared, so a deletion takes none but its own."""
+    """Quirks 132 and 135: the board compares the whole cookie, so a deletion hits no other entry."""
     end = BoardEnd(openflow=OpenFlow.V1_3)
     end.open()
     for request in (Add(1, V1_3.entry(1, mark=0)), DeleteStrict(2, V1_3.entry(1))):
@@ -89,7 +89,7 @@ def test_entries_of_others_with_the_same_match_and_priority_stay_away() -> None:
 
 
 def test_a_match_that_begins_with_another_would_replace_it() -> None:
-    """Quirk 124, for which all matches have the same fields in the same order."""
+    """Quirk 124 is why all matches have the same fields in the same order."""
     end = BoardEnd(openflow=OpenFlow.V1_3)
     end.open()
     shorter = replace(V1_3.entry(1), match=V1_3.entry(1).match[:27])
@@ -102,7 +102,7 @@ def test_a_match_that_begins_with_another_would_replace_it() -> None:
 
 @pytest.mark.parametrize("quirks", QUIRKS)
 def test_refusals_of_the_switch_wedge_nothing(quirks: str) -> None:
-    """Quirks 14, 121: refusals come behind their barrier's reply. 298 entries fit."""
+    """Quirks 14, 121: refusals follow their barrier's reply. 298 entries fit."""
     both = Setting(OpenFlow.V1_3, quirks).pair(capacity=301)
     for number in range(301):
         both.driver.want(V1_3.entry(number))
@@ -115,7 +115,7 @@ def test_refusals_of_the_switch_wedge_nothing(quirks: str) -> None:
 
 
 def test_refusals_that_leak_memory_end_in_a_new_connection_which_frees_it() -> None:
-    """Quirk 123: each refused ADD may lose the memory of an entry, until the connection begins anew."""
+    """Quirk 123: each refused ADD may leak the memory of an entry, until the board connects again."""
     both = V1_3.pair(capacity=301)
     for number in range(300):
         both.driver.want(V1_3.entry(number))
@@ -135,7 +135,7 @@ def test_refusals_that_leak_memory_end_in_a_new_connection_which_frees_it() -> N
 
 
 def test_no_entry_expires_in_hours_and_none_is_renewed() -> None:
-    """Entries without timeouts stay (unlike quirk 51), so nothing is written but the counts."""
+    """Entries without timeouts stay (unlike quirk 51), so the driver only asks for the count."""
     both = V1_3.pair()
     entries = [V1_3.entry(number) for number in range(20)]
     for entry in entries:
@@ -152,7 +152,7 @@ def test_no_entry_expires_in_hours_and_none_is_renewed() -> None:
 
 
 def test_entry_that_sends_elsewhere_than_it_should_is_mended() -> None:
-    """Another service's of the same number: the listing tells, and the entry is written anew."""
+    """Another service's entry has the same number. The listing shows it, and the driver writes it anew."""
     both = V1_3.pair({"fail_state": "safe"})
     both.driver.want(V1_3.entry(1, port=2))
     both.connect()
@@ -166,11 +166,11 @@ def test_entry_that_sends_elsewhere_than_it_should_is_mended() -> None:
 
 @pytest.mark.parametrize("quirks", QUIRKS)
 def test_strangers_are_deleted_on_request_however_long_they_are(quirks: str) -> None:
-    """Three of the longest deletions fit a segment; in another table, too."""
+    """Three of the longest deletions fit a segment. One stranger is in another table."""
     both = V1_3.pair({"fail_state": "safe", "quirks": quirks}, delete_strangers=True)
     both.connect()
     strangers = [V1_3.entry(70, mark=0), replace(V1_3.entry(71, mark=0), table=3)]
-    if quirks == "firmware":  # the standard takes no match that names a field twice
+    if quirks == "firmware":  # the standard forbids a match that names a field twice
         strangers += [replace(long_entry(number), priority=number) for number in range(4)]
     for number, stranger in enumerate(strangers):
         both.end.send(encode(Add(number, stranger)))
@@ -184,7 +184,7 @@ def test_strangers_are_deleted_on_request_however_long_they_are(quirks: str) -> 
 
 
 def test_listing_is_whole_as_long_as_it_is_asked_for() -> None:
-    """Quirk 103: of the longest entries so many fit, and a few more are left out without notice."""
+    """Quirk 103: a listing holds `LISTABLE_13` of the longest entries, and silently leaves out the others."""
     end = BoardEnd(openflow=OpenFlow.V1_3)
     end.open()
     request = encode(_listing())
@@ -198,7 +198,7 @@ def test_listing_is_whole_as_long_as_it_is_asked_for() -> None:
 
 
 def _listing():
-    """What the driver asks with."""
+    """Return the driver's listing request."""
     both = V1_3.pair({"fail_state": "safe"})
     both.connect()
     both.end.send(encode(Add(1, V1_3.entry(1))))
@@ -214,7 +214,7 @@ def _listing():
 
 
 def test_entry_that_is_added_twice_stands_there_once() -> None:
-    """Unlike in 1.0 (quirk 37), so there are no doubles to delete."""
+    """Unlike in 1.0 (quirk 37), there are no duplicates to delete."""
     both = V1_3.pair()
     both.driver.want(V1_3.entry(1))
     both.connect()
@@ -225,7 +225,7 @@ def test_entry_that_is_added_twice_stands_there_once() -> None:
 
 
 def test_entries_that_the_board_counts_and_does_not_list_are_strangers() -> None:
-    """Quirk 85: those of a session of 1.0. The driver neither loops over them nor takes them for its own."""
+    """Quirk 85: entries of a session of 1.0. The driver neither asks for ever nor takes them for its own."""
     driver = V1_3.driver()
     driver.want(V1_3.entry(1))
     ((count,),) = driver.connected(S)

@@ -32,7 +32,7 @@ def test_table_is_installed_and_confirmed(count: int, version: Setting) -> None:
 
 @in_each
 def test_removal_leaves_other_entries_alone(version: Setting) -> None:
-    """Quirks 46, 48, 49, and of 1.3 128, 129, 133, 135: whichever entry goes, the others stay as they are."""
+    """Quirks 46, 48, 49 and, in 1.3, 128, 129, 133, 135: whichever entry goes, the others stay unchanged."""
     both = version.pair()
     entries = [version.entry(number) for number in range(17)]
     for entry in entries:

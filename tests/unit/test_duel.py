@@ -1,4 +1,4 @@
-"""The duel: what each system accepts, how its flows send, and what is told of those who misbehave."""
+"""The duel: what each system accepts, how its flows send, and how misbehaving senders are reported."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_rogue_sends_so_many_times_its_rate_whatever_it_has() -> None:
 
 
 def test_a_fast_clock_is_a_host_s_and_moves_its_frames_alone() -> None:
-    """A thousand times as fast as asked for, so that it shows within seconds: 10 % more frames."""
+    """The drift is a thousand times the figure's, so that it shows within seconds: 10 % more frames."""
     right = {row.flow: row.frames for row in rows_of(LINKS, seconds=4)}
     doers = rows_of(LINKS, "drift", 100_000.0, seconds=4, role="doer")
     assert {row.flow for row in doers} == {
@@ -173,7 +173,7 @@ def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_pa
 
 
 def test_times_to_answer_are_told_in_mode_live_only(tmp_path) -> None:
-    """They are of this machine, so they stay out of what gives the same bytes everywhere."""
+    """They depend on this machine, so they are left out of results that must be the same everywhere."""
     small_one = small()
     right, _ = compute(small_one, Options(mode="virtual", seed=1, out=tmp_path), Silent())
     timed, _ = compute(small_one, Options(mode="live", seed=1, out=tmp_path), Silent())
@@ -202,7 +202,7 @@ def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) ->
 
 
 def test_a_duel_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two flows in one slot are found by arithmetic, a promise that is too short by the replay only."""
+    """Arithmetic finds two flows in one slot. Only the replay finds a promise that is too short."""
     right = duel_accepted.schedule_of
 
     def in_one_slot(*args) -> LabSchedule:

@@ -1,4 +1,4 @@
-"""The load of EchoRequests: never two replies outstanding on a connection."""
+"""The load of EchoRequests never has two replies outstanding on a connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loko.controller.echo_load import FIRST_XID, EchoLoad
 
 
 class Switch:
-    """Notes what it is sent."""
+    """Records what is sent to it."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -38,7 +38,7 @@ class Run:
         self.load.set_rate(rate_pps)
 
     def go_on(self, seconds: float, each_turn: Callable[[], object] = bool) -> None:
-        """Let time pass; whatever else happens is done before each request."""
+        """Let time pass, and call `each_turn` before each request."""
         self._end_s, self._each_turn = self.now_s + seconds, each_turn
         with pytest.raises(StoppedError):
             self.load.run_forever()

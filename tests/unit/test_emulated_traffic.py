@@ -1,4 +1,4 @@
-"""Hosts and cables of the emulation beside the service: conforming traffic, exact delays, lost frames."""
+"""Emulated hosts and cables beside the service: conforming traffic, exact delays, lost frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from loko.serve.delays import Observation
 MS = 1_000_000
 OFFSET = 50
 FLOOR_ONE_ENTRY_NS = 240_000
-"""Two switches and three cables take at least so long (docs/architecture.md, delay terms)."""
+"""Two switches and three cables take at least this long (docs/architecture.md, delay terms)."""
 
 
 def a_flow(number: int = 1, **values: object) -> Flow:
@@ -157,7 +157,7 @@ def test_the_flows_of_two_interfaces_of_a_host_leave_by_two_lines_and_arrive_whe
 
 
 def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
-    """The emulation and the evaluation's network agree on the fastest way through two idle switches."""
+    """The emulation and the evaluation's network agree on the shortest delay through two idle switches."""
     from evaluation.virtual import SEQUENCE_OFFSET, lab_network  # noqa: PLC0415
     from loko.frame import frame_of  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Event streams end with the service, whenever they were begun."""
+"""Event streams end with the service, whenever they began."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loko.serve.run import Operation
 
 
 class Application:
-    """In the place of the OpenFlow application."""
+    """Stands in for the OpenFlow application."""
 
     def end(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The evidence goes on where it was stopped, and its result depends on its seed alone."""
+"""The evidence campaign resumes where it was stopped, and its result depends on its seed alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evaluation.executor import each_done
 from loko.document import InputError
 
 SEED = 5
-"""Of a campaign that begins with small networks."""
+"""Seed of a campaign that begins with small networks."""
 HEAD: dict[str, object] = {"seed": SEED}
 
 
@@ -90,7 +90,7 @@ def test_wrong_numbers_are_refused_in_one_line(capfd: pytest.CaptureFixture[str]
 
 
 def test_every_board_that_is_attacked_can_be_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those that are faster or slower than equation 6: else the campaign would end before its page."""
+    """Even those faster or slower than equation 6. Otherwise the campaign would end before its page."""
     monkeypatch.setattr(attacks, "_damage", lambda _case: {"worst": 0.0, "lost": 0})
     rows = [attacked() for attacked in attacks._capacity()]
     assert {row["capacity"] for row in rows if not row["told"]} == set(attacks._CAPACITIES)
@@ -100,7 +100,7 @@ def test_every_board_that_is_attacked_can_be_planned_for(monkeypatch: pytest.Mon
 
 
 def test_every_attack_is_a_task_that_other_processes_can_carry_out() -> None:
-    """The quickest of the tables, on two processes as on one."""
+    """The quickest of the tables gives the same on two processes as on one."""
     rows = [attacked for attacked in attacks._released() if attacked.args[1] == attacks._PAUSES_NS[0]]
     results = dict(each_done(call, rows, jobs=2))
     assert [results[place] for place in range(len(rows))] == [attacked() for attacked in rows]

@@ -1,4 +1,4 @@
-"""Drawings that explain: their numbers are the model's, and the pages show what is drawn."""
+"""Explanatory drawings have the model's numbers, and the pages show them as they are drawn."""
 
 from __future__ import annotations
 

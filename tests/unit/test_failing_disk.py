@@ -1,4 +1,4 @@
-"""What those hear who wait for an answer when the disk fails."""
+"""Clients that wait for an answer when the disk fails get one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FailingStore:
 
 
 class Application:
-    """In the place of the OpenFlow application."""
+    """Stands in for the OpenFlow application."""
 
     def end(self) -> None:
         pass

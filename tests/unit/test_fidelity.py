@@ -1,4 +1,4 @@
-"""The benchmark's own account of the profile against the firmware, its tables, its pages, its ring."""
+"""The fidelity benchmark: its own account of the profile against the firmware, its tables, pages and ring."""
 
 import json
 from itertools import pairwise
@@ -46,7 +46,7 @@ def test_the_firmware_keeps_to_the_profile_to_the_nanosecond(corner, profile, tm
 def test_a_board_that_is_slower_than_its_profile_shows(profile, tmp_path):
     corner = corners()[0]
     with virtual().at(corner, tmp_path) as bench:
-        # As if one entry more were in the table.
+        # The expected times are those of another corner.
         other = Device.of(profile, corners()[4])
         outcome = trial("virtual", bench, corner, other, EFFORT)
     assert min(abs(error) for lone in outcome.lone for error in lone.errors_ns) > 1_000

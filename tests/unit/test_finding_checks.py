@@ -14,7 +14,7 @@ FINDINGS = {"a_us": 100.0, "b_us": 104.0, "c_us": 300.0, "zero_us": 0.0}
 
 
 def verdict(check: dict, *, value: float | str | None = 100.0):
-    """What a check comes to with `value` as the paper's number."""
+    """Return the verdict of a check with `value` as the paper's number."""
     fact = Fact(reference="f", where="sec 1", role="calibration", text="t", value=value)
     made = CHECK.validate_python(check)
     if made.needs_number:

@@ -1,4 +1,4 @@
-"""The tables of live runs, kept in emulated boards in virtual time."""
+"""The fixed tables of live runs, maintained in emulated boards in virtual time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ S = 1_000_000_000
 
 
 class Lab:
-    """The boards of the lab at the other end of the tables."""
+    """The fixed tables of the lab, connected to its boards."""
 
     def __init__(self, openflow: OpenFlow = OpenFlow.V1_0) -> None:
         self.tables = FixedTables(LAB, TABLES, openflow)

@@ -1,4 +1,4 @@
-"""The fleet that measures controllers, against a controller of this file."""
+"""The fleet that measures controllers, against a scripted controller."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ SOURCE = slice(18 + 6, 18 + 12)
 
 
 class Scripted:
-    """A controller that answers each PACKET_IN by a FLOW_MOD but every `ignores`th of those it may learn."""
+    """A controller that answers each unicast PACKET_IN with a FLOW_MOD, except every `ignores`th."""
 
     def __init__(self, ignores: int | None = None, *, deaf: int = 0, answers: int | None = None) -> None:
         self.ignores = ignores
         self.deaf = deaf
-        """So many broadcasts come to nothing, as in OpenFlow 1.3 before a board may ask."""
+        """This many broadcasts go unanswered, as in OpenFlow 1.3 before a board may ask."""
         self.answers = answers
-        """After so many FLOW_MODs it sends no more."""
+        """After this many FLOW_MODs it sends no more."""
         self.packet_ins = self.sessions = 0
 
     async def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):  # boards leave while it speaks to them
+        with suppress(ConnectionError):  # boards may disconnect at any time
             try:
                 await self._answer(reader, writer)
             finally:
@@ -60,7 +60,7 @@ class Scripted:
 
     def _packet_in(self, message: bytes, writer: asyncio.StreamWriter) -> None:
         frame = message[18:]
-        if frame[:6] == b"\xff" * 6:  # nobody to send to: flood
+        if frame[:6] == b"\xff" * 6:  # a broadcast: flood it
             self.deaf -= 1
             if self.deaf >= 0:
                 return
@@ -80,7 +80,7 @@ class Scripted:
 
     @contextmanager
     def listening(self) -> Iterator[str]:
-        """Its address, as the command takes it."""
+        """Run the controller and yield its address, as the command takes it."""
         loop = asyncio.new_event_loop()
         begun, stopped = Event(), asyncio.Event()
         where: list[int] = []

@@ -44,7 +44,7 @@ def test_each_frame_matches_its_own_entry_and_no_other(match: str, action: str) 
 
 
 def test_what_is_reported_is_told_from_what_is_forwarded() -> None:
-    """Section III-A.2a: as many as fit are forwarded at any rate, and others each time."""
+    """Section III-A.2a: at any rate as many flows as fit are forwarded, but different ones each time."""
     subject = subject_of("pica8-p3290")
     slow, _ = fill_at_rate(subject, 1, at_most=5_000, seed=1)
     assert slow == Fill(sent=2046, listed=2046, forwarded=2046, full=True)

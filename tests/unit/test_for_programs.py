@@ -1,4 +1,4 @@
-"""Results for other programs: every command with `--json` has `--csv`, and what that prints is a table."""
+"""Results for other programs: every command with `--json` has `--csv`, which prints a table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FLOW = (
 
 
 def commands() -> Iterator[tuple[str, set[str]]]:
-    """Yield what one types after `loko` for each command, with its options."""
+    """Yield the words after `loko` for each command, with its options."""
     waiting: list[tuple[str, Any]] = [(name, load(name)) for name in COMMANDS]
     while waiting:
         words, command = waiting.pop()

@@ -1,4 +1,4 @@
-"""Messages in a stream of bytes: none is lost, cut or joined, however the stream is cut."""
+"""However a stream of bytes is cut, none of its messages is lost, cut or joined."""
 
 from __future__ import annotations
 

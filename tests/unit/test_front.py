@@ -1,4 +1,4 @@
-"""`from loko import …`: what other programs use."""
+"""The interface for other programs: `from loko import …`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = [FLOWS[0].flow._replace(id=f"f{number}", udp_source=5000 + number) for nu
 
 
 def answer(*command: str) -> dict[str, Any]:
-    """What the command says to programs."""
+    """Return the command's JSON output."""
     told: dict[str, Any] = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
     return told
 

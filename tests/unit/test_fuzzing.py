@@ -1,6 +1,6 @@
-"""Chance has targets of its own, and what it finds is kept by the command that it prints.
+"""Only the fuzz targets use chance, and their script prints the commands that keep what it finds.
 
-The script that fuzzes runs in a copy of the project's folders, with stand-ins for the instrumented programs.
+The script runs in a copy of the project's folders, with stand-ins for the instrumented programs.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def advised(text: str, what: str) -> list[str]:
-    """The arguments of the command that a line advises."""
+    """Return the arguments of the command that a line advises."""
     [arguments] = re.findall(rf"^fuzz: {what} with: make fuzz ARGS='(.*)'$", text, re.MULTILINE)
     return shlex.split(arguments)
 

@@ -1,6 +1,6 @@
-"""The checker of gates in tsnkit's files: it believes what is right, and refutes every mutation of it.
+"""The checker of gates in tsnkit's files accepts a correct schedule and refutes every mutation of it.
 
-The schedule here is made by hand: stream 0 from node 3 over 0 and 1 to 4, stream 1 from 5 to 4 after it.
+The schedule is made by hand: stream 0 goes from node 3 over 0 and 1 to 4, and stream 1 from 5 to 4 after it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_what_is_right_is_not_refuted(tmp_path) -> None:
 
 
 def test_the_delay_is_the_sum_of_its_terms(tmp_path) -> None:
-    """Three links and two switches: a deadline of 1 ns less is missed."""
+    """The path has three links and two switches. A deadline that is 1 ns shorter is missed."""
     needed = 3 * HOP + 2 * PROCESSING
     assert f",{needed},0" in FILES["task.csv"]
     told = refuted(tmp_path, task=(f",{needed},0", f",{needed - 1},0"))
@@ -115,7 +115,7 @@ def test_every_mutation_is_refuted(tmp_path, change, told) -> None:
 
 
 def test_frames_that_share_a_queue_wait_for_each_other(tmp_path) -> None:
-    """Both streams at one instant in one queue: who comes second is late, though gates are open."""
+    """If both streams enter one queue at one instant, the second is late although the gates are open."""
     gates = "link,queue,start,end,cycle\n" + "".join(
         f'"{link}",0,0,200000,200000\n' for link in ("(3, 0)", "(0, 1)", "(1, 4)", "(5, 1)")
     )

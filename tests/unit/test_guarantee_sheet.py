@@ -1,4 +1,4 @@
-"""The guarantee sheet says what the plan says, and of what it is made."""
+"""The guarantee sheet says what the plan says, and names the inputs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_no_sheet_is_written_of_what_cannot_be_promised(
 
 
 def letters(text: str) -> str:
-    """A text without spaces: lines are broken elsewhere on paper."""
+    """Return a text without spaces, because lines are broken elsewhere on paper."""
     return "".join(text.split())
 
 

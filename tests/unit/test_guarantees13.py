@@ -1,4 +1,4 @@
-"""Guarantees of boards in sessions of OpenFlow 1.3: admitted sets at their worst break none."""
+"""In sessions of OpenFlow 1.3, the worst traffic of admitted sets breaks no guarantee."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ REQUESTS = {
 
 
 def delay_ns(entries: int, request: bytes | None, quirks: str) -> int:
-    """Of a frame that comes right after the request, to a board that has so many entries."""
+    """Return the delay of a frame that comes right after the request, at a board with this many entries."""
     config = {"ofchecks": False, "openflow_version": 4, "quirks": quirks}
     board = switch_emulator.Board(profile="zodiac-fx", config=config, seed=1)
     now_ns = 2_500_000_000
@@ -139,7 +139,7 @@ def test_a_frame_waits_no_longer_for_a_message(name: str, entries: int, quirks: 
 
 
 def test_messages_of_the_driver_cost_what_1_3_says() -> None:
-    """And not what 1.0 does: a deletion looks at every entry, an addition, too."""
+    """The costs are not those of 1.0: a deletion looks at every entry, and so does an addition."""
     for traffic in (HEARTBEAT, driver_traffic(20)):
         older, newer = (interference(ZODIAC, traffic, 17, version).messages for version in OpenFlow)
         assert newer.burst_ns != older.burst_ns
@@ -148,7 +148,7 @@ def test_messages_of_the_driver_cost_what_1_3_says() -> None:
 
 
 def test_least_times_allow_for_entries_that_fail_at_once() -> None:
-    """Lemma 4 of the packets' scheme needs the quickest frame: in 1.3 not that of the longest search."""
+    """Lemma 4 of docs/packet-granular.md needs the quickest frame. In 1.3 its search is not the longest."""
     scenario = of_lokos_tables(entries=40, packet_sizes_bytes=(306,), openflow=V1_3)
     (times,) = frame_server(ZODIAC, scenario).times.values()
     (case,) = scenario.cases()
@@ -158,7 +158,7 @@ def test_least_times_allow_for_entries_that_fail_at_once() -> None:
 
 
 def test_a_least_time_that_is_none_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That the tests above can fail: sets are admitted as if every search of 1.3 were the shortest."""
+    """Shows that the tests above can fail: sets are admitted as if every search of 1.3 were the shortest."""
     monkeypatch.setattr("loko.packets.server.processing", loko.service_curve.shortest_processing)
     monkeypatch.setattr("loko.service_curve.processing", loko.service_curve.shortest_processing)
     assert any(

@@ -1,4 +1,4 @@
-"""The limit of requests, on a clock of the test."""
+"""The limit on the rate of requests, with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loko.serve.tallies import Tallies
 
 
 class Client:
-    """Asks through a guard and is told the status."""
+    """Sends requests through a guard and returns the status."""
 
     def __init__(self, requests_per_s: float, *, fails: str | None = None) -> None:
         self.now_s = 100.0

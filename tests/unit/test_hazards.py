@@ -1,4 +1,4 @@
-"""Entries on the wire of both versions, and those that a board would not carry out as they are meant."""
+"""Entries on the wire in both versions, and entries that a board would not execute as intended."""
 
 from __future__ import annotations
 
@@ -148,9 +148,9 @@ def test_actions_byte_by_byte() -> None:
 
 
 def test_what_a_switch_lists_is_compared_field_by_field() -> None:
-    """However the switch writes what is open."""
+    """The switch may write wildcarded fields in any way."""
     sent = wire.entry_of(entry(in_port=3, nw_src=IPv4Network("10.0.0.0/8")), cookie=1)
-    wildcards = int.from_bytes(sent.match[:4], "big")  # nw_dst: 63 open bits are as many as 32
+    wildcards = int.from_bytes(sent.match[:4], "big")  # nw_dst: 63 wildcard bits mean the same as 32
     listed = replace(sent, match=(wildcards | 0x1F << 14).to_bytes(4, "big") + sent.match[4:36] + b"\1\2\3\4")
     assert listed.fields == sent.fields
     open_tos = wire.entry_of(entry(dl_type=0x0800), cookie=1)
@@ -161,7 +161,7 @@ def test_what_a_switch_lists_is_compared_field_by_field() -> None:
     assert str(sent) == "in_port 3 nw_src 10.0.0.0/8 cookie 0x1"
 
 
-# What a board would make of them.
+# What a board would do with them.
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_table_that_a_board_gets_wrong_is_one_line(openflow, entries, hazard) 
 
 
 def test_the_board_replaces_an_entry_whose_match_another_begins_with() -> None:
-    """What quirk 124 does, and that other priorities help, as the line says."""
+    """The board has quirk 124, and different priorities avoid it, as the error line says."""
     alike = [entry(in_port=1), entry(in_port=1, dl_type=0x0800)]
     apart = [alike[0], replace(alike[1], priority=101)]
     refuse_entries(BOARD, V1_3, apart)
@@ -214,7 +214,7 @@ def table_of(entries: list[FlowEntry]):
 
 @pytest.mark.parametrize("openflow", OpenFlow)
 def test_the_driver_writes_entries_with_many_actions_in_segments_that_fit(openflow: OpenFlow) -> None:
-    """The longest that a board keeps: four actions in 1.0, 96 bytes each of match and actions in 1.3."""
+    """The longest entries of a board: four actions in 1.0, 96 bytes each of match and actions in 1.3."""
     actions = (Output(1), Output(2), Output(3), Output(2))
     manners = MANNERS[openflow]
     both = Pair(Driver(capacity=128, own_mark=OWN_MARK, manners=manners), BoardEnd(openflow=openflow))

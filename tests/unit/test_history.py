@@ -1,4 +1,4 @@
-"""What has happened: numbered, kept on disk, and no more of it than is asked for."""
+"""The history of events is numbered, kept on disk, and limited to the last `KEPT` events of its lab."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_steps_joined_run_beside_each_other_and_the_time_of_each_is_told(script: Path) -> None:
-    place = {**os.environ, "MAKEFLAGS": "n"}  # of the make that calls it: only tell what would be done
+    place = {**os.environ, "MAKEFLAGS": "n"}  # as from a make that only prints its commands
     done = subprocess.run(
         [script, "all", "setup", "tells", "meets-a+meets-b"],
         capture_output=True,
@@ -68,6 +68,6 @@ def test_what_is_ended_ends_its_steps(script: Path, number: signal.Signals) -> N
         assert process.stdout.readline() == "begun\n"
         time.sleep(0.1)
         process.send_signal(number)
-        # The steps hold the pipe, too: it ends with the last of them.
+        # The steps hold the pipe open as well, so it ends with the last of them.
         assert "begun" not in process.stdout.read()
     assert process.returncode == -number

@@ -1,4 +1,4 @@
-"""Flows that come and go one by one: nobody is moved, and what that costs is bounded."""
+"""Flows come and go one by one: no other flow is moved, and the cost of that is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The likelihood of senders, and what is predicted with them."""
+"""The likelihood of senders, and predictions made with them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_likelihood_is_the_normal_density_of_what_is_printed() -> None:
 
 
 def test_the_region_has_the_true_sender_as_often_as_it_should() -> None:
-    # Among senders of which one is true, 5.99 is the 95 % quantile of its deviance from a perfect fit.
+    # If one of the senders is the true one, 5.99 is the 95 % quantile of its deviance from a perfect fit.
     random, inside = np.random.default_rng(3), 0
     truth = runs_of(6.0, 50.0, runs=4000)
     best = log_likelihood(truth, PrintedShares(percent=tuple(truth.percent), seconds=200, decimals=1))
@@ -342,7 +342,7 @@ def test_shares_of_a_deployment_have_bands_by_the_findings_that_its_picture_tell
 
 
 def stored(out: Path, name: str, bands_of: list[Band], *, commit: str = "0" * 12) -> FigureResult:
-    """A result in a folder of results."""
+    """Write a result to a folder of results and return it."""
     chart = Chart(panels=[LINES])
     result = chart_result(chart)
     changes = {"figure": name, "bands": bands_of, "mode": "virtual"}

@@ -1,4 +1,4 @@
-"""Flows that share an input port are bounded together: lemma 6, what it lets in, and that guarantees hold."""
+"""Flows that share an input port are bounded together: lemma 6, what it admits, and that guarantees hold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S_NS = 206_000
 
 
 def served(arrivals: list[tuple[int, bool]], pause_ns: tuple[int, int]) -> list[tuple[int, bool]]:
-    """(departure, of the group) of frames at a server that is away once for a while."""
+    """Return (departure, in the group) of each frame at a server that pauses once."""
     at_ns, gone_ns = pause_ns
     free, away, finished = 0, True, []
     for arrival, mine in sorted(arrivals):
@@ -33,13 +33,13 @@ def served(arrivals: list[tuple[int, bool]], pause_ns: tuple[int, int]) -> list[
 
 
 def curve(flows: list[tuple[int, int]]) -> np.ndarray:
-    """Frames of (period, burst) in closed intervals, cell by cell."""
+    """Return the most frames of flows of (period, burst) in a closed interval, cell by cell."""
     return sum(burst + joint._GRID.right_ns // period for period, burst in flows)
 
 
 @pytest.mark.parametrize("generous", [0, 3])
 def test_no_group_leaves_faster_than_lemma_6_says(generous) -> None:
-    """`generous`: that the test can fail; so many frames too much are taken as gone."""
+    """With `generous`, the bound is lowered by so many frames and must break: the test can fail."""
     broken = 0
     rng = np.random.default_rng(1)
     for _ in range(60):
@@ -119,7 +119,7 @@ def test_only_the_set_counts_and_all_that_fits_one_by_one_fits(asked, random) ->
 
 
 def test_switches_that_delay_for_longer_than_the_curves_reach_are_decided_on() -> None:
-    """Full tables and the shortest frames. Of what leaves such a switch nothing is said together."""
+    """Full tables and the shortest frames. What leaves such a switch has no joint bound."""
     slow = replace(EVALUATION, entries=128, packet_sizes_bytes=(64,))
     flows = [flow(number, number % 5 + 1, number % 3 + 1, 6e4, 2, frame_bytes=64) for number in range(60)]
     single, together = PacketAdmission(RING, slow), JointAdmission(RING, slow)

@@ -1,4 +1,4 @@
-"""Flows, promises and switches together, on emulated boards in virtual time: each case has its answer."""
+"""Flows, promises and switches together, on emulated boards in virtual time: every request is answered."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WIRE_NS = 26_080
 
 
 def cross(served: ServedBoards, frame: bytes) -> int:
-    """Carry what s1 has sent to s2; how many frames s2 has sent on."""
+    """Carry frames from s1 to s2. Return how many frames s2 has sent on."""
     first, second = served.boards["s1"], served.boards["s2"]
     while first.frames and first.frames[0].at_ns + WIRE_NS <= second.now_ns:
         first.frames.pop(0)
@@ -77,7 +77,7 @@ def cross(served: ServedBoards, frame: bytes) -> int:
 
 
 def frames_of(served: ServedBoards, number: int, count: int) -> int:
-    """Release a flow whose last burst still waits for its host's link; how many frames arrive behind s2."""
+    """Release a flow whose last burst still waits for its host's link. Return how many frames pass s2."""
     sent = frame_of(LAB, flow(number, frame_bytes=306, burst_bytes=306.0 * count))
     ticket = served.keeper.release(served.now_ns, f"f{number}")
     served.carry()
@@ -98,7 +98,7 @@ def test_frames_on_their_way_are_delivered_and_nothing_misses_a_table(served: Se
 
 
 def test_entries_that_go_at_once_lose_frames(served: ServedBoards) -> None:
-    """That the test above can fail."""
+    """Shows that the test above can fail."""
     served.request(flow(1, frame_bytes=306, burst_bytes=306.0 * 3))
     served.keeper.promises["f1"].has_sent = False
     assert frames_of(served, 1, 3) < 3
@@ -106,7 +106,7 @@ def test_entries_that_go_at_once_lose_frames(served: ServedBoards) -> None:
 
 
 def test_a_host_that_goes_on_sending_misses_one_table_only(served: ServedBoards) -> None:
-    """Upstream first: what it sends after the release disturbs its own switch, and none behind it."""
+    """Entries go upstream first, so what the host sends after the release only disturbs its own switch."""
     wanted = flow(1, frame_bytes=306, burst_bytes=306.0 * 3)
     served.request(wanted)
     sent = frame_of(LAB, wanted)
@@ -121,7 +121,7 @@ def test_a_host_that_goes_on_sending_misses_one_table_only(served: ServedBoards)
 
 
 def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(served: ServedBoards) -> None:
-    """Nearly all of the rate is in use, so what the brief flows have left is worked off slowly."""
+    """Nearly all of the rate is in use, so the backlog of the brief flows drains slowly."""
     admission = served.admission
     assert isinstance(admission, LokoAdmission)
     most_bps = admission.allocations["s1"].max_rate_bps
@@ -211,7 +211,7 @@ def test_reboot_is_followed_by_the_whole_table(served: ServedBoards) -> None:
 
 
 def test_switch_that_stays_away_keeps_what_it_had(served: ServedBoards) -> None:
-    """Its flows stay promised; what is deleted meanwhile goes when it returns, and is given back then."""
+    """Its flows stay promised. A flow deleted meanwhile goes and frees its share once the switch returns."""
     served.request(flow(1))
     served.request(flow(2))
     served.unplug("s2")
@@ -249,7 +249,7 @@ def test_full_table_of_128(tmp_path: Path) -> None:
 
 
 def test_switch_that_refuses_an_entry(tmp_path: Path) -> None:
-    """Its memory is taken by what nobody knows of; the flow is taken back everywhere."""
+    """Unknown entries fill its memory. The flow is taken back everywhere."""
     served = ServedBoards(tmp_path / "flows.sqlite", capacity=300)
     served.settle()
     host = BoardEnd(dict(served.config["s2"]), start_ns=served.boards["s2"].now_ns)
@@ -319,7 +319,7 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
 
 
 def test_store_that_does_not_say_its_version_is_one_of_1_0(tmp_path: Path) -> None:
-    """Those from before there was a choice: their flows were admitted for sessions of 1.0."""
+    """Stores from before there was a choice: their flows were admitted for sessions of 1.0."""
     served = ServedBoards(tmp_path / "flows.sqlite")
     served.settle()
     served.request(flow(1))
@@ -382,7 +382,7 @@ def test_fillers_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> No
 
 
 def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
-    """Admission counts on them, so nothing is admitted where one is missing."""
+    """Admission counts on the fillers, so nothing is admitted where one is missing."""
     served = ServedBoards(tmp_path / "flows.sqlite", fillers=5)
     served.settle()
     served.reboot("s1")
@@ -396,7 +396,7 @@ def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
 
 
 def test_no_frame_finds_fewer_entries_than_the_fillers_and_its_own(tmp_path: Path) -> None:
-    """Wherever they stand: also when all have been renewed and moved, the search compares them all."""
+    """Even after all entries have been renewed and moved, the search compares all of them."""
     delays = {}
     for fillers in (0, 10):
         served = ServedBoards(tmp_path / f"{fillers}.sqlite", fillers=fillers)
@@ -407,12 +407,12 @@ def test_no_frame_finds_fewer_entries_than_the_fillers_and_its_own(tmp_path: Pat
             served.step(S)
         served.settle()
         delays[fillers] = [frame_delay_ns(served, number) for number in range(3)]
-    entry_ns = 8_000  # the profile's entries cost more than this, skipped ones less
+    entry_ns = 8_000  # an entry that is compared costs more than this, a skipped one less
     assert min(delays[10]) - min(delays[0]) > 10 * entry_ns
 
 
 def frame_delay_ns(served: ServedBoards, number: int) -> int:
-    """How long s1 needs for a frame of a flow."""
+    """Return how long s1 needs for a frame of a flow."""
     served.step()
     end, began_ns = served.boards["s1"], served.now_ns
     end.board.frame(began_ns, 1, frame_of(LAB, flow(number, frame_bytes=306, burst_bytes=306.0)))

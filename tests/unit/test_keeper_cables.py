@@ -1,4 +1,4 @@
-"""Data cables pulled from switches that the service keeps flows in: sessions, tables and promises stay."""
+"""Pulled data cables do not affect the service's sessions, tables and promises."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from loko.serve.outcome import Granted
 PORT_STATUS = 12
 TRUNK = 3
 STEPS = 4_000
-"""Four seconds: boards look at their links every second and a half."""
+"""Four seconds. Boards check their links every second and a half."""
 
 
 class Watched(BoardEnd):
-    """A board that reports its links; `changes`: ports of PORT_STATUS, and whether they are down."""
+    """A board that reports its links. `changes` holds each PORT_STATUS's port and whether it is down."""
 
     def __init__(self, config: dict[str, object], *, start_ns: int) -> None:
         super().__init__({**config, "ofchecks": True}, start_ns=start_ns)
@@ -56,7 +56,7 @@ def test_a_pulled_cable_ends_neither_sessions_nor_promises(served: ServedBoards)
         assert end.is_open
     assert served.tables() == served.promised()
     assert served.events() == []
-    # While it is out a flow is granted as well.
+    # A flow is granted while the cable is out, too.
     set_cable(served, is_in=False)
     assert served.request(flow(2)) == Granted("f2", is_new=True)
     set_cable(served, is_in=True)

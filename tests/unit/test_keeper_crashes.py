@@ -1,4 +1,4 @@
-"""The service is killed at random steps, hundreds of times: no promise is lost, none is half kept."""
+"""The service is killed at random steps, hundreds of times: no promise is lost or half kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Customer:
         self.pending[served.begin(wanted)] = (wanted.id, True)
 
     def listen(self) -> None:
-        """Take note of the answers."""
+        """Record the answers."""
         for ticket in [ticket for ticket in self.pending if ticket in self.served.answers]:
             name, wants = self.pending.pop(ticket)
             match self.served.answers[ticket]:
@@ -71,12 +71,12 @@ def live_until_killed(served: ServedBoards, customer: Customer, choice: random.R
 
 
 def debts(served: ServedBoards) -> dict[str, float]:
-    """What released flows may have left at each switch."""
+    """Return the debt that released flows may have left at each switch."""
     return {name: served.admission.debt(name) or 0.0 for name in served.boards}
 
 
 def bursts(served: ServedBoards, names: set[str]) -> dict[str, float]:
-    """What flows bring to each switch at once."""
+    """Return the sum of the flows' bursts at each switch."""
     bursts = dict.fromkeys(served.boards, 0.0)
     for name in names:
         for hop in served.admission.admitted[name].hops:
@@ -118,7 +118,7 @@ def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
 
 @pytest.mark.parametrize("seed", range(SLOT_RUNS))
 def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
-    """Slots are kept like what was admitted; nobody is ever moved, and no two flows meet."""
+    """Slots are kept like admitted flows: no flow ever moves, and no two flows meet."""
     choice = random.Random(seed)
     first = [flow(1000 + number, *ends) for number, ends in enumerate((("H1", "H3"), ("H4", "H2")))]
     schedule = served_schedule(LAB, first, slots=6)
@@ -161,7 +161,7 @@ def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
 
 
 def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -> None:
-    """It ends while a flow is installed and another one removed: at the first step, at the second, ..."""
+    """End the service at each step while one flow is installed and another one removed."""
     said: set[tuple[str, Became]] = set()
     for steps in range(12):
         served = ServedBoards(tmp_path / f"{steps}.sqlite")
@@ -174,7 +174,7 @@ def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -
         served.keeper.interrupt(served.now_ns, "the service ends")
         served.carry()
         served.kill()
-        answers = [served.answers[ticket] for ticket in (asked, released)]  # everybody has one
+        answers = [served.answers[ticket] for ticket in (asked, released)]  # both were answered
         served.start()
         served.settle()
         there = set(served.keeper.promises)
@@ -196,19 +196,19 @@ def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -
 @pytest.mark.parametrize("openflow", OpenFlow)
 @pytest.mark.parametrize("safe", [False, True])
 def test_every_step_of_one_cycle(tmp_path: Path, safe: bool, openflow: OpenFlow) -> None:
-    """Kill at the first step, at the second, ... of an installation and a removal."""
+    """Kill the service at each step of an installation and a removal."""
     kill_at_every_step(lambda fuse: ServedBoards(tmp_path / f"{fuse}.sqlite", safe=safe, openflow=openflow))
 
 
 def test_every_step_of_one_cycle_with_slots(tmp_path: Path) -> None:
-    """The same; what the schedule brought is there from the first step on."""
+    """The same with slots. The flows of the schedule are there from the first step on."""
     schedule = served_schedule(LAB, [flow(9, "H2", "H4")], slots=3)
     kept = kill_at_every_step(lambda fuse: ServedSlots(tmp_path / f"{fuse}.sqlite", schedule))
     assert all("f9" in there for there in kept)
 
 
 def kill_at_every_step(make: Callable[[int], ServedBoards]) -> list[set[str]]:
-    """The flows that are there after each kill."""
+    """Kill the service at each step, and return the flows that are there after each kill."""
     after_each = []
     for fuse in range(40):
         served = make(fuse)

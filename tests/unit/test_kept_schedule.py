@@ -1,4 +1,4 @@
-"""`loko schedule --keep`: flows come and go, nobody is moved, and what that costs is bounded."""
+"""`loko schedule --keep`: flows come and go, no other flow is moved, and the cost of that is bounded."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_nobody_is_moved_and_the_cost_is_within_its_bound(before, after, scheme,
         extended = extend(LAB, wanted, kept, HIGHS, clock())
     except InputError as refusal:
         if "paths of new flows are longer" in str(refusal):
-            reject()  # the slots are as long as the first flows needed
+            reject()  # the slots are only as long as the first flows needed
         raise
     had = {scheduled.id: (scheduled.slot, scheduled.path, scheduled.ports) for scheduled in kept.scheduled}
     has = {
@@ -130,7 +130,7 @@ def test_a_flow_keeps_a_slot_that_nobody_would_give_it_today() -> None:
 
 
 def test_where_moving_would_help_the_bound_says_so() -> None:
-    """The host's cable is taken in one slot and the trunk in the other; the two could share a slot."""
+    """One flow takes the host's cable in one slot, another the trunk in the other. One slot would do."""
     wanted = [flow(1, ("H1", "H2")), flow(2, ("H2", "H3")), flow(3, ("H1", "H4"))]
     kept = made(wanted[:2], slots=2)
     apart = [scheduled.model_copy(update={"slot": slot}) for slot, scheduled in enumerate(kept.scheduled)]
@@ -141,7 +141,7 @@ def test_where_moving_would_help_the_bound_says_so() -> None:
 
 
 class Shell:
-    """The command with files of its own."""
+    """Runs the command on files of its own."""
 
     def __init__(self, folder) -> None:
         self.flows, self.schedule = folder / "flows.yml", folder / "schedule.json"
@@ -298,7 +298,7 @@ def test_a_schedule_that_cannot_stand_is_told_in_one_line(shell, changes, told) 
 
 
 def test_a_detour_is_no_path_of_a_scheme_of_shortest_paths(tmp_path) -> None:
-    """On the ring of five, a frame to the next switch may go round; s-pr would not let it."""
+    """On the ring of five, a frame to the next switch may go all the way round, but not with s-pr."""
     kept = made([flow(0, ("h1", "h2"))], lab=RING, slots=2, scheme=SchedulingScheme.UNCONSTRAINED)
     (scheduled,) = kept.scheduled
     round_trip = scheduled.model_copy(

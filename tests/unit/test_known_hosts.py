@@ -1,4 +1,4 @@
-"""By which names the service may be asked."""
+"""Host names by which the service may be asked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_bound_address_and_what_is_allowed_are_known() -> None:
 
 
 def test_an_address_is_known_if_the_connection_has_reached_it() -> None:
-    """As `0.0.0.0` listens on addresses that nobody has named. A name cannot come in this way."""
+    """`0.0.0.0` listens on addresses that nobody has named, so those are accepted. Names are not."""
     hosts = KnownHosts("0.0.0.0")
     assert hosts.know(b"192.0.2.7:8080", "192.0.2.7")
     assert not hosts.know(b"192.0.2.8:8080", "192.0.2.7")

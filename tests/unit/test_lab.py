@@ -171,7 +171,7 @@ def test_mistake_about_the_control_network_is_one_line(tmp_path: Path, old, new,
 
 
 def complaint(path: Path) -> str:
-    """What is wrong with the lab file, empty if nothing is."""
+    """Return the error of the lab file, or an empty string."""
     try:
         load_lab(path)
     except InputError as error:
@@ -289,7 +289,7 @@ def test_a_ring_of_any_size_with_a_host_each() -> None:
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_the_largest_ring_has_an_address_for_everybody(hosts: int) -> None:
     lab = ring_lab(Ring(switches=4000, hosts_per_switch=hosts, one_way=False))
-    assert (len(lab.switches), len(lab.hosts)) == (4000, 4000 * hosts)  # the lab refuses doubles
+    assert (len(lab.switches), len(lab.hosts)) == (4000, 4000 * hosts)  # the lab refuses duplicates
     assert all(f"{switch.datapath_id:012x}".startswith("70b3d56c0") for switch in lab.switches.values())
     assert len({host.ip.network for host in lab.hosts.values()}) == 1
     small = ring_lab(Ring(switches=250, hosts_per_switch=hosts, one_way=False))

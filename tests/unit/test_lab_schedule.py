@@ -1,4 +1,4 @@
-"""Schedules of labs: slots that are long enough, send times, entries, and what is told of wrong input."""
+"""Schedules of labs: slots that are long enough, send times, entries, and errors for wrong input."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_sharing_a_cpu_makes_the_slot_longer() -> None:
 
 
 def test_large_frames_have_the_switches_for_themselves() -> None:
-    """Three of them, which can meet in a switch, are more than the board's buffer holds."""
+    """Three of them can meet in a switch, which is more than the board's buffer holds."""
     assert scheduled(flows(), slots=4).exclusive is Exclusive.LINKS
     assert scheduled(flows(frame_bytes=1518), slots=4).exclusive is Exclusive.SWITCHES
     with pytest.raises(
@@ -108,7 +108,7 @@ def test_first_instant_is_as_in_algorithm_1() -> None:
 
 
 def test_a_flow_uses_its_slot_in_every_period_of_its_own() -> None:
-    """Section 3.1: one with twice the base period uses its slot in alternate cycles."""
+    """Section 3.1: a flow with twice the base period uses its slot in alternate cycles."""
     wanted = (timed(0, PAIRS[0], period_ns=10 * MS), timed(1, PAIRS[1], period_ns=20 * MS))
     result = scheduled(wanted)
     assert [allotted.every_ns for allotted in result.scheduled] == [10 * MS, 20 * MS]
@@ -191,7 +191,7 @@ def test_a_solver_that_is_missing_or_has_no_memory_is_told_in_one_line(tmp_path,
 
 
 def test_hosts_without_a_path_are_told_in_one_line(tmp_path) -> None:
-    """A lab in which some host reaches another by no path is no lab."""
+    """A lab is invalid if one of its hosts cannot reach another."""
     text = (LABS / "two-switch" / "lab.yml").read_text()
     (tmp_path / "lab.yml").write_text(text.replace('  - {a: "s1:3", b: "s2:3"}\n', ""))
     path = written(tmp_path, f"- {{{FLOW}}}\n")
@@ -250,7 +250,7 @@ def test_a_list_for_plan_is_taken_as_it_is(tmp_path) -> None:
 
 
 def test_slots_are_long_enough_for_the_version_of_the_sessions() -> None:
-    """What a table and a message cost differs, so does the slot; both are kept with the schedule."""
+    """The costs of tables and messages depend on the version, and so does the slot. The schedule names it."""
     slots = {}
     for openflow in OpenFlow:
         result = scheduled(flows(), slots=4, openflow=openflow, changes_per_s=20)
@@ -260,7 +260,7 @@ def test_slots_are_long_enough_for_the_version_of_the_sessions() -> None:
 
 
 def test_a_board_that_speaks_only_1_0_gets_no_slots_for_1_3(tmp_path) -> None:
-    """One line, and no file of any host."""
+    """The error is one line, and no host's file is written."""
     document = yaml.safe_load((LABS / "two-switch" / "lab.yml").read_text())
     document["switches"]["s1"]["config"]["openflow_version"] = 1
     (tmp_path / "lab.yml").write_text(yaml.safe_dump(document))
@@ -274,7 +274,7 @@ def test_a_board_that_speaks_only_1_0_gets_no_slots_for_1_3(tmp_path) -> None:
 
 
 def test_no_schedule_is_given_out_that_the_checker_refutes(tmp_path, monkeypatch) -> None:
-    """Whatever is wrong with the scheduler: here it puts all flows into one slot."""
+    """Whatever the scheduler does wrong. Here it puts all flows into one slot."""
     honest = loko.schedule.values.values_of
 
     def wrong(*arguments):
@@ -303,7 +303,7 @@ def test_no_schedule_is_given_out_that_the_checker_refutes(tmp_path, monkeypatch
 
 
 def test_a_schedule_that_somebody_has_changed_is_not_served(tmp_path) -> None:
-    """Before anything is stored or any switch is called."""
+    """It is refused before anything is stored or any switch is contacted."""
     words = ["schedule", "two-switch", written(tmp_path, f"- {{{FLOW}}}\n"), "--slots", "2", "--json"]
     values = json.loads(CliRunner().invoke(app, [*words, "--changes-per-s", "20"]).stdout)
     values["entries"]["s1"][0]["output_port"] = 2

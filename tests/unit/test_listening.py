@@ -1,4 +1,4 @@
-"""Whether the controller listens is seen in its own network namespace."""
+"""Whether the controller listens is looked up in its own network namespace."""
 
 from __future__ import annotations
 

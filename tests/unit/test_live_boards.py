@@ -1,4 +1,4 @@
-"""The emulator's configuration and report, cores, and how a program's failure is told."""
+"""The emulator's configuration and report, cores, and how a program's failure is reported."""
 
 import signal
 import sys

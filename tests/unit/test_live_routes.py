@@ -85,7 +85,7 @@ def test_live_labs_refuse_what_their_hosts_cannot_tell_apart() -> None:
 
 
 def test_what_arrives_where_a_generator_of_the_same_host_sends_from_needs_no_sink() -> None:
-    """Else mgen finds its port taken, and sends from another, for which the switches have no entry."""
+    """With a sink, mgen would find its port taken and send from another, for which there is no entry."""
     greedy = Greedy(bucket=Bucket(rate_bps=244_800, burst_bytes=612))
     slots = TimeTriggered(offset_ns=0, period_ns=10_000_000)
 

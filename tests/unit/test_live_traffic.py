@@ -1,4 +1,4 @@
-"""Shaping, generator, capture: everything of a live run that needs no lab."""
+"""The parts of a live run that need no lab: shaping, generator and capture."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -32,7 +32,7 @@ H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
 START_NS = 1_700_000_000_000_000_000
 
 MODULES = {"tcpdump": "capture", "mgen": "generator"}
-"""Where each program is started."""
+"""The module that starts each program."""
 
 FLOW = Sender(
     flow=0,
@@ -51,12 +51,12 @@ FLOW = Sender(
 
 
 def sending(frame_bytes: int = 306, **changes: float) -> Sender:
-    """The same with other bursts."""
+    """Return FLOW, sending in another way."""
     return replace(FLOW, frame_bytes=frame_bytes, sends=replace(FLOW.sends, **changes))
 
 
 def shaped(frame_bytes: int = 306, **changes: float) -> Sender:
-    """The same with another bucket."""
+    """Return FLOW with another token bucket."""
     return sending(frame_bytes, bucket=replace(FLOW.bucket, **changes))
 
 
@@ -154,7 +154,7 @@ def test_a_greedy_sender_offers_twice_what_passes():
     assert script(greedy, H3).endswith("PERIODIC [800.000 260]\n")
     assert TokenBucket.of(greedy).limit_bytes > 302
     fast = replace(FLOW, sends=Greedy(bucket=Bucket(rate_bps=99e6, burst_bytes=612)))
-    assert script(fast, H3).endswith("PERIODIC [38343.558 260]\n")  # the line's
+    assert script(fast, H3).endswith("PERIODIC [38343.558 260]\n")  # the line rate
 
 
 def test_a_way_of_sending_that_live_runs_do_not_have_is_refused_in_one_line():
@@ -207,7 +207,7 @@ def mgen_frame(source, destination, flow, sequence):
 
 
 def write_capture(path: Path, frames, *, snap=SNAP_BYTES, nano=True):
-    """A capture file as tcpdump writes it; `frames` are (nanoseconds, frame)."""
+    """Write a capture file as tcpdump does. `frames` holds (nanoseconds, frame)."""
     with path.open("wb") as file:
         writer = dpkt.pcap.Writer(file, snaplen=snap, nano=nano)
         for stamp_ns, frame in frames:

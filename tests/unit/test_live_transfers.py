@@ -58,7 +58,7 @@ def test_what_iperf3_complains_of_is_one_line() -> None:
 def test_what_the_switch_does_not_carry_is_not_compared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """4 intervals of 1 to 4 Mbit/s: the switch carries 3 Mbit/s here, however fast its queue."""
+    """With 4 intervals of 1 to 4 Mbit/s, the switch carries 3 Mbit/s, however fast its queue."""
     document = experiments()["slicing/iperf3"]
     assert isinstance(document, LiveTransfers)
     figure = document.model_copy(

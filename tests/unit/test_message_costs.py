@@ -1,4 +1,4 @@
-"""The model's time of a message is an upper bound of what a frame on the emulated board waits for it."""
+"""The model's time of a message is an upper bound on how long a frame on the emulated board waits for it."""
 
 from __future__ import annotations
 
@@ -95,9 +95,10 @@ def frame() -> bytes:
 
 
 def delay_ns(entries: int, request: bytes | None, *, of_frame: bool) -> int:
-    """Of a frame, or of an echo, that comes right after the request, to a board that has so many entries.
+    """Return the delay of a frame or an echo that comes right after the request.
 
-    A Delete that hits entries makes others drop their frames (quirk 46), but not echoes.
+    The board has `entries` entries. A Delete that hits some makes others drop their frames (quirk 46), but
+    echoes are not dropped.
     """
     board = switch_emulator.Board(profile="zodiac-fx", config={"ofchecks": False}, seed=1)
     now_ns = 2_500_000_000
@@ -138,7 +139,7 @@ def test_a_frame_waits_no_longer(name: str, entries: int) -> None:
 
 
 def test_the_bound_is_no_exaggeration() -> None:
-    """All that it counts beside what one frame sees is the reply's acknowledgement, later, and the links."""
+    """Beyond what a frame sees, it only counts the links and the later acknowledgement of the reply."""
     for name in ("echo", "barrier", "delete dummies"):
         kind, request = REQUESTS[name]
         of_frame = name != "delete dummies"

@@ -1,4 +1,4 @@
-"""The controller's model and the emulated board need the same time for a frame, whatever the table."""
+"""The controller's model and the emulated board give the same time for a frame, whatever the table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FRAME_NS = 3_000_000_000
 
 @pytest.fixture(scope="module")
 def quiet_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Zodiac FX without what the model leaves to chance: the wait for the main loop, and timers."""
+    """Write a profile of the Zodiac FX without its random parts: the wait for the main loop, and timers."""
     source = (PROFILES / "zodiac-fx.toml").read_text()
     source, loops = re.subn(
         r"(?m)^loop_ps = .*$", 'loop_ps = { value = 2_000, source = "assumption" }', source
@@ -48,7 +48,7 @@ def quiet_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def match_of(match: Match, number: int) -> Any:
-    """The match that frame `number` hits, and no frame of another number."""
+    """Return the match that frame `number` hits, and no frame of another number."""
     five_tuple = {
         "dl_type": 0x0800,
         "nw_proto": 17,
@@ -94,7 +94,7 @@ def actions_of(action: Action) -> list[Any]:
 
 
 def flow_mods(case: Case) -> list[bytes]:
-    """A table in which only the used entry matches frame 0."""
+    """Return the FLOW_MODs of a table in which only the used entry matches frame 0."""
     used = 0 if case.used_entry is UsedEntry.FIRST else case.entries - 1
     messages = []
     for place in range(case.entries):
@@ -113,7 +113,7 @@ def flow_mods(case: Case) -> list[bytes]:
 
 
 def frame_of(case: Case) -> bytes:
-    """Frame 0 of the case's size, without FCS; tagged if there is a tag to strip."""
+    """Return frame 0 in the case's size, without FCS, and with a tag if the action strips one."""
     tag = b"\x81\x00\x00\x05" if case.action is Action.STRIP_VLAN else b""
     payload = bytes(case.frame_bytes - FCS_BYTES - 14 - len(tag) - 20 - 8)
     udp = dpkt.udp.UDP(sport=4000, dport=5000, data=payload, ulen=8 + len(payload))
@@ -126,7 +126,7 @@ def frame_of(case: Case) -> bytes:
 
 
 def emulated_ns(case: Case, profile: Path) -> int:
-    """p_FX of a lone frame: departure of its first bit minus arrival of its last one."""
+    """Return p_FX of a lone frame: departure of its first bit minus arrival of its last one."""
     board = switch_emulator.Board(profile=str(profile), config={"ofchecks": False})
     now_ns = 1_000_000
     board.connected(now_ns)
@@ -159,12 +159,12 @@ cases = st.builds(
 def test_processing_time_agrees(quiet_profile: Path, case: Case) -> None:
     modelled_ns = processing(load_profile(quiet_profile), case).switch_ns
     if case.action is Action.STRIP_VLAN:
-        modelled_ns -= VLAN_TAG_BYTES * 80  # the frame goes back shorter; the model does not count on it
+        modelled_ns -= VLAN_TAG_BYTES * 80  # the frame returns shorter, which the model ignores
     # Only roundings to whole nanoseconds and the loop of 2 ns may differ.
     assert emulated_ns(case, quiet_profile) == pytest.approx(modelled_ns, abs=4)
 
 
-# What TCP frame 0 has in each field of 1.3, and what it has not, in the order in which the fields are sent.
+# Values of TCP frame 0 in each field of 1.3, and values that it does not have, in the order of transmission.
 HELD_13: dict[str, Any] = {
     "in_port": 1,
     "eth_dst": "02:00:00:00:01:00",
@@ -204,7 +204,7 @@ FIELDS_13[Match.FIVE_TUPLE_AND_PORT] = ("in_port", *FIELDS_13[Match.FIVE_TUPLE])
 
 
 def match_13(match: Match, failing: str | None) -> Any:
-    """The match that frame 0 hits, but for one field."""
+    """Return a match that frame 0 hits, except in the field `failing`."""
     fields = {name: (LACKED_13 if name == failing else HELD_13)[name] for name in FIELDS_13[match]}
     if match is Match.MASKED_NW_DST:
         fields["ipv4_dst"] = (str(IPv4Address(fields["ipv4_dst"])).rpartition(".")[0] + ".0", "255.255.255.0")
@@ -227,7 +227,7 @@ def actions_13(action: Action) -> list[Any]:
 
 
 def flow_mods_13(case: Case, failing: str) -> list[bytes]:
-    """A table in which only the used entry matches frame 0; all others fail at the same field."""
+    """Return FLOW_MODs: only the used entry matches frame 0, and all others fail at the same field."""
     used = 0 if case.used_entry is UsedEntry.FIRST else case.entries - 1
     messages = []
     for place in range(case.entries):
@@ -245,7 +245,7 @@ def flow_mods_13(case: Case, failing: str) -> list[bytes]:
 
 
 def tcp_frame_of(case: Case) -> bytes:
-    """Frame 0 with TCP in the place of UDP."""
+    """Return frame 0 with TCP instead of UDP."""
     frame = bytearray(frame_of(case))
     ip = 18 if case.action is Action.STRIP_VLAN else 14
     frame[ip + 9] = 6
@@ -253,7 +253,7 @@ def tcp_frame_of(case: Case) -> bytes:
 
 
 def emulated_13_ns(case: Case, profile: Path, failing: str) -> int:
-    """As `emulated_ns`, in a session of OpenFlow 1.3."""
+    """Like `emulated_ns`, in a session of OpenFlow 1.3."""
     board = switch_emulator.Board(profile=str(profile), config={"ofchecks": False, "openflow_version": 4})
     now_ns = 1_000_000
     board.connected(now_ns)
@@ -278,7 +278,7 @@ def test_processing_time_of_openflow_1_3_is_the_longest(quiet_profile: Path, cas
     if case.action is Action.STRIP_VLAN:
         modelled_ns -= VLAN_TAG_BYTES * 80  # as above
     emulated = {failing: emulated_13_ns(case, quiet_profile, failing) for failing in FIELDS_13[case.match]}
-    # Whichever field fails, an entry takes no longer than the model says; and one of them takes that long.
+    # Whichever field fails, an entry takes at most the time of the model, and for one field exactly that.
     assert max(emulated.values()) == pytest.approx(modelled_ns, abs=4), emulated
 
 
@@ -287,7 +287,7 @@ def test_processing_time_of_openflow_1_3_is_the_longest(quiet_profile: Path, cas
 def test_processing_time_of_a_tag_that_is_matched_and_popped(
     quiet_profile: Path, entries: int, frame_bytes: int
 ) -> None:
-    """Tables of VLAN stacks."""
+    """As in the tables of VLAN stacks."""
     case = Case(
         entries=entries,
         match=Match.DL_VLAN,
@@ -303,7 +303,7 @@ def test_processing_time_of_a_tag_that_is_matched_and_popped(
 
 @pytest.mark.parametrize("frame_bytes", [64, 65, 128, 129, 306, 548, 790, 1032, 1274, 1516])
 def test_buffer_capacity_agrees(frame_bytes: int) -> None:
-    """Frames that arrive while the board works: as many pass as the model says that it holds."""
+    """Of the frames that arrive while the board is busy, as many pass as the model says that it holds."""
     case = Case(
         entries=128,
         match=Match.FIVE_TUPLE,
@@ -318,7 +318,7 @@ def test_buffer_capacity_agrees(frame_bytes: int) -> None:
         board.segment(6_000_000 + 5_000_000 * number, segment)
     board.advance(SESSION_NS)
     board.outputs()
-    # The first one is taken into work before the others come; they follow at line rate, faster than the CPU.
+    # The CPU takes the first frame before the others come. They follow at line rate, faster than the CPU.
     board.frame(FRAME_NS, 1, frame_of(case))
     period_ns = (frame_bytes + 20) * 80
     count = 3 * 25

@@ -1,4 +1,4 @@
-"""Labs of one's own: `loko lab new`, `loko flows example`, `loko replay`, and the schemas of files."""
+"""The user's own labs: `loko lab new`, `loko flows example`, `loko replay`, and the schemas of files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ topology:
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """A folder of its own, whose path has a space."""
+    """Run each test in a folder of its own, whose path has a space."""
     folder = tmp_path / "a folder"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -58,7 +58,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def loko(*words, status=0, **options):
-    """What the command prints: stdout, and if it fails, the error."""
+    """Run the command. Return its stdout or, with status 2, its stderr."""
     done = CliRunner().invoke(app, [str(word) for word in words], **options)
     assert done.exit_code == status, done.output
     return done.stderr if status == 2 else done.stdout
@@ -320,7 +320,7 @@ def test_no_packet_of_a_simple_device_is_later_than_its_guarantee(rate, buffer, 
 @pytest.mark.parametrize("buffer", BUFFERS)
 @pytest.mark.parametrize("rate", [8, 95, 400])
 def test_a_simple_device_that_is_full_is_nearly_as_late_as_its_guarantee(rate, buffer):
-    """All bursts of a full switch meet before one port."""
+    """The bursts of all flows of a full switch meet at one port."""
     loko(
         *("lab", "new", "line", "--switches", "1", "--hosts", "6", "--out", "mine"),
         *("--rate", f"{rate} Mbit/s", "--buffer", buffer, "--latency", "30 us"),

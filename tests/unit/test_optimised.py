@@ -1,4 +1,4 @@
-"""The allocation `optimised`: never worse than the fixed ones, feasible like them, and an optimum."""
+"""The allocation `optimised` is never worse than the fixed ones, feasible like them, and an optimum."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def scenario_of(mix: Mix):
 
 
 def worth(lab: Lab, mix: Mix, schemes) -> float:
-    """Counted again: what the flows are worth that Loko's admission control accepts in time."""
+    """Recount the value of the flows that Loko's admission control accepts within their deadlines."""
     streams, scenario, total = streams_of(lab, mix), scenario_of(mix), 0.0
     for sample in SAMPLES:
         admission = LokoAdmission(lab, allocations_of(lab, schemes, scenario))
@@ -157,7 +157,7 @@ def star() -> Lab:
 
 @pytest.mark.parametrize("rate_bps", [50e3, 875e3, 3e6])
 def test_on_one_switch_rate_and_burst_run_out_together(rate_bps) -> None:
-    """N b = B - l - N r T0, unless N r = R is reached before."""
+    """N b = B - l - N r T0, unless N r = R is reached first."""
     limits = Allocator(star(), EVALUATION).frontiers()["s1"]
     _, flows = filled(star(), Mix(kinds=[kind(rate_bps)]))
     by_buffer = limits.room_bytes / (306 + rate_bps * limits.latency_ns / 8e9)
@@ -167,7 +167,7 @@ def test_on_one_switch_rate_and_burst_run_out_together(rate_bps) -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.floats(5e4, 3e6), st.floats(0.2, 5), st.lists(st.floats(0, 1), min_size=2, max_size=2))
 def test_no_other_splits_carry_more_in_the_same_proportions(rate_bps, weight, parts) -> None:
-    """Round a cycle: flows both ways, so each switch's delay makes the other's bursts grow."""
+    """Flows go both ways, so each switch's delay makes the other's bursts grow."""
     between = [
         Between(source="H1", destination="H3"),
         Between(source="H4", destination="H2", weight=weight),

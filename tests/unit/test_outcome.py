@@ -1,4 +1,4 @@
-"""Figures that are produced one by one: computed once, kept, found again."""
+"""Figures that are produced one by one are computed once, kept and found again."""
 
 from __future__ import annotations
 

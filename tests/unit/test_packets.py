@@ -1,4 +1,4 @@
-"""Packet-granular admission: what it accepts and refuses, and that its guarantees hold on emulated boards."""
+"""Packet-granular admission: which flows it accepts, and that its guarantees hold on emulated boards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAPER_D_NS = 1.8595e6
 
 
 def flow(number=0, source=1, hops=0, rate_bps=0.9e6, frames=1, frame_bytes=306, lab: Lab = RING) -> Flow:
-    """A flow that crosses so many links between switches."""
+    """Return a flow that crosses this many links between switches."""
     return Flow(
         id=f"f{number}",
         source=f"h{source}a",
@@ -49,7 +49,8 @@ def accepted(admission: Admission, flows) -> int:
 
 
 def test_as_many_frames_as_the_delay_target_has_room_for() -> None:
-    # Frames of 206.6 us follow each other by 26.1 us on the link. Beside timers and keepalive nine are late.
+    # Serving a frame takes 206.6 us, but frames arrive every 26.1 us. With timers and keepalive, nine would
+    # be late.
     admission = PacketAdmission(RING, EVALUATION)
     assert accepted(admission, [flow(number) for number in range(20)]) == 8
     two_links = PacketAdmission(RING, EVALUATION)
@@ -140,7 +141,7 @@ def test_cancelling_restores_exactly_and_order_does_not_matter(asked, random) ->
 
 
 class WholeGrid(PacketAdmission):
-    """Looks at all intervals, however long."""
+    """Checks all intervals, however long."""
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
@@ -152,7 +153,7 @@ class WholeGrid(PacketAdmission):
 @settings(max_examples=30, deadline=None)
 @given(requests, st.sampled_from([0.9e6, 1.2e6, PAPER_D_NS]), st.randoms())
 def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) -> None:
-    """The same answers and the same use, whatever comes and goes, as with the whole grid."""
+    """The answers and the usage are the same as with the whole grid, whatever flows come and go."""
     targets = dict.fromkeys(RING.switches, target_ns)
     part, whole = (kind(RING, EVALUATION, targets) for kind in (PacketAdmission, WholeGrid))
     for number, asked_flow in enumerate(numbered(asked)):
@@ -194,7 +195,7 @@ def test_a_target_that_no_frame_keeps_is_wrong_input() -> None:
 
 
 def test_sizes_that_the_ring_cannot_bear_are_wrong_input() -> None:
-    """Beside what interrupts the CPU; no longer delay would help, so none is advised."""
+    """The receive ring is too small, given what interrupts the CPU. A longer delay would not help."""
     scenario = of_lokos_tables(entries=24, packet_sizes_bytes=(306, 1516))
     with pytest.raises(InputError, match="s1: its receive ring cannot bear frames of 306 and 1516 bytes"):
         PacketAdmission(RING, scenario, dict.fromkeys(RING.switches, 9e6))
@@ -241,7 +242,7 @@ def test_a_cell_bounds_the_staircase_inside_it(rate_bps, burst_bytes, jitter_ns,
 
 
 def worst(admitted, seen: list[Seen]) -> tuple[int, float]:
-    """Lost frames, and the largest delay over its guarantee."""
+    """Return the number of lost frames, and the largest ratio of delay to guarantee."""
     flows = list(admitted)
     lost = sum(sighting.departed_ns is None for sighting in seen)
     ratios = [
@@ -253,7 +254,7 @@ def worst(admitted, seen: list[Seen]) -> tuple[int, float]:
 
 
 def critical(admitted, target: str, at_ns: int, draw_late) -> dict[int, list[int]]:
-    """Greedy releases that let the first frames of all flows meet at one switch, as far as jitter allows."""
+    """Return greedy releases whose first frames all meet at one switch, as far as jitter allows."""
     releases = {}
     for number, granted in enumerate(admitted):
         ahead_ns = 0
@@ -267,15 +268,15 @@ def critical(admitted, target: str, at_ns: int, draw_late) -> dict[int, list[int
 
 SIZES = st.sampled_from([(306,), (64,), (1516,), (64, 306), (306, 1024)])
 WHEN = st.tuples(st.integers(0, 249_999_999), st.integers(0, 999))
-"""When the critical instant is, beside the timers, and the seed of the boards' phases."""
+"""The critical instant relative to the timers, and the seed for the boards' phases."""
 TARGETS = st.lists(st.sampled_from([1.25e6, 1.5e6, PAPER_D_NS]), min_size=5, max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.booleans(), TARGETS, requests, WHEN, st.randoms())
 def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, asked, when, random) -> None:
-    """Any phase of main loops and timers, any switch as the critical one, cyclic dependencies included."""
-    full = full or max(sizes) > 306  # with few entries the CPU would be faster than a link with such frames
+    """For any phase of main loops and timers and any critical switch, even with cyclic dependencies."""
+    full = full or max(sizes) > 306  # with few entries, the CPU would be faster than a link for such frames
     phase_ns, seed = when
     scenario = of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes)
     admission = PacketAdmission(
@@ -302,7 +303,7 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
 
 
 def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple[int, bytes]]:
-    """What a driver sends that renews entries: segments with a barrier, a removal, an addition."""
+    """Return what a driver sends to renew entries: segments with a barrier, a deletion, an addition."""
     own = [
         entry_of(entry, cookie=number) for number, entry in enumerate(filler_entries(RING, entries), start=1)
     ]
@@ -320,7 +321,7 @@ def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([(306,), (64, 306)]), st.integers(1, 10), requests, WHEN, st.randoms())
 def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, when, random) -> None:
-    """As above, with tables as the service keeps them and changes as fast as it paces them."""
+    """As above, with the service's tables, and changes as fast as the service paces them."""
     phase_ns, seed = when
     per_s = 40.0
     admission = PacketAdmission(
@@ -362,7 +363,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
 
 
 def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
-    """That the test above can fail: as many flows as fit without changes, and three changes at once."""
+    """Shows that the test above can fail: flows that fit without table changes, and three changes at once."""
     quiet = PacketAdmission(RING, EVALUATION)
     answers = [quiet.request(flow(number)) for number in range(20)]
     admitted = [answer for answer in answers if isinstance(answer, Admitted)]
@@ -371,7 +372,7 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     (filler,) = filler_entries(RING, 1)
     absent = entry_of(filler, cookie=1)
     change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
-    control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without a pace
+    control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without pacing
     flows = [granted.flow for granted in admitted]
     seen = carry(RING, flows, releases, entries=17, seed=1, control=control)
     lost, ratio = worst(admitted, seen)
@@ -384,7 +385,7 @@ def at_once(number_of_flows: int) -> list[Flow]:
 
 @pytest.mark.parametrize(("flows", "keeps"), [(8, True), (10, False)])
 def test_two_more_frames_than_admitted_are_late(flows, keeps) -> None:
-    """That the test above can fail: 8 flows fit from two hosts; with ten, a frame is late."""
+    """Shows that the test above can fail: 8 flows from two hosts fit; with ten, a frame is late."""
     admission = PacketAdmission(RING, EVALUATION)
     guarantee_ns = admission.request(at_once(1)[0]).guarantee_ns
     slowest_ns = 0
@@ -424,14 +425,14 @@ def test_the_papers_delay_is_the_default_target() -> None:
 
 
 def test_what_interrupts_a_waiting_frame_counts_in_long_intervals_too() -> None:
-    """Second frames that come after more than 400 ms, where one affine curve stands for all staircases."""
+    """Second frames follow after more than 400 ms, where one affine curve replaces all staircases."""
     lab = load_lab("two-switch")
     scenario = of_lokos_tables(entries=128, packet_sizes_bytes=(64,))
     admission = PacketAdmission(
         lab,
         scenario,
         dict.fromkeys(lab.switches, 30e6),
-        traffic={Message.ECHO: MessageRate(per_s=3000)},  # 40 % of the CPU, so of the time that a frame waits
+        traffic={Message.ECHO: MessageRate(per_s=3000)},  # 40 % of the CPU, and of a frame's waiting time
     )
     rarely = [Flow(f"f{n}", "H1", "H2", 2000 + n, 7000, 127.0, 1.9 * 64, 64) for n in range(20)]
     always = Flow("always", "H2", "H1", 1999, 7000, 0.2335e6, 64.0, 64)
@@ -450,7 +451,7 @@ def test_what_interrupts_a_waiting_frame_counts_in_long_intervals_too() -> None:
 
 
 def test_a_cpu_that_takes_frames_before_it_has_handed_over_the_last_is_wrong_input(tmp_path) -> None:
-    """A3; 1.06 is within the 6 % of section 3.4.2."""
+    """Assumption A3; a factor of 1.06 is within the 6 % of section 3.4.2."""
     for factor, says in ((1.034, r"give at most 1\.032"), (1.06, "cpu.capacity_factor: with 1.06")):
         path = tmp_path / f"{factor}.toml"
         path.write_text(profile_text("zodiac-fx", capacity_factor=factor))

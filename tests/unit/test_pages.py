@@ -1,4 +1,4 @@
-"""The pages: each says whom it is for, the index lists it, and what it links to is there."""
+"""The documentation: each page names its readers, the index lists it, and its internal links work."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def text_of(path: Path) -> str:
 
 
 def beginning_of(path: Path) -> tuple[str, str]:
-    """The title, and whom the page is for."""
+    """Return the title, and the readers named below it."""
     beginning = re.match(r"# (.+)\n\n\*For (.+)\*\n\n", text_of(path))
     assert beginning, f"{path.name}: begins with no title and no '*For …*'"
     return beginning.group(1), beginning.group(2)
 
 
 def anchors_of(path: Path) -> set[str]:
-    """As GitHub makes them of headings; those that the page names itself too."""
+    """Return the anchors that GitHub generates for headings, and those that the page defines itself."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text_of(path), flags=re.M | re.S), re.M)
     made = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
     return made | set(re.findall(r'<a (?:id|name)="([^"]+)"', text_of(path)))
@@ -55,7 +55,7 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_prose_has_no_long_lines(page: Path) -> None:
-    """Tables, pictures and links cannot be broken, what a command prints or a test writes is as it is."""
+    """Not checked: tables, pictures and links, which cannot be wrapped, and generated text and output."""
     text = re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", "", text_of(page), flags=re.S)
     lines = [line for line in text.splitlines() if len(line) > 120 and " " in line[:120].strip()]
     prose = [line for line in lines if not re.match(r"\||!\[|    |Machine: |bench ARGS=", line)]

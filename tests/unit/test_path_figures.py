@@ -1,4 +1,4 @@
-"""Figures of paths: the picture says in which time it was made."""
+"""Figures of paths: the picture says whether it was made in virtual or in real time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of the live lab on a slow machine."""
+"""Time limits of the live lab on a slow machine."""
 
 from __future__ import annotations
 

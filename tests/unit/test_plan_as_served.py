@@ -1,4 +1,4 @@
-"""`loko plan --changes-per-s` gives the guarantees of `loko serve` with the same options."""
+"""`loko plan --changes-per-s` gives the same guarantees as `loko serve` with the same options."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_what_the_controller_sends_is_the_figures() -> None:
 
 
 def test_figure_19b_reserves_as_equation_8_says() -> None:
-    """Recomputed from equation 8 with 66 bytes a message: 5.7265 Mbit/s and 335.2 bytes."""
+    """Recomputed from equation 8 with 66 bytes per message: 5.7265 Mbit/s and 335.2 bytes."""
     paper, measured = (FIGURES[f"loko/{name}"] for name in ("fig19b", "fig19bmeasured"))
     assert isinstance(paper, Sweep)
     assert isinstance(measured, Sweep)

@@ -1,4 +1,4 @@
-"""Benchmark of bounds for ports beside other tools: what it asks them, and what it makes of their answers."""
+"""The benchmark of bounds for ports against other tools: its input to them, and its use of their output."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""Guarantees for switches with a queue for each priority and port, against hand results and the simulator."""
+"""Guarantees for switches with priority queues at each port, against hand calculations and the simulator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from loko.scenario import of_lokos_tables
 from loko.schemes import SchemeName, default_scheme
 
 GBIT = RateLatency(rate_bps=1e9, latency_ns=0.0)
-"""A byte takes 8 ns."""
+"""Transmitting a byte takes 8 ns."""
 SIZES = (64, 306, 1518)
 RING = load_lab("chip-ring")
 FIT = ("dell-s3048-on", "nec-pf5240", "ideal-1g")
@@ -74,11 +74,11 @@ def flow(number, source, destination, *, mbps=5.0, frames=2, frame_bytes=306):
     )  # fmt: skip
 
 
-# Hand results.
+# Hand calculations.
 
 
 def test_one_port_with_two_sources():
-    """Two bursts of 1000 bytes at once: the last byte leaves after 2000 x 8 ns."""
+    """Two simultaneous bursts of 1000 bytes: the last byte leaves after 2000 x 8 ns."""
     arriving = [Arriving(bucket=bucket(100, 1000)), Arriving(bucket=bucket(200, 1000))]
     assert delay_of_port_ns(arriving, GBIT) == pytest.approx(16_000)
     assert backlog_of_port_bytes(arriving, GBIT) == pytest.approx(2000)
@@ -90,10 +90,10 @@ def test_one_port_with_two_sources():
 
 
 def test_a_cable_is_no_faster_than_its_line():
-    """10,000 bytes by one cable of the same rate wait for one frame only; by two, for half of both.
+    """One cable of the same rate causes a delay of one frame only; two cables, of half of both bursts.
 
-    Of two cables with 10,000 bytes each, of frames of 100: at t = (10000 - 100) x 8 = 79,200 ns both have
-    brought everything, 20,000 bytes, which takes 160,000 ns.
+    Two cables bring 10,000 bytes each, in frames of 100 bytes. At t = (10000 - 100) x 8 = 79,200 ns, all
+    20,000 bytes have arrived. Serving them takes 160,000 ns.
     """
     cable = Arriving(bucket=bucket(0, 10_000), line_rate_bps=1e9, line_burst_bytes=100)
     assert delay_of_port_ns([cable], GBIT) == pytest.approx(800)
@@ -110,14 +110,14 @@ def test_strict_priority_leaves_the_rest():
 
 
 def test_a_tandem_grows_the_burst():
-    """100 Mbit/s, 1000 bytes, alone: 8 us at the first server; then b = 1000 + 100 bytes, 8.8 us."""
+    """A lone flow of 100 Mbit/s and 1000 bytes: 8 us at the first server; then b = 1000 + 100 and 8.8 us."""
     network = TotalFlow({"a": Server(service=GBIT), "b": Server(service=GBIT)}, frame_bytes=1000)
     network.add([Step("a"), Step("b")], bucket(100, 1000))
-    assert network.settle("ab") == {"a": 8_001, "b": 8_801}  # rounded up to whole nanoseconds
+    assert network.settle("ab") == {"a": 8_001, "b": 8_801}  # rounded up to nanoseconds
 
 
 def test_classes_of_one_port():
-    """The higher class: 1000 bytes of it and 500 below: 12 us. The lower: (1000 + 2000) / 900 Mbit/s."""
+    """Higher class: its own 1000 bytes plus 500 of lower frames, 12 us. Lower: (1000 + 2000) / 900 Mbit/s."""
     high = Server(service=GBIT, blocking_bytes=500)
     network = TotalFlow({"high": high, "low": Server(service=GBIT, above=("high",))}, frame_bytes=1000)
     network.add([Step("low")], bucket(10, 2000))
@@ -130,7 +130,7 @@ def test_classes_of_one_port():
 
 @pytest.mark.parametrize("hops", [2, 3, 4])
 def test_the_ring_of_the_books(hops):
-    """n equal flows of `hops` servers each: d = (n b + r d (1 + ... + (n - 1))) / C, one equation for all."""
+    """Equal flows over n servers each: d = (n b + r d (1 + ... + (n - 1))) / C, the same for all servers."""
     count, mbps, burst = 5, 100, 1000
     network = TotalFlow({str(n): Server(service=GBIT) for n in range(count)}, frame_bytes=burst)
     for n in range(count):
@@ -142,7 +142,7 @@ def test_the_ring_of_the_books(hops):
 
 
 def test_a_ring_without_a_bound_is_found_out():
-    """Four hops at 20 %: 0.2 x 6 > 1 although every server is used to 80 % only."""
+    """Four hops at 20 %: 0.2 x 6 > 1, although the utilisation of every server is only 80 %."""
     network = TotalFlow({str(n): Server(service=GBIT) for n in range(4)}, frame_bytes=1000)
     for n in range(4):
         network.add([Step(str((n + k) % 4)) for k in range(4)], bucket(200, 1000))
@@ -151,7 +151,7 @@ def test_a_ring_without_a_bound_is_found_out():
 
 
 def test_order_and_detours_do_not_matter():
-    """Bounds depend on the set of flows, to the last nanosecond, also after one came and was taken back."""
+    """Bounds depend only on the set of flows, to the nanosecond, even if another one is checked meanwhile."""
     rng = Random(1)
     flows = [flow(n, f"h{n % 3}", f"h{(n + 2) % 3}", frame_bytes=rng.choice(SIZES)) for n in range(12)]
     seen = set()
@@ -191,7 +191,7 @@ def test_which_devices_can_be_promised_something(device, why):
 
 
 def test_the_worst_room_is_what_an_adversary_leaves():
-    """Queues that fill one after another, frame by frame, then ours: it gets no less than the bound."""
+    """Other queues fill up one after another, frame by frame; then ours gets no less than the bound."""
     buffer = load_device("dell-s3048-on").buffer
     pool, percent = buffer.pool_bytes.value, buffer.factor_percent.value
     for others in (0, 3, 7):
@@ -205,9 +205,9 @@ def test_the_worst_room_is_what_an_adversary_leaves():
             ours, used = ours + 306, used + 306
         bound = worst_room_bytes(buffer, others=others)
         assert bound - 306 <= ours
-        assert ours < bound + 3 * 1522  # and not much more: the bound is met
+        assert ours < bound + 3 * 1522  # and little more, so the bound is tight
     together = pool * percent / (100 + 8 * percent)
-    assert worst_room_bytes(buffer, others=7) < together / 3  # what n full queues get if they fill together
+    assert worst_room_bytes(buffer, others=7) < together / 3  # the share if all n queues fill up together
 
 
 # Admission.
@@ -268,7 +268,7 @@ def test_flows_that_leave_count_until_their_frames_do_not():
     alone = admission_for(RING)
     alone.request(other)
     assert admission.bounds_ns == alone.bounds_ns
-    # After a restart nothing is admitted until what the flow left cannot matter.
+    # After a restart, flows are refused until the backlog left by the released flow no longer matters.
     alone.restore({"s1:2": debts["s1:2"]}, now_ns=0)
     held = alone.check(again)
     assert isinstance(held, Refusal)
@@ -288,7 +288,7 @@ def replace_id(template, number):
 
 @pytest.fixture(scope="module")
 def quick_nec(tmp_path_factory):
-    """The NEC with an agent that does not take minutes for a table; its ports are the same."""
+    """The NEC with the same ports, but without the slow agent, which takes minutes to fill a table."""
     text = (PROFILES / "nec-pf5240.toml").read_text(encoding="utf-8")
     path = tmp_path_factory.mktemp("profiles") / "nec-quick.toml"
     path.write_text(text.partition("[agent.throttle]")[0], encoding="utf-8")
@@ -318,7 +318,7 @@ def test_no_packet_of_a_random_set_is_late(seed, quick_nec):
 
 
 def test_wrong_bounds_are_found_out():
-    """One port, 600 lone frames beside low traffic: none breaks the bound; without epsilon some would."""
+    """None of 600 lone frames beside lower-priority traffic exceeds the bound; without epsilon some would."""
     star = lab_of(
         {
             "name": "star",
@@ -350,7 +350,7 @@ def test_a_trial_is_the_same_again():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_request_does_not_change_need_not_be_asked(seed):
-    """Every port is asked again, or only those that the request changes: the answer is the same."""
+    """Checking only the ports that a request changes gives the same answer as checking all ports."""
     rng = Random(seed)
     admission = admission_for(ring_of("ideal-1g", 6))
     now_ns, refused = 0, 0

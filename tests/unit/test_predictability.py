@@ -1,4 +1,4 @@
-"""The predictability study: what is measured from outside, and the marks that follow."""
+"""The predictability study: what is measured from the outside, and the resulting marks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ SEVEN = {
     "pica8-p3297": "+~+--",
     "nec-pf5240": "+~+-~",
 }
-"""PT, PQ, TP, FM and BM: as table I. The paper marks BM of the two switches without queues by - there."""
+"""PT, PQ, TP, FM and BM as in table I, where the paper however marks BM of the two switches without queues by
+-."""
 
 
 def marks(device: str, size: Size = SMALL) -> str:
@@ -134,7 +135,7 @@ extra_ns = {{ value = {}, source = "assumption" }}
         ({}, SLOW_LOOKUP.format(4_500_000), "++-++"),
         ({}, SLOW_LOOKUP.format(3_000_000), "++-++"),
         ({}, SETTLING.format(200_000_000, 900_000_000, 40, 50), "+++-+"),
-        ({}, SETTLING.format(20_000_000, 20_000_000, 10, 100), "+++-+"),  # at 85 a second only
+        ({}, SETTLING.format(20_000_000, 20_000_000, 10, 100), "+++-+"),  # only at 85 a second
         ({}, SETTLING.format(200_000_000, 900_000_000, 40, 0), "+++~+"),
         ({}, SETTLING.format(20_000_000, 20_000_000, 5, 0), "+++~+"),
         ({}, WRITER.format("true", 50_000_000, 20), "+++-+"),
@@ -276,7 +277,7 @@ def test_the_highest_rate_is_that_of_the_look_up(tmp_path: Path) -> None:
 
 
 def test_half_of_the_paths_of_the_formula_that_is_printed() -> None:
-    """Each frame crosses the switch n/2 times: 48 ports at line rate are the 72 million of table IV."""
+    """Each frame crosses the switch n/2 times: 48 ports at line rate give the 72 million of table IV."""
     highest = throughput.find(subject_of("dell-s3048-on"), 64, packets=50, seed=1)
     assert highest.frames_per_s == pytest.approx(48e9 / (84 * 8))
 
@@ -292,7 +293,7 @@ def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
 
 
 def test_a_wait_while_the_line_rested_tells_nothing_of_a_queue() -> None:
-    """The last to come waits for seven frames; then for ten more, in which the line rests."""
+    """The last frame to arrive waits for seven frames; then for ten more slots, in which the line is idle."""
     subject = subject_of("ideal-1g")
     slot_ns = subject.slot_ns(buffers.FRAME_BYTES)
     sent_ns = np.arange(9) * 10
@@ -318,7 +319,7 @@ def test_a_line_that_the_machine_held_up_is_not_judged() -> None:
 
 @pytest.mark.parametrize(("case", "frames"), [((1, 1), 420), ((6, 4), 50)])
 def test_a_shared_memory_holds_as_much_as_the_paper_found(case: tuple[int, int], frames: int) -> None:
-    """Section III-B.2b, which the profile's numbers were fitted on: found again from outside."""
+    """The test recovers the numbers of section III-B.2b, which the profile was fitted to."""
     buffer = buffers.measure(subject_of("dell-s3048-on"), *case, seed=1)
     assert buffer is not None
     assert buffer.frames == pytest.approx(frames, abs=1)
@@ -367,7 +368,7 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
         "PQ": "+",
         "TP": "+",
         "FM": "+",
-        "BM": "?",  # it has 4 ports, and that needs 8
+        "BM": "?",  # it has 4 ports, and this needs 8
     }
     assert verdict["dimensions"]["PT"]["numbers"]["bound_us"] == pytest.approx(3.1, abs=0.01)
     page = (tmp_path / "report.html").read_text()
@@ -375,12 +376,13 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
         assert f'<section id="{name}">' in page
         assert all(str(escape(reason)) in page for reason in dimension["reasons"])
         assert all(f"<td>{number.replace('_', ' ')}</td>" in page for number in dimension["numbers"])
-    assert page.count("<svg") == 5  # PT two, PQ, TP and FM one each; BM is not judged
+    assert page.count("<svg") == 5  # two for PT, one each for PQ, TP and FM; BM is not judged
     assert f"loko bench predictability --device {device} --seed 1 --quick" in page
 
 
 def test_the_zodiac_fx_is_where_the_loko_paper_puts_it() -> None:
-    # Predictable for each case on its CPU; neither line rate nor priorities; 4 ports do not tell buffers.
+    # Each case on its CPU is predictable. It has neither line rate nor priorities, and 4 ports are too few to
+    # judge buffers.
     assert marks("zodiac-fx") == "~---?"
 
 

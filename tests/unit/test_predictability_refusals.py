@@ -1,4 +1,4 @@
-"""Bad input to `loko bench predictability`: one line that says what, where, and how to mend it; status 2."""
+"""Invalid input to `loko bench predictability`: one line with what, where, and how to fix it; status 2."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loko.document import PROFILES
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return the one line that the program ends with, at status 2."""
+    """Return a function that runs the program and returns the one line that it prints; status must be 2."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 

@@ -1,4 +1,4 @@
-"""What the pictures mark of the paper: the numbers of its facts, by the claims that rest on them."""
+"""The values from the paper that pictures mark: the numbers of its facts, by the claims that use them."""
 
 from __future__ import annotations
 

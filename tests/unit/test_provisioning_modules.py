@@ -1,4 +1,4 @@
-"""What the playbooks' modules make of what programs say."""
+"""How the playbooks' modules interpret the output of programs."""
 
 from __future__ import annotations
 

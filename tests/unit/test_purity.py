@@ -1,4 +1,4 @@
-"""The core of loko is pure: it never loads os-ken, a web framework, sockets' servers or a command line."""
+"""The core of loko is pure: it never loads os-ken, a web framework, socket servers or a command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import loko
 
 PACKAGE = Path(loko.__file__).parent
 SHELL = {"commands", "controller", "serve", "solvers"}
-"""What may talk to the world."""
+"""Packages that may communicate with the outside."""
 OS_KEN_MODULES = {"controller/messages.py", "controller/messages13.py"}
 FORBIDDEN = (
     "os_ken",
@@ -76,7 +76,7 @@ def test_arrows_point_one_way() -> None:
         assert ("os_ken" in tops) == (relative in OS_KEN_MODULES), relative
         if (
             is_core(path) and relative != "__init__.py"
-        ):  # the front door names all, and imports what is asked for
+        ):  # the front door names everything, but imports it only on demand
             assert not tops & {*FORBIDDEN, *CLOCKS_AND_THREADS}, relative
             assert not any(
                 name.startswith(("loko.controller", "loko.commands")) for name in imported_by(path)
@@ -106,7 +106,7 @@ def test_services_logic_loads_neither_framework() -> None:
 
 
 def test_admission_and_scheduling_know_nothing_of_each_other() -> None:
-    """One by one, or all at once: two ways to decide, of which neither is made to fit the other."""
+    """Admitting flows one by one, or all at once: neither method depends on the other."""
     for room, other in (("admission", "schedule"), ("schedule", "admission")):
         for path in sorted((PACKAGE / room).rglob("*.py")):
             assert not {name for name in imported_by(path) if f"loko.{other}" in name}, path

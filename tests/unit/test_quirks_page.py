@@ -1,4 +1,4 @@
-"""Every deviation on `docs/quirks.md` is named in the code where the page says, and shown as it says."""
+"""Every deviation on `docs/quirks.md` is named in the code and shown by a test, both where the page says."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ROWS = {
 IN_13 = range(84, 190)
 _NAMED = re.compile(r"[Qq]uirks? (\d+(?:(?:, | and | to )\d+)*)")
 _ALL_OF_THEM = 20
-"""A span of more numbers says what a module is about, and names none of them."""
+"""A larger range of numbers describes what a module is about, and names none of them."""
 
 
 @cache
 def named_in(path: Path) -> frozenset[int]:
-    """The numbers of the quirks that a file names."""
+    """Return the numbers of the quirks that a file names."""
     text = re.sub(r"\s*\n\s*//[/!]?\s*", " ", path.read_text())
     spans = [span for names in _NAMED.findall(text) for span in re.findall(r"(\d+)(?: to (\d+))?", names)]
     numbers = [range(int(first), int(last or first) + 1) for first, last in spans]
@@ -34,14 +34,14 @@ def named_in(path: Path) -> frozenset[int]:
 
 @cache
 def exchanges() -> dict[str, list[int]]:
-    """The recorded exchanges of 1.3, and the quirks that each shows."""
+    """Return the recorded 1.3 exchanges, each with the quirks that it shows."""
     lines = (FIRMWARE / "tests/exchanges13/examples.jsonl").read_text().splitlines()
     return {case["name"]: case["quirks"] for case in map(json.loads, lines)}
 
 
 @cache
 def functions(folder: str) -> frozenset[str]:
-    """The tests in a file, or in the files of a folder, of the firmware's tests."""
+    """Return the firmware's test functions in a file or folder."""
     place = FIRMWARE / "tests" / folder
     files = [place] if place.is_file() else place.rglob("*.rs")
     return frozenset(name for file in files for name in re.findall(r"fn (q\d+_\w+)", file.read_text()))

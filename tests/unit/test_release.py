@@ -1,4 +1,4 @@
-"""A tag is released with what the changelog says of its version, and not without."""
+"""A tag can only be released with what the changelog says about its version."""
 
 from __future__ import annotations
 

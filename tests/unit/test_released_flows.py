@@ -1,4 +1,4 @@
-"""Released flows go on to count until what they have sent provably no longer matters."""
+"""A released flow keeps counting until what it has sent provably no longer matters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ S_NS = 1_000_000_000
 
 
 def empty(scheme: str, lab: Lab = STAR) -> Admission:
-    """With all that interrupts the CPU reserved, where the scheme knows of it."""
+    """Return an empty admission control that reserves all CPU interruptions that the scheme knows."""
     reserves = {} if scheme in SCHEMES else None
     return admission_of(lab, choice_named(scheme), SCENARIO, traffic=reserves)
 
@@ -58,7 +58,7 @@ def flow(
 
 
 def filled(admission: Admission, first: int = 0, rate_bps: float = 1e3) -> list[str]:
-    """As many flows of one frame as fit, from the same host."""
+    """Admit as many one-frame flows of the same host as fit; return their IDs."""
     taken = []
     for number in range(first, first + 40):
         if isinstance(admission.request(flow(number, rate_bps=rate_bps)), Refusal):
@@ -108,7 +108,7 @@ def test_releasing_all_begins_anew(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_an_id_may_be_used_again_at_once(scheme: str) -> None:
-    """The flow that was released and the one of the same name are two, and both count."""
+    """The released flow and the new one with its ID are different flows, and both count."""
     admission = empty(scheme)
     assert isinstance(admission.request(flow()), Admitted)
     admission.release("f0", now_ns=0)
@@ -121,7 +121,7 @@ def test_an_id_may_be_used_again_at_once(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_flow_counts_until_its_last_frame_can_have_come(scheme: str) -> None:
-    """Hop by hop: at the second switch for as long as the first may have kept it."""
+    """Hop by hop: at the second switch, for as long as the first may have delayed its frames."""
     admission = empty(scheme, RING)
     answer = admission.request(flow(0, "h1a", "h2b"))
     assert isinstance(answer, Admitted)
@@ -166,7 +166,7 @@ SEEDS = st.integers(0, 10**9)
 
 @dataclass
 class Life:
-    """A flow and when it could send."""
+    """A flow and the time in which it could send."""
 
     admitted: Admitted
     since_ns: int
@@ -174,7 +174,7 @@ class Life:
 
 
 def lived(admission: Admission, lab: Lab, rng: Random, *, steps: int = 60) -> list[Life]:
-    """Requests and releases at instants that hurt: all at once, when a wait is over, somewhat later."""
+    """Make requests and releases at critical times: all at once, at the end of a wait, slightly later."""
     hosts = list(lab.hosts)
     now_ns = 0
     lives: list[Life] = []
@@ -208,12 +208,12 @@ def test_the_advice_to_wait_is_true(scheme: str, lab: str, seed: int) -> None:
     lived(empty(scheme, LABS[lab]), LABS[lab], Random(seed))
 
 
-# What the theorems need of every set that ever was, by its definition: interval by interval. ----------------
+# What the theorems require of all flows that ever existed, checked interval by interval as defined.
 
 
 @dataclass(frozen=True)
 class Passing:
-    """A flow at one switch: its curve, and from when to when its frames can come there."""
+    """A flow at one switch: its arrival curve, and the time in which its frames can arrive there."""
 
     curve: Callable[[float], float]
     port: int
@@ -221,16 +221,16 @@ class Passing:
     until_ns: float
 
     def brings(self, begin_ns: float, end_ns: float) -> float:
-        """The most that it brings in a closed interval."""
+        """Return the maximum that the flow can bring in a closed interval."""
         common_ns = min(end_ns, self.until_ns) - max(begin_ns, self.since_ns)
         return self.curve(common_ns) if common_ns >= 0 else 0.0
 
 
 def most_beyond(passing: list[Passing], limits: Callable[[int, float], float], grace_ns: float) -> float:
-    """The most by which what arrives in an interval exceeds its limit; fine if not above 0.
+    """Return the maximum by which the arrivals in any interval exceed its limit; 0 or less is fine.
 
-    `limits` gives, by port, what can come through it in so long an interval, and for port 0 what may come by
-    all of them.
+    `limits` gives, for a port and the length of an interval, the limit of what arrives through that port, and
+    for port 0 that of all ports together.
     """
     worst = -math.inf
     instants = sorted({stay.since_ns for stay in passing} | {stay.until_ns for stay in passing} - {math.inf})
@@ -252,7 +252,7 @@ def reaches_ns(life: Life, sender_queue_ns: float, place: int) -> float:
 
 
 def affine_excess(admission: LokoAdmission, lives: list[Life], switch: str) -> float:
-    """Bytes beyond what the buffer and the delay bound bear (docs/model.md, section 6)."""
+    """Return the bytes beyond what the buffer and the delay bound can take (docs/model.md, section 6)."""
     allocation = admission.allocations[switch]
     splits = allocation.splits
     passing = []
@@ -282,7 +282,7 @@ def affine_excess(admission: LokoAdmission, lives: list[Life], switch: str) -> f
 
 
 def packet_excess(admission: PacketAdmission, lives: list[Life], switch: str) -> float:
-    """Nanoseconds of work beyond V, all that waits counted (docs/packet-granular.md, equation 6)."""
+    """Return the work in ns beyond V, with all that waits counted (docs/packet-granular.md, equation 6)."""
     use = admission._switches[switch]
     passing = []
     for life in lives:
@@ -317,7 +317,7 @@ def packet_excess(admission: PacketAdmission, lives: list[Life], switch: str) ->
 
 
 def excess(scheme: str, lab: Lab, seed: int, *, forgets: bool = False) -> float:
-    """The most at any switch, after a random history."""
+    """Return the maximum over all switches after a random history."""
     admission = empty(scheme, lab)
     lives = lived(forgetful(admission) if forgets else admission, lab, Random(seed), steps=30)
     count = packet_excess if isinstance(admission, PacketAdmission) else affine_excess
@@ -332,5 +332,5 @@ def test_no_history_brings_more_than_the_theorems_bear(scheme: str, lab: str, se
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_rule_that_forgets_what_was_released_brings_more(scheme: str) -> None:
-    """That the test above can fail is tested."""
+    """Shows that the test above can fail."""
     assert max(excess(scheme, STAR, seed, forgets=True) for seed in range(5)) > 0

@@ -1,4 +1,4 @@
-"""The benchmark of the whole replay says which figures take long."""
+"""The benchmark of the whole replay reports which figures take long."""
 
 from benchmarks.replay import by_figure
 from evaluation.runs import FigureRun

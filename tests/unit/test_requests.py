@@ -1,4 +1,4 @@
-"""Flows as people write them down: units, formats, and everything that is wrong at once."""
+"""Flows as people write them: units, formats, and all errors reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a board does by itself is reserved for in every guarantee, or the driver keeps it from doing it."""
+"""Every guarantee reserves CPU time for the board's own activities, or the driver prevents them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TIMERS = TimeBucket(
 
 
 def first_question_ns() -> int:
-    """When the board of `carry` first asks for a sign of life."""
+    """Return when the board of `carry` sends its first echo request."""
     switch = STAR.switches["s1"]
     board = Board(profile=switch.profile.name, config=dict(switch.config), seed=SEED * 1000)
     board.connected(1_000_000)
@@ -67,7 +67,7 @@ def first_question_ns() -> int:
 
 
 def worst(admission: PacketAdmission) -> float:
-    """One-frame flows of one host, as many as fit, released about when the board asks."""
+    """Admit as many one-frame flows of a host as fit, and release them near the board's echo request."""
     answers = [admission.request(flow) for flow in FLOWS]
     admitted = [answer for answer in answers if isinstance(answer, Admitted)]
     asked_ns = first_question_ns()
@@ -89,7 +89,7 @@ def test_a_guarantee_holds_while_the_board_asks_for_a_sign_of_life() -> None:
 
 
 def test_timers_alone_are_too_little_to_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That the test above can fail."""
+    """Shows that the test above can fail."""
     nothing = TimeBucket(share=0.0, burst_ns=0.0)
     timers = Interference(messages=nothing, board=TIMERS)
     monkeypatch.setattr("loko.packets.server.interference", lambda *_: timers)
@@ -112,7 +112,7 @@ def test_whatever_the_controller_sends_the_board_has_its_share(traffic) -> None:
 
 @pytest.mark.parametrize("name", GUARANTEED)
 def test_no_scheme_guarantees_anything_without_what_the_board_does(name) -> None:
-    """Nobody needs to ask for it."""
+    """The reservation is made without being requested."""
     mix = mix_of_equal([("H1", "H3")], rate_bps=1e5, burst_bytes=306, frame_bytes=306)
     admission = admission_of(STAR, choice_named(name), EVALUATION, mix=mix)
     most = interference(ZODIAC, NO_MESSAGES, 17)
@@ -128,12 +128,12 @@ def test_only_a_driver_that_is_fast_enough_keeps_the_board_from_asking() -> None
     assert silences_keepalive(HEARTBEAT)
     assert silences_keepalive(driver_traffic(20))
     assert silences_keepalive(driver_traffic(0))
-    assert not silences_keepalive(driver_traffic(0.2))  # paced to a segment in 2.5 s
+    assert not silences_keepalive(driver_traffic(0.2))  # one segment every 2.5 s
     assert not silences_keepalive({Message.TABLE_STATISTICS: MessageRate(per_s=10)})
 
 
 def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns: int) -> Pair:
-    """A driver whose table changes now and then; it is polled, and hears of replies, at random instants."""
+    """Simulate a driver whose table changes sometimes; it is polled and gets replies at random times."""
     chance = Random(seed)
     pace_ns = round(S / 2 / changes_per_s) if changes_per_s else 0
     both = Pair(Driver(capacity=128, own_mark=OWN_MARK, pace_ns=pace_ns, batch=2), BoardEnd())
@@ -144,7 +144,7 @@ def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns
     for entry in entries[:5]:
         both.driver.want(entry)
     both.connect()
-    both.settle(most=30_000)  # paced as it is
+    both.settle(most=30_000)  # with its pacing
     end_ns = both.end.now_ns + duration_ns
     while both.end.now_ns < end_ns:
         if chance.random() < 0.01:
@@ -156,12 +156,12 @@ def kept(seed: int, changes_per_s: float, steps_ns: tuple[int, int], duration_ns
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from([0.0, 0.25, 1.0, 20.0]))
 def test_the_driver_lets_no_board_ask_for_a_sign_of_life(seed, changes_per_s) -> None:
-    """Replies and ticks may be late by 0.24 s each: ten times what a healthy machine needs."""
+    """Replies and ticks may be delayed by 0.24 s each: ten times what a healthy machine needs."""
     assert kept(seed, changes_per_s, (1_000_000, 240_000_000), 60 * S).end.asked == 0
 
 
 def test_a_driver_that_is_silent_too_long_is_asked_and_says_so() -> None:
-    """That the test above can fail."""
+    """Shows that the test above can fail."""
     both = kept(1, 20.0, (600_000_000, 700_000_000), 60 * S)
     assert both.end.asked > 0
     told = [notice.text for notice in both.notices if isinstance(notice, Note)]

@@ -1,4 +1,4 @@
-"""When a program that has ended is started again."""
+"""When a program that has ended is restarted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_waits_grow_to_a_limit_and_begin_anew_after_a_steady_run() -> None:
 
 
 class Program:
-    """Starts as often as it is told to, or fails to."""
+    """Starts whenever told to, or fails as the test specifies."""
 
     def __init__(self, *failures: bool) -> None:
         self.failures = list(failures)

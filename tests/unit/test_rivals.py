@@ -1,4 +1,4 @@
-"""Silo and QJump: every number of appendix A and section 2.3, and what the schemes have in common."""
+"""Silo and QJump: all numbers of appendix A and section 2.3, and what the schemes have in common."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def silo(lab, rate_bps) -> SiloAdmission:
     [
         # Equations 13 to 16.
         (ZODIAC, 45 * MBPS, (73.4, 1), (146.9, 1), (49.0, 1), (57.5, 1)),
-        # Equations 17 to 20. Equation 20 prints 45 Mbit/s, its result needs 450.
+        # Equations 17 to 20. Equation 20 prints 45 Mbit/s, but its result requires 450.
         (BANANA, 450 * MBPS, (7.34, 2), (14.7, 1), (4.90, 2), (5.75, 2)),
     ],
     ids=["zodiac-fx", "banana-pi-r1"],
@@ -121,7 +121,7 @@ def test_qjump_of_section_2_3(lab, epsilon, epsilon_us, bound_us, rate_mbps) -> 
 
 
 def test_least_possible_losses_contradict_the_paper() -> None:
-    """Whoever is delivered needs the CPU of both switches: the paper's 6.5 and 92.4 % cannot be."""
+    """Delivered packets need the CPUs of both switches, so the paper's 6.5 and 92.4 % are impossible."""
     rate_bps = service_curve(ZODIAC.switches["s1"].profile, EVALUATION).rate_bps
     for epsilon, loss in ((257e3, 45.2033), (514e3, 14.1045)):
         host = QJump(hosts=4, packet_bytes=FRAME, rate_bps=1e8, epsilon_ns=epsilon).host_rate_bps
@@ -136,7 +136,7 @@ def test_qjump_counts_all_flows_of_a_host() -> None:
     assert isinstance(admission.request(flow(0, PAIRS[0], half)), Admitted)
     refusal = admission.request(flow(1, PAIRS[0], half))
     assert isinstance(refusal, Refusal)
-    assert (refusal.switch, refusal.quantity) == ("H1", "burst")  # one packet an epoch, not two
+    assert (refusal.switch, refusal.quantity) == ("H1", "burst")  # one packet per epoch, not two
     refusal = admission.request(flow(2, PAIRS[0], 2 * half))
     assert isinstance(refusal, Refusal)
     assert refusal.quantity == "rate"

@@ -1,4 +1,4 @@
-"""The arrows between the rooms of `evaluation` are those that docs/architecture.md draws."""
+"""The imports between the rooms of `evaluation` are those drawn in docs/architecture.md."""
 
 from __future__ import annotations
 

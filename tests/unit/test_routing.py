@@ -1,4 +1,4 @@
-"""Routes on a ring and on meshes: the cheapest path with room, within the deadline, or the reason."""
+"""Routes on a ring and on meshes: the cheapest path with room that meets the deadline, or the reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWO = load_lab("two-switch")
 
 
 def lab_of(cables: list[tuple[str, str]], hosts: dict[str, str]) -> Lab:
-    """A lab of the two-switch lab's parts: cables between switches, and each host at its switch."""
+    """Build a lab from parts of the two-switch lab: cables between switches, and each host at its switch."""
     names = sorted({name for cable in cables for name in cable})
     ports = {name: itertools.count(1) for name in names}
     like = TWO.switches["s1"]
@@ -118,7 +118,7 @@ def test_deadline_is_kept_or_explained() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_answer_is_the_cheapest_of_all_paths(seed: int) -> None:
-    """Against trying every simple path, on random meshes with random load."""
+    """Compare with trying every simple path, on random meshes with random load."""
     choice = random.Random(seed)
     switches = "abcdef"
     cables = [(x, y) for x, y in itertools.pairwise(switches)]
@@ -142,7 +142,7 @@ def test_answer_is_the_cheapest_of_all_paths(seed: int) -> None:
 
 
 def every_path(lab: Lab, source: str, destination: str, leave_out: frozenset[str]) -> list[tuple[Hop, ...]]:
-    """All paths without loops, in order of cost and ports, by trying everything."""
+    """Find all simple paths by brute force, in order of cost and ports."""
     complete: list[tuple[Hop, ...]] = []
 
     def go_on(node: str, hops: tuple[Hop, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Figures of run times: what is measured and told, and that nothing is said of what was not measured."""
+"""Figures of run times: what is measured and reported, and that nothing is claimed without measurement."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMES = ("tssdn/fig4d", "tssdn/fig4e", "tssdn/fig4f")
 
 
 def figure(name: str = "tssdn/fig4d", **changes: Any) -> RunTimesFigure:
-    """Return a figure of the paper, changed."""
+    """Return a figure of the paper with some values changed."""
     document = experiments()[name]
     assert isinstance(document, RunTimesFigure)
     return RunTimesFigure.model_validate({**document.model_dump(mode="json"), **changes})

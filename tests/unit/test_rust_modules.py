@@ -1,4 +1,4 @@
-"""No circle between the modules of a Rust crate: each can be read and tested before those that use it."""
+"""The modules of each Rust crate have no import cycle: each can be read and tested before its users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CRATES = Path(__file__).resolve().parents[2] / "switch-emulator"
 
 
 def _arrows(source: Path) -> nx.DiGraph:
-    """From each module at the root of the crate in `source` to those that its paths name; tests left out."""
+    """Return the graph of references between the modules at the root of a crate, without tests."""
     arrows = nx.DiGraph()
     for path in source.rglob("*.rs"):
         here, *_ = path.relative_to(source).with_suffix("").parts

@@ -1,4 +1,4 @@
-"""A property has the same examples whatever ran before it."""
+"""A property test has the same examples whatever ran before it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_numbers_of_modules_that_others_loaded_are_not_drawn(tmp_path: Path) -> 
     sys.modules[path.stem] = module
     drawn: set[int] = set()
 
-    # A range of its own: what was once drawn from for a range is remembered.
+    # Use an otherwise unused range, because Hypothesis remembers what it has drawn from a range.
     @settings(max_examples=500)
     @given(number=st.integers(0, 10**9 + 7))
     def note(number: int) -> None:

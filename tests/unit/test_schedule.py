@@ -1,4 +1,4 @@
-"""Schedules of TSSDN: the paper's programs, what is quicker than they are, and that both agree."""
+"""Schedules of TSSDN: the paper's programs, faster methods, and that both agree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CROSSING = tuple(Demand(f"F{number}", f"A{number}", f"B{number}") for number in 
 
 
 def best_by_trying(problem, paths) -> int:
-    """The most flows with slots, by trying all there is: the definition, without a program."""
+    """Return the largest number of flows with slots, by brute force from the definition."""
     graph = problem.graph
 
     def most(number, used) -> int:
@@ -51,7 +51,7 @@ def best_by_trying(problem, paths) -> int:
 
 
 def all_paths(problem) -> list[list[tuple[int, ...]]]:
-    """Every loop-free path of every flow."""
+    """Return every loop-free path of every flow."""
     graph = problem.graph
     all_paths = []
     for demand in problem.demands:
@@ -158,7 +158,7 @@ def test_unconstrained_routing_goes_round_where_shortest_paths_are_full() -> Non
 
 
 def test_program_without_its_collision_rows_would_schedule_more() -> None:
-    """That the rows of c_sur_3 are what keeps flows apart."""
+    """Giving every flow its slots at once violates the program's constraints."""
     straight = unconstrained(Problem(benchmark_topology(), CROSSING, 1))
     answer = HIGHS(straight.program, time_limit_s=60)
     crowd = [
@@ -229,7 +229,7 @@ def test_a_destination_that_cannot_be_reached_is_told() -> None:
 
 
 def test_flows_of_the_bound_may_have_all_of_their_paths(monkeypatch) -> None:
-    """Where links are full, fewer of them find slots on the relaxation's paths alone."""
+    """On full links, fewer of these flows find slots if restricted to the paths of the relaxation."""
     networkx = pytest.importorskip("networkx")
     model = networkx.random_regular_graph(4, 40, seed=1)
     hosts = [f"h{number}" for number in range(40)]

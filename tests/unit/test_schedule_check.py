@@ -1,4 +1,4 @@
-"""The checker of schedules: it believes what is right, and refutes every mutation of it."""
+"""The checker of schedules accepts correct schedules and refutes every mutation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def flow(values, name):
 
 
 def test_a_schedule_is_replayed_in_the_sessions_for_which_it_was_made(values):
-    """A table of 1.3 is searched in another way, so frames take other times."""
+    """The table is searched differently with 1.3, so frames take different times."""
     replays = {openflow: replayed({**values, "openflow": openflow}, cycles=5) for openflow in ("1.0", "1.3")}
     assert not any(outcome.refutations for outcome in replays.values())
     assert all(
@@ -241,7 +241,7 @@ def test_every_mutation_is_refuted_by_arithmetic(values, mutation) -> None:
 
 
 def triangle():
-    """Three switches, each cabled with both others (ports 2 and 3) and with a host (port 1)."""
+    """Three switches, each connected to both others (ports 2 and 3) and to a host (port 1)."""
     return lab_of(
         {
             **{"name": "triangle", "title": "Triangle", "control_port": 4},
@@ -295,7 +295,7 @@ def test_the_replay_refutes_too(values, mutation, told) -> None:
 
 
 def test_the_replay_finds_frames_that_meet(values) -> None:
-    """Two flows in one slot wait for each other: one of them is later than it was alone."""
+    """Two flows in one slot wait for each other, so one is later than it would be alone."""
     alone = replayed(values).worst_ns
     same_slot(values)
     together = replayed(values).worst_ns
@@ -325,7 +325,7 @@ def test_flows_that_come_one_by_one_are_checked_beside_the_others(values) -> Non
 
 
 def test_flows_that_come_one_by_one_are_replayed_with_all_of_their_slot(values) -> None:
-    """Arithmetic cannot know that a frame takes longer than it is told to; a replay sees it."""
+    """Arithmetic cannot find out that a frame takes longer than its guarantee says, but a replay can."""
     document = ScheduleDocument.model_validate({**values, "entries": {}})
     check = StandingCheck(LAB, document)
     first, second, third = (copy.deepcopy(flow(values, name)) for name in ("f0", "f2", "f3"))

@@ -81,14 +81,14 @@ def test_a_network_that_cannot_be_is_told(model, parameter, told) -> None:
 
 
 def two_in_one_slot(solution: Solution) -> Solution:
-    """As a scheduler that forgets who has a slot."""
+    """Put all flows into slot 0, like a scheduler that forgets which slots are in use."""
     allotted = {name: allotment._replace(slot=0) for name, allotment in solution.allotments.items()}
     return replace(solution, allotments=allotted)
 
 
 @pytest.mark.parametrize("way", ["carry_out", "ours", "straight"])
 def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figure 4c; and 4d to 4f, with this project's method and with the paper's program."""
+    """For figure 4c, and for 4d to 4f with this project's method and with the paper's program."""
     if way == "carry_out":
 
         def wrong_at_last(problem: Problem, paths: Paths | None, *args: Any, **more: Any) -> Solution:
@@ -116,7 +116,7 @@ def test_a_figure_fails_if_its_scheduler_is_wrong(way: str, monkeypatch: pytest.
 
 
 def a_schedule(**changes: object) -> GraphSchedule:
-    """A triangle of switches, with a host each; the second host of a also sends."""
+    """A triangle of switches with one host each, and a second sending host at switch A."""
     cables = [("a", "A"), ("a2", "A"), ("b", "B"), ("c", "C"), ("A", "B"), ("B", "C"), ("C", "A")]
     right = GraphSchedule(
         hosts=["a", "a2", "b", "c"],

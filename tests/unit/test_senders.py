@@ -147,7 +147,7 @@ def test_a_deployment_follows_and_records_the_choice(tmp_path: Path) -> None:
     assert less.findings["qjump_sent_packets"] < 0.7 * full.findings["qjump_sent_packets"]
 
 
-# The late shaper
+# The late shaper.
 
 
 SHAPER = Shaper(
@@ -220,7 +220,7 @@ def test_bursts_are_at_line_rate_and_have_the_mean_rate() -> None:
             )
         )
     )
-    assert offered.size == pytest.approx(20_000, rel=0.1)  # 2000 bursts; their number spreads by 2 %
+    assert offered.size == pytest.approx(20_000, rel=0.1)  # 2000 bursts; their number varies by 2 %
     gaps = np.diff(offered)
     assert gaps.min() == 26_080
     assert np.mean(gaps == 26_080) == pytest.approx(0.9, abs=0.01)
@@ -236,7 +236,7 @@ def test_a_late_shaper_in_a_lab() -> None:
             records = runner.run(deployed.senders, seconds=0.5, seed=1)
         rates[latency_ns] = len(records) / 0.5 / 4
         assert 0 < np.count_nonzero(records.received_ns != LOST) < len(records)
-    # Silo's bucket holds one frame: the latency adds to the 54.4 us that its tokens take.
+    # Silo's bucket holds one frame, so the latency adds to the 54.4 us that its tokens take.
     assert rates[0] == pytest.approx(1e9 / 54_400, rel=0.03)
     assert rates[80_000] == pytest.approx(1e9 / (54_400 + 80_000), rel=0.03)
 

@@ -1,4 +1,4 @@
-"""Slots as the service gives them: what stays as promised, and what is told of wrong input, in one line."""
+"""Slots given by the service: what remains as promised, and one-line messages about invalid input."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_released_slot_is_free_only_when_nothing_is_on_its_way(
 
 
 def test_released_flows_of_the_schedule_stay_released(tmp_path: Path, schedule: ServedSchedule) -> None:
-    """Also when nothing is left, so that other options would be taken."""
+    """This holds even if no flow is left, so that other options would be accepted."""
     served = ServedSlots(tmp_path / "flows.sqlite", schedule)
     served.settle()
     assert set(served.keeper.promises) == {"f1", "f2"}
@@ -146,7 +146,7 @@ def test_flows_that_cannot_stand_beside_each_other_are_told_before_the_store_has
 
 
 def test_slots_that_are_too_short_for_what_is_served_are_told() -> None:
-    """Messages cost more in OpenFlow 1.3; and too many of them leave no time for any frame."""
+    """Messages cost more in OpenFlow 1.3, and too many of them leave no time for frames."""
     long = flow(1, frame_bytes=306, burst_bytes=306.0)
     schedule = served_schedule(LAB, [long], slots=2)
     message = r"slots of [\d.]+ us are needed for the path of flow 'f1', those of the schedule have"
@@ -162,7 +162,7 @@ def test_slots_that_are_too_short_for_what_is_served_are_told() -> None:
 
 @pytest.mark.parametrize("scheme", SchedulingScheme)
 def test_what_a_refused_flow_is_told(scheme: SchedulingScheme) -> None:
-    """On a ring of five the other way round may help; a table that is full, no schedule can."""
+    """On a ring of five, the other direction may help; no schedule helps if a table is full."""
     ring = load_lab("labs/ring/five.yml")
     kept = served_schedule(ring, [flow(1, "h1", "h3")], slots=1, scheme=scheme)
     standing = LabStanding(ring, kept, frame_bytes=[64])
@@ -197,7 +197,7 @@ def test_a_slot_that_the_checker_refutes_is_not_given(schedule: ServedSchedule) 
 def test_a_slot_that_a_replay_refutes_is_not_given(
     schedule: ServedSchedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scheduler that promises too much; no arithmetic finds it."""
+    """The scheduler promises too much, which arithmetic alone cannot detect."""
     cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
     document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
     slots = SlotGranting(LAB, schedule, checker=StandingCheck(LAB, document))

@@ -1,4 +1,4 @@
-"""What the service writes into its log, and how seldom."""
+"""What the service logs, and that it logs rarely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The container image and the Debian package start the service as its program, or the role, would."""
+"""The container image and the Debian package start the service like its own program or the role."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A build of the emulator that is killed, interrupted, or meets another one.
+"""A build of the emulator that is killed, interrupted, or meets another build.
 
-What is half done does not count, the next set-up does it again, and two at once do it in turn.
+An incomplete build does not count and is repeated by the next set-up. Concurrent set-ups run one after
+another.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def test_of_two_at_once_the_second_waits_says_for_whom_and_finds_nothing_to_do(s
 
 def test_the_children_of_a_killed_set_up_are_waited_for_and_what_they_left_does_not_count(step):
     first = step.begin_building()
-    first.kill()  # alone: its compiler goes on
+    first.kill()  # kills only this process; its compiler continues
     first.wait()
     second = step.begin()
     assert "(process " in (waiting := second.stderr.readline()), waiting

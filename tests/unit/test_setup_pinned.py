@@ -1,4 +1,4 @@
-"""Whatever set-up fetches from the Python registry is pinned with hashes."""
+"""Everything that set-up fetches from the Python registry is pinned with hashes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_there_is_something_to_be_looked_at():
 def test_every_command_that_fetches_checks_hashes_and_builds_nothing_with_what_it_finds(command):
     assert "--require-hashes" in command
     assert re.search(r'-r "?\S+(lock|\$lock)"?', command)
-    # What comes as source is built by what is pinned: in the environment, by the list, or not at all.
+    # Source packages are built by pinned tools: in the environment, from the lists, or not at all.
     build_free = (
         r"--no-build-isolation|--build-constraint|--only-binary|-r \S*requirements-(build|bundle)\.lock"
     )

@@ -1,4 +1,4 @@
-"""What `make bundle` gathered is used on machines that it fits, and only when it is whole."""
+"""What `make bundle` collects is used only on matching machines, and only if it is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PYTHON
     chmod +x "${@: -1}/bin/python" ;;
 esac
 """
-"""A stand-in; its environments' pip downloads the release of the day, and breaks half-way if it is to."""
+"""A stand-in for uv. The pip of its environments downloads the current release, and can be made to fail
+halfway."""
 
 SEEN = """
 . setup/step.sh
@@ -38,7 +39,7 @@ echo "${UV_FIND_LINKS:-none}"
 
 
 class Machine:
-    """A copy of the scripts, with an emulator that was built."""
+    """A copy of the scripts, with a built emulator."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +73,7 @@ class Machine:
         return self._run("setup/bundle.sh").returncode
 
     def sees(self) -> tuple[list[str], str]:
-        """What a step of the set-up finds there, and what it says of the rest."""
+        """Return what a set-up step finds, and what it reports about the rest."""
         done = self._run("bash", "-c", SEEN)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines(), done.stderr

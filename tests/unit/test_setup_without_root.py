@@ -1,4 +1,4 @@
-"""A set-up that needs root and cannot have it says so where it is seen."""
+"""A set-up that needs root but cannot get it says so where the user sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STAND_INS = {"id": "echo 12345", "dpkg-query": "exit 1", "df": "echo; echo disk 
 
 @pytest.fixture
 def user(tmp_path):
-    """The scripts, and the programs of a user on a machine without sudo."""
+    """A copy of the scripts, and the programs available to a user on a machine without sudo."""
     shutil.copytree(ROOT / "setup", tmp_path / "setup")
     programs = tmp_path / "programs"
     programs.mkdir()

@@ -1,4 +1,4 @@
-"""Hosts with several interfaces: in a lab's file, in plans, and in virtual time."""
+"""Hosts with several interfaces: in lab files, in plans, and in virtual time."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def flow(number: int, source: str, destination: str, rate_bps: float = 244_800) 
 
 @pytest.mark.parametrize("scheme", ["loko", "packets"])
 def test_a_switch_is_used_by_the_flows_of_its_own_interface_only(scheme: str) -> None:
-    """The first switch has room for so many flows from eth1, and as many more from eth2 do not ask for it."""
+    """The first switch has room for only so many flows from eth1. As many flows from eth2 do not use it."""
     first = [flow(number, "server:eth1", "H1") for number in range(200)]
     second = [flow(200 + number, "server:eth2", "H3") for number in range(200)]
     alone = [len(plan(LAB, flows, scheme=scheme).accepted) for flows in (first, second)]

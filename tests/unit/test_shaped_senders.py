@@ -1,4 +1,4 @@
-"""What is made of a real sender's frames."""
+"""What is derived from the frames of a real sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that visit a switch many times: wired, installed, carried, admitted, or refused in one line."""
+"""Paths that visit a switch several times: cabled, installed, used, admitted, or refused in one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from loko.shoelace import laced_path, shoelace_lab
 
 PORTS = {"openflow_ports": [1, 2, 3, 4], "native_ports": []}
 BOARD = shoelace_lab("zodiac-fx", 4, PORTS)
-"""A Zodiac FX has four ports: a frame visits it twice."""
+"""A Zodiac FX has four ports, so a frame visits it twice."""
 
 
 def flow(number: int = 0, source: str = "H1", **values: float) -> Flow:
@@ -95,7 +95,7 @@ def test_the_search_comes_back_to_a_switch_only_if_it_may() -> None:
 
 
 def test_visits_that_no_entry_could_tell_apart_are_refused() -> None:
-    """Twice around a ring, a frame comes to a switch by one port twice."""
+    """On the second way round a ring, a frame enters a switch by the same port again."""
     lab = ring_of_three()
     around = [Hop(switch=f"s{1 + place % 3}", output_port=3) for place in range(4)]
     with pytest.raises(InputError, match=r"comes to s2 by port 2 twice"):
@@ -122,7 +122,7 @@ def test_the_board_carries_frames_through_all_laces(source: str, openflow: OpenF
         BOARD, RoutedFlow(laced, path_through(BOARD, source, laced.destination, ["s1"])), openflow
     )
     assert (seen >= 0).all()
-    assert seen.min() > 1.8 * straight.max()  # it is worked on twice
+    assert seen.min() > 1.8 * straight.max()  # it is processed twice
 
 
 def test_a_switch_of_48_ports_carries_them_24_times(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_silo_counts_each_port_that_the_flow_leaves_by() -> None:
 
 @pytest.mark.parametrize("openflow", OpenFlow)
 def test_no_frame_is_later_than_its_guarantee(openflow: OpenFlow) -> None:
-    """A full board: as many flows each way as fit, some straight, all greedy, all bursts at one instant."""
+    """A board is full of flows both ways, some on the short path, all greedy with simultaneous bursts."""
     control = admission(openflow=openflow)
     granted = []
     for number in range(16):
@@ -250,11 +250,11 @@ def test_no_frame_is_later_than_its_guarantee(openflow: OpenFlow) -> None:
     assert len({len(admitted.path) for admitted in granted}) == 2
 
 
-# What the tests are made of.
+# Helpers.
 
 
 def add_greedy(network, lab: Lab, flow: Flow, number: int) -> None:
-    """It sends all that its bucket lets through, from the beginning on."""
+    """Add a source that sends all that its token bucket allows from the start."""
     network.add_pattern(
         flow.source,
         flow=number,
@@ -268,7 +268,7 @@ def add_greedy(network, lab: Lab, flow: Flow, number: int) -> None:
 
 
 def carried(lab: Lab, routed: RoutedFlow, openflow: OpenFlow):
-    """The delays of ten frames that do not meet, in ns."""
+    """Return the delays in ns of ten frames that do not interfere with each other."""
     network = lab_network(
         lab,
         switch_entries(lab, [routed], entries=max(17, len(routed.path))),

@@ -1,4 +1,4 @@
-"""Shortest paths looked for from both ends, against the search of the whole network from the source."""
+"""The bidirectional search for shortest paths, against a search of the whole network from the source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWO = load_lab("two-switch")
 
 
 def every_shortest_path(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:
-    """All of them at once, in the order of ports: the first that comes to a switch is the one."""
+    """Breadth-first search from the source in port order: the first path to reach a node is the shortest."""
     paths: dict[str, tuple[Hop, ...]] = {source: ()}
     waiting = deque([source])
     while waiting:
@@ -41,8 +41,11 @@ def every_shortest_path(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:
 
 
 def random_lab(seed: int) -> Lab:
-    """Switches with up to two hosts, and hosts without any; cables that are parallel, one-way or lead back to
-    where they come from; parts that cannot be reached."""
+    """A random network.
+
+    Switches have up to two hosts, and three more hosts have no switch. Cables may be parallel, one-way, or
+    loop back to the same node, and parts of the network may be unreachable.
+    """
     choice = random.Random(seed)
     count = choice.randint(1, 25)
     names = [f"s{number}" for number in range(count)]
@@ -145,11 +148,11 @@ def test_what_is_kept_of_paths_is_bounded_and_changes_no_answer(monkeypatch: pyt
     kept = Register(lab, prepare)
     for flow in itertools.chain(asked, asked[-3:], asked[-3:]):
         kept.route(flow, None)
-    assert len(prepared) > len({flow[1:3] for flow in asked})  # many were looked for again
+    assert len(prepared) > len({flow[1:3] for flow in asked})  # many were searched again
     again = len(prepared)
     for flow in asked[-3:]:
         kept.route(flow, None)
-    assert len(prepared) == again  # the last were not
+    assert len(prepared) == again  # the last ones were still in the cache
 
 
 def test_a_path_that_was_asked_for_is_checked_cable_by_cable() -> None:

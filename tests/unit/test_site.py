@@ -15,7 +15,7 @@ DOCS = ROOT / "docs"
 
 @pytest.fixture(scope="module")
 def site() -> dict[str, ModuleType]:
-    """The extensions of the site by name. Their folder is on the path as Sphinx puts it there."""
+    """The site's extensions by name, imported with their folder on the path as Sphinx does."""
     sys.path.insert(0, str(DOCS / "site"))
     try:
         return {name: importlib.import_module(name) for name in ("navigation", "command_reference")}

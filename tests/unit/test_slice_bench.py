@@ -1,4 +1,4 @@
-"""What the bench finds of slices: exact ones do not differ, and each wrong property is found and named."""
+"""What the bench finds about slices: none for exact ones, and every wrong property is found and named."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ TRTCM: dict[str, Any] = {
     ],
 }
 FAST: dict[str, Any] = {**TRTCM, "link_rate_bps": 10_000_000_000}
-"""At a gigabit, packets come too slowly for groups of 8."""
+"""At one gigabit per second, packets arrive too slowly to form groups of 8."""
 METER: dict[str, Any] = {
     "kind": "meter",
     "rate_bps": 50_000_000,
@@ -81,7 +81,7 @@ def changed(port: dict[str, Any], *, other: bool = False, **queue: Any) -> dict[
 
 
 def judged(folder: Path, configured: dict[str, Any], switch: dict[str, Any] | None) -> list[Row]:
-    """What the bench says of a port that was configured so; `switch`: what it does instead, or a meter."""
+    """Return the verdicts on a port; `switch` is what the switch does instead, or a meter, or None."""
     (folder / "configured.yml").write_text(yaml.safe_dump(configured))
     card = "10g" if configured["link_rate_bps"] == FAST["link_rate_bps"] else "1g"
     how: dict[str, Any] = {"kind": "virtual", "profile": f"open-vswitch-{card}"}
@@ -182,7 +182,7 @@ def rows_of(name: str, folder: Path) -> dict[str, Row]:
 
 
 def test_a_meter_counted_frames_and_was_right(tmp_path: Path) -> None:
-    """The complaint of docs/slicing.md: 2.76 Mbit/s of 16-byte payloads at 10 Mbit/s."""
+    """The complaint in docs/slicing.md: 2.76 Mbit/s of 16-byte payloads at 10 Mbit/s."""
     rows = rows_of("meter-of-frames", tmp_path)
     assert rows["slice: rate"].verdict is Verdict.AS_CONFIGURED
     counts = rows["slice: counts"]
@@ -191,7 +191,7 @@ def test_a_meter_counted_frames_and_was_right(tmp_path: Path) -> None:
 
 
 def test_a_policer_of_one_packet_starves_tcp_at_its_full_rate(tmp_path: Path) -> None:
-    """The complaint of docs/slicing.md: tens of kbit/s at 10 Mbit/s, with a bucket of 2048 bytes."""
+    """The complaint in docs/slicing.md: tens of kbit/s at 10 Mbit/s, with a bucket of 2048 bytes."""
     rows = rows_of("policer-of-one-packet", tmp_path)
     assert rows["slice: rate"].verdict is Verdict.AS_CONFIGURED
     assert rows["slice: burst"].verdict is Verdict.AS_CONFIGURED
@@ -202,7 +202,7 @@ def test_a_policer_of_one_packet_starves_tcp_at_its_full_rate(tmp_path: Path) ->
 
 
 def test_values_that_were_not_read_are_found_from_outside(tmp_path: Path) -> None:
-    """The complaint of docs/slicing.md: neither ceiling nor assured rate is in force."""
+    """The complaint in docs/slicing.md: neither the ceiling nor the assured rate is in force."""
     rows = rows_of("unread-values", tmp_path)
     assert rows["slice: ceiling"].verdict is Verdict.DIFFERS
     assert rows["slice: rate beside rest"].verdict is Verdict.DIFFERS
@@ -284,7 +284,7 @@ def test_policers_of_dpdk_get_bytes_per_second() -> None:
 
 
 class Meter:
-    """Two buckets of whole bytes at whole ns (RFC 4115): green 0, yellow 1, red 2."""
+    """Two token buckets with whole bytes and nanoseconds (RFC 4115): green 0, yellow 1, red 2."""
 
     def __init__(self, values: Mapping[str, int]) -> None:
         self._rates = [values["cir"], values["eir"]]
@@ -331,7 +331,7 @@ def test_the_meter_of_a_port_drops_nothing_that_its_queues_let_pass(
 
 
 class FewShortFrames:
-    """A switch in real time with this rate, of frames without FCS, that carries so many frames a second."""
+    """A switch limited to this rate, counted without FCS, and to this number of frames per second."""
 
     several, real_time, most_pps = False, False, 1e9
 
@@ -372,7 +372,7 @@ def test_a_machine_that_carries_few_short_frames_is_no_other_rate() -> None:
 
 
 class TwoSenders:
-    """A device in real time whose second sender takes so much longer than it should."""
+    """A device in real time whose second sender takes `slower` times as long as it should."""
 
     several = real_time = True
     most_pps = 1e6

@@ -1,4 +1,4 @@
-"""Figures of sliced ports: groups and steps are found in what was received."""
+"""Figures of sliced ports: groups and steps are detected in what is received."""
 
 from __future__ import annotations
 

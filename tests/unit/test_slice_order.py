@@ -1,4 +1,4 @@
-"""Which packets and which order bring messages first through a slice: predicted, and measured."""
+"""Packet sizes and orders that bring messages through a slice soonest, predicted and measured."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_command_that_needs_its_data_is_best_sent_after_it() -> None:
     data_us, command_us = times_us(c)
     assert (
         data_us < 250 < 900 < command_us
-    )  # the data go with the first group, the command's end with the second
+    )  # the data go with the first group, the end of the command with the second
     assert times_us(b)[0] == times_us(a)[0] == command_us
 
 
@@ -62,7 +62,7 @@ def test_ways_come_the_best_first_and_say_each_message() -> None:
 
 
 def test_shorter_packets_may_be_better_since_groups_count_packets() -> None:
-    """With groups, not only bytes decide: the ways of one length are not those of another."""
+    """As groups count packets and not bytes, the best packet length is not the maximum."""
     best = {way.order: way.frame_bytes for way in reversed(found(load_slices("htb"), DATA, NEEDING))}
     assert best["data, command"] != 1518
 
@@ -82,7 +82,7 @@ def test_what_the_policer_drops_is_said() -> None:
 
 @pytest.mark.parametrize("name", ["htb", "trtcm"])
 def test_the_best_way_is_the_best_when_measured(name: str) -> None:
-    """Each way is sent through the simulated switch; measured is when each message's last packet comes."""
+    """Each way is sent through the simulated switch; each message's last packet is timed on arrival."""
     port = load_slices(name)
     card = "open-vswitch-10g" if name == "trtcm" else "open-vswitch-1g"
     measured: dict[tuple[int, str], float] = {}
@@ -104,7 +104,7 @@ def test_the_best_way_is_the_best_when_measured(name: str) -> None:
 
 
 def sequence(order: str, counts: dict[str, int]) -> list[str]:
-    """The message of each packet; of one that carries both, its end counts for the last."""
+    """Return the message of each packet; only the place of each message's last packet matters."""
     if order == "in turns":
         left, names = dict(counts), []
         while any(left.values()):

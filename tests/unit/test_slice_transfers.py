@@ -1,4 +1,4 @@
-"""Figures of transfers over TCP: what is measured of them, and what equation 1 says beside it."""
+"""Figures of TCP transfers: what is measured, and the comparison with equation 1."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_segments_are_counted_after_the_first_quarter_only() -> None:
 
 
 def reply(rate_bps: float, *, delay_ms: float, waited: float = 0.0) -> tcp_port.Reply:
-    """4 s of a transfer that loses each tenth segment and sends it again, and nothing of it after the end."""
+    """A 4 s transfer in which every tenth segment is lost and sent again; nothing is reported after it."""
     count = round(4.4 * rate_bps / 8 / 1448)
     sent_ns = np.linspace(0, 4.4e9, count).astype(np.int64)
     received_ns = np.where(np.arange(count) % 10 == 9, LOST, sent_ns + round(delay_ms * 1e6))
@@ -121,7 +121,7 @@ def live(name: str) -> SliceTransfers:
 
 
 def carried_live(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, waited: float = 0.0) -> Outcome:
-    """A switch that carries 80 Mbit/s, whatever its queue; policers delay for 1 ms, HTB for 20 ms."""
+    """Run a figure on a switch that carries 80 Mbit/s; policers delay by 1 ms, HTB by 20 ms."""
 
     def carry_alone(_carry: object, requests: list[tcp_port.Request]) -> list[tcp_port.Reply]:
         assert all(request.tapped for request in requests)
@@ -187,7 +187,7 @@ def test_segments_are_joined_by_packet_so_that_one_sent_again_is_another() -> No
 
 def test_equation_1_gets_the_queues_rate_and_the_runs_utilisation() -> None:
     port = port_with(figure("fig4a", [500], 1).ports[0], 500_000_000)
-    # 16 packets of 1514 bytes a group: 2580 groups a second; section VI's 19.22 ms belong to 98 %.
+    # 16 packets of 1514 bytes per group give 2580 groups per second; section VI's 19.22 ms are for 98 %.
     assert equation_1_ms(port, 500_000_000, 1518, 0.98 * 500e6) == pytest.approx(19.38, abs=0.01)
     assert equation_1_ms(port, 500_000_000, 1518, 500e6) is None
     policer = port_with(figure("fig6a", [500], 1).ports[1], 500_000_000)
@@ -235,6 +235,6 @@ def test_two_hosts_on_a_cable_use_it() -> None:
     assert tcp.delivered_bytes == 1448 * result.flows[3]["received"] == 1448 * result.sequence.size
     assert tcp.delivered_bytes * 8 == pytest.approx(1448 / 1538 * 1e7, rel=0.02)
     assert tcp.timeouts == tcp.retransmitted_ns.size == 0
-    assert tcp.window_segments.tolist() == [10]  # the line is slower than the first window
+    assert tcp.window_segments.tolist() == [10]  # the line is slower than the initial window
     with pytest.raises(ValueError, match="advance"):
         network.advance(10**12)

@@ -1,4 +1,4 @@
-"""Sliced ports: what counts, what comes out, equation 1, and what is refused."""
+"""Sliced ports: which bytes count, the goodput, equation 1, and what is refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def written(path: Path, values: dict[str, Any]) -> str:
 
 
 def test_a_limit_of_frames_gives_what_was_complained_of() -> None:
-    """10 Mbit/s that count frames of 58 bytes carry 2.76 Mbit/s of their 16 bytes of payload."""
+    """10 Mbit/s that count frames as 58 bytes carry 2.76 Mbit/s of their 16-byte payloads."""
     frame_bytes = 16 + 8 + 20 + 14 + 4
     assert counted(Scheduler.HTB, frame_bytes) == 58
     assert 10e6 * payload(Protocol.UDP, frame_bytes) / 58 == pytest.approx(2.76e6, rel=1e-3)
@@ -108,7 +108,7 @@ def test_a_bucket_that_holds_no_packet_passes_none() -> None:
 
 
 def test_equation_1_at_the_papers_numbers() -> None:
-    """mu of 500 Mbit/s, and what half a per cent of utilisation costs (facts mu_500, sens_half_pct)."""
+    """mu for 500 Mbit/s, and the cost of half a per cent of utilisation (facts mu_500, sens_half_pct)."""
     assert effective_rate(500e6, 16, 1500) == pytest.approx(2604.1667, rel=1e-6)
     mean = MeanLatency(groups_per_s=effective_rate(500e6, 16, 1500), utilisation=0.98)
     assert mean.mean_us == pytest.approx(19_200)
@@ -198,7 +198,7 @@ def test_a_queue_that_drops_what_is_late_always_has_a_bound() -> None:
     assert proved < 1_000
     kept = delay_bound(htb(queue={"drops": late}), htb(queue={"drops": late}).queues[0])
     assert kept == Bound(proved)
-    # Neither a bound that is longer nor none at all matters to who drops.
+    # A longer bound, or none at all, does not matter to a queue that drops late frames.
     for queue in ({"flow": None}, {"rate_bps": 40_000_000}, {"burst_bytes": 100}):
         port = htb(queue=queue | {"drops": late}, latency_us=20)
         bound = delay_bound(port, port.queues[0])

@@ -1,4 +1,4 @@
-"""Software switches as subjects of the predictability campaign: what needs no network."""
+"""Software switches in the predictability campaign: the parts that need no network."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
     for port, at_ns, outgoing, number in (
         (1, 1_000, False, 0),
         (8, 9_000, True, 0),
-        (1, 5_000, True, 0),  # passes again elsewhere
+        (1, 5_000, True, 0),  # it passes port 1 again, outgoing
         (8, 2_000, False, 2),
         (1, 3_000, True, 2),
         (1, 4_000, False, 1),

@@ -1,4 +1,4 @@
-"""Solvers: one program, the same optimum from each; what is told when one is missing or out of memory."""
+"""Solvers: the same optimum from each for one program; errors if one is missing or out of memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EACH = [
 
 
 def knapsack() -> Program:
-    """Gains 6, 5, 4 of weights 5, 4, 3; at most 7 in all: the second and third."""
+    """Gains 6, 5, 4 and weights 5, 4, 3 with a limit of 7: the optimum is the second and the third."""
     program = Program()
     variables = [program.variable(gain) for gain in (6, 5, 4)]
     program.row("weight", variables, (5, 4, 3), high=7)
@@ -91,7 +91,7 @@ def test_a_solver_without_memory_is_told(monkeypatch, status, last) -> None:
 
 @pytest.mark.parametrize(("took_ms", "status"), [(10, GAVE_UP), (990, None)])
 def test_a_bound_that_nobody_has_proven_is_not_believed(monkeypatch, took_ms, status) -> None:
-    """Without memory for its threads CP-SAT ends without an answer, and the wrapper's bound is 0."""
+    """Without memory for its threads, CP-SAT ends without an answer, and its wrapper reports a bound of 0."""
     solver = MagicMock()
     solver.Solve.return_value = solver.NOT_SOLVED
     solver.wall_time.return_value = took_ms

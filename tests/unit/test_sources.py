@@ -1,4 +1,4 @@
-"""What the source of a host is told of a schedule: files for `zodiac-fx slots`; and bad folders."""
+"""What a host's source is told about a schedule: files for `zodiac-fx slots`, and unusable folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Second tries of live tests: only if the machine stalled, and counted."""
+"""Live tests are repeated only if the machine stalled, and repetitions are counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUSY = Answer((), (Window(1_000_000_000, 0), Window(500_000_000, 400_000_000)))
 
 @pytest.fixture
 def live(pytester: pytest.Pytester):
-    """Runs tests in real time on a machine that answers this at each question, the last for ever."""
+    """Run live tests on a machine that gives these answers in turn, repeating the last one."""
     pytester.makeini(
         "[pytest]\nmarkers = live\n    namespaces\nfilterwarnings = error\n    ignore:Module already imported"
     )
@@ -124,7 +124,7 @@ def test_a_machine_that_decides_too_little_fails_the_run(live) -> None:
 
 
 class Machine:
-    """Answers one after the other, the last for ever, and counts the questions."""
+    """A watch that gives these answers in turn, repeating the last one, and counts the requests."""
 
     def __init__(self, *answers: Answer | None) -> None:
         self.answers = list(answers)
@@ -263,7 +263,7 @@ def test_windows_cover_the_time_since_the_last_question() -> None:
     for tenths, total in [(10, 7), (20, 7), (21, 9)]:
         samples.add(at(tenths), total)
     assert samples.windows() == (Window(at(11), 2), Window(at(10), 7))
-    samples.add(at(22), 10)  # long enough only with what was before
+    samples.add(at(22), 10)  # long enough only together with the time before
     assert samples.windows() == (Window(at(12), 3),)
     for tenths, total in [(32, 10), (42, 20)]:
         samples.add(at(tenths), total)
@@ -318,7 +318,7 @@ def test_the_watch_sees_that_its_threads_are_not_woken() -> None:
         watch.ask()
         [watcher] = set(psutil.Process().children()) - before
         [of_gaps] = watcher.children()
-        of_gaps.suspend()  # no core wakes them now
+        of_gaps.suspend()  # makes a gap: now no core wakes its threads
         time.sleep(HELD_NS / 1e9)
         of_gaps.resume()
         time.sleep(HELD_NS / 1e9)
@@ -326,7 +326,7 @@ def test_the_watch_sees_that_its_threads_are_not_woken() -> None:
     finally:
         watch.close()
     assert answer is not None
-    # The machine itself may keep a core for longer, and take it away at other times.
+    # The machine may withhold a core for longer, and at other times as well.
     assert sum(gap_ns == pytest.approx(HELD_NS, rel=0.5) for gap_ns in answer.gaps_ns) >= len(
         os.sched_getaffinity(0)
     )
@@ -335,7 +335,7 @@ def test_the_watch_sees_that_its_threads_are_not_woken() -> None:
 @pytest.mark.namespaces
 @pytest.mark.skipif(os.geteuid() != 0, reason="real-time scheduling needs root")
 def test_a_real_time_thread_of_the_tests_makes_no_gap() -> None:
-    """Its own load must not excuse a test: a sender that never rests keeps all others from its core."""
+    """The tests' own load must not excuse a failure: a busy sender keeps all other threads off its core."""
     watch = HostWatch()
     hog = (
         "import os, time\n"
@@ -354,5 +354,5 @@ def test_a_real_time_thread_of_the_tests_makes_no_gap() -> None:
     finally:
         watch.close()
     assert answer is not None
-    # The machine itself may take a core away meanwhile, but not for so long.
+    # The machine may withhold a core in the meantime, but not for that long.
     assert all(gap_ns < int(held.stdout) / 2 for gap_ns in answer.gaps_ns)

@@ -1,4 +1,4 @@
-"""The benchmark of the simulator names its peer, also where that is not installed."""
+"""The benchmark of the simulator names its peer, even if that is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time-triggered flows over cut-through switches: what a frame takes, whom it waits for, host stalls."""
+"""Time-triggered flows over cut-through switches: the delay of a frame, its waiting, host stalls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAB = load_lab("tssdn")
 TABLE3 = experiments()["tssdn/table3"]
 FIG4B = experiments()["tssdn/fig4b"]
 FRAME_US = 1.23
-"""What a frame of 1518 bytes keeps a cable of 10 Gbit/s from the next one for."""
+"""How long a frame of 1518 bytes occupies a cable of 10 Gbit/s."""
 PACKETS = 300
 
 
@@ -56,7 +56,7 @@ def test_frames_of_one_slot_wait_for_each_other_and_those_of_their_own_for_nobod
     adjacent = delays_us(TABLE3, case(flows=5)).mean()
     same = delays_us(TABLE3, case(flows=5, adjacent=False))
     assert adjacent == pytest.approx(alone, abs=0.05)
-    # With no spread the last of five waits for four; on average two. Hosts that are apart wait less.
+    # Without spread, the last of five waits for four frames, and two on average. Separate hosts wait less.
     assert 1 * FRAME_US < same.mean() - alone < 2 * FRAME_US
     assert same.max() < TABLE3.hosts.most_us + 4 * FRAME_US
 
@@ -119,7 +119,7 @@ def test_a_frame_met_a_stall_between_its_slot_and_its_arrival() -> None:
         begun_ns=due,
         done_ns=due + 10,
         received_ns=np.array([50, 150, 250, NEVER, 450]),
-        # One before the second slot, one that covers the third, one at the last frame's very end.
+        # Stalls before the second slot, over the third frame, and at the very end of the last frame.
         stalls=(
             Stall(start_ns=450, duration_ns=20),
             Stall(start_ns=60, duration_ns=10),

@@ -1,4 +1,4 @@
-"""Promises hold for senders as fast, on boards as slow, and behind cables as long as they may be."""
+"""Guarantees hold with the fastest senders, the slowest boards and the longest cables that are tolerated."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def flow(number: int, rate_bps: float, burst_bytes: float = FRAME) -> Flow:
 
 
 def largest(fits: Callable[[float], bool], most: float) -> float:
-    """The largest rate that fits, to the last bit of a binary search."""
+    """Return the largest rate that fits, by a binary search to the last bit."""
     low, high = 0.0, most
     for _ in range(80):
         middle = (low + high) / 2
@@ -89,7 +89,7 @@ def admission(choice: Choice, lab: Lab) -> Admission:
 def test_the_stretch_covers_the_fastest_sender_on_the_slowest_board() -> None:
     assert ppm(0, 0).stretch == 1
     assert ppm(50, 0).stretch == pytest.approx(1 / (1 - 50e-6))
-    assert ppm(0, 100).stretch == pytest.approx(1.0001 / 0.9999)  # of two hosts, too
+    assert ppm(0, 100).stretch == pytest.approx(1.0001 / 0.9999)  # also between two hosts
     assert ppm(300, 100).stretch == pytest.approx(1.0001 / 0.9997)
     assert 1.0002 <= STRETCH <= 1.0003
 
@@ -117,7 +117,7 @@ def test_every_scheme_promises_less_rate_by_what_clocks_may_be_off(name) -> None
 
     labs = (chips, chips.as_printed()) if choice.scheme is SchemeName.PORTS else (LAB, EXACT)
     tolerant, exact = (most(admission(choice, lab)) for lab in labs)
-    # Whole frames are counted in whole nanoseconds of some 200 us.
+    # Whole frames are counted in integer nanoseconds, of about 200 us.
     assert 0 < tolerant * STRETCH <= exact * (1 + 1e-5)
 
 
@@ -133,7 +133,7 @@ def test_an_allocation_is_that_of_the_slowest_board_as_the_fastest_sender_counts
     assert tolerant.max_rate_bps <= exact.max_rate_bps / STRETCH
     assert tolerant.max_rate_bps == pytest.approx(exact.max_rate_bps / STRETCH, rel=1e-6)
     assert tolerant.delay_ns == pytest.approx(exact.delay_ns * STRETCH)
-    # What the buffer holds has no clock. (Without a share for others, which grows, it is the same burst.)
+    # Capacity does not depend on clocks. (Without the growing share for others, the burst would be the same.)
     assert tolerant.max_burst_bytes == pytest.approx(exact.max_burst_bytes, abs=1e-3)
     splits = frontier(tolerant.service)
     assert splits.service_rate_bps == tolerant.service.rate_bps / STRETCH
@@ -160,7 +160,7 @@ def test_qjump_takes_an_epoch_for_longer() -> None:
 
 
 def filled(choice: Choice, lab: Lab, flows: int) -> list[Admitted]:
-    """So many flows of one frame that share the largest rate that the scheme gives away."""
+    """Admit this many one-frame flows that share the largest rate that the scheme allows."""
     empty = admission(choice, lab)
 
     def asked(rate_bps: float) -> list[Flow]:
@@ -172,9 +172,9 @@ def filled(choice: Choice, lab: Lab, flows: int) -> list[Admitted]:
 
 
 def carried(admitted: Sequence[Admitted], folder: Path, *, seconds: float) -> tuple[int, float]:
-    """Frames lost, and the longest delay over its guarantee, if all send all that they may by fast clocks.
+    """Return lost frames, and the largest ratio of delay to guarantee, if fast clocks send all they may.
 
-    The boards are as slow as they may be.
+    The boards are as slow as tolerated.
     """
     path = folder / "slow.toml"
     path.write_text(profile_text("zodiac-fx", capacity_factor=1 - SLOW_PPM * 1e-6))
@@ -209,7 +209,7 @@ def carried(admitted: Sequence[Admitted], folder: Path, *, seconds: float) -> tu
 
 @pytest.mark.parametrize(("name", "flows"), [("full-rate", 6), ("optimised", 4), ("packet-granular", 2)])
 def test_fast_senders_and_slow_boards_keep_to_what_was_promised(name, flows, tmp_path) -> None:
-    """And do not if clocks are taken to be exact: what is too much adds up for two minutes."""
+    """This fails if clocks are assumed to be exact: the excess accumulates over two minutes."""
     lost, worst = carried(filled(choice_named(name), LAB, flows), tmp_path, seconds=120)
     assert (lost, worst <= 1) == (0, True)
     lost, worst = carried(filled(choice_named(name), EXACT, flows), tmp_path, seconds=120)
@@ -218,7 +218,7 @@ def test_fast_senders_and_slow_boards_keep_to_what_was_promised(name, flows, tmp
 
 @pytest.mark.parametrize("name", ["loko/fig17a", "loko/fig18a"])
 def test_the_papers_figures_admit_what_the_paper_admits(name) -> None:
-    """Their controller, which admits the same flows again, must be told: real clocks leave less rate."""
+    """The figure's controller, which admits the flows again, must know this: real clocks leave less rate."""
     figure = experiments()[name]
     assert isinstance(figure, Sweep)
     setting, choice = prepare(figure), choice_named(figure.allocation)
@@ -237,7 +237,7 @@ def test_what_is_not_the_papers_promises_for_real_clocks() -> None:
 
 
 def with_cables_of(cable_ns: int) -> Lab:
-    """The lab with exact clocks, planned for such cables."""
+    """Return the lab with exact clocks, planned for cables of this delay."""
     switches = {
         name: replace(switch, profile=ZODIAC.model_copy(update={"tolerance": ppm(0, 0, cable_ns)}))
         for name, switch in LAB.switches.items()
@@ -246,14 +246,14 @@ def with_cables_of(cable_ns: int) -> Lab:
 
 
 def alone(lab: Lab) -> Admitted:
-    """A flow of lone frames under the strictest target that admits it."""
+    """Return a flow of lone frames, admitted under the strictest target possible."""
 
     def asked(target_ns: int) -> Admitted | Refusal | None:
         try:
             return PacketAdmission(lab, EVALUATION, dict.fromkeys(LAB.switches, target_ns)).check(
                 flow(0, 1e4)
             )
-        except InputError:  # not even one frame is in time
+        except InputError:  # not even one frame can meet it
             return None
 
     strictest = bisect_left(range(300_000, 500_000), True, key=lambda ns: isinstance(asked(ns), Admitted))
@@ -263,9 +263,9 @@ def alone(lab: Lab) -> Admitted:
 
 
 def longest_behind_cables(admitted: Admitted, *, cable_ns: int) -> int:
-    """From a lone frame's departure from its host to its departure from the switch, at most, in ns.
+    """Return the maximum time in ns from a lone frame's departure at its host to that at the switch.
 
-    One frame comes in each period of the timers, every time a little later in it.
+    One frame arrives in each period of the timers, each time slightly later in the period.
     """
     period_ns = ZODIAC.cpu.timers.period_ns.value
     phase_ns = period_ns // 2
@@ -297,9 +297,9 @@ def longest_behind_cables(admitted: Admitted, *, cable_ns: int) -> int:
 
 
 def test_a_promise_contains_the_cable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frame that meets the timers at the worst instant, behind 100 m; and so that the test can fail.
+    """A frame meets the timers at the worst time, behind 100 m of cable; without the cable the bound fails.
 
-    Without what else is reserved: no question of the board for a sign of life meets these frames.
+    Nothing else is reserved: the board sends no echo request while these frames pass.
     """
     monkeypatch.setattr("loko.control_traffic.silences_keepalive", lambda _: True)
     cable_ns = ZODIAC.tolerance.cable_ns.value
@@ -321,7 +321,7 @@ def test_cables_are_no_jitter() -> None:
 @pytest.mark.parametrize("entries", [1, 17])
 @pytest.mark.parametrize("size", [64, 306, 1518])
 def test_lokos_own_bound_has_room_for_a_cable_beside_the_link(size, entries) -> None:
-    """Section 14 of docs/model.md: of l/R the link takes l + 8 bytes, 1040 ns are left at least."""
+    """Section 14 of docs/model.md: of l/R, the link takes l + 8 bytes; at least 1040 ns remain."""
     service = service_curve(ZODIAC, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)))
     wire_ns = ZODIAC.wire_ns(ZODIAC.ports.preamble_bytes.value + size)
     assert service.packetisation_ns - wire_ns >= 1040 - 1e-6 > ZODIAC.tolerance.cable_ns.value

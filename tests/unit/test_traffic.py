@@ -1,4 +1,4 @@
-"""Every way of sending leaves the host as it says, and a runner refuses what it does not carry."""
+"""Every way of sending leaves the host as specified, and a runner refuses what it does not support."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LAB = load_lab("two-switch")
 FRAME_BYTES = 306
 SLOT_NS = (8 + FRAME_BYTES + 12) * 80
 BUCKET = Bucket(rate_bps=244_800, burst_bytes=2 * FRAME_BYTES)
-"""A frame every 10 ms."""
+"""One frame every 10 ms."""
 FLOWS = [
     flow_of(number, "H1", to, rate_bps=244_800, burst_bytes=612, frame_bytes=FRAME_BYTES)
     for number, to in enumerate(("H3", "H4"))
@@ -44,7 +44,7 @@ FLOWS = [
 
 
 def sent(*sends: Sends, seconds: float = 0.1) -> RunRecords:
-    """What becomes of H1's flows."""
+    """Return what happens to the frames of H1's flows."""
     routed = [RoutedFlow(flow, shortest_path(LAB, flow.source, flow.destination)) for flow in FLOWS]
     each = [Sender.of(number, FLOWS[number], how) for number, how in enumerate(sends)]
     with VirtualRunner(LAB, routed, entries=17) as runner:
@@ -55,7 +55,7 @@ def test_a_greedy_sender_sends_all_that_its_bucket_lets_pass() -> None:
     records = sent(Greedy(bucket=BUCKET), seconds=1.0)
     first, second, *rest = records.sent_ns.tolist()
     assert second - first == SLOT_NS
-    # The bucket is full at 0, so that it holds tokens for the third frame 10 ms later, and so on.
+    # The bucket is full at 0, so it has tokens for the third frame 10 ms later, and so on.
     assert [at_ns - first for at_ns in rest] == [10_000_000 * number for number in range(1, 100)]
 
 

@@ -1,4 +1,4 @@
-"""The coarse twin's numbers and commands, and what is said when the kernel did something else."""
+"""The coarse twin's numbers and commands, and the message if the kernel did something else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUEUE = SharedQueue.of(PROFILE, EVALUATION)
 
 def test_the_paper_s_scenario() -> None:
     assert QUEUE.places == 9
-    # 11.849 Mbit/s of frames with their FCS; Linux counts 302 of 306 bytes.
+    # 11.849 Mbit/s of frames including FCS; Linux counts 302 of 306 bytes.
     assert QUEUE.bucket.rate_bytes_per_s * 8 * 306 / 302 == pytest.approx(11.849e6, rel=1e-4)
     assert QUEUE.bucket.burst_bytes == 302 + QUEUE.bucket.rate_bytes_per_s * 50 // 1_000_000
 

@@ -1,4 +1,4 @@
-"""What results come to: guarantees by system, claims by kind, each fact once; what the report says of it."""
+"""Verdicts: guarantees by system, claims by kind, each fact once; and what the report says about them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ CIRCULAR = {
     "fig10d": "fig10d/mean",
     "fig12b": "fig12b/equation-6-error",
 }
-"""Facts that went into the profile, or that the emulator meets by construction; None: all of the figure."""
+"""Facts that were used to fit the profile, or that the emulator meets by construction; None: the whole
+figure."""
 
 
 def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 0) -> PointResult:

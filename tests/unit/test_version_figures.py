@@ -23,7 +23,7 @@ def test_tables_are_installed_in_either_version() -> None:
     lab = load_lab("two-switch")
     tables = switch_entries(lab, [], entries=17)
     for version in OpenFlow:
-        lab_network(lab, tables, seed=1, openflow=version)  # raises if a board refuses
+        lab_network(lab, tables, seed=1, openflow=version)  # raises an error if a board refuses
 
 
 def test_every_segment_is_one_message_that_the_board_can_take() -> None:

@@ -1,4 +1,4 @@
-"""Source routing by stacks of VLAN tags, on emulated boards with the entries that the controller made."""
+"""Source routing by stacks of VLAN tags, on emulated boards with the entries from the controller."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def admission(lab: Lab, flows: Sequence[Flow], scheme: str = "fifth-rate") -> St
 
 
 class Cables:
-    """Boards that forward by tags, cabled as in their lab, with what comes to each host."""
+    """Boards that forward by tags, cabled as in their lab; records what each host receives."""
 
     def __init__(self, lab: Lab) -> None:
         self.network = lab_network(lab, stack_entries(lab), seed=0, openflow=OpenFlow.V1_3)
         self.came: list[tuple[str, bytes, int]] = []
 
     def send(self, host: str, frame: bytes, at_ns: int) -> None:
-        """Let a host send a frame. Calls are in order of time."""
+        """Send a frame from a host. Calls must be in order of time."""
         self.network.send(host, frame, at_ns)
 
     def advance(self, to_ns: int) -> None:
@@ -122,7 +122,7 @@ def test_a_frame_without_a_tag_goes_nowhere() -> None:
     ("scheme", "sizes"), [("full-rate", (306,)), ("fifth-rate", (306,)), ("fifth-rate", (100, 400))]
 )
 def test_no_frame_is_later_than_its_guarantee(scheme: str, sizes: Sequence[int]) -> None:
-    """As many flows as fit, all their bursts at one instant, and then each as soon as its bucket lets it."""
+    """Admit as many flows as fit; all bursts start at once, then each continues as its bucket allows."""
     pairs = [("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"), ("H1", "H2")]
     asked = [
         flow(

@@ -1,4 +1,4 @@
-"""What the role `board` reads from a console and plans, against the emulated console itself."""
+"""What the role `board` reads from a console and plans, checked against the emulated console."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ configs = st.fixed_dictionaries({}, optional=words)
 
 @st.composite
 def vlan_lists(draw) -> list[Vlan]:
-    """Up to four VLANs; a few IDs and names only, so that some stay from one list to the next."""
+    """Up to four VLANs with few IDs and names, so that some are the same in consecutive lists."""
     ids = draw(st.lists(st.sampled_from([100, 200, 300, 4094]), unique=True, max_size=4))
     homes = {port: draw(st.sampled_from([0, *ids])) for port in PORTS}
     return [

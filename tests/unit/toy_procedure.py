@@ -1,4 +1,4 @@
-"""A procedure as one file: how many frames of a burst come out."""
+"""A procedure in a single file: how many frames of a burst come out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ansible callback: writes what each task came to as JSON into the file that OUTCOMES names."""
+"""Ansible callback: write the outcome of each task as JSON to the file named by OUTCOMES."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ description: For tests.
 
 
 class CallbackModule(CallbackBase):
-    """Notes tasks as they end."""
+    """Records tasks as they end."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"
