@@ -22,7 +22,7 @@ from loko.schedule.problem import Allotment, Demand, Problem, candidates, drawn
 from loko.schedule.straight import fixed_paths, path_sets, unconstrained
 from loko.schedule.timetable import Timetable
 from loko.solvers import Solver, solver_named
-from loko.solvers.program import Clock
+from loko.solvers.program import UNLIMITED, Clock, Program
 
 HIGHS = solver_named(Solver.HIGHS)
 FEW = settings(max_examples=40, deadline=None)
@@ -158,14 +158,23 @@ def test_unconstrained_routing_goes_round_where_shortest_paths_are_full() -> Non
 
 
 def test_program_without_its_collision_rows_would_schedule_more() -> None:
-    """Giving every flow its slots at once violates the program's constraints."""
-    straight = unconstrained(Problem(benchmark_topology(), CROSSING, 1))
-    answer = HIGHS(straight.program, time_limit_s=60)
-    crowd = [
-        1 if gain > 0 else value for gain, value in zip(straight.program.gains, answer.values, strict=True)
+    """Only c_sur_3 keeps all crossing flows out of one slot."""
+    whole, without = (unconstrained(Problem(benchmark_topology(), CROSSING, 1)) for _ in range(2))
+    assert {"c_sur_1", "c_sur_2", "c_sur_3", "c_sur_4"} == set(whole.program.equations)
+    without.program.highs = [
+        UNLIMITED if equation == "c_sur_3" else high
+        for equation, high in zip(without.program.equations, without.program.highs, strict=True)
     ]
-    assert straight.program.broken(crowd) is not None
-    assert {"c_sur_1", "c_sur_2", "c_sur_3", "c_sur_4"} == set(straight.program.equations)
+
+    def best(program: Program) -> list[int]:
+        answer = HIGHS(program, time_limit_s=60)
+        assert answer.is_optimal
+        assert answer.values is not None
+        return answer.values
+
+    crowd = best(without.program)
+    assert len(whole.allotments(best(whole.program))) < len(without.allotments(crowd)) == len(CROSSING)
+    assert whole.program.broken(crowd) == "c_sur_3"
 
 
 @FEW
