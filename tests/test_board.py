@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import dpkt
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,6 +45,52 @@ def ready_board(*flow_mods: bytes, **config: object) -> Board:
     board.advance(3 * SECOND_NS)
     board.outputs()
     return board
+
+
+def test_many_frames_at_once_are_the_same_as_one_after_another() -> None:
+    hosts = [bytes([10, 0, 0, last]) for last in (3, 4)]
+    entries = [flow_mod(destination=host, port=port) for host, port in zip(hosts, (2, 3), strict=True)]
+    frames = [ip_frame(hosts[number % 3 % 2], length=60 + 40 * (number % 7)) for number in range(400)]
+    frames = [frame[:-4] + number.to_bytes(4, "big") for number, frame in enumerate(frames)]
+    at_ns = 3 * SECOND_NS + np.cumsum([20_000 * (number % 5) for number in range(400)])
+
+    one_by_one, at_once = ready_board(*entries), ready_board(*entries)
+    for instant, frame in zip(at_ns.tolist(), frames, strict=True):
+        one_by_one.frame(instant, 1, frame)
+    at_once.frames(at_ns, 1, frames)
+    for board in (one_by_one, at_once):
+        board.advance(4 * SECOND_NS)
+    one, (columns, nothing) = one_by_one.outputs(), (at_once.departures(), at_once.departures())
+
+    sent = [output for output in one if output.kind == "frame"]
+    assert 0 < len(sent) < len(frames)  # the ring was full now and then
+    assert columns.at_ns.tolist() == [output.at_ns for output in sent]
+    assert columns.port.tolist() == [output.port for output in sent]
+    assert columns.size.tolist() == [len(output.data) for output in sent]
+    assert columns.tail.tolist() == [int.from_bytes(output.data[-8:], "big") for output in sent]
+    assert (len(columns), columns.others) == (len(sent), len(one) - len(sent))
+    assert (len(nothing), nothing.others) == (0, 0)
+    assert [flow.packets for flow in at_once.flows()] == [flow.packets for flow in one_by_one.flows()]
+
+
+@pytest.mark.parametrize(
+    ("at_ns", "frames", "message"),
+    [
+        ([1], [], "1 instants for 0 frames"),
+        ([5, 4], [bytes(60)] * 2, "4 after 5: give whole nanoseconds"),
+        ([-1], [bytes(60)], "-1 after 0: give whole nanoseconds"),
+        ([10**16], [bytes(60)], "up to 1000000000000000"),
+    ],
+)
+def test_of_many_frames_all_are_right_or_none_is_taken(
+    at_ns: list[int], frames: list[bytes], message: str
+) -> None:
+    board = Board()
+    with pytest.raises(ValueError, match=message):
+        board.frames(np.array(at_ns, dtype=np.int64), 1, frames)
+    with pytest.raises(TypeError):
+        board.frames(np.array([1], dtype=np.int64), 1, ["no bytes"])
+    board.frame(0, 1, bytes(60))  # the board's time has not passed
 
 
 def test_forwards_by_its_table() -> None:

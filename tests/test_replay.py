@@ -9,17 +9,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from dask_cluster import PATIENCE_S, Cluster, Relay, cluster
-from scripted_runner import ScriptedRunner
+from scripted_runner import ScriptedRunner, records
 from undrawn import undrawn
 
 from evaluation.bench import campaign, processes
@@ -31,6 +33,9 @@ from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done
 from evaluation.kinds import kind_named
 from evaluation.kinds.experiments import experiments, select
 from evaluation.options import Options, Silent
+from evaluation.replay import campaign as replaying
+from evaluation.replay.campaign import Run
+from evaluation.replay.point import Point
 from loko.document import InputError
 from loko.lab import load_lab
 from loko.scenario import Scenario
@@ -245,6 +250,43 @@ def test_an_interrupted_figure_goes_on_where_it_was(
     kind_named(figure.kind).produce([figure], options, Silent())
     assert again.runs == 1
     assert not (tmp_path / ".points").exists()
+
+
+def test_records_come_in_order_while_later_runs_are_carried_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path)
+    point = Point(
+        figure="loko/fig15",
+        x=0.0,
+        label="",
+        lab=load_lab("two-switch"),
+        routed=[],
+        scheme="",
+        entries=1,
+        senders=[],
+        seconds=0.1,
+        seeds=[11, 12, 13],
+        guarantees_ns={},
+    )
+    points = [point, replace(point, x=1.0)]
+    finished: list[int] = []
+
+    def carried(runs: Sequence[Run], _: Options) -> Iterator[tuple[int, bytes]]:
+        runner = SimpleNamespace(run=lambda *_, **__: records([600_000]))
+        for place in (2, 0, 4, 1, 3, 5):
+            finished.append(place)
+            yield place, runs[place].by(runner)
+
+    monkeypatch.setattr(replaying, "_carried", carried)
+    seen = [
+        (place, number, len(finished))
+        for place, number, _ in replaying.replay_in_order(points, options, Silent())
+    ]
+    assert seen == [(0, 0, 2), (0, 1, 4), (0, 2, 4), (1, 0, 5), (1, 1, 5), (1, 2, 6)]
+    monkeypatch.setattr(replaying, "_carried", lambda runs, _: (_ for _ in [*runs]))
+    kept = [(place, number) for place, number, _ in replaying.replay_in_order(points, options, Silent())]
+    assert kept == [(place, number) for place, number, _ in seen]
 
 
 def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Path) -> None:

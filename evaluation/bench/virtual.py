@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import switch_emulator
+from numpy.typing import NDArray
 
 from evaluation.bench.cables import VirtualCables
 from evaluation.bench.device import ACKNOWLEDGEMENT_NS, MISSING, ControlFrame, Passage, wire_of
+from evaluation.bench.equations import Wire
 from evaluation.bench.virtual_connection import ConnectedBoard
 from evaluation.instruments.dialect import DIALECTS
-from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
+from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of, numbers_of
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of
 from loko.controller.wire import SEGMENT_BYTES
 from loko.device import load_profile
-from loko.on_demand import OnDemand
 from loko.scenario import OpenFlow
 
 _HEADERS_BYTES: Final = 14 + 20 + 20
@@ -167,36 +168,50 @@ class VirtualDevice:
                 return outputs
             outputs += new
 
+    def _departures(self, from_ns: int) -> Iterator[switch_emulator.Departures]:
+        """Let time pass as `_settled` does, and yield the frames among what the board gives."""
+        self.now_ns = from_ns
+        while True:
+            self.now_ns += _PATIENCE_NS
+            self._board.advance(self.now_ns)
+            new = self._board.departures()
+            if not len(new) and not new.others:
+                return
+            yield new
+
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """See `Device.send`."""
-        take, cables, wire = self._board.frame, self.cables, self.wire
+        cables, wire = self.cables, self.wire
         first = number_of(frames[0])
         if first is None:
             raise ValueError("the bench's frames carry numbers")
-        entered = np.full(len(frames), MISSING, dtype=np.int64)
-        left = np.full(len(frames), MISSING, dtype=np.int64)
-        preamble_ns, gap_ns = wire.preamble_ns, wire.time_ns(wire.gap_bytes)
-        passing_ns = OnDemand(wire.time_ns)
-        begin = free = self.now_ns
-        self._follow_cables(begin)
-        for place, (gap, data) in enumerate(zip(gaps_ns, frames, strict=True)):
-            begin = max(begin + gap, free)
-            entered[place] = entry = begin + preamble_ns
-            arrived = entry + passing_ns[len(data) + FCS_BYTES]
-            free = arrived + gap_ns
-            if not cables.is_out(IN_PORT):
-                take(arrived, IN_PORT, data)
-            if not cables.stay_plugged:
+        self._follow_cables(self.now_ns)
+        lengths = np.array([len(data) + FCS_BYTES for data in frames], dtype=np.int64)
+        passing_ns = _passing_ns(wire, lengths)
+        # A frame begins after its gap, but not before the one in front of it and a silence are over.
+        steps_ns = np.maximum(np.array(gaps_ns, dtype=np.int64), 0)
+        taken_ns = wire.preamble_ns + passing_ns + wire.time_ns(wire.gap_bytes)
+        steps_ns[1:] = np.maximum(steps_ns[1:], taken_ns[:-1])
+        begun = self.now_ns + np.cumsum(steps_ns)
+        entered = begun + wire.preamble_ns
+        arrived = entered + passing_ns
+        if cables.stay_plugged:
+            self._board.frames(arrived, IN_PORT, list(frames))
+        else:
+            for at_ns, data in zip(arrived.tolist(), frames, strict=True):
+                if not cables.is_out(IN_PORT):
+                    self._board.frame(at_ns, IN_PORT, data)
                 cables.entered()
-                self._follow_cables(arrived)
-        for output in self._settled(free):
-            if output.kind == "frame" and output.port & _OUT_MASK:
-                sent_ns = output.at_ns + preamble_ns + passing_ns[len(output.data) + FCS_BYTES]
-                if sent_ns > self._cut_ns.get(OUT_PORT, sent_ns):
-                    continue
-                number = number_of(output.data)
-                if number is not None:
-                    left[number - first] = output.at_ns + preamble_ns
+                self._follow_cables(at_ns)
+        left = np.full(len(frames), MISSING, dtype=np.int64)
+        for departed in self._departures(int(begun[-1] + taken_ns[-1])):
+            numbered, numbers = numbers_of(departed.tail)
+            seen_ns = departed.at_ns[numbered].astype(np.int64) + wire.preamble_ns
+            passes = (departed.port[numbered] & _OUT_MASK) != 0
+            if OUT_PORT in self._cut_ns:
+                lengths = departed.size[numbered].astype(np.int64) + FCS_BYTES
+                passes &= seen_ns + _passing_ns(wire, lengths) <= self._cut_ns[OUT_PORT]
+            left[numbers[passes] - first] = seen_ns[passes]
         return Passage(entered, left, np.zeros(len(frames), dtype=np.bool_))
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
@@ -226,6 +241,12 @@ class VirtualDevice:
             )
             self._connected.load(self._table)
         return self._connected.control(gaps_ns, segments)
+
+
+def _passing_ns(wire: Wire, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how long frames of these lengths take to pass; there are few different ones."""
+    different, places = np.unique(lengths, return_inverse=True)
+    return np.array([wire.time_ns(length) for length in different.tolist()], dtype=np.int64)[places]
 
 
 def _frame_bytes(payload: bytes) -> int:

@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import dpkt
+import numpy as np
+from numpy.typing import NDArray
 
 FCS_BYTES: Final = 4
 TAG_BYTES: Final = 4
@@ -62,6 +64,12 @@ def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, shape: Shape = S
     return _frame(frame_bytes, udp, shape)[:-4] + number.to_bytes(4, "big")
 
 
+def frames(frame_bytes: int, count: int, *, shape: Shape = Shape.UDP) -> list[bytes]:
+    """Return frames as `frame` does, with the numbers from 0 on."""
+    front = _frame(frame_bytes, UDP_OUT, shape)[:-4]
+    return [front + number.to_bytes(4, "big") for number in range(count)]
+
+
 @lru_cache
 def _frame(frame_bytes: int, port_out: int, shape: Shape) -> bytes:
     tag = bytes.fromhex("8100") + VLAN.to_bytes(2, "big") if shape is Shape.TAGGED else b""
@@ -92,6 +100,12 @@ def number_of(data: bytes) -> int | None:
     if data[-8:-4] != _TRAILER:
         return None
     return int.from_bytes(data[-4:], "big")
+
+
+def numbers_of(tails: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which frames carry a number, and their numbers, from the last eight bytes of all frames."""
+    numbered = tails >> np.uint64(32) == int.from_bytes(_TRAILER, "big")
+    return numbered, (tails[numbered] & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 def _address(text: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
@@ -57,41 +58,77 @@ def replay(
 
     Raises `InputError` or `RunError`; runs that are complete by then are kept.
     """
+    left = [len(point.seeds) for point in points]
+    with closing(_kept(points, options, progress)) as kept:
+        for place, _ in kept:
+            left[place] -= 1
+            if not left[place]:
+                on_point(points[place])
+
+
+def replay_in_order(
+    points: Sequence[Point], options: Options, progress: Progress
+) -> Generator[tuple[int, int, RunRecords]]:
+    """Do the same as `replay`, and yield (index of the point, number of the run, its records) in this order.
+
+    Each run is yielded as soon as those before it have been, while later ones are still being carried out.
+    """
+    awaited = deque(
+        (place, number) for place, point in enumerate(points) for number in range(len(point.seeds))
+    )
+    there: set[tuple[int, int]] = set()
+    with closing(_kept(points, options, progress)) as kept:
+        for run in kept:
+            there.add(run)
+            while awaited and awaited[0] in there:
+                place, number = awaited.popleft()
+                yield place, number, _records(points[place], number, options)
+
+
+def _kept(points: Sequence[Point], options: Options, progress: Progress) -> Generator[tuple[int, int]]:
+    """Carry out the runs that are missing; yield (index of the point, number of the run) as runs are kept.
+
+    Those that are kept from an earlier replay come first, in order.
+    """
     folder = options.out / POINTS
     for part in folder.glob(".*.part"):  # left by a replay that was killed
         part.unlink()
-    missing = {place: _missing(point, options) for place, point in enumerate(points)}
-    runs = [(place, run) for place, each in missing.items() for run in each]
-    progress.begin(len(runs), sum(not each for each in missing.values()))
-    left = {place: len(each) for place, each in missing.items()}
+    missing = [_missing(point, options) for point in points]
+    runs = [(place, run) for place, each in enumerate(missing) for run in each]
+    progress.begin(len(runs), sum(not each for each in missing))
+    todo = {(place, run.number) for place, run in runs}
     for place, point in enumerate(points):
-        if not left[place]:
-            on_point(point)
+        for number in range(len(point.seeds)):
+            if (place, number) not in todo:
+                yield place, number
     with closing(_carried([run for _, run in runs], options)) as carried:
         for at, records in carried:
             place, run = runs[at]
             folder.mkdir(parents=True, exist_ok=True)  # `forget` deletes it when it is empty
             write_atomically(run_file(options.out, run.point.figure, run.point.x, run.number), records)
             progress.advance(run.point.label)
-            left[place] -= 1
-            if not left[place]:
-                on_point(points[place])
+            yield place, run.number
 
 
 def records_of(point: Point, options: Options) -> Generator[RunRecords]:
     """Yield the records of a complete point, run by run."""
     for number in range(len(point.seeds)):
-        path = run_file(options.out, point.figure, point.x, number)
-        told = summary(path)
-        host = told["host"]
-        yield replace(
-            records_in(path),
-            host=HostReport(
-                stalls=tuple(Stall(**stall) for stall in host["stalls"]), lateness_ns=host["lateness_ns"]
-            ),
-            boards=told["boards"],
-            real_boards=told["real_boards"],
-        )
+        yield _records(point, number, options)
+
+
+def _records(point: Point, number: int, options: Options) -> RunRecords:
+    """Return the records of a run that is kept."""
+    path = run_file(options.out, point.figure, point.x, number)
+    told = summary(path)
+    host = told["host"]
+    return replace(
+        records_in(path),
+        host=HostReport(
+            stalls=tuple(Stall(**stall) for stall in host["stalls"]), lateness_ns=host["lateness_ns"]
+        ),
+        boards=told["boards"],
+        real_boards=told["real_boards"],
+    )
 
 
 def forget(figure: str, options: Options) -> None:

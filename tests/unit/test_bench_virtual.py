@@ -26,7 +26,7 @@ from evaluation.bench.procedures import (
 from evaluation.bench.procedures.backlog import busy, timers
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
-from evaluation.instruments.numbered_frame import frame, number_of
+from evaluation.instruments.numbered_frame import frame, frames, number_of, numbers_of
 from evaluation.runner import RunError
 from loko.device import load_profile, profile_text
 from loko.scenario import TABLE_1_MATCHES, Action, Match, Priorities, Scenario, UsedEntry
@@ -54,6 +54,29 @@ def test_numbers_survive_every_action(device: VirtualDevice) -> None:
 def test_a_foreign_frame_has_no_number() -> None:
     assert number_of(frame(64, 17)) == 17
     assert number_of(bytes(60)) is None
+
+
+def test_many_numbers_are_read_as_each_alone() -> None:
+    every = [frame(64, 17), bytes(60), frame(306, 2**32 - 1)]
+    tails = np.array([int.from_bytes(data[-8:], "big") for data in every], dtype=np.uint64)
+    numbered, numbers = numbers_of(tails)
+    assert numbered.tolist() == [True, False, True]
+    assert numbers.tolist() == [17, 2**32 - 1]
+    assert frames(306, 3) == [frame(306, number) for number in range(3)]
+
+
+def test_frames_wait_for_those_in_front_of_them(device: VirtualDevice) -> None:
+    device.load(flow_mods(Table(entries=1, match=Match.PORT, action=Action.OUTPUT)))
+    wire, begun_ns = device.wire, device.now_ns
+    sizes = [1516, 64, 306, 64]
+    passage = device.send([0, 0, 1_000_000, 500], [frame(size, at) for at, size in enumerate(sizes)])
+    preamble_ns, gap_ns = wire.preamble_ns, wire.time_ns(wire.gap_bytes)
+    taken_ns = [preamble_ns + wire.time_ns(size) + gap_ns for size in sizes]
+    waits_ns = [0, taken_ns[0], 1_000_000, taken_ns[2]]
+    assert passage.entered_ns.tolist() == [
+        begun_ns + preamble_ns + sum(waits_ns[: place + 1]) for place in range(len(sizes))
+    ]
+    assert (passage.left_ns > passage.entered_ns).all()
 
 
 @pytest.mark.parametrize("match", TABLE_1_MATCHES)

@@ -17,7 +17,7 @@ from evaluation.bench.cases import Alone, Table, flow_mods, loading_s, tables
 from evaluation.bench.device import MISSING, Device, Passage
 from evaluation.bench.equations import data_time_ns
 from evaluation.bench.part import ROUNDS, Combination, Design, Extent, Key, Part, Procedure, Taken
-from evaluation.instruments.numbered_frame import Shape, frame
+from evaluation.instruments.numbered_frame import Shape, frames
 from evaluation.runner import RunError
 from loko.scenario import (
     TABLE_1_ENTRIES,
@@ -109,7 +109,7 @@ def lone_frames(
 def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Shape) -> Taken:
     """Send frames that do not meet. Raises `RunError` if some never come out, even when sent again."""
     gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
-    train = [frame(size, number, shape=shape) for number in range(len(gaps_ns))]
+    train = frames(size, len(gaps_ns), shape=shape)
     for _ in range(_TRAINS):
         passage = device.send(gaps_ns, train)
         lost = int(np.count_nonzero(passage.left_ns[~passage.disturbed] == MISSING))

@@ -13,7 +13,7 @@ from evaluation.bench.cases import Table, flow_mods, loading_s
 from evaluation.bench.device import MISSING, Device
 from evaluation.bench.part import Combinations, Design, Extent, Part, Procedure, counts
 from evaluation.bench.procedures import dp_time
-from evaluation.instruments.numbered_frame import frame
+from evaluation.instruments import numbered_frame
 from evaluation.runner import RunError
 from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, Priorities, UsedEntry
 
@@ -68,7 +68,7 @@ class Maximum:
 def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
     """Offer frames of one length at a constant rate. Return how many come out, and how fast."""
     gap_ns = max(round(size * _NS_BITS / rate_bps), _line_gap_ns(device, size))
-    passage = device.send([gap_ns] * frames, [frame(size, number) for number in range(frames)])
+    passage = device.send([gap_ns] * frames, numbered_frame.frames(size, frames))
     seen = passage.left_ns[passage.left_ns != MISSING]
     begun = passage.entered_ns[passage.entered_ns != MISSING]
     output_bps = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +18,7 @@ from evaluation.kinds.deployment.document import Deployment, LokoSystem, System
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
-from evaluation.replay.campaign import Tally, forget, records_of, replay
+from evaluation.replay.campaign import Tally, forget, replay_in_order
 from evaluation.replay.duration import live_s, virtual_s
 from evaluation.replay.point import Point, carriage, seed_of
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
@@ -51,23 +52,20 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         )
         for number, deployed in enumerate(systems)
     ]
-    replay(points, options, progress)
     rows: list[pa.Table] = []
-    distributions: list[Distribution] = []
-    tallies: list[Tally] = []
+    distributions = [Distribution(deployed.guarantee_ns, deployed.shown) for deployed in systems]
+    tallies = [Tally(point.guarantees_ns) for point in points]
+    kept = [0] * len(points)
     left_out = 0
-    for number, (deployed, point) in enumerate(zip(systems, points, strict=True)):
-        gathered, kept = Distribution(deployed.guarantee_ns, deployed.shown), 0
-        tallies.append(Tally(point.guarantees_ns))
-        for run, records in enumerate(records_of(point, options)):
-            gathered.add(records)
-            tallies[-1].add(records)
-            if kept < _KEPT_PACKETS:
+    with closing(replay_in_order(points, options, progress)) as replayed:
+        for number, run, records in replayed:
+            distributions[number].add(records)
+            tallies[number].add(records)
+            if kept[number] < _KEPT_PACKETS:
                 rows.append(rows_of(records, run=run, point=number).slice(0, _KEPT_PACKETS))
-                kept += len(records)
+                kept[number] += len(records)
             else:
                 left_out += 1
-        distributions.append(gathered)
     forget(figure.name, options)
     series = _series(figure, systems, tallies)
     findings = [

@@ -12,7 +12,7 @@ use zodiac_firmware::{Profile, ProfileError, ZODIAC_FX};
 use zodiac_simulator::{DeviceProfile, BANANA_PI_R1};
 
 /// Latest instant: eleven days, far enough for any run, near enough that no timer runs for ever.
-const MAX_NS: i64 = 1_000_000_000_000_000;
+pub(crate) const MAX_NS: i64 = 1_000_000_000_000_000;
 
 /// How many profiles are remembered: more than any lab has.
 const KEPT_PROFILES: usize = 16;

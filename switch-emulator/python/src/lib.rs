@@ -20,7 +20,7 @@ mod switch_emulator {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::board::{Board, Flow, Flow13, Output};
+    use crate::board::{Board, Departures, Flow, Flow13, Output};
     #[pymodule_export]
     use crate::network::{Event, Network, RunResult, TcpResult};
 }

@@ -2,6 +2,7 @@
 
 from switch_emulator.switch_emulator import (
     Board,
+    Departures,
     Event,
     Flow,
     Flow13,
@@ -12,4 +13,15 @@ from switch_emulator.switch_emulator import (
     __version__,
 )
 
-__all__ = ["Board", "Event", "Flow", "Flow13", "Network", "Output", "RunResult", "TcpResult", "__version__"]
+__all__ = [
+    "Board",
+    "Departures",
+    "Event",
+    "Flow",
+    "Flow13",
+    "Network",
+    "Output",
+    "RunResult",
+    "TcpResult",
+    "__version__",
+]

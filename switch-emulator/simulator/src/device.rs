@@ -117,6 +117,13 @@ pub(crate) trait Switch: fmt::Debug + Send {
     /// What it has counted. Counters of things that it does not have stay 0.
     fn counters(&self) -> Counters;
 
+    /// Until when the frame that arrives next, at `arrival`, can be kept back, if nothing else happens: until then it
+    /// changes nothing that the switch does.
+    #[inline]
+    fn due_with(&self, arrival: Instant) -> Instant {
+        arrival
+    }
+
     /// The session with the controller is open.
     fn connected(&mut self, now: Instant) {
         self.advance(now);
@@ -213,7 +220,7 @@ impl Device {
     pub(crate) fn due_with(&self, arrival: Instant, port: u8, bytes: usize) -> Instant {
         match self {
             Self::Board(board) => board.due_with(arrival, board_port(port), bytes),
-            Self::Switch(_) => arrival,
+            Self::Switch(switch) => switch.due_with(arrival),
         }
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::device::openflow::tests::{add, any, from_port};
+use crate::random::Stream;
 
 const FRAME: u64 = 306;
 
@@ -94,6 +95,52 @@ fn what_the_ring_does_not_hold_is_lost() {
         (5, 4, 4)
     );
     assert_eq!((counters.dropped_buffer, counters.ring_units_peak), (1, 3));
+}
+
+#[test]
+fn frames_that_are_kept_back_until_they_are_due_change_nothing() {
+    let mut profile = profile();
+    profile.cpu.ring_frames = 8;
+    let mut random = Stream::new(3, 0);
+    let mut now_ns = 0;
+    let arrivals: Vec<(u64, u8)> = (0..20_000_u32)
+        .map(|index| {
+            // Now and then the CPU has time to become idle.
+            now_ns += random.exponential_ns(if index % 200 == 0 { 200_000.0 } else { 4_000.0 });
+            (now_ns, (index % 5) as u8 + 1)
+        })
+        .collect();
+    let mut at_once = switch(&profile, 5);
+    at_once.segment(at(0), &add(&any(), 0, &[5]));
+    let mut outputs = Vec::new();
+    for &(at_ns, port) in &arrivals {
+        at_once.frame(at(at_ns), port, frame(FRAME));
+    }
+    at_once.advance(at(now_ns + 1_000_000_000));
+    outputs.extend(std::iter::from_fn(|| at_once.poll_output()));
+
+    let mut when_due = switch(&profile, 5);
+    when_due.segment(at(0), &add(&any(), 0, &[5]));
+    let (mut kept, mut kept_outputs, mut most_kept) = (VecDeque::new(), Vec::new(), 0);
+    let mut coming = arrivals.iter().copied().peekable();
+    while !kept.is_empty() || coming.peek().is_some() {
+        let first = *kept.front().or(coming.peek()).unwrap();
+        let due = when_due.due_with(at(first.0)).as_nanos();
+        while let Some(next) = coming.next_if(|next| next.0 <= due) {
+            kept.push_back(next);
+        }
+        most_kept = most_kept.max(kept.len());
+        for (at_ns, port) in kept.drain(..) {
+            when_due.frame(at(at_ns), port, frame(FRAME));
+        }
+        when_due.advance(at(due));
+        kept_outputs.extend(std::iter::from_fn(|| when_due.poll_output()));
+    }
+    when_due.advance(at(now_ns + 1_000_000_000));
+    kept_outputs.extend(std::iter::from_fn(|| when_due.poll_output()));
+    assert_eq!(kept_outputs, outputs);
+    assert_eq!(when_due.counters(), at_once.counters());
+    assert!(at_once.counters().dropped_buffer > 0 && most_kept > 2);
 }
 
 #[test]
