@@ -182,3 +182,35 @@ def test_a_policer_of_dpdk_delays_nothing_and_keeps_its_rate(tmp_path: Path) -> 
     assert said["trtcm"]["longest_ms"] < 3
     assert said["trtcm"]["lost"] > 400
     assert said["trtcm"]["rate"] == pytest.approx(1, abs=0.02)
+
+
+TRANSFERRED = """
+import json
+from pathlib import Path
+from evaluation.kinds.slices import tcp_port
+from loko.slices.document import TrtcmPort, load_slices
+
+RATE_BPS, SECONDS, SKIPPED_S = 10_000_000, 6, 1.5
+
+def payload_bps(bucket_bytes):
+    values = load_slices("trtcm").model_dump()
+    [queue] = values["queues"]
+    queue |= {"cir_bps": RATE_BPS, "cbs_bytes": bucket_bytes, "flow": None}
+    port = TrtcmPort.model_validate(values | {"link_rate_bps": 100_000_000})
+    folder = Path(f"/run/{bucket_bytes}")
+    folder.mkdir()
+    request = tcp_port.Request(port=port, congestion_control="cubic", seconds=SECONDS)
+    [reply] = tcp_port.carry([request], folder)
+    counted = reply.received_end_s > SKIPPED_S
+    return float(reply.received_bytes[counted].sum()) * 8 / (SECONDS - SKIPPED_S)
+
+print(json.dumps({size: payload_bps(size) for size in (3036, 15000)}))
+"""
+
+
+@pytest.mark.skipif(missing_for_dpdk() is not None, reason="needs Open vSwitch with DPDK: make dpdk")
+def test_a_policer_of_dpdk_starves_tcp_if_its_bucket_is_small(tmp_path: Path) -> None:
+    """The simulator says so, too: 0.25 and 3.4 Mbit/s of 10."""
+    payload_bps = json.loads(said_in_other_kernel(TRANSFERRED, tmp_path).splitlines()[-1])
+    assert payload_bps["3036"] < 0.05 * 10e6
+    assert 0.1 * 10e6 < payload_bps["15000"] < 0.5 * 10e6
