@@ -182,7 +182,7 @@ impl Outbox {
 
     /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go
     /// back and room is certain. Gives the instant at which it departs, if the MAC takes it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn relay(
         &mut self,
         now: Instant,
@@ -250,7 +250,7 @@ impl Outbox {
     }
 
     /// Hands a frame to the MAC; gives the instant at which it has passed the integrated switch, if the MAC took it.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
         let ready = self.egress.hand_over(now, length);
         self.counters.dropped_transmit += u64::from(ready.is_none());

@@ -64,25 +64,38 @@ impl Frame {
         }
     }
 
+    /// A frame that is not on its way yet.
     #[inline]
-    pub(crate) fn of_bytes(arrival_ns: u64, link: usize, end: End, data: Vec<u8>) -> Self {
+    pub(crate) fn of_bytes(data: Vec<u8>) -> Self {
         Self {
-            arrival_ns,
-            link: link as u32,
+            arrival_ns: 0,
+            link: 0,
             bytes: data.len() as u32,
-            port: end.port(),
+            port: 0,
             is_pause: is_pause_frame(&data),
             cargo: Cargo::Bytes(data),
         }
     }
+
+    /// The frame on its way by `link`.
+    #[inline(always)]
+    pub(crate) fn bound(self, arrival_ns: u64, link: usize, end: End) -> Self {
+        Self {
+            arrival_ns,
+            link: link as u32,
+            port: end.port(),
+            ..self
+        }
+    }
 }
 
+/// A frame in its place among all that come to a receiver.
 #[derive(Debug)]
-struct Coming {
+pub(crate) struct Coming {
     /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first on
     /// its link the earliest counts as the first.
     first_since_ns: u64,
-    frame: Frame,
+    pub(crate) frame: Frame,
 }
 
 impl Coming {
@@ -135,7 +148,7 @@ impl Inbox {
         place == self.taken + self.waiting
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self) -> Option<Frame> {
         let frame = &mut self.frames.get_mut(self.taken)?.frame;
         let frame = Frame {
@@ -167,17 +180,18 @@ impl Inbox {
     }
 
     /// The frames that have arrived by `now_ns`, in order.
-    #[inline]
-    pub(crate) fn all_arrived(&self, now_ns: u64) -> impl Iterator<Item = &Frame> {
-        let frames = self.coming().iter().map(|coming| &coming.frame);
-        frames.take_while(move |frame| frame.arrival_ns <= now_ns)
+    #[inline(always)]
+    pub(crate) fn all_arrived(&self, now_ns: u64) -> &[Coming] {
+        let coming = self.coming();
+        let is_late = |coming: &Coming| coming.frame.arrival_ns > now_ns;
+        &coming[..coming.iter().position(is_late).unwrap_or(coming.len())]
     }
 
-    /// Takes the frame that has arrived first; the others that have arrived by `now_ns` wait.
-    #[inline]
-    pub(crate) fn take_first(&mut self, now_ns: u64) -> Option<Frame> {
+    /// Takes the frame that has arrived first; so many behind it have arrived, too, and wait.
+    #[inline(always)]
+    pub(crate) fn take_first(&mut self, waiting: usize) -> Option<Frame> {
         let frame = self.take()?;
-        self.waiting = self.all_arrived(now_ns).count();
+        self.waiting = waiting;
         Some(frame)
     }
 

@@ -4,13 +4,13 @@ mod control_network;
 mod stepping;
 mod transfers;
 
-use zodiac_firmware::{is_pause_frame, Instant, Passage};
+use zodiac_firmware::{Instant, Passage};
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::{Device, OutputKind};
 use crate::error::Error;
 use crate::flow::{Flow, Identities};
-use crate::inbox::{Cargo, Frame};
+use crate::inbox::{Cargo, Coming, Frame};
 use crate::link::{size_on_wire, End};
 use crate::network::{BoardNode, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
@@ -115,7 +115,7 @@ impl Network {
     }
 
     /// A frame sets out at `now_ns` to a board or controller. Returns that if the frame will arrive there before all others.
-    #[inline]
+    #[inline(always)]
     fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
         let link = &mut self.links[frame.link as usize];
         let end = link.end;
@@ -317,8 +317,8 @@ impl<'a> Run<'a> {
         let Device::Board(firmware) = device else {
             return false;
         };
-        let mut arrived = inbox.all_arrived(now_ns);
-        let Some(first) = arrived.next() else {
+        let Some((Coming { frame: first, .. }, behind)) = inbox.all_arrived(now_ns).split_first()
+        else {
             return false;
         };
         let data = match &first.cargo {
@@ -326,14 +326,15 @@ impl<'a> Run<'a> {
             Cargo::Bytes(data) => data,
         };
         let now = Instant::from_nanos(now_ns);
-        let behind = arrived.map(Frame::kept);
+        let waiting = behind.len();
+        let behind = behind.iter().map(|coming| coming.frame.kept());
         let Some(passage) = firmware.pass_on(now, first.kept(), data, behind) else {
             return false;
         };
-        if let Some(frame) = inbox.take_first(now_ns) {
+        if let Some(frame) = inbox.take_first(waiting) {
             match passage {
                 Passage::Departs(at, port) => {
-                    self.depart(board, port.get(), at.as_nanos(), frame.cargo);
+                    self.depart(board, port.get(), at.as_nanos(), frame);
                 }
                 Passage::Lost => self.spare.extend(frame.cargo.memory()),
             }
@@ -347,7 +348,7 @@ impl<'a> Run<'a> {
     }
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
-        let BoardNode { device, inbox, .. } = &self.net.boards[board];
+        let BoardNode { device, inbox, .. } = &mut self.net.boards[board];
         let mut at = device.poll_at();
         if let Some(frame) = inbox.first() {
             let arrival = Instant::from_nanos(frame.arrival_ns);
@@ -461,44 +462,33 @@ impl<'a> Run<'a> {
     }
 
     /// A source's frame begins on its host's line, which is free.
-    fn send(&mut self, index: usize, line_index: usize, now_ns: u64) {
-        let is_cut = self.is_cut(line_index, now_ns);
+    fn send(&mut self, index: usize, line: usize, now_ns: u64) {
         let Network {
             links,
             sources,
             flows,
             ..
         } = &mut *self.net;
-        let (line, source) = (&mut links[line_index], &mut sources[index]);
+        let (source, flow) = (&mut sources[index], &mut flows[index]);
         source.release(now_ns);
-        line.occupy(now_ns, source.frame_bytes());
-        let sequence = flows[index].send(signed_difference_ns(now_ns, self.begin_ns));
-        if is_cut {
-            self.cut += 1;
-            return;
-        }
-        if let End::Host(host) = line.end {
-            let begin_ns = now_ns + line.timing.propagation_ns();
-            return self.deliver_emission(host, begin_ns, index, sequence);
-        }
-        let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
-        let flow = &flows[index];
+        links[line].occupy(now_ns, source.frame_bytes());
+        let sequence = flow.send(signed_difference_ns(now_ns, self.begin_ns));
         let frame = Frame {
-            arrival_ns,
-            link: line_index as u32,
+            arrival_ns: 0,
+            link: 0,
             bytes: flow.data_bytes() as u32,
-            port: line.end.port(),
+            port: 0,
             is_pause: flow.is_pause(),
             cargo: Cargo::Emission {
                 source: index as u32,
                 sequence,
             },
         };
-        self.set_out(frame);
+        self.launch(line, now_ns, frame);
     }
 
     /// A frame sets out to a board or controller.
-    #[inline]
+    #[inline(always)]
     fn set_out(&mut self, frame: Frame) {
         match self.net.set_out(frame, self.now_ns) {
             Some(End::Board(board, _)) => self.arm_board(board, self.now_ns),
@@ -565,10 +555,10 @@ impl<'a> Run<'a> {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
-                        self.depart(board, port, at_ns, Cargo::Bytes(data.clone()));
+                        self.depart(board, port, at_ns, Frame::of_bytes(data.clone()));
                     }
                     if let Some(port) = last {
-                        self.depart(board, port, at_ns, Cargo::Bytes(data));
+                        self.depart(board, port, at_ns, Frame::of_bytes(data));
                     }
                 }
                 said if self.net.steps.is_some() => self.tell(board, at_ns, said),
@@ -591,26 +581,26 @@ impl<'a> Run<'a> {
     }
 
     /// A frame begins to leave a board by `port` at `at_ns`.
-    #[inline]
-    fn depart(&mut self, board: usize, port: u8, at_ns: u64, cargo: Cargo) {
-        let Some(index) = self.net.boards[board].links[usize::from(port) - 1] else {
+    #[inline(always)]
+    fn depart(&mut self, board: usize, port: u8, at_ns: u64, frame: Frame) {
+        let Some(link) = self.net.boards[board].links[usize::from(port) - 1] else {
             self.unconnected[board] += 1;
             return;
         };
-        self.launch(index, at_ns, cargo);
+        self.launch(link, at_ns, frame);
     }
 
     /// A frame begins on a link at `begin_ns`. It is up to the sender that frames on a link do not overlap.
-    #[inline]
-    fn launch(&mut self, index: usize, begin_ns: u64, cargo: Cargo) {
+    #[inline(always)]
+    fn launch(&mut self, index: usize, begin_ns: u64, frame: Frame) {
         if self.is_cut(index, begin_ns) {
             self.cut += 1;
-            return self.spare.extend(cargo.memory());
+            return self.spare.extend(frame.cargo.memory());
         }
         let link = &self.net.links[index];
         if let End::Host(host) = link.end {
             let begin_ns = begin_ns + link.timing.propagation_ns();
-            return match cargo {
+            return match frame.cargo {
                 Cargo::Emission { source, sequence } => {
                     self.deliver_emission(host, begin_ns, source as usize, sequence);
                 }
@@ -620,21 +610,8 @@ impl<'a> Run<'a> {
                 }
             };
         }
-        let (bytes, is_pause) = match &cargo {
-            Cargo::Emission { source, .. } => {
-                let flow = &self.net.flows[*source as usize];
-                (flow.data_bytes(), flow.is_pause())
-            }
-            Cargo::Bytes(data) => (data.len(), is_pause_frame(data)),
-        };
-        self.set_out(Frame {
-            arrival_ns: link.arrival_ns(begin_ns, size_on_wire(bytes)),
-            link: index as u32,
-            bytes: bytes as u32,
-            port: link.end.port(),
-            is_pause,
-            cargo,
-        });
+        let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(frame.bytes as usize));
+        self.set_out(frame.bound(arrival_ns, index, link.end));
     }
 
     /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.

@@ -85,7 +85,7 @@ impl Board {
         let departs = self.out.relay(now + time.work, leaves_by, length);
         self.main_loop.worked(now, time.busy);
         if only_forwarded {
-            self.plan_with_frames();
+            self.plan_otherwise();
         } else {
             self.plan();
         }
@@ -94,7 +94,7 @@ impl Board {
 
     /// Units of the ring that the frames `behind` another one use at `now`, if that one leaves the link to the CPU as `link`
     /// is; nothing if one of them has to be given to the board first.
-    #[inline]
+    #[inline(always)]
     fn units_behind(
         &self,
         now: Instant,
@@ -117,7 +117,7 @@ impl Board {
 
     /// Whether a driver may keep this frame back.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn keeps(&self, frame: &KeptFrame) -> bool {
         !frame.is_pause
             && (MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&frame.bytes)

@@ -31,13 +31,13 @@ impl Wire {
     }
 
     /// Sending preamble and a frame of `length` bytes (with FCS) on a front link.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn front(&self, length: usize) -> Duration {
         self.bytes(self.preamble_bytes + length as u64)
     }
 
     /// The same on the link to or from the CPU, where the frame carries a tail tag.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn inner(&self, length: usize) -> Duration {
         self.bytes(self.preamble_bytes + length as u64 + self.tag_bytes)
     }
@@ -55,7 +55,7 @@ impl Wire {
     }
 
     /// Sending so many bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn bytes(&self, bytes: u64) -> Duration {
         Duration::from_nanos(bytes * self.byte_ns)
     }
@@ -72,7 +72,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// Sends a frame that is ready at `ready`; gives the instant at which it begins.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, ready: Instant, duration: Duration, gap: Duration) -> Instant {
         self.begun_at = ready.max(self.free_at);
         self.free_at = self.begun_at + duration + gap;

@@ -103,14 +103,14 @@ impl Agent {
     }
 
     /// Where a frame goes that is like one before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<Way> {
         self.ways.find(&Head::read(frame, port)?)
     }
 
     /// A frame of `bytes` bytes (without FCS) from `port`, like one that came before, goes where that went. Gives how long
     /// that takes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_known_way(
         &mut self,
         way: &Way,

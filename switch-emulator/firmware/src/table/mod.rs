@@ -181,7 +181,7 @@ impl FlowTable {
     }
 
     /// Counts a frame of `bytes` bytes (without FCS) for which a search finds this entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn looked_up(&mut self, index: usize, bytes: usize, now: Instant) {
         self.lookups += 1;
         if let Some(entry) = self.entries.get_mut(index) {
