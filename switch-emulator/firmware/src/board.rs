@@ -24,7 +24,7 @@ use crate::work::{FromController, Work};
 mod crossing;
 mod passage;
 
-pub use passage::{KeptFrame, Passage};
+pub use passage::{Kept, KeptFrame, Passage};
 
 /// Time between two housekeeping ticks: more than 500 ms on a clock of milliseconds.
 const TICK: Duration = Duration::from_millis(501);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, pad, FramePool};
-use crate::event::{Counters, Event};
+use crate::event::{count, Counters, Event};
 use crate::integrated_switch::Egress;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::settings::EepromImage;
@@ -190,10 +190,10 @@ impl Outbox {
         length: usize,
     ) -> Option<Instant> {
         self.room_is_uncertain = false;
-        self.transmitted[port.index()] += 1;
+        count(&mut self.transmitted[port.index()], 1);
         let ready = self.hand_over(now, length)?;
-        self.counters.forwarded += 1;
-        self.hardware[port.index()].sent_bytes += length as u64;
+        count(&mut self.counters.forwarded, 1);
+        count(&mut self.hardware[port.index()].sent_bytes, length as u64);
         Some(self.egress.depart(ready, port, length))
     }
 

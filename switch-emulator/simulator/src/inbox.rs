@@ -1,6 +1,6 @@
 //! What is on its way to a board or controller, by all of its cables.
 
-use zodiac_firmware::{is_pause_frame, Instant, KeptFrame};
+use zodiac_firmware::{is_pause_frame, Instant, Kept, KeptFrame};
 
 use crate::device::board_port;
 use crate::link::{End, Link};
@@ -41,10 +41,13 @@ impl Cargo {
 pub(crate) struct Frame {
     /// When as much of it has arrived as its receiver waits for.
     pub(crate) arrival_ns: u64,
+    /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first on
+    /// its link the earliest counts as the first.
+    first_since_ns: u64,
     /// The link that it travels on.
     pub(crate) link: u32,
     /// Its length, without frame check sequence.
-    pub(crate) bytes: u32,
+    pub(crate) bytes: u16,
     /// Where the link leads.
     pub(crate) port: u8,
     /// Whether it asks its receiver for a pause, which begins as it arrives.
@@ -52,29 +55,42 @@ pub(crate) struct Frame {
     pub(crate) cargo: Cargo,
 }
 
-impl Frame {
-    /// What a board needs to know about it while it is kept back.
-    #[inline]
-    pub(crate) fn kept(&self) -> KeptFrame {
+impl Kept for Frame {
+    #[inline(always)]
+    fn kept(&self) -> KeptFrame {
         KeptFrame {
             arrival: Instant::from_nanos(self.arrival_ns),
             port: board_port(self.port),
-            bytes: self.bytes as usize,
+            bytes: self.bytes.into(),
             is_pause: self.is_pause,
         }
     }
+}
 
-    /// A frame that is not on its way yet.
+impl Frame {
+    /// A frame of `bytes` bytes that is not on its way yet.
     #[inline]
-    pub(crate) fn of_bytes(data: Vec<u8>) -> Self {
+    pub(crate) fn new(cargo: Cargo, bytes: usize, is_pause: bool) -> Self {
         Self {
             arrival_ns: 0,
+            first_since_ns: 0,
             link: 0,
-            bytes: data.len() as u32,
+            bytes: bytes as u16,
             port: 0,
-            is_pause: is_pause_frame(&data),
-            cargo: Cargo::Bytes(data),
+            is_pause,
+            cargo,
         }
+    }
+
+    #[inline]
+    pub(crate) fn of_bytes(data: Vec<u8>) -> Self {
+        let (bytes, is_pause) = (data.len(), is_pause_frame(&data));
+        Self::new(Cargo::Bytes(data), bytes, is_pause)
+    }
+
+    #[inline]
+    fn order(&self) -> (u64, u64) {
+        (self.arrival_ns, self.first_since_ns)
     }
 
     /// The frame on its way by `link`.
@@ -89,28 +105,12 @@ impl Frame {
     }
 }
 
-/// A frame in its place among all that come to a receiver.
-#[derive(Debug)]
-pub(crate) struct Coming {
-    /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first on
-    /// its link the earliest counts as the first.
-    first_since_ns: u64,
-    pub(crate) frame: Frame,
-}
-
-impl Coming {
-    #[inline]
-    fn order(&self) -> (u64, u64) {
-        (self.frame.arrival_ns, self.first_since_ns)
-    }
-}
-
 /// Frames on their way to one receiver, in the order in which they arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     /// First those already taken, then those on their way. There are few at a time, mostly one or two, so a list is quicker
     /// than a ring; now and then the frames on their way are moved to its beginning.
-    frames: Vec<Coming>,
+    frames: Vec<Frame>,
     taken: usize,
     /// How many of those on their way have arrived and wait until their receiver has time.
     waiting: usize,
@@ -121,36 +121,35 @@ const MOST_TAKEN: usize = 32;
 
 impl Inbox {
     #[inline]
-    fn coming(&self) -> &[Coming] {
+    fn coming(&self) -> &[Frame] {
         &self.frames[self.taken..]
     }
 
     /// Adds a frame that sets out at `now_ns`; true if it is now the first of all that have yet to arrive. The frames of a
     /// link arrive in the order in which they set out.
     #[inline]
-    pub(crate) fn push(&mut self, frame: Frame, link: &mut Link, now_ns: u64) -> bool {
+    pub(crate) fn push(&mut self, mut frame: Frame, link: &mut Link, now_ns: u64) -> bool {
         debug_assert!(link.last_arrival_ns <= frame.arrival_ns);
-        let first_since_ns = now_ns.max(link.last_arrival_ns);
+        frame.first_since_ns = now_ns.max(link.last_arrival_ns);
         link.last_arrival_ns = frame.arrival_ns;
-        let added = Coming {
-            first_since_ns,
-            frame,
-        };
         // Nearly always behind all others.
         let earlier = self.coming().iter().rev();
-        let later = earlier.take_while(|coming| coming.order() > added.order());
+        let later = earlier.take_while(|coming| coming.order() > frame.order());
         let place = self.frames.len() - later.count();
         if place == self.frames.len() {
-            self.frames.push(added);
+            self.frames.push(frame);
         } else {
-            self.frames.insert(place, added);
+            self.frames.insert(place, frame);
         }
         place == self.taken + self.waiting
     }
 
     #[inline(always)]
     fn take(&mut self) -> Option<Frame> {
-        let frame = &mut self.frames.get_mut(self.taken)?.frame;
+        if self.taken == 0 && self.frames.len() == 1 {
+            return self.frames.pop();
+        }
+        let frame = self.frames.get_mut(self.taken)?;
         let frame = Frame {
             cargo: std::mem::take(&mut frame.cargo),
             ..*frame
@@ -169,21 +168,20 @@ impl Inbox {
     /// The frame that arrives first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&Frame> {
-        self.coming().first().map(|coming| &coming.frame)
+        self.coming().first()
     }
 
     /// The first of those that have yet to arrive, if others wait already.
     #[inline]
     pub(crate) fn first_behind_waiting(&self) -> Option<&Frame> {
-        let coming = (self.waiting > 0).then(|| self.coming().get(self.waiting))?;
-        coming.map(|coming| &coming.frame)
+        (self.waiting > 0).then(|| self.coming().get(self.waiting))?
     }
 
     /// The frames that have arrived by `now_ns`, in order.
     #[inline(always)]
-    pub(crate) fn all_arrived(&self, now_ns: u64) -> &[Coming] {
+    pub(crate) fn all_arrived(&self, now_ns: u64) -> &[Frame] {
         let coming = self.coming();
-        let is_late = |coming: &Coming| coming.frame.arrival_ns > now_ns;
+        let is_late = |frame: &Frame| frame.arrival_ns > now_ns;
         &coming[..coming.iter().position(is_late).unwrap_or(coming.len())]
     }
 
@@ -210,7 +208,7 @@ impl Inbox {
         self.frames.drain(..self.taken);
         self.taken = 0;
         let before = self.frames.len();
-        self.frames.retain(|coming| coming.frame.link != link);
+        self.frames.retain(|frame| frame.link != link);
         (before - self.frames.len()) as u64
     }
 

@@ -4,13 +4,13 @@ mod control_network;
 mod stepping;
 mod transfers;
 
-use zodiac_firmware::{Instant, Passage};
+use zodiac_firmware::{Instant, Kept, Passage};
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::{Device, OutputKind};
 use crate::error::Error;
 use crate::flow::{Flow, Identities};
-use crate::inbox::{Cargo, Coming, Frame};
+use crate::inbox::{Cargo, Frame};
 use crate::link::{size_on_wire, End};
 use crate::network::{BoardNode, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
         for index in 0..self.net.sources.len() {
             let end_ns = self.begin_ns + duration_ns;
             self.net.sources[index].start(self.begin_ns, end_ns);
-            self.arm_source(index);
+            self.arm_source(index, self.net.line(index));
         }
         self.start_transfers(duration_ns);
     }
@@ -270,6 +270,7 @@ impl<'a> Run<'a> {
     }
 
     /// Does what comes next; false if nothing does before the end.
+    #[inline(always)]
     fn step(&mut self) -> bool {
         let Some((now_ns, slot)) = self.schedule.first() else {
             return false;
@@ -313,12 +314,16 @@ impl<'a> Run<'a> {
             return false;
         }
         let Network { boards, flows, .. } = &mut *self.net;
-        let BoardNode { device, inbox, .. } = &mut boards[board];
+        let BoardNode {
+            device,
+            inbox,
+            links,
+            ..
+        } = &mut boards[board];
         let Device::Board(firmware) = device else {
             return false;
         };
-        let Some((Coming { frame: first, .. }, behind)) = inbox.all_arrived(now_ns).split_first()
-        else {
+        let Some((first, behind)) = inbox.all_arrived(now_ns).split_first() else {
             return false;
         };
         let data = match &first.cargo {
@@ -327,14 +332,14 @@ impl<'a> Run<'a> {
         };
         let now = Instant::from_nanos(now_ns);
         let waiting = behind.len();
-        let behind = behind.iter().map(|coming| coming.frame.kept());
-        let Some(passage) = firmware.pass_on(now, first.kept(), data, behind) else {
+        let Some(passage) = firmware.pass_on(now, first, data, behind) else {
             return false;
         };
         if let Some(frame) = inbox.take_first(waiting) {
             match passage {
                 Passage::Departs(at, port) => {
-                    self.depart(board, port.get(), at.as_nanos(), frame);
+                    let link = links[usize::from(port.get()) - 1];
+                    self.depart(board, link, at.as_nanos(), frame);
                 }
                 Passage::Lost => self.spare.extend(frame.cargo.memory()),
             }
@@ -342,7 +347,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
         self.schedule.arm(slot, at_ns);
     }
@@ -356,7 +361,7 @@ impl<'a> Run<'a> {
             let due = if frame.is_pause || self.net.steps.is_some() {
                 arrival
             } else {
-                device.due_with(arrival, frame.port, frame.bytes as usize)
+                device.due_with(arrival, frame.port, frame.bytes.into())
             };
             at = Some(at.map_or(due, |at| at.min(due)));
         }
@@ -379,9 +384,10 @@ impl<'a> Run<'a> {
         self.arm(self.slots.answer[board], next_ns);
     }
 
+    /// `line` is that of the source's host.
     #[inline]
-    fn arm_source(&mut self, index: usize) {
-        let line = &self.net.links[self.net.line(index)];
+    fn arm_source(&mut self, index: usize, line: usize) {
+        let line = &self.net.links[line];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
         self.arm(self.slots.release[index], at_ns);
     }
@@ -442,7 +448,7 @@ impl<'a> Run<'a> {
         match waiting.front().copied() {
             None if is_busy => {
                 waiting.push_back(index);
-                self.arm_source(index);
+                self.arm_source(index, line);
             }
             Some(first) if is_busy || first != index => {
                 waiting.push_back(index);
@@ -454,9 +460,9 @@ impl<'a> Run<'a> {
                 self.send(index, line, now_ns);
                 if let Some(next) = next {
                     // The source that waits goes before this one's next frame.
-                    self.arm_source(next);
+                    self.arm_source(next, line);
                 }
-                self.arm_source(index);
+                self.arm_source(index, line);
             }
         }
     }
@@ -473,17 +479,11 @@ impl<'a> Run<'a> {
         source.release(now_ns);
         links[line].occupy(now_ns, source.frame_bytes());
         let sequence = flow.send(signed_difference_ns(now_ns, self.begin_ns));
-        let frame = Frame {
-            arrival_ns: 0,
-            link: 0,
-            bytes: flow.data_bytes() as u32,
-            port: 0,
-            is_pause: flow.is_pause(),
-            cargo: Cargo::Emission {
-                source: index as u32,
-                sequence,
-            },
+        let cargo = Cargo::Emission {
+            source: index as u32,
+            sequence,
         };
+        let frame = Frame::new(cargo, flow.data_bytes(), flow.is_pause());
         self.launch(line, now_ns, frame);
     }
 
@@ -555,10 +555,12 @@ impl<'a> Run<'a> {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
-                        self.depart(board, port, at_ns, Frame::of_bytes(data.clone()));
+                        let link = self.link(board, port);
+                        self.depart(board, link, at_ns, Frame::of_bytes(data.clone()));
                     }
                     if let Some(port) = last {
-                        self.depart(board, port, at_ns, Frame::of_bytes(data));
+                        let link = self.link(board, port);
+                        self.depart(board, link, at_ns, Frame::of_bytes(data));
                     }
                 }
                 said if self.net.steps.is_some() => self.tell(board, at_ns, said),
@@ -580,14 +582,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A frame begins to leave a board by `port` at `at_ns`.
+    fn link(&self, board: usize, port: u8) -> Option<usize> {
+        self.net.boards[board].links[usize::from(port) - 1]
+    }
+
+    /// A frame begins to leave a board at `at_ns`, by the link of a port, if there is one.
     #[inline(always)]
-    fn depart(&mut self, board: usize, port: u8, at_ns: u64, frame: Frame) {
-        let Some(link) = self.net.boards[board].links[usize::from(port) - 1] else {
-            self.unconnected[board] += 1;
-            return;
-        };
-        self.launch(link, at_ns, frame);
+    fn depart(&mut self, board: usize, link: Option<usize>, at_ns: u64, frame: Frame) {
+        match link {
+            Some(link) => self.launch(link, at_ns, frame),
+            None => self.unconnected[board] += 1,
+        }
     }
 
     /// A frame begins on a link at `begin_ns`. It is up to the sender that frames on a link do not overlap.
@@ -610,7 +615,7 @@ impl<'a> Run<'a> {
                 }
             };
         }
-        let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(frame.bytes as usize));
+        let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(frame.bytes.into()));
         self.set_out(frame.bound(arrival_ns, index, link.end));
     }
 

@@ -63,7 +63,7 @@ impl Schedule {
     }
 
     /// Arms `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
         let mut key = match at_ns {
             Some(at_ns) => {

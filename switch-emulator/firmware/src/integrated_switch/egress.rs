@@ -46,7 +46,10 @@ impl Egress {
         let duration = self.wire.inner(length);
         let sent = self.inner.send(now, duration, self.wire.gap) + duration;
         self.sent_at[self.next] = sent;
-        self.next = (self.next + 1) % TRANSMIT_DESCRIPTORS;
+        self.next += 1;
+        if self.next == TRANSMIT_DESCRIPTORS {
+            self.next = 0;
+        }
         Some(sent + self.wire.transit)
     }
 

@@ -9,17 +9,11 @@ fn link() -> Link {
 }
 
 fn frame(arrival_ns: u64, link: u32, number: u32) -> Frame {
-    Frame {
-        arrival_ns,
-        link,
-        bytes: 60,
-        port: 1,
-        is_pause: false,
-        cargo: Cargo::Emission {
-            source: link,
-            sequence: number,
-        },
-    }
+    let cargo = Cargo::Emission {
+        source: link,
+        sequence: number,
+    };
+    Frame::new(cargo, 60, false).bound(arrival_ns, link as usize, End::Board(0, 1))
 }
 
 fn links_in_order(inbox: &mut Inbox) -> Vec<u32> {
