@@ -4,40 +4,19 @@ use zodiac_firmware::{is_pause_frame, Instant, Kept, KeptFrame};
 
 use crate::device::board_port;
 use crate::link::{End, Link};
+use crate::store::{Place, Store};
 
 /// What travels on a link.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Cargo {
     /// A frame of a source, written out only when it arrives.
     Emission { source: u32, sequence: u32 },
-    /// Any other frame.
-    Bytes(Vec<u8>),
-}
-
-impl Default for Cargo {
-    /// What is left of a frame that was taken.
-    #[inline]
-    fn default() -> Self {
-        Self::Emission {
-            source: 0,
-            sequence: 0,
-        }
-    }
-}
-
-impl Cargo {
-    /// The memory of a frame that nothing needs any more.
-    #[inline]
-    pub(crate) fn memory(self) -> Option<Vec<u8>> {
-        match self {
-            Self::Emission { .. } => None,
-            Self::Bytes(data) => Some(data),
-        }
-    }
+    /// Any other frame; its bytes are in the network's store.
+    Bytes(Place),
 }
 
 /// A frame on its way.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// When as much of it has arrived as its receiver waits for.
     pub(crate) arrival_ns: u64,
@@ -82,10 +61,10 @@ impl Frame {
         }
     }
 
-    #[inline]
-    pub(crate) fn of_bytes(data: Vec<u8>) -> Self {
+    /// As [`new`](Self::new), of bytes that are kept in `store` until they arrive.
+    pub(crate) fn of_bytes(data: Vec<u8>, store: &mut Store) -> Self {
         let (bytes, is_pause) = (data.len(), is_pause_frame(&data));
-        Self::new(Cargo::Bytes(data), bytes, is_pause)
+        Self::new(Cargo::Bytes(store.keep(data)), bytes, is_pause)
     }
 
     #[inline]
@@ -146,14 +125,7 @@ impl Inbox {
 
     #[inline(always)]
     fn take(&mut self) -> Option<Frame> {
-        if self.taken == 0 && self.frames.len() == 1 {
-            return self.frames.pop();
-        }
-        let frame = self.frames.get_mut(self.taken)?;
-        let frame = Frame {
-            cargo: std::mem::take(&mut frame.cargo),
-            ..*frame
-        };
+        let frame = *self.frames.get(self.taken)?;
         self.taken += 1;
         if self.taken == self.frames.len() {
             self.frames.clear();
@@ -204,11 +176,17 @@ impl Inbox {
     }
 
     /// The cable of a link is pulled out: what is on its way there is lost. Gives how many frames.
-    pub(crate) fn cut(&mut self, link: u32) -> u64 {
+    pub(crate) fn cut(&mut self, link: u32, store: &mut Store) -> u64 {
         self.frames.drain(..self.taken);
         self.taken = 0;
         let before = self.frames.len();
-        self.frames.retain(|frame| frame.link != link);
+        self.frames.retain(|frame| {
+            let is_lost = frame.link == link;
+            if let (Cargo::Bytes(place), true) = (frame.cargo, is_lost) {
+                store.take(place);
+            }
+            !is_lost
+        });
         (before - self.frames.len()) as u64
     }
 

@@ -40,6 +40,7 @@ mod run;
 mod schedule;
 mod source;
 mod steps;
+mod store;
 mod tcp;
 
 pub use bucket::TokenBucket;

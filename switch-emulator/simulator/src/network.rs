@@ -17,6 +17,7 @@ use crate::random::Stream;
 use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
 use crate::steps::Steps;
+use crate::store::Store;
 use crate::tcp::{Connection, Side, TcpConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
@@ -98,6 +99,7 @@ pub struct Network {
     pub(crate) hosts: Vec<HostNode>,
     pub(crate) controllers: Vec<ControllerHost>,
     pub(crate) links: Vec<Link>,
+    pub(crate) store: Store,
     /// In order of time.
     pub(crate) cable_changes: VecDeque<CableChange>,
     /// One for each flow, in the same order.
@@ -121,6 +123,7 @@ impl Network {
             hosts: Vec::new(),
             controllers: Vec::new(),
             links: Vec::new(),
+            store: Store::default(),
             cable_changes: VecDeque::new(),
             sources: Vec::new(),
             flows: Vec::new(),

@@ -15,6 +15,7 @@ use crate::link::{size_on_wire, End};
 use crate::network::{BoardNode, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::{Schedule, Slot};
+use crate::store::Store;
 use crate::tcp::{Connection, Side};
 
 /// Events kept of a run; later ones are only counted.
@@ -313,7 +314,12 @@ impl<'a> Run<'a> {
         if self.net.steps.is_some() {
             return false;
         }
-        let Network { boards, flows, .. } = &mut *self.net;
+        let Network {
+            boards,
+            flows,
+            store,
+            ..
+        } = &mut *self.net;
         let BoardNode {
             device,
             inbox,
@@ -326,9 +332,9 @@ impl<'a> Run<'a> {
         let Some((first, behind)) = inbox.all_arrived(now_ns).split_first() else {
             return false;
         };
-        let data = match &first.cargo {
-            Cargo::Emission { source, sequence } => flows[*source as usize].frame(*sequence),
-            Cargo::Bytes(data) => data,
+        let data = match first.cargo {
+            Cargo::Emission { source, sequence } => flows[source as usize].frame(sequence),
+            Cargo::Bytes(place) => store.bytes(place),
         };
         let now = Instant::from_nanos(now_ns);
         let waiting = behind.len();
@@ -341,7 +347,7 @@ impl<'a> Run<'a> {
                     let link = links[usize::from(port.get()) - 1];
                     self.depart(board, link, at.as_nanos(), frame);
                 }
-                Passage::Lost => self.spare.extend(frame.cargo.memory()),
+                Passage::Lost => self.lose(frame),
             }
         }
         true
@@ -409,16 +415,20 @@ impl<'a> Run<'a> {
             match self.net.links[link].end {
                 End::Board(board, port) => {
                     self.take_in(board, now_ns.saturating_sub(1));
-                    let BoardNode { device, inbox, .. } = &mut self.net.boards[board];
+                    let Network { boards, store, .. } = &mut *self.net;
+                    let BoardNode { device, inbox, .. } = &mut boards[board];
                     if !change.is_in {
-                        self.cut += inbox.cut(link as u32);
+                        self.cut += inbox.cut(link as u32, store);
                     }
                     device.link_state(Instant::from_nanos(now_ns), port, change.is_in);
                     self.collect(board, now_ns);
                 }
                 End::Controller(controller, _) => {
                     if !change.is_in {
-                        self.cut += self.net.controllers[controller].inbox.cut(link as u32);
+                        let Network {
+                            controllers, store, ..
+                        } = &mut *self.net;
+                        self.cut += controllers[controller].inbox.cut(link as u32, store);
                         self.arm_arrival(controller);
                     }
                 }
@@ -499,11 +509,16 @@ impl<'a> Run<'a> {
 
     /// Gives a board the frames that have arrived until `until_ns`, each with its instant.
     fn take_in(&mut self, board: usize, until_ns: u64) {
-        let Network { boards, flows, .. } = &mut *self.net;
+        let Network {
+            boards,
+            flows,
+            store,
+            ..
+        } = &mut *self.net;
         let BoardNode { device, inbox, .. } = &mut boards[board];
         while let Some(frame) = inbox.arrived(until_ns) {
             let at = Instant::from_nanos(frame.arrival_ns);
-            let data = written_out(frame.cargo, flows, &mut self.spare);
+            let data = written_out(frame.cargo, flows, store, &mut self.spare);
             device.frame(at, frame.port, data);
         }
     }
@@ -511,13 +526,16 @@ impl<'a> Run<'a> {
     /// The frame that is next for a controller arrives there.
     fn arrive(&mut self, index: usize, now_ns: u64) {
         let Network {
-            controllers, flows, ..
+            controllers,
+            flows,
+            store,
+            ..
         } = &mut *self.net;
         let controller = &mut controllers[index];
         let Some(frame) = controller.inbox.arrived(now_ns) else {
             return;
         };
-        let data = written_out(frame.cargo, flows, &mut self.spare);
+        let data = written_out(frame.cargo, flows, store, &mut self.spare);
         controller.receive(now_ns, frame.port, data);
         self.arm_arrival(index);
         self.collect_controller(index, now_ns);
@@ -556,11 +574,13 @@ impl<'a> Run<'a> {
                     let last = ports.next();
                     for port in ports {
                         let link = self.link(board, port);
-                        self.depart(board, link, at_ns, Frame::of_bytes(data.clone()));
+                        let copy = Frame::of_bytes(data.clone(), &mut self.net.store);
+                        self.depart(board, link, at_ns, copy);
                     }
                     if let Some(port) = last {
                         let link = self.link(board, port);
-                        self.depart(board, link, at_ns, Frame::of_bytes(data));
+                        let frame = Frame::of_bytes(data, &mut self.net.store);
+                        self.depart(board, link, at_ns, frame);
                     }
                 }
                 said if self.net.steps.is_some() => self.tell(board, at_ns, said),
@@ -595,12 +615,19 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Nothing needs a frame any more.
+    fn lose(&mut self, frame: Frame) {
+        if let Cargo::Bytes(place) = frame.cargo {
+            self.spare.push(self.net.store.take(place));
+        }
+    }
+
     /// A frame begins on a link at `begin_ns`. It is up to the sender that frames on a link do not overlap.
     #[inline(always)]
     fn launch(&mut self, index: usize, begin_ns: u64, frame: Frame) {
         if self.is_cut(index, begin_ns) {
             self.cut += 1;
-            return self.spare.extend(frame.cargo.memory());
+            return self.lose(frame);
         }
         let link = &self.net.links[index];
         if let End::Host(host) = link.end {
@@ -609,7 +636,8 @@ impl<'a> Run<'a> {
                 Cargo::Emission { source, sequence } => {
                     self.deliver_emission(host, begin_ns, source as usize, sequence);
                 }
-                Cargo::Bytes(data) => {
+                Cargo::Bytes(place) => {
+                    let data = self.net.store.take(place);
                     self.deliver(host, begin_ns, &data);
                     self.spare.push(data);
                 }
@@ -736,7 +764,12 @@ fn signed_difference_ns(at_ns: u64, earlier_ns: u64) -> i64 {
 }
 
 /// The bytes of a frame; memory for it is taken from `spare`.
-fn written_out(cargo: Cargo, flows: &mut [Flow], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
+fn written_out(
+    cargo: Cargo,
+    flows: &mut [Flow],
+    store: &mut Store,
+    spare: &mut Vec<Vec<u8>>,
+) -> Vec<u8> {
     match cargo {
         Cargo::Emission { source, sequence } => {
             let mut data = spare.pop().unwrap_or_default();
@@ -744,6 +777,6 @@ fn written_out(cargo: Cargo, flows: &mut [Flow], spare: &mut Vec<Vec<u8>>) -> Ve
             data.extend_from_slice(flows[source as usize].frame(sequence));
             data
         }
-        Cargo::Bytes(data) => data,
+        Cargo::Bytes(place) => store.take(place),
     }
 }

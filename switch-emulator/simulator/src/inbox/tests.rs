@@ -74,7 +74,7 @@ fn a_cable_that_is_pulled_out_takes_its_own_frames_only() {
         );
     }
     inbox.push(frame(501, 1, 0), &mut links[1], 100);
-    assert_eq!(inbox.cut(0), 3);
+    assert_eq!(inbox.cut(0, &mut Store::default()), 3);
     assert_eq!(inbox.len(), 1);
     assert_eq!(links_in_order(&mut inbox), [1]);
 }

@@ -86,7 +86,8 @@ impl Run<'_> {
                 let link = &mut self.net.links[index];
                 let begin_ns = link.busy_until_ns().max(now_ns);
                 link.occupy(begin_ns, bytes);
-                self.launch(index, begin_ns, Frame::of_bytes(frame.clone()));
+                let copy = Frame::of_bytes(frame.clone(), &mut self.net.store);
+                self.launch(index, begin_ns, copy);
             }
         }
         self.arm_controller(controller, now_ns);

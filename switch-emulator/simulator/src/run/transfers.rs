@@ -22,7 +22,8 @@ impl Run<'_> {
         let frame = self.net.connections[index].work(side, now_ns, is_free);
         if let Some(data) = frame {
             self.net.links[line].occupy(now_ns, size_on_wire(data.len()));
-            self.launch(line, now_ns, Frame::of_bytes(data));
+            let frame = Frame::of_bytes(data, &mut self.net.store);
+            self.launch(line, now_ns, frame);
         }
         self.arm_transfer(index, side, now_ns);
     }
