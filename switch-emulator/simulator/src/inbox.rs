@@ -112,9 +112,10 @@ impl Inbox {
         frame.first_since_ns = now_ns.max(link.last_arrival_ns);
         link.last_arrival_ns = frame.arrival_ns;
         // Nearly always behind all others.
-        let earlier = self.coming().iter().rev();
-        let later = earlier.take_while(|coming| coming.order() > frame.order());
-        let place = self.frames.len() - later.count();
+        let mut place = self.frames.len();
+        while place > self.taken && self.frames[place - 1].order() > frame.order() {
+            place -= 1;
+        }
         if place == self.frames.len() {
             self.frames.push(frame);
         } else {

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::flow::{Flow, Identities};
 use crate::inbox::{Cargo, Frame};
 use crate::link::{size_on_wire, End};
-use crate::network::{BoardNode, Network};
+use crate::network::{BoardNode, BoardTimer, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::{Schedule, Slot};
 use crate::store::Store;
@@ -141,7 +141,6 @@ impl Network {
 /// Slots of the timers in the schedule.
 #[derive(Default)]
 struct Slots {
-    work: Vec<Slot>,
     answer: Vec<Slot>,
     stack: Vec<Slot>,
     arrival: Vec<Slot>,
@@ -151,7 +150,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn of(net: &Network, timers: &[Timer]) -> Self {
+    fn of(net: &mut Network, timers: &[Timer]) -> Self {
         let mut slots = Self {
             release: vec![0; net.sources.len()],
             transfer: vec![[0; 2]; net.connections.len()],
@@ -159,7 +158,7 @@ impl Slots {
         };
         for (slot, timer) in (0..).zip(timers) {
             match *timer {
-                Timer::Work(_) => slots.work.push(slot),
+                Timer::Work(board) => net.boards[board].timer = BoardTimer::new(slot),
                 Timer::Answer(_) => slots.answer.push(slot),
                 Timer::Stack(_) => slots.stack.push(slot),
                 Timer::Arrival(_) => slots.arrival.push(slot),
@@ -185,8 +184,6 @@ struct Run<'a> {
     /// Memory of frames that have arrived at hosts, to be used again: the last one first, as it is still in the processor's
     /// cache.
     spare: Vec<Vec<u8>>,
-    /// When each board is to be called, as it is in the schedule.
-    work_ns: Vec<Option<u64>>,
     begin_ns: u64,
     now_ns: u64,
     end_ns: u64,
@@ -215,7 +212,6 @@ impl<'a> Run<'a> {
             timers,
             spare: Vec::new(),
             slots,
-            work_ns: vec![None; boards],
             begin_ns,
             now_ns: begin_ns,
             end_ns,
@@ -359,29 +355,34 @@ impl<'a> Run<'a> {
     }
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
-        let BoardNode { device, inbox, .. } = &mut self.net.boards[board];
-        let mut at = device.poll_at();
+        let is_stepping = self.net.steps.is_some();
+        let BoardNode {
+            device,
+            inbox,
+            timer,
+            ..
+        } = &mut self.net.boards[board];
+        let mut due = device.poll_at().unwrap_or(Instant::NEVER);
         if let Some(frame) = inbox.first() {
             let arrival = Instant::from_nanos(frame.arrival_ns);
             // A caller that advances step by step may look at the boards between two steps: no frame is kept back.
-            let due = if frame.is_pause || self.net.steps.is_some() {
+            due = due.min(if frame.is_pause || is_stepping {
                 arrival
             } else {
                 device.due_with(arrival, frame.port, frame.bytes.into())
-            };
-            at = Some(at.map_or(due, |at| at.min(due)));
+            });
         }
         if let Some(frame) = inbox.first_behind_waiting() {
             if !device.keeps(&frame.kept()) {
-                let arrival = Instant::from_nanos(frame.arrival_ns);
-                at = Some(at.map_or(arrival, |at| at.min(arrival)));
+                due = due.min(Instant::from_nanos(frame.arrival_ns));
             }
         }
-        let at_ns = at.map(|at| at.as_nanos().max(now_ns));
+        let due = due.max(Instant::from_nanos(now_ns));
         // A frame that comes while the CPU works does not change when the next pass begins.
-        if at_ns != self.work_ns[board] {
-            self.work_ns[board] = at_ns;
-            self.arm(self.slots.work[board], at_ns);
+        if due != timer.due {
+            timer.due = due;
+            let at_ns = (due != Instant::NEVER).then_some(due.as_nanos());
+            self.schedule.arm(timer.slot, at_ns);
         }
     }
 
