@@ -47,7 +47,7 @@ impl Kept for Frame {
 }
 
 impl Frame {
-    /// A frame of `bytes` bytes that is not on its way yet.
+    /// A frame of `bytes` bytes, at most 65,535, that is not on its way yet.
     #[inline]
     pub(crate) fn new(cargo: Cargo, bytes: usize, is_pause: bool) -> Self {
         Self {
