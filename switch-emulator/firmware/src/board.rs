@@ -24,7 +24,7 @@ use crate::work::{FromController, Work};
 mod crossing;
 mod passage;
 
-pub use passage::{KeptFrame, Passage};
+pub use passage::{Kept, KeptFrame, Passage};
 
 /// Time between two housekeeping ticks: more than 500 ms on a clock of milliseconds.
 const TICK: Duration = Duration::from_millis(501);
@@ -261,7 +261,7 @@ impl Board {
     /// and [pause frames](crate::is_pause_frame) are never kept back.
     #[must_use]
     #[inline]
-    pub fn due_with(&self, arrival: Instant, port: PortNumber, bytes: usize) -> Instant {
+    pub fn due_with(&mut self, arrival: Instant, port: PortNumber, bytes: usize) -> Instant {
         if !(MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&bytes) || !self.agent.handles(port)
         {
             return arrival;
@@ -489,12 +489,21 @@ impl Board {
     /// As [`plan`](Self::plan), if nothing has changed but frames.
     #[inline]
     fn plan_with_frames(&mut self) {
-        let (mut arrival, mut work) = self.plan.otherwise;
-        if let Some(at) = self.next_frame_at() {
-            if at <= arrival {
-                (arrival, work) = (at, Work::Frame);
-            }
+        match self.next_frame_at() {
+            Some(at) if at <= self.plan.otherwise.0 => self.plan_pass(at, Work::Frame),
+            _ => self.plan_otherwise(),
         }
+    }
+
+    /// As [`plan_with_frames`](Self::plan_with_frames), if none is on its way to the ring or in it.
+    #[inline(always)]
+    fn plan_otherwise(&mut self) {
+        let (arrival, work) = self.plan.otherwise;
+        self.plan_pass(arrival, work);
+    }
+
+    #[inline(always)]
+    fn plan_pass(&mut self, arrival: Instant, work: Work) {
         let pass = match work {
             // A clock of milliseconds does not tell one idle pass from the next.
             Work::Tick => self.main_loop.free_from(arrival),

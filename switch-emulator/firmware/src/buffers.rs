@@ -105,7 +105,7 @@ impl ReceiveRing {
     }
 
     /// Units that a frame of `length` bytes (with FCS) occupies.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn units_for(&self, length: usize) -> u64 {
         (length as u64).div_ceil(self.unit_bytes)
     }

@@ -390,3 +390,9 @@ pub struct Counters {
     /// Most units of the receive ring that were in use at once.
     pub ring_units_peak: u64,
 }
+
+/// Counts `more`. What is counted here does not reach 2^64 while anybody watches, so nothing checks for it.
+#[inline(always)]
+pub(crate) fn count(counter: &mut u64, more: u64) {
+    *counter = counter.wrapping_add(more);
+}

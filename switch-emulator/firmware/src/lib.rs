@@ -73,7 +73,7 @@ mod time;
 mod wildcards;
 mod work;
 
-pub use board::{Board, KeptFrame, Passage};
+pub use board::{Board, Kept, KeptFrame, Passage};
 pub use config::{Config, ConfigError, ControlCarrier, FailState, MacAddress};
 pub use event::{Counters, Event, Hang};
 pub use integrated_switch::is_pause_frame;

@@ -15,6 +15,8 @@ pub(crate) struct MainLoop {
     /// When the CPU is or was last free: from then on it begins idle passes.
     free_at: Instant,
     timer_at: Instant,
+    /// The arrival for which a pass was looked for last, and that pass; until the CPU works again.
+    found: Option<(Instant, Instant)>,
 }
 
 impl MainLoop {
@@ -26,6 +28,7 @@ impl MainLoop {
             timer_cost: Duration::from_picos_rounded(cpu.timers.cost_ps),
             free_at: Instant::ZERO + loop_phase,
             timer_at: Instant::ZERO + timer_phase,
+            found: None,
         }
     }
 
@@ -34,18 +37,29 @@ impl MainLoop {
         let since_zero = boot.saturating_since(Instant::ZERO);
         self.free_at += since_zero;
         self.timer_at += since_zero;
+        self.found = None;
     }
 
     /// Begin of the pass that finds work which has arrived at `arrival`, if nothing else comes before.
-    #[inline]
-    pub(crate) fn pass_for(&self, arrival: Instant) -> Instant {
-        let pass = self.poll(arrival);
-        if self.timer_at > pass {
-            return pass;
+    ///
+    /// A driver asks when a frame is due, and the frame's pass then asks again whether that is now.
+    #[inline(always)]
+    pub(crate) fn pass_for(&mut self, arrival: Instant) -> Instant {
+        match self.found {
+            Some((same, pass)) if same == arrival => pass,
+            _ => self.look_for_pass(arrival),
         }
-        let mut ahead = *self;
-        ahead.run_timers(pass);
-        ahead.poll(arrival)
+    }
+
+    fn look_for_pass(&mut self, arrival: Instant) -> Instant {
+        let mut pass = self.poll(arrival);
+        if self.timer_at <= pass {
+            let mut ahead = *self;
+            ahead.run_timers(pass);
+            pass = ahead.poll(arrival);
+        }
+        self.found = Some((arrival, pass));
+        pass
     }
 
     /// When the CPU is first free, not before `at`.
@@ -55,10 +69,13 @@ impl MainLoop {
     }
 
     /// A pass has begun at `pass` and keeps the CPU busy for `busy`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn worked(&mut self, pass: Instant, busy: Duration) {
-        self.run_timers(pass);
+        if self.timer_at <= pass {
+            self.run_timers(pass);
+        }
         self.free_at = pass + busy;
+        self.found = None;
     }
 
     /// When the timers first run, not before `at`.
@@ -69,8 +86,8 @@ impl MainLoop {
     }
 
     /// Runs the timers that are due at a pass until `now`.
-    #[inline]
     pub(crate) fn run_timers(&mut self, now: Instant) {
+        self.found = None;
         while self.timer_at <= now {
             let pass = self.poll(self.timer_at);
             if pass > now {
@@ -84,7 +101,10 @@ impl MainLoop {
     /// The first pass not before `arrival`: a whole number of idle passes later, rounded up to a nanosecond.
     #[inline]
     fn poll(&self, arrival: Instant) -> Instant {
-        let waited_ns = arrival.saturating_since(self.free_at).as_nanos();
+        if arrival <= self.free_at {
+            return self.free_at;
+        }
+        let waited_ns = (arrival - self.free_at).as_nanos();
         let ahead_ns = if waited_ns <= u64::MAX / 2_000 {
             let passes = (waited_ns * 1_000).div_ceil(self.loop_ps);
             (passes * self.loop_ps).div_ceil(1_000)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, pad, FramePool};
-use crate::event::{Counters, Event};
+use crate::event::{count, Counters, Event};
 use crate::integrated_switch::Egress;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::settings::EepromImage;
@@ -182,7 +182,7 @@ impl Outbox {
 
     /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go
     /// back and room is certain. Gives the instant at which it departs, if the MAC takes it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn relay(
         &mut self,
         now: Instant,
@@ -190,10 +190,10 @@ impl Outbox {
         length: usize,
     ) -> Option<Instant> {
         self.room_is_uncertain = false;
-        self.transmitted[port.index()] += 1;
+        count(&mut self.transmitted[port.index()], 1);
         let ready = self.hand_over(now, length)?;
-        self.counters.forwarded += 1;
-        self.hardware[port.index()].sent_bytes += length as u64;
+        count(&mut self.counters.forwarded, 1);
+        count(&mut self.hardware[port.index()].sent_bytes, length as u64);
         Some(self.egress.depart(ready, port, length))
     }
 
@@ -250,7 +250,7 @@ impl Outbox {
     }
 
     /// Hands a frame to the MAC; gives the instant at which it has passed the integrated switch, if the MAC took it.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
         let ready = self.egress.hand_over(now, length);
         self.counters.dropped_transmit += u64::from(ready.is_none());

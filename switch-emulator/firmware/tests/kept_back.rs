@@ -156,8 +156,8 @@ impl Keeping {
         let Some(first) = self.kept.front().filter(|_| arrived > 0) else {
             return false;
         };
-        let behind = self.kept.range(1..arrived).map(kept);
-        let Some(passage) = self.board.pass_on(now, kept(first), &first.2, behind) else {
+        let behind: Vec<_> = self.kept.range(1..arrived).map(kept).collect();
+        let Some(passage) = self.board.pass_on(now, &kept(first), &first.2, &behind) else {
             return false;
         };
         let (_, _, data) = self.kept.pop_front().unwrap();

@@ -217,7 +217,7 @@ impl Device {
 
     /// Until when the frame that arrives next, at `arrival`, can be kept back, if nothing else happens.
     #[inline]
-    pub(crate) fn due_with(&self, arrival: Instant, port: u8, bytes: usize) -> Instant {
+    pub(crate) fn due_with(&mut self, arrival: Instant, port: u8, bytes: usize) -> Instant {
         match self {
             Self::Board(board) => board.due_with(arrival, board_port(port), bytes),
             Self::Switch(switch) => switch.due_with(arrival),

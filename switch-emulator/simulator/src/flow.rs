@@ -136,7 +136,7 @@ impl Flow {
     }
 
     /// As [`receive`](Self::receive), for a frame that is as it was sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive_unchanged(&mut self, host: usize, at_ns: i64, sequence: u32) {
         if self.to.map_or(host == self.from, |to| host != to) {
             self.counters.misdelivered += 1;

@@ -15,6 +15,7 @@
 //! | `schedule` | what happens next |
 //! | `link` | one direction of a cable: serialisation, propagation |
 //! | `inbox` | what is on its way to a board or controller |
+//! | `store` | the bytes of what is on its way |
 //! | `source`, [`TokenBucket`] | random bursts or a given release pattern, the shaper and its queue |
 //! | [`Meter`] | an independent check that what was sent keeps to its token bucket |
 //! | `tcp` | bulk transfers over TCP: both ends, their frames and windows |
@@ -40,6 +41,7 @@ mod run;
 mod schedule;
 mod source;
 mod steps;
+mod store;
 mod tcp;
 
 pub use bucket::TokenBucket;

@@ -145,14 +145,14 @@ impl Link {
     }
 
     /// A frame begins at `begin_ns`; the link must be free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn occupy(&mut self, begin_ns: u64, frame_bytes: u64) {
         debug_assert!(self.busy_until_ns <= begin_ns);
         self.busy_until_ns = begin_ns + self.timing.slot_ns(frame_bytes);
     }
 
     /// When as much as the other end waits for has arrived there of a frame that begins at `begin_ns`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrival_ns(&self, begin_ns: u64, frame_bytes: u64) -> u64 {
         let awaited_bytes = self
             .header_bytes

@@ -14,9 +14,10 @@ use crate::flow::Flow;
 use crate::inbox::Inbox;
 use crate::link::{End, Link, Timing, HOST_PORT};
 use crate::random::Stream;
-use crate::schedule::MOST_TIMERS;
+use crate::schedule::{Slot, MOST_TIMERS};
 use crate::source::{Source, SourceConfig};
 use crate::steps::Steps;
+use crate::store::Store;
 use crate::tcp::{Connection, Side, TcpConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
@@ -25,6 +26,21 @@ const BOARD_STREAMS: u64 = 1 << 32;
 const CONTROLLER_STREAMS: u64 = 1 << 33;
 /// Latest instant of a run that can be planned for.
 const MAX_PLANNED_NS: u64 = 1_000_000_000_000_000;
+
+/// When a board is to be called next in a run.
+#[derive(Debug)]
+pub(crate) struct BoardTimer {
+    pub(crate) slot: Slot,
+    /// As it is in the run's schedule; never, if it is not.
+    pub(crate) due: Instant,
+}
+
+impl BoardTimer {
+    pub(crate) fn new(slot: Slot) -> Self {
+        let due = Instant::NEVER;
+        Self { slot, due }
+    }
+}
 
 /// A Zodiac FX, or another device in its place.
 #[derive(Debug)]
@@ -40,6 +56,7 @@ pub(crate) struct BoardNode {
     /// Outgoing link of each port, from port 1 on.
     pub(crate) links: Vec<Option<usize>>,
     pub(crate) inbox: Inbox,
+    pub(crate) timer: BoardTimer,
 }
 
 #[derive(Debug)]
@@ -98,6 +115,7 @@ pub struct Network {
     pub(crate) hosts: Vec<HostNode>,
     pub(crate) controllers: Vec<ControllerHost>,
     pub(crate) links: Vec<Link>,
+    pub(crate) store: Store,
     /// In order of time.
     pub(crate) cable_changes: VecDeque<CableChange>,
     /// One for each flow, in the same order.
@@ -121,6 +139,7 @@ impl Network {
             hosts: Vec::new(),
             controllers: Vec::new(),
             links: Vec::new(),
+            store: Store::default(),
             cable_changes: VecDeque::new(),
             sources: Vec::new(),
             flows: Vec::new(),
@@ -193,6 +212,7 @@ impl Network {
             header_bytes: None,
             links: vec![None; usize::from(ports)],
             inbox: Inbox::default(),
+            timer: BoardTimer::new(0),
         });
     }
 

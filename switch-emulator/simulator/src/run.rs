@@ -4,7 +4,7 @@ mod control_network;
 mod stepping;
 mod transfers;
 
-use zodiac_firmware::{is_pause_frame, Instant, Passage};
+use zodiac_firmware::{Instant, Kept, Passage};
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::{Device, OutputKind};
@@ -12,9 +12,10 @@ use crate::error::Error;
 use crate::flow::{Flow, Identities};
 use crate::inbox::{Cargo, Frame};
 use crate::link::{size_on_wire, End};
-use crate::network::{BoardNode, Network};
+use crate::network::{BoardNode, BoardTimer, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::{Schedule, Slot};
+use crate::store::Store;
 use crate::tcp::{Connection, Side};
 
 /// Events kept of a run; later ones are only counted.
@@ -115,7 +116,7 @@ impl Network {
     }
 
     /// A frame sets out at `now_ns` to a board or controller. Returns that if the frame will arrive there before all others.
-    #[inline]
+    #[inline(always)]
     fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
         let link = &mut self.links[frame.link as usize];
         let end = link.end;
@@ -140,7 +141,6 @@ impl Network {
 /// Slots of the timers in the schedule.
 #[derive(Default)]
 struct Slots {
-    work: Vec<Slot>,
     answer: Vec<Slot>,
     stack: Vec<Slot>,
     arrival: Vec<Slot>,
@@ -150,7 +150,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn of(net: &Network, timers: &[Timer]) -> Self {
+    fn of(net: &mut Network, timers: &[Timer]) -> Self {
         let mut slots = Self {
             release: vec![0; net.sources.len()],
             transfer: vec![[0; 2]; net.connections.len()],
@@ -158,7 +158,7 @@ impl Slots {
         };
         for (slot, timer) in (0..).zip(timers) {
             match *timer {
-                Timer::Work(_) => slots.work.push(slot),
+                Timer::Work(board) => net.boards[board].timer = BoardTimer::new(slot),
                 Timer::Answer(_) => slots.answer.push(slot),
                 Timer::Stack(_) => slots.stack.push(slot),
                 Timer::Arrival(_) => slots.arrival.push(slot),
@@ -184,8 +184,6 @@ struct Run<'a> {
     /// Memory of frames that have arrived at hosts, to be used again: the last one first, as it is still in the processor's
     /// cache.
     spare: Vec<Vec<u8>>,
-    /// When each board is to be called, as it is in the schedule.
-    work_ns: Vec<Option<u64>>,
     begin_ns: u64,
     now_ns: u64,
     end_ns: u64,
@@ -214,7 +212,6 @@ impl<'a> Run<'a> {
             timers,
             spare: Vec::new(),
             slots,
-            work_ns: vec![None; boards],
             begin_ns,
             now_ns: begin_ns,
             end_ns,
@@ -245,7 +242,7 @@ impl<'a> Run<'a> {
         for index in 0..self.net.sources.len() {
             let end_ns = self.begin_ns + duration_ns;
             self.net.sources[index].start(self.begin_ns, end_ns);
-            self.arm_source(index);
+            self.arm_source(index, self.net.line(index));
         }
         self.start_transfers(duration_ns);
     }
@@ -270,6 +267,7 @@ impl<'a> Run<'a> {
     }
 
     /// Does what comes next; false if nothing does before the end.
+    #[inline(always)]
     fn step(&mut self) -> bool {
         let Some((now_ns, slot)) = self.schedule.first() else {
             return false;
@@ -312,64 +310,79 @@ impl<'a> Run<'a> {
         if self.net.steps.is_some() {
             return false;
         }
-        let Network { boards, flows, .. } = &mut *self.net;
-        let BoardNode { device, inbox, .. } = &mut boards[board];
+        let Network {
+            boards,
+            flows,
+            store,
+            ..
+        } = &mut *self.net;
+        let BoardNode {
+            device,
+            inbox,
+            links,
+            ..
+        } = &mut boards[board];
         let Device::Board(firmware) = device else {
             return false;
         };
-        let mut arrived = inbox.all_arrived(now_ns);
-        let Some(first) = arrived.next() else {
+        let Some((first, behind)) = inbox.all_arrived(now_ns).split_first() else {
             return false;
         };
-        let data = match &first.cargo {
-            Cargo::Emission { source, sequence } => flows[*source as usize].frame(*sequence),
-            Cargo::Bytes(data) => data,
+        let data = match first.cargo {
+            Cargo::Emission { source, sequence } => flows[source as usize].frame(sequence),
+            Cargo::Bytes(place) => store.bytes(place),
         };
         let now = Instant::from_nanos(now_ns);
-        let behind = arrived.map(Frame::kept);
-        let Some(passage) = firmware.pass_on(now, first.kept(), data, behind) else {
+        let waiting = behind.len();
+        let Some(passage) = firmware.pass_on(now, first, data, behind) else {
             return false;
         };
-        if let Some(frame) = inbox.take_first(now_ns) {
+        if let Some(frame) = inbox.take_first(waiting) {
             match passage {
                 Passage::Departs(at, port) => {
-                    self.depart(board, port.get(), at.as_nanos(), frame.cargo);
+                    let link = links[usize::from(port.get()) - 1];
+                    self.depart(board, link, at.as_nanos(), frame);
                 }
-                Passage::Lost => self.spare.extend(frame.cargo.memory()),
+                Passage::Lost => self.lose(frame),
             }
         }
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
         self.schedule.arm(slot, at_ns);
     }
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
-        let BoardNode { device, inbox, .. } = &self.net.boards[board];
-        let mut at = device.poll_at();
+        let is_stepping = self.net.steps.is_some();
+        let BoardNode {
+            device,
+            inbox,
+            timer,
+            ..
+        } = &mut self.net.boards[board];
+        let mut due = device.poll_at().unwrap_or(Instant::NEVER);
         if let Some(frame) = inbox.first() {
             let arrival = Instant::from_nanos(frame.arrival_ns);
             // A caller that advances step by step may look at the boards between two steps: no frame is kept back.
-            let due = if frame.is_pause || self.net.steps.is_some() {
+            due = due.min(if frame.is_pause || is_stepping {
                 arrival
             } else {
-                device.due_with(arrival, frame.port, frame.bytes as usize)
-            };
-            at = Some(at.map_or(due, |at| at.min(due)));
+                device.due_with(arrival, frame.port, frame.bytes.into())
+            });
         }
         if let Some(frame) = inbox.first_behind_waiting() {
             if !device.keeps(&frame.kept()) {
-                let arrival = Instant::from_nanos(frame.arrival_ns);
-                at = Some(at.map_or(arrival, |at| at.min(arrival)));
+                due = due.min(Instant::from_nanos(frame.arrival_ns));
             }
         }
-        let at_ns = at.map(|at| at.as_nanos().max(now_ns));
+        let due = due.max(Instant::from_nanos(now_ns));
         // A frame that comes while the CPU works does not change when the next pass begins.
-        if at_ns != self.work_ns[board] {
-            self.work_ns[board] = at_ns;
-            self.arm(self.slots.work[board], at_ns);
+        if due != timer.due {
+            timer.due = due;
+            let at_ns = (due != Instant::NEVER).then_some(due.as_nanos());
+            self.schedule.arm(timer.slot, at_ns);
         }
     }
 
@@ -378,9 +391,10 @@ impl<'a> Run<'a> {
         self.arm(self.slots.answer[board], next_ns);
     }
 
+    /// `line` is that of the source's host.
     #[inline]
-    fn arm_source(&mut self, index: usize) {
-        let line = &self.net.links[self.net.line(index)];
+    fn arm_source(&mut self, index: usize, line: usize) {
+        let line = &self.net.links[line];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
         self.arm(self.slots.release[index], at_ns);
     }
@@ -402,16 +416,20 @@ impl<'a> Run<'a> {
             match self.net.links[link].end {
                 End::Board(board, port) => {
                     self.take_in(board, now_ns.saturating_sub(1));
-                    let BoardNode { device, inbox, .. } = &mut self.net.boards[board];
+                    let Network { boards, store, .. } = &mut *self.net;
+                    let BoardNode { device, inbox, .. } = &mut boards[board];
                     if !change.is_in {
-                        self.cut += inbox.cut(link as u32);
+                        self.cut += inbox.cut(link as u32, store);
                     }
                     device.link_state(Instant::from_nanos(now_ns), port, change.is_in);
                     self.collect(board, now_ns);
                 }
                 End::Controller(controller, _) => {
                     if !change.is_in {
-                        self.cut += self.net.controllers[controller].inbox.cut(link as u32);
+                        let Network {
+                            controllers, store, ..
+                        } = &mut *self.net;
+                        self.cut += controllers[controller].inbox.cut(link as u32, store);
                         self.arm_arrival(controller);
                     }
                 }
@@ -441,7 +459,7 @@ impl<'a> Run<'a> {
         match waiting.front().copied() {
             None if is_busy => {
                 waiting.push_back(index);
-                self.arm_source(index);
+                self.arm_source(index, line);
             }
             Some(first) if is_busy || first != index => {
                 waiting.push_back(index);
@@ -453,52 +471,35 @@ impl<'a> Run<'a> {
                 self.send(index, line, now_ns);
                 if let Some(next) = next {
                     // The source that waits goes before this one's next frame.
-                    self.arm_source(next);
+                    self.arm_source(next, line);
                 }
-                self.arm_source(index);
+                self.arm_source(index, line);
             }
         }
     }
 
     /// A source's frame begins on its host's line, which is free.
-    fn send(&mut self, index: usize, line_index: usize, now_ns: u64) {
-        let is_cut = self.is_cut(line_index, now_ns);
+    fn send(&mut self, index: usize, line: usize, now_ns: u64) {
         let Network {
             links,
             sources,
             flows,
             ..
         } = &mut *self.net;
-        let (line, source) = (&mut links[line_index], &mut sources[index]);
+        let (source, flow) = (&mut sources[index], &mut flows[index]);
         source.release(now_ns);
-        line.occupy(now_ns, source.frame_bytes());
-        let sequence = flows[index].send(signed_difference_ns(now_ns, self.begin_ns));
-        if is_cut {
-            self.cut += 1;
-            return;
-        }
-        if let End::Host(host) = line.end {
-            let begin_ns = now_ns + line.timing.propagation_ns();
-            return self.deliver_emission(host, begin_ns, index, sequence);
-        }
-        let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
-        let flow = &flows[index];
-        let frame = Frame {
-            arrival_ns,
-            link: line_index as u32,
-            bytes: flow.data_bytes() as u32,
-            port: line.end.port(),
-            is_pause: flow.is_pause(),
-            cargo: Cargo::Emission {
-                source: index as u32,
-                sequence,
-            },
+        links[line].occupy(now_ns, source.frame_bytes());
+        let sequence = flow.send(signed_difference_ns(now_ns, self.begin_ns));
+        let cargo = Cargo::Emission {
+            source: index as u32,
+            sequence,
         };
-        self.set_out(frame);
+        let frame = Frame::new(cargo, flow.data_bytes(), flow.is_pause());
+        self.launch(line, now_ns, frame);
     }
 
     /// A frame sets out to a board or controller.
-    #[inline]
+    #[inline(always)]
     fn set_out(&mut self, frame: Frame) {
         match self.net.set_out(frame, self.now_ns) {
             Some(End::Board(board, _)) => self.arm_board(board, self.now_ns),
@@ -509,11 +510,16 @@ impl<'a> Run<'a> {
 
     /// Gives a board the frames that have arrived until `until_ns`, each with its instant.
     fn take_in(&mut self, board: usize, until_ns: u64) {
-        let Network { boards, flows, .. } = &mut *self.net;
+        let Network {
+            boards,
+            flows,
+            store,
+            ..
+        } = &mut *self.net;
         let BoardNode { device, inbox, .. } = &mut boards[board];
         while let Some(frame) = inbox.arrived(until_ns) {
             let at = Instant::from_nanos(frame.arrival_ns);
-            let data = written_out(frame.cargo, flows, &mut self.spare);
+            let data = written_out(frame.cargo, flows, store, &mut self.spare);
             device.frame(at, frame.port, data);
         }
     }
@@ -521,13 +527,16 @@ impl<'a> Run<'a> {
     /// The frame that is next for a controller arrives there.
     fn arrive(&mut self, index: usize, now_ns: u64) {
         let Network {
-            controllers, flows, ..
+            controllers,
+            flows,
+            store,
+            ..
         } = &mut *self.net;
         let controller = &mut controllers[index];
         let Some(frame) = controller.inbox.arrived(now_ns) else {
             return;
         };
-        let data = written_out(frame.cargo, flows, &mut self.spare);
+        let data = written_out(frame.cargo, flows, store, &mut self.spare);
         controller.receive(now_ns, frame.port, data);
         self.arm_arrival(index);
         self.collect_controller(index, now_ns);
@@ -565,10 +574,14 @@ impl<'a> Run<'a> {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
-                        self.depart(board, port, at_ns, Cargo::Bytes(data.clone()));
+                        let link = self.link(board, port);
+                        let copy = Frame::of_bytes(data.clone(), &mut self.net.store);
+                        self.depart(board, link, at_ns, copy);
                     }
                     if let Some(port) = last {
-                        self.depart(board, port, at_ns, Cargo::Bytes(data));
+                        let link = self.link(board, port);
+                        let frame = Frame::of_bytes(data, &mut self.net.store);
+                        self.depart(board, link, at_ns, frame);
                     }
                 }
                 said if self.net.steps.is_some() => self.tell(board, at_ns, said),
@@ -590,51 +603,49 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A frame begins to leave a board by `port` at `at_ns`.
-    #[inline]
-    fn depart(&mut self, board: usize, port: u8, at_ns: u64, cargo: Cargo) {
-        let Some(index) = self.net.boards[board].links[usize::from(port) - 1] else {
-            self.unconnected[board] += 1;
-            return;
-        };
-        self.launch(index, at_ns, cargo);
+    fn link(&self, board: usize, port: u8) -> Option<usize> {
+        self.net.boards[board].links[usize::from(port) - 1]
+    }
+
+    /// A frame begins to leave a board at `at_ns`, by the link of a port, if there is one.
+    #[inline(always)]
+    fn depart(&mut self, board: usize, link: Option<usize>, at_ns: u64, frame: Frame) {
+        match link {
+            Some(link) => self.launch(link, at_ns, frame),
+            None => self.unconnected[board] += 1,
+        }
+    }
+
+    /// Nothing needs a frame any more.
+    fn lose(&mut self, frame: Frame) {
+        if let Cargo::Bytes(place) = frame.cargo {
+            self.spare.push(self.net.store.take(place));
+        }
     }
 
     /// A frame begins on a link at `begin_ns`. It is up to the sender that frames on a link do not overlap.
-    #[inline]
-    fn launch(&mut self, index: usize, begin_ns: u64, cargo: Cargo) {
+    #[inline(always)]
+    fn launch(&mut self, index: usize, begin_ns: u64, frame: Frame) {
         if self.is_cut(index, begin_ns) {
             self.cut += 1;
-            return self.spare.extend(cargo.memory());
+            return self.lose(frame);
         }
         let link = &self.net.links[index];
         if let End::Host(host) = link.end {
             let begin_ns = begin_ns + link.timing.propagation_ns();
-            return match cargo {
+            return match frame.cargo {
                 Cargo::Emission { source, sequence } => {
                     self.deliver_emission(host, begin_ns, source as usize, sequence);
                 }
-                Cargo::Bytes(data) => {
+                Cargo::Bytes(place) => {
+                    let data = self.net.store.take(place);
                     self.deliver(host, begin_ns, &data);
                     self.spare.push(data);
                 }
             };
         }
-        let (bytes, is_pause) = match &cargo {
-            Cargo::Emission { source, .. } => {
-                let flow = &self.net.flows[*source as usize];
-                (flow.data_bytes(), flow.is_pause())
-            }
-            Cargo::Bytes(data) => (data.len(), is_pause_frame(data)),
-        };
-        self.set_out(Frame {
-            arrival_ns: link.arrival_ns(begin_ns, size_on_wire(bytes)),
-            link: index as u32,
-            bytes: bytes as u32,
-            port: link.end.port(),
-            is_pause,
-            cargo,
-        });
+        let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(frame.bytes.into()));
+        self.set_out(frame.bound(arrival_ns, index, link.end));
     }
 
     /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.
@@ -754,7 +765,12 @@ fn signed_difference_ns(at_ns: u64, earlier_ns: u64) -> i64 {
 }
 
 /// The bytes of a frame; memory for it is taken from `spare`.
-fn written_out(cargo: Cargo, flows: &mut [Flow], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
+fn written_out(
+    cargo: Cargo,
+    flows: &mut [Flow],
+    store: &mut Store,
+    spare: &mut Vec<Vec<u8>>,
+) -> Vec<u8> {
     match cargo {
         Cargo::Emission { source, sequence } => {
             let mut data = spare.pop().unwrap_or_default();
@@ -762,6 +778,6 @@ fn written_out(cargo: Cargo, flows: &mut [Flow], spare: &mut Vec<Vec<u8>>) -> Ve
             data.extend_from_slice(flows[source as usize].frame(sequence));
             data
         }
-        Cargo::Bytes(data) => data,
+        Cargo::Bytes(place) => store.take(place),
     }
 }

@@ -35,11 +35,11 @@ impl Node {
 /// Timers ordered by instant; those of the same instant fire in the order in which they were armed.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
-    /// The levels of the tree, one behind the other, from that of the timers to the root. A node's key is the least of its
-    /// children's; a key is (instant, sequence number, slot) from high to low bits.
-    nodes: Vec<Node>,
-    /// Where each level begins in `nodes`.
-    levels: Vec<usize>,
+    /// A complete tree: the root, then its children's nodes, and so on to those of the timers. A node's key is the least of
+    /// its children's; a key is (instant, sequence number, slot) from high to low bits.
+    nodes: Box<[Node]>,
+    /// The node of the first timers.
+    first_leaf: usize,
     /// The instant and slot of the root's key: read as they were written, each by itself.
     first: (u64, Slot),
     sequence: u64,
@@ -49,22 +49,21 @@ impl Schedule {
     /// `timers` timers, none armed.
     pub(crate) fn new(timers: usize) -> Self {
         assert!(timers <= MOST_TIMERS, "the builder counts them");
-        let (mut levels, mut nodes, mut keys) = (Vec::new(), 0, timers.max(1));
-        while levels.is_empty() || keys > 1 {
-            levels.push(nodes);
-            keys = keys.div_ceil(CHILDREN);
-            nodes += keys;
+        let (mut first_leaf, mut leaves) = (0, 1);
+        while leaves * CHILDREN < timers {
+            first_leaf += leaves;
+            leaves *= CHILDREN;
         }
         Self {
-            nodes: vec![Node([IDLE; CHILDREN]); nodes],
-            levels,
+            nodes: vec![Node([IDLE; CHILDREN]); first_leaf + leaves].into(),
+            first_leaf,
             first: (NEVER_NS, 0),
             sequence: 0,
         }
     }
 
     /// Arms `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
         let mut key = match at_ns {
             Some(at_ns) => {
@@ -75,16 +74,20 @@ impl Schedule {
             }
             None => IDLE,
         };
-        let mut child = slot as usize;
-        for level in &self.levels {
-            let node = &mut self.nodes[level + child / CHILDREN];
-            let before = std::mem::replace(&mut node.0[child % CHILDREN], key);
-            let least = node.least();
-            if least < key.min(before) {
-                return; // another child was the least and is it still: nothing above changes
+        let mut child = slot as usize % CHILDREN;
+        let mut place = self.first_leaf + slot as usize / CHILDREN;
+        loop {
+            let node = &mut self.nodes[place];
+            node.0[child] = key;
+            key = node.least();
+            if place == 0 {
+                break;
             }
-            key = least;
-            child /= CHILDREN;
+            child = (place - 1) % CHILDREN;
+            place = (place - 1) / CHILDREN;
+            if self.nodes[place].0[child] == key {
+                return; // the least is what it was: nothing above changes
+            }
         }
         let slot = key as Slot & (MOST_TIMERS as Slot - 1);
         self.first = ((key >> (SLOT_BITS + SEQUENCE_BITS)) as u64, slot);

@@ -6,6 +6,7 @@
 
 use super::{Board, MAX_RECEIVED_BYTES, MIN_RECEIVED_BYTES};
 use crate::buffers::{length_with_fcs, MIN_FRAME_BYTES};
+use crate::event::count;
 use crate::integrated_switch::Link;
 use crate::outbox::MAX_SENT_BYTES;
 use crate::pass::Pass;
@@ -25,6 +26,19 @@ pub struct KeptFrame {
     pub is_pause: bool,
 }
 
+/// A driver's own frame, of which the board asks only what it needs to know.
+pub trait Kept {
+    /// What a board needs to know about it while it is kept back.
+    fn kept(&self) -> KeptFrame;
+}
+
+impl Kept for KeptFrame {
+    #[inline]
+    fn kept(&self) -> KeptFrame {
+        *self
+    }
+}
+
 /// What became of a frame that has passed a board in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
@@ -40,13 +54,14 @@ impl Board {
     ///
     /// `behind` are the frames that have arrived until now after it, in order. The driver keeps them still, until the first of
     /// them is due.
-    pub fn pass_on(
+    pub fn pass_on<F: Kept>(
         &mut self,
         now: Instant,
-        first: KeptFrame,
+        first: &F,
         frame: &[u8],
-        behind: impl Iterator<Item = KeptFrame>,
+        behind: &[F],
     ) -> Option<Passage> {
+        let first = first.kept();
         let is_idle = self.booted
             && !self.is_tracing
             && self.ring.is_empty()
@@ -74,9 +89,10 @@ impl Board {
 
         self.ingress.passed(link);
         self.ring.passed(units);
-        self.out.counters.received += 1;
-        self.out.counters.processed += 1;
-        self.out.hardware[port.index()].received_bytes += length as u64;
+        count(&mut self.out.counters.received, 1);
+        count(&mut self.out.counters.processed, 1);
+        let hardware = &mut self.out.hardware[port.index()];
+        count(&mut hardware.received_bytes, length as u64);
         let mut pass = Pass::new(now, &mut self.out);
         let time = self
             .agent
@@ -85,7 +101,7 @@ impl Board {
         let departs = self.out.relay(now + time.work, leaves_by, length);
         self.main_loop.worked(now, time.busy);
         if only_forwarded {
-            self.plan_with_frames();
+            self.plan_otherwise();
         } else {
             self.plan();
         }
@@ -94,15 +110,11 @@ impl Board {
 
     /// Units of the ring that the frames `behind` another one use at `now`, if that one leaves the link to the CPU as `link`
     /// is; nothing if one of them has to be given to the board first.
-    #[inline]
-    fn units_behind(
-        &self,
-        now: Instant,
-        mut link: Link,
-        behind: impl Iterator<Item = KeptFrame>,
-    ) -> Option<u64> {
+    #[inline(always)]
+    fn units_behind(&self, now: Instant, mut link: Link, behind: &[impl Kept]) -> Option<u64> {
         let mut units = 0;
         for frame in behind {
+            let frame = frame.kept();
             let length = length_with_fcs(frame.bytes);
             let in_ring = self.ingress.foresee(&mut link, frame.arrival, length)?;
             if !self.keeps(&frame) {
@@ -117,7 +129,7 @@ impl Board {
 
     /// Whether a driver may keep this frame back.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn keeps(&self, frame: &KeptFrame) -> bool {
         !frame.is_pause
             && (MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&frame.bytes)

@@ -38,7 +38,7 @@ impl Egress {
 
     /// The CPU hands a frame of `length` bytes (with FCS) to its MAC at `now`. Gives the instant at which it has
     /// passed the integrated switch, or nothing when all descriptors are in use.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
         if self.sent_at[self.next] > now {
             return None;
@@ -46,12 +46,15 @@ impl Egress {
         let duration = self.wire.inner(length);
         let sent = self.inner.send(now, duration, self.wire.gap) + duration;
         self.sent_at[self.next] = sent;
-        self.next = (self.next + 1) % TRANSMIT_DESCRIPTORS;
+        self.next += 1;
+        if self.next == TRANSMIT_DESCRIPTORS {
+            self.next = 0;
+        }
         Some(sent + self.wire.transit)
     }
 
     /// The frame leaves by `port` as soon as that is free; gives the instant at which its first bit departs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn depart(&mut self, ready: Instant, port: PortNumber, length: usize) -> Instant {
         let ready = ready.max(self.paused_until[port.index()]);
         self.front[port.index()].send(ready, self.wire.front(length), self.wire.gap)

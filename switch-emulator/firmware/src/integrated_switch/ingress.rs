@@ -88,7 +88,7 @@ impl Ingress {
 
     /// When a frame of `length` bytes that arrives at its port at `at` is in the ring, by way of `link`; nothing if it may be
     /// lost or held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn foresee(&self, link: &mut Link, at: Instant, length: usize) -> Option<Instant> {
         let ready = at + self.wire.transit;
         let is_free =

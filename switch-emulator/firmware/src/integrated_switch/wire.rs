@@ -12,51 +12,61 @@ const PAUSE_QUANTUM_BYTES: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wire {
     byte_ns: u64,
-    preamble_bytes: u64,
+    /// Sending what a front link carries beside a frame: the preamble.
+    beside_front: Duration,
+    /// The same of the link to or from the CPU, where the frame carries a tail tag.
+    beside_inner: Duration,
     pub(super) gap: Duration,
-    tag_bytes: u64,
     pub(super) transit: Duration,
 }
 
 impl Wire {
     pub(crate) fn new(profile: &Profile) -> Self {
-        let byte_ns = 8_000_000_000 / profile.ports.link_rate_bps;
+        let ports = &profile.ports;
+        let byte_ns = 8_000_000_000 / ports.link_rate_bps;
+        let sending = |bytes: u64| Duration::from_nanos(bytes * byte_ns);
         Self {
             byte_ns,
-            preamble_bytes: profile.ports.preamble_bytes,
-            gap: Duration::from_nanos(profile.ports.interframe_gap_bytes * byte_ns),
-            tag_bytes: profile.ports.tail_tag_bytes,
+            beside_front: sending(ports.preamble_bytes),
+            beside_inner: sending(ports.preamble_bytes + ports.tail_tag_bytes),
+            gap: sending(ports.interframe_gap_bytes),
             transit: Duration::from_picos_rounded(profile.integrated_switch.transit_ps),
         }
     }
 
     /// Sending preamble and a frame of `length` bytes (with FCS) on a front link.
-    #[inline]
-    pub(super) const fn front(&self, length: usize) -> Duration {
-        self.bytes(self.preamble_bytes + length as u64)
+    #[inline(always)]
+    pub(super) fn front(&self, length: usize) -> Duration {
+        self.beside_front + self.frame(length)
     }
 
     /// The same on the link to or from the CPU, where the frame carries a tail tag.
-    #[inline]
-    pub(super) const fn inner(&self, length: usize) -> Duration {
-        self.bytes(self.preamble_bytes + length as u64 + self.tag_bytes)
+    #[inline(always)]
+    pub(super) fn inner(&self, length: usize) -> Duration {
+        self.beside_inner + self.frame(length)
+    }
+
+    /// Sending a frame of `length` bytes by itself.
+    #[inline(always)]
+    fn frame(&self, length: usize) -> Duration {
+        self.bytes(length as u64)
     }
 
     /// Sending a pause frame on the link from the CPU.
     #[inline]
-    pub(super) const fn pause_frame(&self) -> Duration {
+    pub(super) fn pause_frame(&self) -> Duration {
         self.front(PAUSE_FRAME_BYTES)
     }
 
     /// How long a pause of so many quanta lasts.
     #[inline]
-    pub(super) const fn pause(&self, quanta: u64) -> Duration {
+    pub(super) fn pause(&self, quanta: u64) -> Duration {
         self.bytes(quanta * PAUSE_QUANTUM_BYTES)
     }
 
     /// Sending so many bytes.
-    #[inline]
-    pub(super) const fn bytes(&self, bytes: u64) -> Duration {
+    #[inline(always)]
+    pub(super) fn bytes(&self, bytes: u64) -> Duration {
         Duration::from_nanos(bytes * self.byte_ns)
     }
 }
@@ -72,7 +82,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// Sends a frame that is ready at `ready`; gives the instant at which it begins.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, ready: Instant, duration: Duration, gap: Duration) -> Instant {
         self.begun_at = ready.max(self.free_at);
         self.free_at = self.begun_at + duration + gap;

@@ -8,7 +8,7 @@ use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::bytes::be16;
 use crate::cost::FrameTime;
-use crate::event::Event;
+use crate::event::{count, Event};
 use crate::matching::Match;
 use crate::native::Buffer;
 use crate::packet::Key;
@@ -103,14 +103,14 @@ impl Agent {
     }
 
     /// Where a frame goes that is like one before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<Way> {
         self.ways.find(&Head::read(frame, port)?)
     }
 
     /// A frame of `bytes` bytes (without FCS) from `port`, like one that came before, goes where that went. Gives how long
     /// that takes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_known_way(
         &mut self,
         way: &Way,
@@ -118,10 +118,11 @@ impl Agent {
         bytes: usize,
         pass: &mut Pass,
     ) -> FrameTime {
-        self.ports.received[port.index()] += 1;
+        count(&mut self.ports.received[port.index()], 1);
         self.time.pass_began = pass.began;
-        pass.out.counters.searches += 1;
-        pass.out.counters.entries_examined += u64::from(way.examined);
+        let counters = &mut pass.out.counters;
+        count(&mut counters.searches, 1);
+        count(&mut counters.entries_examined, way.examined.into());
         let table = &mut self.tables.table;
         table.looked_up(way.entry.into(), bytes, self.time.now());
         // What the board's own IP stack has to do next depends on when its timers run.

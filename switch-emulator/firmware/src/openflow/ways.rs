@@ -106,7 +106,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, head: &Head) -> Option<Way> {
         let known = self.places.get(head.place())?;
         known.head.is(head).then_some(known.way)

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
 use crate::bytes::{be16, be48};
 use crate::cost::Costs;
+use crate::event::count;
 use crate::matching::{Found, Match, Search, MATCH_BYTES};
 use crate::packet::Key;
 use crate::quirks::{Quirk, Quirks};
@@ -181,11 +182,11 @@ impl FlowTable {
     }
 
     /// Counts a frame of `bytes` bytes (without FCS) for which a search finds this entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn looked_up(&mut self, index: usize, bytes: usize, now: Instant) {
-        self.lookups += 1;
+        count(&mut self.lookups, 1);
         if let Some(entry) = self.entries.get_mut(index) {
-            self.matched += 1;
+            count(&mut self.matched, 1);
             entry.packets = u64::from((entry.packets as u16).wrapping_add(1));
             entry.bytes = i64::from((entry.bytes as i32).wrapping_add(bytes as i32));
             entry.matched = now;

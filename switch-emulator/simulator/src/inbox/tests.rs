@@ -9,17 +9,11 @@ fn link() -> Link {
 }
 
 fn frame(arrival_ns: u64, link: u32, number: u32) -> Frame {
-    Frame {
-        arrival_ns,
-        link,
-        bytes: 60,
-        port: 1,
-        is_pause: false,
-        cargo: Cargo::Emission {
-            source: link,
-            sequence: number,
-        },
-    }
+    let cargo = Cargo::Emission {
+        source: link,
+        sequence: number,
+    };
+    Frame::new(cargo, 60, false).bound(arrival_ns, link as usize, End::Board(0, 1))
 }
 
 fn links_in_order(inbox: &mut Inbox) -> Vec<u32> {
@@ -45,7 +39,7 @@ fn what_waits_is_behind_the_one_that_was_taken_and_before_those_to_come() {
     inbox.push(frame(500, 0, 0), &mut links[0], 100);
     inbox.push(frame(600, 1, 0), &mut links[1], 100);
     assert!(inbox.first_behind_waiting().is_none());
-    assert_eq!(inbox.take_first(600).map(|frame| frame.link), Some(0));
+    assert_eq!(inbox.take_first(1).map(|frame| frame.link), Some(0));
     assert!(
         inbox.push(frame(900, 0, 1), &mut links[0], 600),
         "the first to arrive"
@@ -80,7 +74,7 @@ fn a_cable_that_is_pulled_out_takes_its_own_frames_only() {
         );
     }
     inbox.push(frame(501, 1, 0), &mut links[1], 100);
-    assert_eq!(inbox.cut(0), 3);
+    assert_eq!(inbox.cut(0, &mut Store::default()), 3);
     assert_eq!(inbox.len(), 1);
     assert_eq!(links_in_order(&mut inbox), [1]);
 }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::Run;
 use crate::controller::SEGMENT_SPACING_NS;
 use crate::error::Error;
-use crate::inbox::Cargo;
+use crate::inbox::Frame;
 use crate::link::size_on_wire;
 use crate::link::End;
 use crate::network::Network;
@@ -86,7 +86,8 @@ impl Run<'_> {
                 let link = &mut self.net.links[index];
                 let begin_ns = link.busy_until_ns().max(now_ns);
                 link.occupy(begin_ns, bytes);
-                self.launch(index, begin_ns, Cargo::Bytes(frame.clone()));
+                let copy = Frame::of_bytes(frame.clone(), &mut self.net.store);
+                self.launch(index, begin_ns, copy);
             }
         }
         self.arm_controller(controller, now_ns);

@@ -99,7 +99,8 @@ impl Network {
         } else {
             // The next step arms the timer of its arrival.
             let arrival_ns = link.arrival_ns(begin_ns, bytes);
-            let frame = Frame::of_bytes(arrival_ns, outgoing, link.end, frame);
+            let frame =
+                Frame::of_bytes(frame, &mut self.store).bound(arrival_ns, outgoing, link.end);
             self.set_out(frame, now_ns);
         }
         Ok(free_ns)
