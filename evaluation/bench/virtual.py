@@ -141,8 +141,7 @@ class VirtualDevice:
 
     def _connect(self) -> None:
         while not any(output.data == b"connect" for output in self._board.outputs()):
-            self.now_ns += _PATIENCE_NS
-            self._board.advance(self.now_ns)
+            self._wait()
         self._board.connected(self.now_ns)
         self._ask(self._dialect.hello)
         self._ask(self._dialect.features_request)
@@ -156,13 +155,17 @@ class VirtualDevice:
                 raise RunError(f"{self.name}: the board answers with an error: {reply.hex()}")
         return replies
 
+    def _wait(self) -> None:
+        """Let so much time pass that a board with something to give has given some of it."""
+        self.now_ns += _PATIENCE_NS
+        self._board.advance(self.now_ns)
+
     def _settled(self, from_ns: int) -> list[switch_emulator.Output]:
         """Let time pass from this instant until the board gives nothing more, and return all that it gave."""
         outputs: list[switch_emulator.Output] = []
         self.now_ns = from_ns
         while True:
-            self.now_ns += _PATIENCE_NS
-            self._board.advance(self.now_ns)
+            self._wait()
             new = self._board.outputs()
             if not new:
                 return outputs
@@ -172,8 +175,7 @@ class VirtualDevice:
         """Let time pass as `_settled` does, and yield the frames among what the board gives."""
         self.now_ns = from_ns
         while True:
-            self.now_ns += _PATIENCE_NS
-            self._board.advance(self.now_ns)
+            self._wait()
             new = self._board.departures()
             if not len(new) and not new.others:
                 return
