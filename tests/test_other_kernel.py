@@ -161,13 +161,23 @@ def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path
         assert said[beside]["rate"] == pytest.approx(1, abs=0.02)
 
 
+POLICED_PORT = """
+from loko.slices.document import TrtcmPort, load_slices
+
+RATE_BPS = 10_000_000
+
+def policed_port(bucket_bytes):
+    values = load_slices("trtcm").model_dump()
+    [queue] = values["queues"]
+    queue |= {"cir_bps": RATE_BPS, "cbs_bytes": bucket_bytes, "flow": None}
+    return TrtcmPort.model_validate(values | {"link_rate_bps": 100_000_000})
+"""
+
 POLICED = (
     SENT
+    + POLICED_PORT
     + """
-values = load_slices("trtcm").model_dump()
-[queue] = values["queues"]
-queue |= {"cir_bps": RATE_BPS, "cbs_bytes": 3036, "flow": None}
-port = TrtcmPort.model_validate(values | {"link_rate_bps": 100_000_000})
+port = policed_port(3036)
 sent(port, 0.5, frames=50)
 print(json.dumps({"trtcm": sent(port, 2.0), "conforming": sent(port, 0.98)}))
 """
@@ -184,21 +194,19 @@ def test_a_policer_of_dpdk_delays_nothing_and_keeps_its_rate(tmp_path: Path) -> 
     assert said["trtcm"]["rate"] == pytest.approx(1, abs=0.02)
 
 
-TRANSFERRED = """
+TRANSFERRED = (
+    POLICED_PORT
+    + """
 import json
 from pathlib import Path
 from evaluation.kinds.slices import tcp_port
-from loko.slices.document import TrtcmPort, load_slices
 
-RATE_BPS, SECONDS, SKIPPED_S = 10_000_000, 6, 1.5
+SECONDS, SKIPPED_S = 6, 1.5
 
 def payload_bps(bucket_bytes):
-    values = load_slices("trtcm").model_dump()
-    [queue] = values["queues"]
-    queue |= {"cir_bps": RATE_BPS, "cbs_bytes": bucket_bytes, "flow": None}
-    port = TrtcmPort.model_validate(values | {"link_rate_bps": 100_000_000})
     folder = Path(f"/run/{bucket_bytes}")
     folder.mkdir()
+    port = policed_port(bucket_bytes)
     request = tcp_port.Request(port=port, congestion_control="cubic", seconds=SECONDS)
     [reply] = tcp_port.carry([request], folder)
     counted = reply.received_end_s > SKIPPED_S
@@ -206,6 +214,7 @@ def payload_bps(bucket_bytes):
 
 print(json.dumps({size: payload_bps(size) for size in (3036, 15000)}))
 """
+)
 
 
 @pytest.mark.skipif(missing_for_dpdk() is not None, reason="needs Open vSwitch with DPDK: make dpdk")
