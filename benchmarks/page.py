@@ -111,7 +111,7 @@ def _fidelity_page(results: dict[str, Any], images: Path) -> str:
     corners = systems["live"]["corners"]
     values = {
         "machine": _machine(results["machine"]),
-        "quick": "\nThis was a quick run with few corners.\n" if results["quick"] else "",
+        "quick": " This was a quick run with few corners." if results["quick"] else "",
         "corners": len(corners),
         "verdicts": _verdicts(results),
         "systems": _table(
