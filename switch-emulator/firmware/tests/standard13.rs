@@ -3,6 +3,11 @@
 
 mod testbed;
 
+use testbed::openflow13::{
+    all_flows, apply, bucket, goto, group, group_mod, in_port, ipv4, masked, meter_mod, metered,
+    of13, output, oxm, request, set_field, with_actions, Flow, ALL, ANY, CONTROLLER, DELETE,
+    MODIFY,
+};
 use testbed::{message, quiet_config, quiet_profile, udp, Testbed};
 use zodiac_firmware::{Config, Duration, Quirks};
 
@@ -12,18 +17,8 @@ const FEATURES: u8 = 5;
 const PACKET_IN: u8 = 10;
 const FLOW_REMOVED: u8 = 11;
 const PACKET_OUT: u8 = 13;
-const GROUP_MOD: u8 = 15;
-const MULTIPART: u8 = 18;
 const BARRIER_REQUEST: u8 = 20;
 const ROLE_REQUEST: u8 = 24;
-const METER_MOD: u8 = 29;
-
-const ADD: u8 = 0;
-const MODIFY: u8 = 1;
-const DELETE: u8 = 3;
-const CONTROLLER: u32 = 0xffff_fffd;
-const ALL: u32 = 0xffff_fffc;
-const ANY: u32 = u32::MAX;
 
 fn spec() -> Config {
     Config {
@@ -46,137 +41,10 @@ fn bed() -> Testbed {
     bed_with(spec())
 }
 
-fn of13(kind: u8, body: &[u8]) -> Vec<u8> {
-    let mut bytes = message(kind, body);
-    bytes[0] = 4;
-    bytes
-}
-
-/// A `FLOW_MOD`.
-#[derive(Clone)]
-struct Flow {
-    command: u8,
-    table: u8,
-    priority: u16,
-    cookie: u64,
-    cookie_mask: u64,
-    timeouts: [u16; 2],
-    out_port: u32,
-    flags: u16,
-    oxms: Vec<u8>,
-    instructions: Vec<u8>,
-}
-
-impl Flow {
-    fn new(oxms: &[u8], instructions: &[u8]) -> Self {
-        Self {
-            command: ADD,
-            table: 0,
-            priority: 1,
-            cookie: 0,
-            cookie_mask: 0,
-            timeouts: [0; 2],
-            out_port: ANY,
-            flags: 0,
-            oxms: oxms.to_vec(),
-            instructions: instructions.to_vec(),
-        }
-    }
-
-    fn message(&self) -> Vec<u8> {
-        let length = 4 + self.oxms.len();
-        let mut fields = [&[0, 1], &(length as u16).to_be_bytes()[..], &self.oxms].concat();
-        fields.resize(length.next_multiple_of(8), 0);
-        let [idle, hard] = self.timeouts;
-        let body = [
-            &self.cookie.to_be_bytes()[..],
-            &self.cookie_mask.to_be_bytes(),
-            &[self.table, self.command],
-            &idle.to_be_bytes(),
-            &hard.to_be_bytes(),
-            &self.priority.to_be_bytes(),
-            &ANY.to_be_bytes(),
-            &self.out_port.to_be_bytes(),
-            &ANY.to_be_bytes(),
-            &self.flags.to_be_bytes(),
-            &[0; 2],
-            &fields,
-            &self.instructions,
-        ];
-        of13(14, &body.concat())
-    }
-}
-
 /// Adds an entry that must not be refused.
 fn install(bed: &mut Testbed, flow: &Flow) {
     let replies = bed.exchange(&flow.message());
     assert!(replies.is_empty(), "{replies:?}");
-}
-
-/// An instruction with actions: 4 applies them, 3 writes them.
-fn with_actions(kind: u8, actions: &[Vec<u8>]) -> Vec<u8> {
-    let actions = actions.concat();
-    let length = 8 + actions.len() as u16;
-    [&[0, kind], &length.to_be_bytes()[..], &[0; 4], &actions].concat()
-}
-
-fn apply(actions: &[Vec<u8>]) -> Vec<u8> {
-    with_actions(4, actions)
-}
-
-fn output(port: u32) -> Vec<u8> {
-    [
-        &[0, 0, 0, 16][..],
-        &port.to_be_bytes(),
-        &[0xff, 0xff],
-        &[0; 6],
-    ]
-    .concat()
-}
-
-fn group(id: u32) -> Vec<u8> {
-    [&[0, 22, 0, 8][..], &id.to_be_bytes()].concat()
-}
-
-fn set_field(oxm: &[u8]) -> Vec<u8> {
-    let length = (4 + oxm.len()).next_multiple_of(8);
-    let mut action = [&[0, 25], &(length as u16).to_be_bytes()[..], oxm].concat();
-    action.resize(length, 0);
-    action
-}
-
-fn goto(table: u8) -> Vec<u8> {
-    vec![0, 1, 0, 8, table, 0, 0, 0]
-}
-
-fn oxm(field: u8, value: &[u8]) -> Vec<u8> {
-    [&[0x80, 0, field << 1, value.len() as u8], value].concat()
-}
-
-fn masked(field: u8, value: &[u8], mask: &[u8]) -> Vec<u8> {
-    let length = (value.len() + mask.len()) as u8;
-    [&[0x80, 0, field << 1 | 1, length], value, mask].concat()
-}
-
-fn in_port(number: u8) -> Vec<u8> {
-    oxm(0, &[0, 0, 0, number])
-}
-
-fn ipv4() -> Vec<u8> {
-    oxm(5, &[8, 0])
-}
-
-fn request(kind: u8, body: &[u8]) -> Vec<u8> {
-    of13(MULTIPART, &[&[0, kind, 0, 0, 0, 0, 0, 0], body].concat())
-}
-
-/// Body of a request for the statistics of all flows.
-fn all_flows() -> Vec<u8> {
-    let mut body = vec![0; 40];
-    body[0] = 0xff;
-    body[4..12].fill(0xff);
-    body[32..36].copy_from_slice(&[0, 1, 0, 4]);
-    body
 }
 
 fn errors(replies: &[Vec<u8>]) -> Vec<(u8, u8)> {
@@ -458,24 +326,6 @@ fn checksum(bytes: &[u8], pseudo: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-fn bucket(watched: u32, weight: u16, actions: &[Vec<u8>]) -> Vec<u8> {
-    let actions = actions.concat();
-    let length = (16 + actions.len()) as u16;
-    let head = [
-        &length.to_be_bytes()[..],
-        &weight.to_be_bytes(),
-        &watched.to_be_bytes(),
-        &ANY.to_be_bytes(),
-        &[0; 4],
-    ];
-    [&head.concat()[..], &actions].concat()
-}
-
-fn group_mod(command: u8, kind: u8, id: u32, buckets: &[Vec<u8>]) -> Vec<u8> {
-    let head = [&[0, command, kind, 0], &id.to_be_bytes()[..]].concat();
-    of13(GROUP_MOD, &[&head[..], &buckets.concat()].concat())
-}
-
 #[test]
 fn groups_send_as_their_type_says() {
     for (kind, expected) in [(0, vec![0b010, 0b100]), (3, vec![0b100])] {
@@ -523,18 +373,11 @@ fn groups_send_as_their_type_says() {
 
 #[test]
 fn a_meter_lets_its_rate_pass() {
-    let meter = |flags: u8, rate: u32| {
-        let band = [&[0, 1, 0, 16][..], &rate.to_be_bytes(), &[0; 8]].concat();
-        of13(
-            METER_MOD,
-            &[&[0, 0, 0, flags, 0, 0, 0, 1], &band[..]].concat(),
-        )
-    };
-    let metered = [&[0, 6, 0, 8, 0, 0, 0, 1][..], &apply(&[output(2)])].concat();
+    let metered = [metered(), apply(&[output(2)])].concat();
     // 1000 frames of 302 bytes in 10 s: 242 kbit/s and 100 frames a second.
     for (flags, rate, expected) in [(1, 121, 500), (2, 50, 500)] {
         let mut bed = bed();
-        assert!(bed.exchange(&meter(flags, rate)).is_empty());
+        assert!(bed.exchange(&meter_mod(0, flags, rate)).is_empty());
         install(&mut bed, &Flow::new(&[], &metered));
         let passed: usize = (0..1_000)
             .map(|_| ports_of(&mut bed, 1, &udp(306, 0)).len())
@@ -545,8 +388,8 @@ fn a_meter_lets_its_rate_pass() {
         );
     }
     let mut bed = bed();
-    assert_eq!(errors(&bed.exchange(&meter(3, 5))), [(12, 5)]);
-    assert_eq!(errors(&bed.exchange(&meter(1, 0))), [(12, 6)]);
+    assert_eq!(errors(&bed.exchange(&meter_mod(0, 3, 5))), [(12, 5)]);
+    assert_eq!(errors(&bed.exchange(&meter_mod(0, 1, 0))), [(12, 6)]);
 }
 
 #[test]

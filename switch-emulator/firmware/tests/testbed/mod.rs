@@ -1,6 +1,8 @@
 //! A board with a controller, and the frames and messages to try it with.
 #![allow(dead_code, unreachable_pub)] // each test uses its part
 
+pub mod openflow13;
+
 use zodiac_firmware::{
     Board, Config, ControlCosts, Duration, Event, Instant, OutputKind, PortMask, PortNumber,
     Profile, ZODIAC_FX,
