@@ -53,6 +53,7 @@ mod config;
 mod console;
 mod cost;
 mod event;
+mod hits;
 mod integrated_switch;
 mod main_loop;
 mod matching;

@@ -1,11 +1,13 @@
-//! A driver that keeps frames back until the board has something to do with them, as the simulator does.
+//! A driver that keeps frames back until the board has something to do with them, as the simulator does, and a board that
+//! knows the ways of frames, beside one that gets each frame in time and has forgotten all ways.
 
 mod testbed;
 
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use testbed::{everything, message, output, port, FlowMod};
+use testbed::openflow13::{self as of13, Flow};
+use testbed::{everything, fields, message, output, port, Fields, FlowMod};
 use zodiac_firmware::{
     is_pause_frame, Board, Config, Duration, Instant, KeptFrame, Output, OutputKind, Passage,
     PortMask, Profile, Quirks, ZODIAC_FX,
@@ -15,8 +17,32 @@ use zodiac_firmware::{
 #[derive(Clone, Debug)]
 enum Door {
     Frame(u8, Vec<u8>),
-    Segment(Vec<u8>),
+    Segment(Message),
     Link(u8, bool),
+}
+
+/// A message of OpenFlow 1.0, and one of 1.3: which is sent depends on the board.
+#[derive(Clone, Debug)]
+struct Message {
+    of10: Vec<u8>,
+    of13: Vec<u8>,
+}
+
+impl Message {
+    /// A message that both versions have.
+    fn of_both(kind: u8) -> Self {
+        Self {
+            of10: message(kind, &[]),
+            of13: of13::of13(kind, &[]),
+        }
+    }
+
+    fn of(&self, config: &Config) -> &[u8] {
+        match config.openflow_version {
+            4 => &self.of13,
+            _ => &self.of10,
+        }
+    }
 }
 
 fn pause(quanta: u16) -> Vec<u8> {
@@ -35,30 +61,185 @@ fn packet(length: usize) -> Vec<u8> {
     frame
 }
 
+/// The same, and in its head something else: at this place, where a search reads or does not read, this byte.
+fn changed((at, byte): (usize, u8)) -> Vec<u8> {
+    let mut frame = packet(302);
+    frame[at] = byte;
+    frame
+}
+
+/// An entry of OpenFlow 1.0, or the removal of some.
+fn rule10() -> impl Strategy<Value = Vec<u8>> {
+    let tos = {
+        let mut tos = everything();
+        tos[..4].copy_from_slice(&0x001f_ffef_u32.to_be_bytes()); // type and type of service
+        tos[22..25].copy_from_slice(&[8, 0, 0xb8]);
+        tos
+    };
+    let wanted = prop::sample::select(vec![
+        everything(),
+        fields(Fields::Port, 0),
+        fields(Fields::FiveTuple, 0),
+        fields(Fields::FiveTuple, 1),
+        fields(Fields::All, 1),
+        tos,
+    ]);
+    let tos_set = vec![0, 8, 0, 8, 0x28, 0, 0, 0];
+    let actions = prop_oneof![
+        6 => (1_u16..=5).prop_map(output),
+        1 => prop::sample::select(vec![0xfff8_u16, 0xfffb, 0xfffd]).prop_map(output),
+        1 => prop::sample::select(vec![
+            vec![],
+            [output(2), output(3)].concat(),
+            [tos_set, output(3)].concat(),
+        ]),
+    ];
+    let command = prop::sample::select(vec![0_u16, 0, 0, 0, 0, 1, 3, 4]);
+    let timeouts = prop::sample::select(vec![[0; 4], [0; 4], [0, 1, 0, 0], [0, 0, 0, 1]]);
+    (wanted, actions, command, 1_u16..4, timeouts).prop_map(
+        |(wanted, actions, command, priority, timeouts)| {
+            let entry = FlowMod::add(wanted, priority, actions).command(command);
+            let mut message = entry.message();
+            message[58..62].copy_from_slice(&timeouts);
+            message
+        },
+    )
+}
+
+/// An entry of OpenFlow 1.3, or the removal of some.
+fn rule13() -> impl Strategy<Value = Vec<u8>> {
+    let udp = [of13::ipv4(), of13::oxm(10, &[17])].concat();
+    let wanted = prop::sample::select(vec![
+        vec![],
+        of13::in_port(1),
+        of13::in_port(2),
+        of13::ipv4(),
+        [of13::ipv4(), of13::oxm(8, &[0x2e])].concat(),
+        [
+            of13::ipv4(),
+            of13::masked(12, &[10, 0, 0, 0], &[255, 0, 0, 0]),
+        ]
+        .concat(),
+        [of13::oxm(3, &[2, 0, 0, 0, 0, 2]), of13::in_port(1)].concat(),
+        [udp.clone(), of13::oxm(16, &2_000_u16.to_be_bytes())].concat(),
+        [udp.clone(), of13::oxm(15, &1_000_u16.to_be_bytes())].concat(),
+        udp,
+    ]);
+    let outputs = prop_oneof![
+        8 => (1_u32..=5).prop_map(|number| vec![of13::output(number)]),
+        1 => prop::sample::select(vec![0xffff_fff8_u32, 0xffff_fffb, of13::CONTROLLER])
+            .prop_map(|number| vec![of13::output(number)]),
+        1 => prop::sample::select(vec![
+            vec![],
+            vec![of13::output(2), of13::output(3)],
+            vec![of13::set_field(&of13::oxm(8, &[0x0a])), of13::output(3)],
+            vec![of13::group(1)],
+            vec![of13::output(2), of13::group(1)],
+        ]),
+    ];
+    let instructions = (outputs, 0..40, 1_u8..4).prop_map(|(actions, kind, table)| match kind {
+        0..16 => of13::apply(&actions),
+        16..22 => [of13::metered(), of13::apply(&actions)].concat(),
+        22..26 => [of13::apply(&actions), of13::goto(table)].concat(),
+        26..30 => [of13::with_actions(3, &actions), of13::goto(table)].concat(),
+        30..35 => of13::goto(table),
+        35..39 => of13::with_actions(3, &actions),
+        _ => vec![0, 4, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // hangs the firmware
+    });
+    let table = prop::sample::select(vec![0_u8, 0, 0, 1, 2, 3]);
+    let command = prop::sample::select(vec![of13::ADD; 7]);
+    let command = prop_oneof![
+        command,
+        prop::sample::select(vec![of13::ADD, of13::MODIFY, of13::DELETE])
+    ];
+    let timeout = || prop::sample::select(vec![0_u16, 0, 0, 1]);
+    (
+        wanted,
+        instructions,
+        table,
+        command,
+        1_u16..4,
+        [timeout(), timeout()],
+        0_u16..32,
+    )
+        .prop_map(
+            |(wanted, instructions, table, command, priority, timeouts, flags)| {
+                let flow = Flow {
+                    table,
+                    command,
+                    priority,
+                    timeouts,
+                    flags: if flags < 4 { flags << 3 | 1 } else { 0 },
+                    ..Flow::new(&wanted, &instructions)
+                };
+                flow.message()
+            },
+        )
+}
+
+/// A message of OpenFlow 1.3 about the group that entries send to.
+fn group13(command: impl Strategy<Value = u8>) -> impl Strategy<Value = Vec<u8>> {
+    (command, 0_u8..4, 2_u32..5).prop_map(|(command, kind, number)| {
+        let buckets = [number, 1].map(|to| of13::bucket(to, 1, &[of13::output(to)]));
+        // An INDIRECT group has one bucket.
+        let count = if kind == 2 { 1 } else { buckets.len() };
+        of13::group_mod(command, kind, 1, &buckets[..count])
+    })
+}
+
+/// A message of OpenFlow 1.3 about the meter that entries send through.
+fn meter13(command: impl Strategy<Value = u8>) -> impl Strategy<Value = Vec<u8>> {
+    let rates = prop_oneof![1_u32..400, 400_u32..20_000];
+    (command, 1_u8..3, rates)
+        .prop_map(|(command, flags, rate)| of13::meter_mod(command, flags, rate))
+}
+
+/// The first entries of a board, and in OpenFlow 1.3 a meter and a group for them.
+fn entries() -> impl Strategy<Value = Vec<Message>> {
+    let rules = prop::collection::vec(rule(), 1..8);
+    (group13(Just(0)), meter13(Just(0)), rules).prop_map(|(group, meter, rules)| {
+        let other = |of13| Message {
+            of13,
+            ..Message::of_both(2)
+        };
+        [group, meter].map(other).into_iter().chain(rules).collect()
+    })
+}
+
+fn rule() -> impl Strategy<Value = Message> {
+    let of13 = prop_oneof![8 => rule13(), 1 => group13(0_u8..3), 1 => meter13(0_u8..3)];
+    (rule10(), of13).prop_map(|(of10, of13)| Message { of10, of13 })
+}
+
 fn door() -> impl Strategy<Value = Door> {
     let frame = prop_oneof![
         20 => prop::sample::select(vec![60_usize, 302, 302, 398]).prop_map(packet),
         3 => (60_usize..400).prop_map(packet),
+        3 => (12_usize..48, 0_u8..4).prop_map(|(at, byte)| changed((at, byte << 2))),
+        4 => prop::sample::select(vec![(15, 0xb8), (37, 0xd1), (23, 6), (21, 1), (14, 0x46)])
+            .prop_map(changed),
         2 => (10_usize..1_540).prop_map(packet),
         1 => (0_u16..200).prop_map(pause),
     ];
     prop_oneof![
         30 => (1_u8..=4, frame).prop_map(|(number, frame)| Door::Frame(number, frame)),
-        1 => prop::sample::select(vec![message(18, &[]), message(2, &[]), message(99, &[])])
-            .prop_map(Door::Segment),
+        1 => prop::sample::select(vec![18, 2, 99])
+            .prop_map(|kind| Door::Segment(Message::of_both(kind))),
+        1 => rule().prop_map(Door::Segment),
         1 => (1_u8..=4, any::<bool>()).prop_map(|(number, up)| Door::Link(number, up)),
     ]
 }
 
-fn board(config: &Config, seed: u64) -> (Board, Instant) {
+/// A board in a session, with these entries.
+fn board_with(config: &Config, seed: u64, entries: &[Message]) -> (Board, Instant) {
     let profile = Profile::from_toml(ZODIAC_FX).unwrap();
     let mut board = Board::new(&profile, config.clone(), seed).unwrap();
     let mut now = Instant::ZERO;
     board.connected(now);
-    let entry = FlowMod::add(everything(), 1, output(3)).message();
-    for segment in [message(0, &[]), message(5, &[]), entry] {
+    let opening = [Message::of_both(0), Message::of_both(5)];
+    for segment in opening.iter().chain(entries) {
         now += Duration::from_millis(10);
-        board.segment(now, &segment);
+        board.segment(now, segment.of(config));
     }
     now += Duration::from_millis(10);
     board.advance(now);
@@ -66,11 +247,65 @@ fn board(config: &Config, seed: u64) -> (Board, Instant) {
     (board, now)
 }
 
+/// The same with one entry, for everything.
+fn board(config: &Config, seed: u64) -> (Board, Instant) {
+    let entry = Message {
+        of10: FlowMod::add(everything(), 1, output(3)).message(),
+        of13: Flow::new(&[], &of13::apply(&[of13::output(3)])).message(),
+    };
+    board_with(config, seed, &[entry])
+}
+
+/// Boards that behave like firmware and specification, in both versions.
+fn configs() -> Vec<Config> {
+    let behaviours = [Quirks::Firmware, Quirks::Spec];
+    let config = |(quirks, openflow_version)| Config {
+        quirks,
+        openflow_version,
+        ..Config::default()
+    };
+    let both = behaviours.map(|quirks| [(quirks, 1), (quirks, 4)]);
+    both.into_iter().flatten().map(config).collect()
+}
+
+/// Requests for all that the board has counted.
+fn requests(config: &Config) -> Vec<Vec<u8>> {
+    if config.openflow_version == 4 {
+        let any = [of13::ANY.to_be_bytes(), [0; 4]].concat();
+        return vec![
+            of13::request(1, &of13::all_flows()),
+            of13::request(3, &[]),
+            of13::request(4, &any),
+            of13::request(6, &any),
+            of13::request(9, &any),
+        ];
+    }
+    let all = [&everything()[..], &[0xff, 0, 0xff, 0xff]].concat();
+    let statistics = |kind: u8, body: &[u8]| message(16, &[&[0, kind, 0, 0], body].concat());
+    let any_port = [0xff, 0xff, 0, 0, 0, 0, 0, 0];
+    vec![
+        statistics(1, &all),
+        statistics(3, &[]),
+        statistics(4, &any_port),
+    ]
+}
+
 /// Lets a board do what is due until `until`, and takes what it gives.
 fn work(board: &mut Board, until: Instant, outputs: &mut Vec<Output>) {
+    work_and(board, until, outputs, |_, _| {});
+}
+
+/// The same, and something `then` after each piece of work.
+fn work_and(
+    board: &mut Board,
+    until: Instant,
+    outputs: &mut Vec<Output>,
+    then: impl Fn(&mut Board, Instant),
+) {
     while let Some(at) = board.poll_at().filter(|at| *at <= until) {
         board.advance(at);
         outputs.extend(std::iter::from_fn(|| board.poll_output()));
+        then(board, at);
     }
 }
 
@@ -183,25 +418,37 @@ fn in_order(mut outputs: Vec<Output>) -> Vec<String> {
     texts.into_iter().map(|(_, text)| text).collect()
 }
 
+/// Time between two steps: sometimes long enough for entries to expire.
+fn gap_ns() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        40 => prop::sample::select(vec![0_u64, 7_000, 30_000, 150_000, 700_000, 3_000_000]),
+        1 => Just(400_000_000),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The same comes out, to the nanosecond, as if each frame had been given when it arrived, and the same is counted.
+    /// The same comes out, to the nanosecond, as if each frame had been given when it arrived and been searched for, and the
+    /// same is counted.
     #[test]
     fn frames_may_be_kept_back_until_they_are_due(
-        steps in prop::collection::vec((prop::sample::select(vec![0_u64, 7_000, 30_000, 150_000, 700_000]), door()), 1..150),
-        quirks in prop::sample::select(vec![Quirks::Firmware, Quirks::Spec]),
+        entries in entries(),
+        steps in prop::collection::vec((gap_ns(), door()), 1..150),
+        config in prop::sample::select(configs()),
         seed in any::<u64>(),
         passes in any::<bool>(),
     ) {
-        let config = Config { quirks, ..Config::default() };
-        let (mut plain, mut now) = board(&config, seed);
-        let (other, _) = board(&config, seed);
+        let (mut plain, mut now) = board_with(&config, seed, &entries);
+        let (other, _) = board_with(&config, seed, &entries);
         let mut keeping = Keeping::new(other, passes);
         let mut outputs = Vec::new();
+        let mut is_up = true;
         for (gap_ns, door) in steps {
             now += Duration::from_nanos(gap_ns);
-            work(&mut plain, now, &mut outputs);
+            // A board forgets all ways when it learns of a link, even if that stays as it was.
+            let forget = |board: &mut Board, at| board.link_state(at, port(1), is_up);
+            work_and(&mut plain, now, &mut outputs, forget);
             keeping.work(now);
             match door {
                 Door::Frame(number, frame) => {
@@ -210,10 +457,11 @@ proptest! {
                 }
                 Door::Segment(bytes) => {
                     keeping.give(now);
-                    plain.segment(now, &bytes);
-                    keeping.board.segment(now, &bytes);
+                    plain.segment(now, bytes.of(&config));
+                    keeping.board.segment(now, bytes.of(&config));
                 }
                 Door::Link(number, up) => {
+                    is_up = if number == 1 { up } else { is_up };
                     keeping.give(now);
                     plain.link_state(now, port(number), up);
                     keeping.board.link_state(now, port(number), up);
@@ -223,9 +471,17 @@ proptest! {
         now += Duration::from_millis(900);
         work(&mut plain, now, &mut outputs);
         keeping.work(now);
+        for request in requests(&config) {
+            plain.segment(now, &request);
+            keeping.board.segment(now, &request);
+            now += Duration::from_millis(10);
+            work(&mut plain, now, &mut outputs);
+            keeping.work(now);
+        }
         prop_assert_eq!(in_order(outputs), in_order(keeping.outputs));
         prop_assert_eq!(plain.counters(), keeping.board.counters());
         prop_assert_eq!(plain.flows(), keeping.board.flows());
+        prop_assert_eq!(plain.flows13(), keeping.board.flows13());
         prop_assert_eq!(plain.poll_at(), keeping.board.poll_at());
     }
 }
@@ -249,15 +505,17 @@ fn a_burst_is_taken_in_when_the_first_of_it_is_due() {
 /// So is this: all but the first frame of a kind pass in one step, those that find others before them, too.
 #[test]
 fn frames_like_one_before_pass_in_one_step() {
-    let (board, now) = board(&Config::default(), 1);
-    let mut keeping = Keeping::new(board, true);
-    for (burst, frames) in [1, 3, 4].into_iter().enumerate() {
-        for number in 0..frames {
-            let at = now + Duration::from_nanos(burst as u64 * 5_000_000 + number * 30_000);
-            keeping.kept.push_back((at, 1, packet(302)));
+    for config in configs() {
+        let (board, now) = board(&config, 1);
+        let mut keeping = Keeping::new(board, true);
+        for (burst, frames) in [1, 3, 4].into_iter().enumerate() {
+            for number in 0..frames {
+                let at = now + Duration::from_nanos(burst as u64 * 5_000_000 + number * 30_000);
+                keeping.kept.push_back((at, 1, packet(302)));
+            }
         }
+        keeping.work(now + Duration::from_millis(20));
+        assert_eq!(keeping.outputs.len(), 8, "{config:?}");
+        assert_eq!(keeping.passed, 7, "{config:?}");
     }
-    keeping.work(now + Duration::from_millis(20));
-    assert_eq!(keeping.outputs.len(), 8);
-    assert_eq!(keeping.passed, 7);
 }

@@ -87,6 +87,7 @@ impl Board {
             return None;
         }
 
+        let way = *way;
         self.ingress.passed(link);
         self.ring.passed(units);
         count(&mut self.out.counters.received, 1);

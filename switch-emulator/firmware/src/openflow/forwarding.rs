@@ -2,13 +2,14 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::standard::port_config;
-use super::ways::{Head, Way};
+use super::ways::{Head, Searched, Way};
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::bytes::be16;
 use crate::cost::FrameTime;
 use crate::event::{count, Event};
+use crate::hits::Hits;
 use crate::matching::Match;
 use crate::native::Buffer;
 use crate::packet::Key;
@@ -48,7 +49,7 @@ impl Agent {
         let length = length_with_fcs(data.len());
         pass.out.counters.processed += 1;
         let head = Head::read(&data, port);
-        if let Some(way) = head.and_then(|head| self.ways.find(&head)) {
+        if let Some(way) = head.and_then(|head| self.ways.find(&head).copied()) {
             let FrameTime { work, busy } = self.note_known_way(&way, port, data.len(), pass);
             pass.out.send(pass.began + work, way.ports, data);
             return busy;
@@ -72,10 +73,10 @@ impl Agent {
         }
         if self.speaks_13() || self.tables.are_standard13() {
             if self.forwards() && self.tables.are_standard13() {
-                return self.frame_standard13(data, in_port.into(), pass);
+                return self.frame_standard13(data, head, port, pass);
             }
             if self.forwards() {
-                return self.frame_13(data, in_port.into(), pass);
+                return self.frame_13(data, head, port, pass);
             }
             pass.out.counters.dropped_policy += 1;
             pass.out.pool.recycle(data);
@@ -86,10 +87,7 @@ impl Agent {
         let (decision, cost_ps) = self.decide(&key, &data, pass);
         let examined = pass.out.counters.entries_examined - examined_before;
         let time = self.costs.frame(length, cost_ps);
-        match head.zip(self.way(&decision, in_port, time, examined)) {
-            Some((head, way)) => self.ways.learn(head, way),
-            None => self.forget_ways(),
-        }
+        self.learn(head, self.way(&decision, in_port, time, examined));
         let FrameTime { work, busy } = time;
         self.carry_out(
             pass.began + work,
@@ -102,9 +100,17 @@ impl Agent {
         busy
     }
 
+    /// A frame with this head, if it has one, has gone this way, if it was one.
+    pub(super) fn learn(&mut self, head: Option<Head>, way: Option<Way>) {
+        match head.zip(way) {
+            Some((head, way)) => self.ways.learn(head, way),
+            None => self.forget_ways(),
+        }
+    }
+
     /// Where a frame goes that is like one before.
     #[inline(always)]
-    pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<Way> {
+    pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<&Way> {
         self.ways.find(&Head::read(frame, port)?)
     }
 
@@ -123,11 +129,10 @@ impl Agent {
         let counters = &mut pass.out.counters;
         count(&mut counters.searches, 1);
         count(&mut counters.entries_examined, way.examined.into());
-        let table = &mut self.tables.table;
-        table.looked_up(way.entry.into(), bytes, self.time.now());
+        self.tables.looked_up(way, bytes, &self.time);
         // What the board's own IP stack has to do next depends on when its timers run.
         pass.has_only_forwarded = !self.is_on_network();
-        way.time
+        way.time()
     }
 
     /// What becomes of all frames with this head, if an entry just sends them out of one port, unchanged.
@@ -142,17 +147,16 @@ impl Agent {
             return None;
         };
         let port = actions.only_output().filter(|port| *port != in_port)?;
-        // By the specification more of a frame is read than its head has.
-        let entry = entry.filter(|_| self.config.quirks.has(Quirk::FewMatches))?;
-        Some(Way {
-            entry: entry as u16,
-            examined: examined as u16,
-            ports: self.ports.without(
-                PortMask::from_bits(tail_tag(port)),
-                port_config::DOWN | port_config::NO_FORWARD,
-            ),
-            time,
-        })
+        let ports = self.ports.without(
+            PortMask::from_bits(tail_tag(port)),
+            port_config::DOWN | port_config::NO_FORWARD,
+        );
+        let searched = if self.config.quirks.has(Quirk::FewMatches) {
+            Searched::Table
+        } else {
+            Searched::StandardTable
+        };
+        Way::new(searched, Hits::NONE.with(entry?)?, examined, ports, time)
     }
 
     pub(super) fn is_filtered(&self, frame: &[u8]) -> bool {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::agent::VERSION_1_3;
 use super::standard13::Session13;
+use super::ways::{Searched, Way};
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
+use crate::hits::Hits;
 use crate::openflow13::standard::StandardSwitch;
 use crate::openflow13::{Clock, Switch};
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
@@ -103,6 +105,45 @@ impl Tables {
     /// Whether frames are looked up in the tables of the correct 1.3 switch, as the version that was agreed on last is 1.3.
     pub(super) const fn are_standard13(&self) -> bool {
         self.standard13.is_some() && self.is_13
+    }
+
+    /// Counts a frame of `bytes` bytes that goes this way, for which searches find these entries.
+    #[inline(always)]
+    pub(super) fn looked_up(&mut self, way: &Way, bytes: usize, time: &Timekeeping) {
+        if way.searched == Searched::Table {
+            self.table.looked_up(way.hits.only(), bytes, time.now());
+        } else {
+            self.looked_up_elsewhere(way.searched, way.hits, bytes, time);
+        }
+    }
+
+    /// The same in other tables than most boards search. It is kept apart because it would slow those down.
+    #[cold]
+    #[inline(never)]
+    fn looked_up_elsewhere(
+        &mut self,
+        searched: Searched,
+        hits: Hits,
+        bytes: usize,
+        time: &Timekeeping,
+    ) {
+        match searched {
+            Searched::Table => {}
+            Searched::StandardTable => {
+                let table = &mut self.table;
+                table.standard_looked_up(hits.only(), bytes, time.now());
+            }
+            Searched::Tables13 => {
+                if let Some(switch) = &mut self.switch13 {
+                    switch.looked_up(hits, bytes, time.clock().now_s);
+                }
+            }
+            Searched::StandardTables13 => {
+                if let Some(switch) = &mut self.standard13 {
+                    switch.looked_up(hits, bytes, time.pass_began);
+                }
+            }
+        }
     }
 
     /// Both sides have agreed on a version: entries of the other one go.

@@ -3,6 +3,7 @@
 
 use super::agent::{Agent, VERSION_1_3};
 use super::standard::port_config;
+use super::ways::{Head, Searched, Way};
 use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
@@ -377,7 +378,8 @@ impl Agent {
     pub(super) fn frame_standard13(
         &mut self,
         data: Vec<u8>,
-        in_port: u32,
+        head: Option<Head>,
+        port: PortNumber,
         pass: &mut Pass,
     ) -> Duration {
         let length = length_with_fcs(data.len());
@@ -385,8 +387,13 @@ impl Agent {
         let Some(switch) = &mut self.tables.standard13 else {
             return Duration::ZERO;
         };
-        let run = switch.process(data, in_port, ports, pass.began, &self.costs);
-        let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
+        let run = switch.process(data, port.get().into(), ports, pass.began, &self.costs);
+        let time = self.costs.frame(length, run.cost_ps);
+        let way = run.only_sent().and_then(|(hits, ports)| {
+            Way::new(Searched::StandardTables13, hits, run.examined, ports, time)
+        });
+        self.learn(head, way);
+        let FrameTime { work, busy } = time;
         pass.out.counters.searches += 1;
         pass.out.counters.entries_examined += run.examined;
         self.carry_out_standard13(pass.began + work, run, pass);

@@ -3,6 +3,7 @@
 
 use super::agent::{Agent, VERSION_1_3};
 use super::parts::{AgentConfig, Ports};
+use super::ways::{Head, Searched, Way};
 use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
@@ -15,7 +16,7 @@ use crate::openflow13::{
 };
 use crate::outbox::Outbox;
 use crate::pass::Pass;
-use crate::port::PortMask;
+use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
 
 /// Length of `ROLE_REPLY`, whatever its header says (quirk 96).
@@ -272,7 +273,8 @@ impl Agent {
     pub(super) fn frame_13(
         &mut self,
         mut data: Vec<u8>,
-        in_port: u32,
+        head: Option<Head>,
+        port: PortNumber,
         pass: &mut Pass,
     ) -> Duration {
         let length = length_with_fcs(data.len());
@@ -281,8 +283,13 @@ impl Agent {
         };
         let flooded = self.config.flooded.bits();
         let clock = self.time.clock();
-        let run = switch.process(&mut data, in_port, flooded, clock, &self.costs);
-        let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
+        let run = switch.process(&mut data, port.get().into(), flooded, clock, &self.costs);
+        let time = self.costs.frame(length, run.cost_ps);
+        let way = run.only_sent().and_then(|(hits, ports)| {
+            Way::new(Searched::Tables13, hits, run.examined, ports, time)
+        });
+        self.learn(head, way);
+        let FrameTime { work, busy } = time;
         pass.out.counters.searches += 1;
         pass.out.counters.entries_examined += run.examined;
         self.carry_out_13(pass.began + work, run, data, pass);

@@ -1,11 +1,15 @@
 //! Ways that the agent knows: what it did with a frame that begins with the same addresses, protocol and ports.
 //!
-//! Nearly all frames are like one that came shortly before, and take the same entry to the same port at the same cost. So
-//! the agent looks the way up by what the search reads of a frame, instead of searching again. A way holds as long as
-//! nothing but such frames comes: anything else that may change the agent makes it forget all of them
-//! ([`Agent::forget_ways`](super::Agent::forget_ways)).
+//! Nearly all frames are like one that came shortly before, and take the same entries to the same port at the same cost. So
+//! the agent looks the way up by what the search reads of a frame, instead of searching again, in OpenFlow 1.0 and 1.3, and
+//! as the firmware or the specification has it. A way holds as long as nothing but such frames comes: anything else that
+//! may change the agent makes it forget all of them ([`Agent::forget_ways`](super::Agent::forget_ways)).
+//!
+//! Only what the head of a frame decides alone can be such a way. What a meter lets pass depends on the frames before; so a
+//! frame that passes one is searched for each time.
 
 use crate::cost::FrameTime;
+use crate::hits::Hits;
 use crate::port::{PortMask, PortNumber};
 use crate::time::Duration;
 
@@ -13,13 +17,14 @@ use crate::time::Duration;
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 5;
 
-/// How much of an IPv4 packet without tags and options the search reads: up to the ports.
+/// How much of an IPv4 packet without tags and options a search reads: up to the ports.
 const HEAD_BYTES: usize = 38;
 
-/// What the search reads of a frame, if that carries an IPv4 packet without tags and options; other frames have none.
+/// What any table's search reads of a frame, if that carries an IPv4 packet without tags and options; other frames have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Addresses, type, length of the header, protocol and ports; with the protocol the frame's length and where it came in.
+    /// Addresses, type, length of the header, type of service, fragment offset, protocol and ports; with the protocol the
+    /// frame's length and where it came in.
     words: [u64; 5],
 }
 
@@ -45,11 +50,11 @@ impl Head {
         };
         let second = word(8);
         (second & 0xffff_0f00 == IPV4_WITHOUT_OPTIONS).then(|| Self {
-            // Type of service, lengths, identification, time to live and checksum are not read.
+            // Length and identification of the packet, time to live and checksum are not read.
             words: [
                 word(0),
-                second & !0xff,
-                word(16) & 0xff | u64::from(in_port.get()) << 8 | (frame.len() as u64) << 16,
+                second,
+                word(16) & 0xffff_00ff | u64::from(in_port.get()) << 8 | (frame.len() as u64) << 32,
                 word(24) & 0xffff_ffff_ffff,
                 word(30),
             ],
@@ -65,14 +70,59 @@ impl Head {
     }
 }
 
-/// What becomes of frames with the same head: an entry sends them out of ports, unchanged.
+/// The tables in which frames are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Searched {
+    /// That of OpenFlow 1.0.
+    Table,
+    /// The same as the specification has it.
+    StandardTable,
+    /// Those of OpenFlow 1.3.
+    Tables13,
+    /// The same as the specification has them.
+    StandardTables13,
+}
+
+/// What becomes of frames with the same head: entries send them out of ports, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    pub(super) entry: u16,
-    /// Entries that the board's search examines until it has found this one.
+    pub(super) searched: Searched,
+    pub(super) hits: Hits,
+    /// Entries that the board's search examines until it has found these.
     pub(super) examined: u16,
     pub(crate) ports: PortMask,
-    pub(crate) time: FrameTime,
+    /// What a frame takes of the CPU: half as long as a [`FrameTime`].
+    work_ns: u32,
+    busy_ns: u32,
+}
+
+impl Way {
+    /// Nothing if its numbers are larger than those of any table and profile.
+    pub(super) fn new(
+        searched: Searched,
+        hits: Hits,
+        examined: u64,
+        ports: PortMask,
+        time: FrameTime,
+    ) -> Option<Self> {
+        Some(Self {
+            searched,
+            hits,
+            examined: examined.try_into().ok()?,
+            ports,
+            work_ns: time.work.as_nanos().try_into().ok()?,
+            busy_ns: time.busy.as_nanos().try_into().ok()?,
+        })
+    }
+
+    /// What a frame takes of the CPU.
+    #[inline(always)]
+    pub(super) const fn time(&self) -> FrameTime {
+        FrameTime {
+            work: Duration::from_nanos(self.work_ns as u64),
+            busy: Duration::from_nanos(self.busy_ns as u64),
+        }
+    }
 }
 
 /// A way that is known. It fills a line of the processor's cache.
@@ -87,13 +137,12 @@ impl Known {
     const NOTHING: Self = Self {
         head: Head::NONE,
         way: Way {
-            entry: 0,
+            searched: Searched::Table,
+            hits: Hits::NONE,
             examined: 0,
             ports: PortMask::EMPTY,
-            time: FrameTime {
-                work: Duration::ZERO,
-                busy: Duration::ZERO,
-            },
+            work_ns: 0,
+            busy_ns: 0,
         },
     };
 }
@@ -107,9 +156,9 @@ pub(super) struct Ways {
 
 impl Ways {
     #[inline(always)]
-    pub(super) fn find(&self, head: &Head) -> Option<Way> {
+    pub(super) fn find(&self, head: &Head) -> Option<&Way> {
         let known = self.places.get(head.place())?;
-        known.head.is(head).then_some(known.way)
+        known.head.is(head).then_some(&known.way)
     }
 
     #[inline]

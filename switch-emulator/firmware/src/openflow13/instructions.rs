@@ -105,6 +105,8 @@ pub(super) struct Program {
     pub(super) hangs: bool,
     /// There are no instructions.
     pub(super) is_empty: bool,
+    /// It does nothing but send frames on, unchanged, to ports, groups, and the next table: all frames alike.
+    pub(super) only_sends: bool,
 }
 
 impl Program {
@@ -136,6 +138,9 @@ impl Program {
             }
             at += step;
         }
+        let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
+        program.only_sends =
+            !program.hangs && program.meter.is_none() && program.actions.iter().all(sends);
         program
     }
 }

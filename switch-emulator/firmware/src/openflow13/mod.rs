@@ -20,6 +20,7 @@ mod table;
 
 use serde::Serialize;
 
+use crate::hits::Hits;
 use crate::profile::OpenFlow13Costs;
 use groups::Groups;
 use meters::Meters;
@@ -109,6 +110,14 @@ impl Switch {
 
     pub(crate) const fn costs(&self) -> &OpenFlow13Costs {
         &self.costs
+    }
+
+    /// Counts a frame of `bytes` bytes for which the searches find these entries, at `now_s` agent seconds.
+    #[inline]
+    pub(crate) fn looked_up(&mut self, hits: Hits, bytes: usize, now_s: u32) {
+        for position in hits.iter() {
+            self.entries.looked_up(position, bytes, now_s);
+        }
     }
 
     /// Carries a `FLOW_MOD` out at `now_s` agent seconds.

@@ -10,6 +10,8 @@ use super::{Clock, Switch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::event::Hang;
+use crate::hits::Hits;
+use crate::port::PortMask;
 
 /// What a frame causes, in order.
 #[derive(Debug)]
@@ -46,6 +48,24 @@ pub(crate) struct Run {
     pub(crate) missed: bool,
     /// The bytes behind the frame's original end when the frame was at its longest.
     pub(crate) overrun: Vec<u8>,
+    /// The entries that it has used, if these do nothing but send it on and every search has found one.
+    hits: Option<Hits>,
+}
+
+impl Run {
+    /// The entries that it has used and the ports that it leaves by, if it is sent once, unchanged, and nothing else happens.
+    pub(crate) fn only_sent(&self) -> Option<(Hits, PortMask)> {
+        let [Effect {
+            kind: EffectKind::Output(tag),
+            ..
+        }] = self.effects[..]
+        else {
+            return None;
+        };
+        // Other bits of a tag are not for ports.
+        let ports = Some(PortMask::from_bits(tag)).filter(|ports| ports.bits() == tag);
+        self.hits.filter(|_| self.hang.is_none()).zip(ports)
+    }
 }
 
 /// Bit of a tail tag that sends a frame to the port with this number (quirk 157).
@@ -84,7 +104,10 @@ impl Switch {
         clock: Clock,
         costs: &Costs,
     ) -> Run {
-        let mut run = Run::default();
+        let mut run = Run {
+            hits: Some(Hits::NONE),
+            ..Run::default()
+        };
         let mut header = Header::parse(frame, in_port);
         let received_bytes = frame.len();
         let mut table = 0;
@@ -96,11 +119,14 @@ impl Switch {
             run.examined += found.examined;
             let Some(position) = found.position else {
                 run.missed = table == 0;
+                run.hits = None;
                 break;
             };
             self.entries.use_entry(position, frame.len(), clock.now_s);
             let entry = self.entries.entry(position);
             let program = &entry.program;
+            let hits = run.hits.filter(|_| program.only_sends);
+            run.hits = hits.and_then(|hits| hits.with(position));
             if program.hangs {
                 run.hang = Some(Hang::Instruction);
                 break;

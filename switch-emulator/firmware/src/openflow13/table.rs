@@ -467,7 +467,16 @@ impl Entries {
         }
     }
 
+    /// Counts a frame of `bytes` bytes for which the search of this entry's table finds it.
+    #[inline]
+    pub(super) fn looked_up(&mut self, position: usize, bytes: usize, now_s: u32) {
+        let counters = &mut self.tables[usize::from(self.list[position].table)];
+        counters.lookups = counters.lookups.wrapping_add(1);
+        self.use_entry(position, bytes, now_s);
+    }
+
     /// A frame of `bytes` bytes uses an entry.
+    #[inline]
     pub(super) fn use_entry(&mut self, position: usize, bytes: usize, now_s: u32) {
         let entry = &mut self.list[position];
         entry.matched_s = now_s;

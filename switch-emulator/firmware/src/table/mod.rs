@@ -193,8 +193,9 @@ impl FlowTable {
         }
     }
 
-    /// A frame of `bytes` bytes uses an entry, whose counters do not wrap.
-    fn used(&mut self, index: usize, bytes: usize, now: Instant) {
+    /// The same by the specification: the entry's counters do not wrap.
+    pub(crate) fn standard_looked_up(&mut self, index: usize, bytes: usize, now: Instant) {
+        self.lookups += 1;
         self.matched += 1;
         let entry = &mut self.entries[index];
         entry.packets += 1;

@@ -280,7 +280,6 @@ impl FlowTable {
 
     /// Searches for a frame with these fields, of `bytes` bytes, and counts it: exact matches first, then by priority.
     pub(crate) fn standard_lookup(&mut self, fields: &Match, bytes: usize, now: Instant) -> Found {
-        self.lookups += 1;
         let mut best: Option<(u32, usize)> = None;
         for index in 0..self.entries.len() {
             let (wanted, priority) = self.standard_match(index);
@@ -294,8 +293,9 @@ impl FlowTable {
             }
         }
         let index = best.map(|(_, index)| index);
-        if let Some(index) = index {
-            self.used(index, bytes, now);
+        match index {
+            Some(index) => self.standard_looked_up(index, bytes, now),
+            None => self.count_lookup(),
         }
         self.search.all_examined(index)
     }

@@ -504,7 +504,15 @@ impl Flows {
         }
     }
 
+    /// Counts a frame of `bytes` bytes for which the search of this entry's table finds it.
+    #[inline]
+    pub(super) fn looked_up(&mut self, position: usize, bytes: usize, now: Instant) {
+        self.tables[usize::from(self.list[position].table)].lookups += 1;
+        self.use_entry(position, bytes, now);
+    }
+
     /// A frame of `bytes` bytes uses an entry.
+    #[inline]
     pub(super) fn use_entry(&mut self, position: usize, bytes: usize, now: Instant) {
         let entry = &mut self.list[position];
         entry.matched = now;

@@ -17,6 +17,7 @@ mod pipeline;
 
 use super::pool::Pool;
 use super::Flow13;
+use crate::hits::Hits;
 use crate::port::PortMask;
 use crate::profile::OpenFlow13Costs;
 use crate::removal::Removal;
@@ -161,6 +162,14 @@ impl StandardSwitch {
     /// Entries of all tables.
     pub(crate) fn count(&self) -> usize {
         self.flows.len()
+    }
+
+    /// Counts a frame of `bytes` bytes for which the searches find these entries.
+    #[inline]
+    pub(crate) fn looked_up(&mut self, hits: Hits, bytes: usize, now: crate::time::Instant) {
+        for position in hits.iter() {
+            self.flows.looked_up(position, bytes, now);
+        }
     }
 
     /// Entries in the order in which they were added, as values.

@@ -9,6 +9,7 @@ use super::packet::Packet;
 use super::{Ports, Refusal, Removed, StandardSwitch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
+use crate::hits::Hits;
 use crate::openflow13::matching::field;
 use crate::port::{PortMask, PortNumber};
 use crate::time::Instant;
@@ -50,6 +51,19 @@ pub(crate) struct Run {
     pub(crate) examined: u64,
     /// The first table had no entry for it.
     pub(crate) missed: bool,
+    /// The entries that it has used, if every search has found one, and it has not been changed and has passed no meter and
+    /// no group: these count on their own.
+    hits: Option<Hits>,
+}
+
+impl Run {
+    /// The entries that it has used and the ports that it leaves by, if it is sent once, unchanged, and nothing else happens.
+    pub(crate) fn only_sent(&self) -> Option<(Hits, PortMask)> {
+        match self.effects[..] {
+            [Effect::Output { ports, .. }] => Some((self.hits?, ports)),
+            _ => None,
+        }
+    }
 }
 
 /// What actions need to know beside the frame.
@@ -94,7 +108,10 @@ impl StandardSwitch {
         now: Instant,
         costs: &Costs,
     ) -> Run {
-        let mut run = Run::default();
+        let mut run = Run {
+            hits: Some(Hits::NONE),
+            ..Run::default()
+        };
         let mut packet = Packet::new(frame, in_port);
         self.look_up(&mut packet, ports, now, costs, &mut run);
         if run.effects.is_empty() {
@@ -151,8 +168,10 @@ impl StandardSwitch {
             run.examined += found.examined;
             let Some(position) = found.position else {
                 run.missed = table == 0;
+                run.hits = None;
                 return;
             };
+            run.hits = run.hits.and_then(|hits| hits.with(position));
             self.flows.use_entry(position, packet.frame.len(), now);
             let entry = self.flows.entry(position);
             let program = entry.program.clone();
@@ -171,6 +190,7 @@ impl StandardSwitch {
             };
             if let Some(id) = program.meter {
                 run.cost_ps += self.costs.meter_ps;
+                run.hits = None;
                 match self.meters.meter(id, packet.frame.len(), now) {
                     Metered::Pass => {}
                     Metered::Drop => return,
@@ -212,6 +232,7 @@ impl StandardSwitch {
                 Action::Output { port, .. } => self.output(port, packet, context, run),
                 Action::Group(id) => {
                     run.cost_ps += self.costs.group_ps;
+                    run.hits = None;
                     let bytes = packet.frame.len();
                     let sets = self.groups.choose(id, bytes, context.ports, draw(packet));
                     for set in sets {
@@ -219,6 +240,7 @@ impl StandardSwitch {
                     }
                 }
                 action => {
+                    run.hits = None;
                     run.cost_ps += rewriting_ps(action, packet, context.costs);
                     if actions::rewrite(action, packet) == Left::InvalidTtl {
                         to_controller(packet, PacketInReason::InvalidTtl, context, run);
