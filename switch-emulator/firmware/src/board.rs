@@ -360,7 +360,7 @@ impl Board {
     /// The flow table in its real order.
     #[must_use]
     pub fn flows(&self) -> Vec<Flow> {
-        self.agent.table().flows()
+        self.agent.counted_flows()
     }
 
     /// The entries of OpenFlow 1.3 in the order of their list.

@@ -73,7 +73,7 @@ impl Board {
             return None;
         }
         let port = first.port;
-        let way = self.agent.known_way(frame, port)?;
+        let (place, way) = self.agent.known_way(frame, port)?;
         let leaves_by = way.ports.only()?;
         let length = length_with_fcs(frame.len());
         let mut link = self.ingress.link();
@@ -95,9 +95,9 @@ impl Board {
         let hardware = &mut self.out.hardware[port.index()];
         count(&mut hardware.received_bytes, length as u64);
         let mut pass = Pass::new(now, &mut self.out);
-        let time = self
-            .agent
-            .note_known_way(&way, port, frame.len(), &mut pass);
+        self.agent
+            .note_known_way(place, &way, port, frame.len(), &mut pass);
+        let time = way.time();
         let only_forwarded = pass.has_only_forwarded;
         let departs = self.out.relay(now + time.work, leaves_by, length);
         self.main_loop.worked(now, time.busy);

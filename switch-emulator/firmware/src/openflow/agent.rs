@@ -18,7 +18,7 @@ use crate::port::PortNumber;
 use crate::profile::Profile;
 use crate::quirks::Quirk;
 use crate::removal::Removal;
-use crate::table::{FlowMod, FlowTable, Outcome, RemovedFlow};
+use crate::table::{Flow, FlowMod, FlowTable, Outcome, RemovedFlow};
 use crate::time::{Duration, Instant};
 
 /// OpenFlow 1.0 on the wire.
@@ -77,7 +77,23 @@ impl Agent {
     /// Something other than a frame has come: from now on frames may be treated in another way than before.
     #[inline]
     pub(crate) fn forget_ways(&mut self) {
+        // The time of the agent has stood still since they became known: it goes on with ticks, which forget them.
+        let now = self.time.now();
+        for uses in self.ways.uses() {
+            self.tables.table.count_uses(uses, now);
+        }
         self.ways.forget();
+    }
+
+    /// The flow table in its real order, with all frames counted.
+    pub(crate) fn counted_flows(&self) -> Vec<Flow> {
+        let mut flows = self.tables.table.flows();
+        for uses in self.ways.uses() {
+            if let Some(flow) = flows.get_mut(uses.entry) {
+                uses.add_to(&mut flow.packets, &mut flow.bytes);
+            }
+        }
+        flows
     }
 
     /// The board is switched on: tells of settings that leave a controller no use for it.
@@ -88,6 +104,7 @@ impl Agent {
         }
     }
 
+    /// The flow table. Its entries do not know of frames that took known ways, before these are forgotten.
     pub(crate) const fn table(&self) -> &FlowTable {
         &self.tables.table
     }

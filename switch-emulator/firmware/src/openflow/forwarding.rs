@@ -2,7 +2,7 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::standard::port_config;
-use super::ways::{Head, Searched, Way};
+use super::ways::{Head, Place, Searched, Way};
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
@@ -49,8 +49,10 @@ impl Agent {
         let length = length_with_fcs(data.len());
         pass.out.counters.processed += 1;
         let head = Head::read(&data, port);
-        if let Some(way) = head.and_then(|head| self.ways.find(&head).copied()) {
-            let FrameTime { work, busy } = self.note_known_way(&way, port, data.len(), pass);
+        let known = head.and_then(|head| self.ways.find(&head));
+        if let Some((place, way)) = known.map(|(place, way)| (place, *way)) {
+            self.note_known_way(place, &way, port, data.len(), pass);
+            let FrameTime { work, busy } = way.time();
             pass.out.send(pass.began + work, way.ports, data);
             return busy;
         }
@@ -103,36 +105,44 @@ impl Agent {
     /// A frame with this head, if it has one, has gone this way, if it was one.
     pub(super) fn learn(&mut self, head: Option<Head>, way: Option<Way>) {
         match head.zip(way) {
-            Some((head, way)) => self.ways.learn(head, way),
+            Some((head, way)) => {
+                let uses = self.ways.learn(head, way);
+                self.tables.table.count_uses(uses, self.time.now());
+            }
             None => self.forget_ways(),
         }
     }
 
     /// Where a frame goes that is like one before.
     #[inline(always)]
-    pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<&Way> {
+    pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<(Place, &Way)> {
         self.ways.find(&Head::read(frame, port)?)
     }
 
-    /// A frame of `bytes` bytes (without FCS) from `port`, like one that came before, goes where that went. Gives how long
-    /// that takes.
+    /// A frame of `bytes` bytes (without FCS) from `port`, like one that came before, goes where that went, by this way.
     #[inline(always)]
     pub(crate) fn note_known_way(
         &mut self,
+        place: Place,
         way: &Way,
         port: PortNumber,
         bytes: usize,
         pass: &mut Pass,
-    ) -> FrameTime {
+    ) {
         count(&mut self.ports.received[port.index()], 1);
         self.time.pass_began = pass.began;
         let counters = &mut pass.out.counters;
         count(&mut counters.searches, 1);
         count(&mut counters.entries_examined, way.examined.into());
-        self.tables.looked_up(way, bytes, &self.time);
+        if way.searched == Searched::Table {
+            self.tables.table.count_match();
+            self.ways.take(place);
+        } else {
+            let hits = way.hits;
+            self.tables.looked_up(way.searched, hits, bytes, &self.time);
+        }
         // What the board's own IP stack has to do next depends on when its timers run.
         pass.has_only_forwarded = !self.is_on_network();
-        way.time()
     }
 
     /// What becomes of all frames with this head, if an entry just sends them out of one port, unchanged.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::agent::VERSION_1_3;
 use super::standard13::Session13;
-use super::ways::{Searched, Way};
+use super::ways::Searched;
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::hits::Hits;
@@ -107,20 +107,11 @@ impl Tables {
         self.standard13.is_some() && self.is_13
     }
 
-    /// Counts a frame of `bytes` bytes that goes this way, for which searches find these entries.
-    #[inline(always)]
-    pub(super) fn looked_up(&mut self, way: &Way, bytes: usize, time: &Timekeeping) {
-        if way.searched == Searched::Table {
-            self.table.looked_up(way.hits.only(), bytes, time.now());
-        } else {
-            self.looked_up_elsewhere(way.searched, way.hits, bytes, time);
-        }
-    }
-
-    /// The same in other tables than most boards search. It is kept apart because it would slow those down.
+    /// Counts a frame of `bytes` bytes for which searches find these entries. It is kept apart because it would slow down
+    /// the boards that search only the first kind of table, whose ways count on their own.
     #[cold]
     #[inline(never)]
-    fn looked_up_elsewhere(
+    pub(super) fn looked_up(
         &mut self,
         searched: Searched,
         hits: Hits,
@@ -128,7 +119,7 @@ impl Tables {
         time: &Timekeeping,
     ) {
         match searched {
-            Searched::Table => {}
+            Searched::Table => self.table.looked_up(hits.only(), bytes, time.now()),
             Searched::StandardTable => {
                 let table = &mut self.table;
                 table.standard_looked_up(hits.only(), bytes, time.now());

@@ -7,10 +7,15 @@
 //!
 //! Only what the head of a frame decides alone can be such a way. What a meter lets pass depends on the frames before; so a
 //! frame that passes one is searched for each time.
+//!
+//! In a large network each frame finds little of its board in the processor's cache. So a frame that takes a known way in
+//! the firmware's table of OpenFlow 1.0 leaves the entry alone: the way counts such frames in its own line of the cache, and
+//! the table counts them for the entry once the way is forgotten. In other tables the entries count at once.
 
 use crate::cost::FrameTime;
 use crate::hits::Hits;
 use crate::port::{PortMask, PortNumber};
+use crate::table::Uses;
 use crate::time::Duration;
 
 /// Maximum number of known ways, a power of two: each can be in one place only, which its frames' head determines.
@@ -61,6 +66,12 @@ impl Head {
         })
     }
 
+    /// Length of the frames that have it, without FCS.
+    #[inline]
+    const fn frame_bytes(&self) -> usize {
+        (self.words[2] >> 32) as usize
+    }
+
     /// The place of its way.
     #[inline]
     const fn place(&self) -> usize {
@@ -94,6 +105,8 @@ pub(crate) struct Way {
     /// What a frame takes of the CPU: half as long as a [`FrameTime`].
     work_ns: u32,
     busy_ns: u32,
+    /// Frames that took it since it is known, of which its entry does not know yet.
+    frames: u32,
 }
 
 impl Way {
@@ -112,12 +125,13 @@ impl Way {
             ports,
             work_ns: time.work.as_nanos().try_into().ok()?,
             busy_ns: time.busy.as_nanos().try_into().ok()?,
+            frames: 0,
         })
     }
 
-    /// What a frame takes of the CPU.
+    /// What each of its frames takes of the CPU.
     #[inline(always)]
-    pub(super) const fn time(&self) -> FrameTime {
+    pub(crate) const fn time(&self) -> FrameTime {
         FrameTime {
             work: Duration::from_nanos(self.work_ns as u64),
             busy: Duration::from_nanos(self.busy_ns as u64),
@@ -143,8 +157,18 @@ impl Known {
             ports: PortMask::EMPTY,
             work_ns: 0,
             busy_ns: 0,
+            frames: 0,
         },
     };
+
+    /// What its entry does not know yet.
+    const fn uses(&self) -> Uses {
+        Uses {
+            entry: self.way.hits.only(),
+            frames: self.way.frames,
+            frame_bytes: self.head.frame_bytes(),
+        }
+    }
 }
 
 /// The ways that are known.
@@ -154,17 +178,43 @@ pub(super) struct Ways {
     places: Vec<Known>,
 }
 
+/// Where a known way is, until the next one is learnt or all are forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(u8);
+
 impl Ways {
+    /// The way of frames with this head, if it is known.
     #[inline(always)]
-    pub(super) fn find(&self, head: &Head) -> Option<&Way> {
-        let known = self.places.get(head.place())?;
-        known.head.is(head).then_some(&known.way)
+    pub(super) fn find(&self, head: &Head) -> Option<(Place, &Way)> {
+        let place = head.place();
+        let known = self.places.get(place)?;
+        known
+            .head
+            .is(head)
+            .then_some((Place(place as u8), &known.way))
     }
 
+    /// A frame takes this way.
+    #[inline(always)]
+    pub(super) fn take(&mut self, place: Place) {
+        if let Some(known) = self.places.get_mut(usize::from(place.0)) {
+            known.way.frames += 1;
+        }
+    }
+
+    /// From now on frames with this head take this way. Gives what was left to count of the way that was in its place.
     #[inline]
-    pub(super) fn learn(&mut self, head: Head, way: Way) {
+    #[must_use]
+    pub(super) fn learn(&mut self, head: Head, way: Way) -> Uses {
         self.places.resize(PLACES, Known::NOTHING);
-        self.places[head.place()] = Known { head, way };
+        let known = Known { head, way };
+        std::mem::replace(&mut self.places[head.place()], known).uses()
+    }
+
+    /// What is left to count.
+    pub(super) fn uses(&self) -> impl Iterator<Item = Uses> + '_ {
+        let used = self.places.iter().filter(|known| known.way.frames > 0);
+        used.map(Known::uses)
     }
 
     #[inline]

@@ -92,6 +92,25 @@ pub(crate) struct EntryView<'a> {
     pub(crate) installed: Instant,
 }
 
+/// Frames of one length that used an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uses {
+    /// Index of the entry.
+    pub(crate) entry: usize,
+    pub(crate) frames: u32,
+    /// Length of each, without FCS.
+    pub(crate) frame_bytes: usize,
+}
+
+impl Uses {
+    /// Counts them as the firmware does: packets in 16 bits, bytes in 31 bits and a sign.
+    pub(crate) fn add_to(self, packets: &mut u64, bytes: &mut i64) {
+        *packets = u64::from((*packets as u16).wrapping_add(self.frames as u16));
+        let more = self.frames.wrapping_mul(self.frame_bytes as u32);
+        *bytes = i64::from((*bytes as i32).wrapping_add(more as i32));
+    }
+}
+
 /// The flow table.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
@@ -182,13 +201,30 @@ impl FlowTable {
     }
 
     /// Counts a frame of `bytes` bytes (without FCS) for which a search finds this entry.
+    pub(crate) fn looked_up(&mut self, entry: usize, bytes: usize, now: Instant) {
+        self.count_match();
+        let uses = Uses {
+            entry,
+            frames: 1,
+            frame_bytes: bytes,
+        };
+        self.count_uses(uses, now);
+    }
+
+    /// Counts a frame for which a search finds an entry, which [`count_uses`](Self::count_uses) is told of later.
     #[inline(always)]
-    pub(crate) fn looked_up(&mut self, index: usize, bytes: usize, now: Instant) {
+    pub(crate) fn count_match(&mut self) {
         count(&mut self.lookups, 1);
-        if let Some(entry) = self.entries.get_mut(index) {
-            count(&mut self.matched, 1);
-            entry.packets = u64::from((entry.packets as u16).wrapping_add(1));
-            entry.bytes = i64::from((entry.bytes as i32).wrapping_add(bytes as i32));
+        count(&mut self.matched, 1);
+    }
+
+    /// Counts frames for which searches have found the same entry, the last one at `now`.
+    pub(crate) fn count_uses(&mut self, uses: Uses, now: Instant) {
+        if uses.frames == 0 {
+            return;
+        }
+        if let Some(entry) = self.entries.get_mut(uses.entry) {
+            uses.add_to(&mut entry.packets, &mut entry.bytes);
             entry.matched = now;
         }
     }

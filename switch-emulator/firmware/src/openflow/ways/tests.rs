@@ -25,6 +25,10 @@ fn way(entry: usize) -> Way {
     Way::new(Searched::Table, hits, 1, ports, time(200)).expect("small numbers")
 }
 
+fn found(ways: &Ways, head: &Head) -> Option<Way> {
+    ways.find(head).map(|(_, way)| *way)
+}
+
 #[test]
 fn a_way_with_its_head_fills_a_line_of_the_cache() {
     assert_eq!(size_of::<Known>(), 64);
@@ -65,11 +69,28 @@ fn only_ipv4_without_tags_and_options_has_a_head() {
 fn a_way_is_known_until_it_is_forgotten() {
     let head = Head::read(&packet(), port(1)).expect("IPv4");
     let mut ways = Ways::default();
-    assert_eq!(ways.find(&head), None);
-    ways.learn(head, way(7));
-    assert_eq!(ways.find(&head), Some(&way(7)));
+    assert_eq!(found(&ways, &head), None);
+    assert_eq!(ways.learn(head, way(7)).frames, 0);
+    assert_eq!(found(&ways, &head), Some(way(7)));
     ways.forget();
-    assert_eq!(ways.find(&head), None);
+    assert_eq!(found(&ways, &head), None);
+}
+
+#[test]
+fn a_way_counts_its_frames_until_it_is_forgotten_or_another_takes_its_place() {
+    let head = Head::read(&packet(), port(1)).expect("IPv4");
+    let mut ways = Ways::default();
+    assert_eq!(ways.learn(head, way(7)).frames, 0);
+    let (place, _) = ways.find(&head).expect("just learnt");
+    ways.take(place);
+    ways.take(place);
+    let counts = |uses: Uses| (uses.entry, uses.frames, uses.frame_bytes);
+    assert_eq!(ways.uses().map(counts).collect::<Vec<_>>(), [(7, 2, 60)]);
+    assert_eq!(counts(ways.learn(head, way(8))), (7, 2, 60));
+    assert_eq!(ways.uses().count(), 0);
+    ways.take(place);
+    ways.forget();
+    assert_eq!(ways.uses().count(), 0);
 }
 
 #[test]
@@ -81,15 +102,15 @@ fn ways_that_share_a_place_are_not_mixed_up() {
     });
     let mut ways = Ways::default();
     for (entry, head) in (0..).zip(heads.clone()) {
-        ways.learn(head, way(entry));
-        assert_eq!(ways.find(&head), Some(&way(entry)));
+        let _ = ways.learn(head, way(entry));
+        assert_eq!(found(&ways, &head), Some(way(entry)));
     }
-    let found = (0..)
+    let all_found = (0..)
         .zip(heads)
-        .filter_map(|(entry, head)| Some((entry, ways.find(&head)?)));
+        .filter_map(|(entry, head)| Some((entry, found(&ways, &head)?)));
     let mut known = 0;
-    for (entry, found) in found {
-        assert_eq!(*found, way(entry));
+    for (entry, found) in all_found {
+        assert_eq!(found, way(entry));
         known += 1;
     }
     assert!((1..=PLACES).contains(&known), "{known}");
