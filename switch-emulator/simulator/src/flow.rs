@@ -32,6 +32,13 @@ pub struct FlowCounters {
     pub max_delay_ns: u64,
 }
 
+/// Beginning of a frame at the sender's tap and at the receiver's, [`LOST`] until then, since the run began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) sent_ns: i64,
+    pub(crate) received_ns: i64,
+}
+
 /// A flow and its records.
 #[derive(Debug)]
 pub(crate) struct Flow {
@@ -44,10 +51,8 @@ pub(crate) struct Flow {
     /// The frame as it was sent last.
     frame: Vec<u8>,
     sequence_offset: usize,
-    /// Beginning of each frame at the sender's and the receiver's tap, by sequence number, since the run began; empty
-    /// unless the flow is observed.
-    pub(crate) sent_ns: Vec<i64>,
-    pub(crate) received_ns: Vec<i64>,
+    /// Of each frame, by sequence number; empty unless the flow is observed.
+    pub(crate) records: Vec<Record>,
     /// The latest frames, if the flow is not observed.
     latest: Latest,
     meter: Meter,
@@ -74,8 +79,7 @@ impl Flow {
             frame_bytes,
             frame,
             sequence_offset,
-            sent_ns: Vec::new(),
-            received_ns: Vec::new(),
+            records: Vec::new(),
             latest: Latest::new(if observed { 0 } else { LATEST_FRAMES }),
             meter,
             counters: FlowCounters::default(),
@@ -91,8 +95,10 @@ impl Flow {
             self.counters.nonconforming += 1;
         }
         if self.observed {
-            self.sent_ns.push(at_ns);
-            self.received_ns.push(LOST);
+            self.records.push(Record {
+                sent_ns: at_ns,
+                received_ns: LOST,
+            });
         } else {
             self.latest.sent(sequence, at_ns);
         }
@@ -155,12 +161,12 @@ impl Flow {
         if !self.observed {
             return self.latest.arrived(sequence);
         }
-        let received_ns = &mut self.received_ns[sequence as usize];
-        let first = *received_ns == LOST;
+        let record = &mut self.records[sequence as usize];
+        let first = record.received_ns == LOST;
         if first {
-            *received_ns = at_ns;
+            record.received_ns = at_ns;
         }
-        first.then(|| self.sent_ns[sequence as usize])
+        first.then_some(record.sent_ns)
     }
 }
 

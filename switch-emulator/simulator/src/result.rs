@@ -68,20 +68,13 @@ pub struct RunEvent {
 impl FlowResult {
     /// Takes the records out of `flow`.
     pub(crate) fn take(flow: &mut Flow) -> Self {
-        let observed = flow.observed;
-        let records = |column: &mut Vec<i64>| {
-            if observed {
-                std::mem::take(column)
-            } else {
-                Vec::new()
-            }
-        };
+        let records = std::mem::take(&mut flow.records);
         Self {
             flow: flow.id,
             frame_bytes: flow.frame_bytes,
             counters: flow.counters,
-            sent_ns: records(&mut flow.sent_ns),
-            received_ns: records(&mut flow.received_ns),
+            sent_ns: records.iter().map(|record| record.sent_ns).collect(),
+            received_ns: records.iter().map(|record| record.received_ns).collect(),
         }
     }
 
