@@ -1,5 +1,7 @@
 //! Links: one direction of a cable.
 
+use std::num::NonZeroU32;
+
 use crate::error::Error;
 
 /// Frame check sequence, which frames here do not carry but wires do.
@@ -28,8 +30,8 @@ pub(crate) fn size_on_wire(data_bytes: usize) -> u64 {
 pub(crate) struct Timing {
     rate_bps: u64,
     /// Time for a byte, if it is a whole number of nanoseconds.
-    byte_ns: Option<u64>,
-    propagation_ns: u64,
+    byte_ns: Option<NonZeroU32>,
+    propagation_ns: u32,
 }
 
 impl Timing {
@@ -45,7 +47,7 @@ impl Timing {
         #[allow(clippy::cast_sign_loss)]
         let rate_bps = rate_bps as u64;
         Ok(Self {
-            propagation_ns,
+            propagation_ns: propagation_ns as u32,
             ..Self::of_rate(rate_bps)
         })
     }
@@ -53,9 +55,10 @@ impl Timing {
     /// A link inside a device, without propagation; `rate_bps` is at least 1.
     pub(crate) fn of_rate(rate_bps: u64) -> Self {
         let whole = BYTE_PER_NS_BPS % rate_bps == 0;
+        let byte_ns = whole.then(|| BYTE_PER_NS_BPS / rate_bps);
         Self {
             rate_bps,
-            byte_ns: whole.then(|| BYTE_PER_NS_BPS / rate_bps),
+            byte_ns: byte_ns.and_then(|byte_ns| u32::try_from(byte_ns).ok()?.try_into().ok()),
             propagation_ns: 0,
         }
     }
@@ -64,7 +67,7 @@ impl Timing {
     #[inline]
     pub(crate) fn sending_ns(self, bytes: u64) -> u64 {
         match self.byte_ns {
-            Some(byte_ns) => bytes * byte_ns,
+            Some(byte_ns) => bytes * u64::from(byte_ns.get()),
             None => (bytes * BYTE_PER_NS_BPS).div_ceil(self.rate_bps),
         }
     }
@@ -84,7 +87,7 @@ impl Timing {
     /// From the beginning of a frame at one end to its beginning at the other.
     #[inline]
     pub(crate) fn propagation_ns(self) -> u64 {
-        self.propagation_ns
+        self.propagation_ns.into()
     }
 
     pub(crate) fn rate_bps(self) -> u64 {
@@ -111,19 +114,23 @@ impl End {
     }
 }
 
-/// One direction of a cable. Its frames wait at its end, in the receiver's [`Inbox`](crate::inbox::Inbox).
+/// One direction of a cable. Its frames wait at its end, in the receiver's [`Inbox`](crate::inbox::Inbox). It fills a line of
+/// the processor's cache.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Link {
     pub(crate) timing: Timing,
     pub(crate) end: End,
     /// The cable is out.
     pub(crate) is_out: bool,
-    /// The other end waits for so much of a frame only.
-    header_bytes: Option<u64>,
+    /// The other end waits for no more of a frame than this.
+    awaited_bytes: u64,
     busy_until_ns: u64,
     /// When the frame that entered last arrives or has arrived.
     pub(crate) last_arrival_ns: u64,
 }
+
+const _: () = assert!(size_of::<Link>() == 64);
 
 impl Link {
     /// `header_bytes`: what the other end waits for of a frame, behind its preamble; nothing if for all of it.
@@ -132,7 +139,7 @@ impl Link {
             timing,
             end,
             is_out: false,
-            header_bytes,
+            awaited_bytes: header_bytes.unwrap_or(u64::MAX),
             busy_until_ns: 0,
             last_arrival_ns: 0,
         }
@@ -154,10 +161,8 @@ impl Link {
     /// When as much as the other end waits for has arrived there of a frame that begins at `begin_ns`.
     #[inline(always)]
     pub(crate) fn arrival_ns(&self, begin_ns: u64, frame_bytes: u64) -> u64 {
-        let awaited_bytes = self
-            .header_bytes
-            .map_or(frame_bytes, |bytes| bytes.min(frame_bytes));
-        begin_ns + self.timing.wire_ns(awaited_bytes) + self.timing.propagation_ns
+        let awaited_bytes = frame_bytes.min(self.awaited_bytes);
+        begin_ns + self.timing.wire_ns(awaited_bytes) + self.timing.propagation_ns()
     }
 }
 
