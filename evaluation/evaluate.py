@@ -10,7 +10,7 @@ from typing import Final
 
 from evaluation import pictures
 from evaluation.claims import judge_beside
-from evaluation.executor import each_done
+from evaluation.executor import each_done, shared_processes
 from evaluation.figure import Figure
 from evaluation.files import write_atomically
 from evaluation.folder import figure_file
@@ -41,6 +41,13 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
     `RunError`, each with a message of one line.
     """
     earlier = read_results(options.out)
+    with shared_processes(options.jobs):
+        produced = _produced(chosen, options, progress)
+        return _publish(chosen, [produced[figure.name] for figure in chosen], earlier, options, progress)
+
+
+def _produced(chosen: Sequence[Figure], options: Options, progress: Progress) -> dict[str, FigureResult]:
+    """Have each kind produce its figures; return the results by the figures' names."""
     produced: dict[str, FigureResult] = {}
     for name in dict.fromkeys(figure.kind for figure in chosen):
         alike = [figure for figure in chosen if figure.kind == name]
@@ -49,7 +56,7 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
             with _noted(figures, options.out):
                 results = produce(figures, options, progress)
             produced.update(zip((figure.name for figure in figures), results, strict=True))
-    return _publish(chosen, [produced[figure.name] for figure in chosen], earlier, options, progress)
+    return produced
 
 
 @contextmanager

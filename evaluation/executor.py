@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -71,6 +72,22 @@ def prepare(*modules: str) -> None:
     forkserver.ensure_running()
 
 
+@contextmanager
+def shared_processes(jobs: int) -> Iterator[None]:
+    """Have all calls of `each_done` in the ``with`` block share one pool of `jobs` processes of this machine.
+
+    Each process imports a figure's code once, not once a call. The pool is opened by the first call that
+    needs it; a call for more processes opens its own.
+    """
+    pool = _SharedPool(jobs)
+    token = _SHARED.set(pool)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+        pool.close()
+
+
 def each_done(
     function: Callable[[Task], Result],
     tasks: Iterable[Task],
@@ -122,8 +139,8 @@ def _in_pools(
     left = dict(islice(coming, ahead))
     in_vain = 0
     while left:
-        with opened() as pool:
-            try:
+        try:
+            with opened() as pool:
                 places = {pool.submit(function, task): place for place, task in left.items()}
                 for future in pool.completed():
                     # Drop our reference, so that the future can be freed once its result is here.
@@ -135,14 +152,14 @@ def _in_pools(
                         left[following] = task
                         places[pool.submit(function, task)] = following
                     yield place, result
-            except losses:
-                in_vain += 1
-                if in_vain == MOST_IN_VAIN:
-                    raise InputError(lost) from None
+        except losses:
+            in_vain += 1
+            if in_vain == MOST_IN_VAIN:
+                raise InputError(lost) from None
 
 
 class _Processes:
-    """A pool of processes on this machine."""
+    """The tasks of one call in a pool of processes on this machine."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
@@ -151,12 +168,17 @@ class _Processes:
     @classmethod
     @contextmanager
     def opened(cls, jobs: int) -> Iterator[Self]:
-        """Open a pool of `jobs` processes; shut it down at the end."""
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
-        try:
-            yield cls(pool)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        """Use the shared pool, or one of `jobs` processes for this call alone.
+
+        At the end, tasks that have not begun are dropped, and those that have are awaited.
+        """
+        shared = _SHARED.get()
+        with shared.opened() if shared is not None and jobs <= shared.jobs else _new_pool(jobs) as pool:
+            tasks = cls(pool)
+            try:
+                yield tasks
+            finally:
+                tasks.drop()
 
     def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
         """See `_Pool.submit`."""
@@ -169,6 +191,42 @@ class _Processes:
         while self._waiting:
             done, self._waiting = wait(self._waiting, return_when=FIRST_COMPLETED)
             yield from done
+
+    def drop(self) -> None:
+        """Drop the tasks that have not begun; wait for those that have."""
+        wait([future for future in self._waiting if not future.cancel()])
+
+
+def _new_pool(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
+
+
+class _SharedPool:
+    """A pool of processes that outlives the calls that use it."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._pool: ProcessPoolExecutor | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[ProcessPoolExecutor]:
+        """Lend the pool, and open it if need be. If a process was killed, the next call gets a new pool."""
+        if self._pool is None:
+            self._pool = _new_pool(self.jobs)
+        try:
+            yield self._pool
+        except BrokenProcessPool:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+_SHARED: Final[ContextVar[_SharedPool | None]] = ContextVar("shared", default=None)
 
 
 def _by_processes(

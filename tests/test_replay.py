@@ -29,7 +29,7 @@ from evaluation.bench.choice import choose
 from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
 from evaluation.evaluate import evaluate
-from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done
+from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
 from evaluation.kinds import kind_named
 from evaluation.kinds.experiments import experiments, select
 from evaluation.options import Options, Silent
@@ -171,6 +171,44 @@ def test_what_a_killed_process_had_is_computed_by_another(tmp_path: Path) -> Non
     done = dict(each_done(kill_once, [tmp_path / "mark"] * 6, jobs=2))
     assert sorted(done) == list(range(6))
     assert os.getpid() not in done.values()
+
+
+def process_of(_: int) -> int:
+    return os.getpid()
+
+
+def test_calls_share_processes() -> None:
+    with shared_processes(2):
+        first = set(dict(each_done(process_of, range(8), jobs=2)).values())
+        second = set(dict(each_done(process_of, range(8), jobs=2)).values())
+        more = set(dict(each_done(process_of, range(8), jobs=3)).values())
+    assert len(first | second) <= 2
+    assert not more & (first | second), "a call for more processes has its own"
+    assert not set(dict(each_done(process_of, range(8), jobs=2)).values()) & (first | second)
+
+
+def test_a_killed_process_is_replaced_in_a_shared_pool(tmp_path: Path) -> None:
+    with shared_processes(2):
+        before = set(dict(each_done(process_of, range(8), jobs=2)).values())
+        done = dict(each_done(kill_once, [tmp_path / "mark"] * 6, jobs=2))
+        after = set(dict(each_done(process_of, range(8), jobs=2)).values())
+    assert sorted(done) == list(range(6))
+    assert not before & after
+
+
+def count_up(folder: Path, number: int) -> int:
+    (folder / str(number)).touch()
+    time.sleep(0.01)
+    return number
+
+
+def test_a_call_that_ends_early_leaves_nothing_to_a_shared_pool(tmp_path: Path) -> None:
+    with shared_processes(2):
+        with closing(each_done(partial(count_up, tmp_path), count(), jobs=2)) as done:
+            next(done)
+        begun = len(list(tmp_path.iterdir()))
+        assert dict(each_done(square, range(4), jobs=2)) == {0: 0, 1: 1, 2: 4, 3: 9}
+        assert len(list(tmp_path.iterdir())) == begun
 
 
 def square(number: int) -> int:
