@@ -33,23 +33,15 @@ start."""
 
 META = b"loko"
 """Key of the summary in a file's metadata."""
-_REPEATING = ["flow", "size", "run", "point"]
-_RISING = ["sequence", "sent_ns", "received_ns"]
+_OF_RUN = pa.schema([field for field in SCHEMA if field.name not in {"run", "point"}])
+_REPEATING = {"flow", "size", "run", "point"}
 
 
 class RecordWriter:
     """Writes a file of records, one row group per run, so that only one run at a time is in memory."""
 
     def __init__(self, file: Path | BytesIO) -> None:
-        self._writer = pq.ParquetWriter(
-            file,
-            SCHEMA,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=_REPEATING,
-            column_encoding=dict.fromkeys(_RISING, "DELTA_BINARY_PACKED"),
-            write_statistics=True,
-        )
+        self._writer = _writer(file, SCHEMA, with_statistics=True)
 
     def __enter__(self) -> Self:
         return self
@@ -63,30 +55,58 @@ class RecordWriter:
         """Append one run."""
         self._writer.write_table(rows_of(records, run=run, point=point), row_group_size=max(len(records), 1))
 
-    def copy(self, source: Path) -> None:
-        """Append all rows of another file of records."""
-        with pq.ParquetFile(source) as file:
-            for group in range(file.num_row_groups):
-                self._writer.write_table(file.read_row_group(group, use_threads=False))
-
     def describe(self, summary: Mapping[str, Any]) -> None:
         """Store a summary in the file's metadata, for `summary` to read."""
-        self._writer.add_key_value_metadata({META: json.dumps(summary).encode()})
+        self._writer.add_key_value_metadata(_metadata(summary))
+
+
+def _writer(file: Path | BytesIO, schema: pa.Schema, *, with_statistics: bool) -> pq.ParquetWriter:
+    """Return a writer of packets. What rises from row to row is stored as differences."""
+    return pq.ParquetWriter(
+        file,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=[name for name in schema.names if name in _REPEATING],
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name not in _REPEATING},
+        write_statistics=with_statistics,
+    )
+
+
+def _metadata(summary: Mapping[str, Any]) -> dict[bytes, bytes]:
+    return {META: json.dumps(summary).encode()}
+
+
+def kept_run(records: RunRecords, summary: Mapping[str, Any]) -> bytes:
+    """Return a file of one run, for `records_in` and `summary` to read until its figure has its records.
+
+    It has no statistics, and no columns that are the same in all rows: these take nearly as long to write as
+    all else.
+    """
+    file = BytesIO()
+    with _writer(file, _OF_RUN, with_statistics=False) as writer:
+        rows = pa.table(_columns(records), schema=_OF_RUN)
+        writer.write_table(rows, row_group_size=max(len(records), 1))
+        writer.add_key_value_metadata(_metadata(summary))
+    return file.getvalue()
 
 
 def rows_of(records: RunRecords, *, run: int, point: float) -> pa.Table:
     """Convert the records of one run to rows of `SCHEMA`."""
     count = len(records)
-    columns = [
+    same = [_column(np.full(count, run, dtype=np.int32)), _column(np.full(count, point, dtype=np.float64))]
+    return pa.table([*_columns(records), *same], schema=SCHEMA)
+
+
+def _columns(records: RunRecords) -> list[pa.Array]:
+    """Return the columns of `_OF_RUN`."""
+    return [
         _column(records.flow),
         _column(records.sequence),
         _column(records.sent_ns),
         _column(records.received_ns, records.received_ns != LOST),
         _column(records.size),
-        _column(np.full(count, run, dtype=np.int32)),
-        _column(np.full(count, point, dtype=np.float64)),
     ]
-    return pa.table(columns, schema=SCHEMA)
 
 
 def _column(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -100,17 +120,32 @@ def _column(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.
 
 
 def records_in(path: Path) -> RunRecords:
-    """Read the packets of a file that has one run; the inverse of `rows_of`."""
+    """Read the packets of a file that has one run, such as one made by `kept_run`."""
     with pq.ParquetFile(path) as file:  # in half the time of `pq.read_table`, which serves whole data sets
-        rows = file.read(columns=["flow", "sequence", "sent_ns", "received_ns", "size"], use_threads=False)
-    arrived = rows.column("received_ns").fill_null(LOST)
+        rows = file.read(columns=_OF_RUN.names, use_threads=False)
     return RunRecords(
-        flow=rows.column("flow").to_numpy(),
-        sequence=rows.column("sequence").to_numpy(),
-        sent_ns=rows.column("sent_ns").to_numpy(),
-        received_ns=arrived.to_numpy(),
-        size=rows.column("size").to_numpy(),
+        flow=_values(rows.column("flow")),
+        sequence=_values(rows.column("sequence")),
+        sent_ns=_values(rows.column("sent_ns")),
+        received_ns=_values(rows.column("received_ns"), null=LOST),
+        size=_values(rows.column("size")),
     )
+
+
+def _values(column: pa.ChunkedArray, *, null: int = 0) -> NDArray[Any]:
+    """Return the values of a column of numbers, with `null` for each null; the inverse of `_column`.
+
+    They are not copied if the column has one chunk without nulls. `to_numpy` and `fill_null` do the same but
+    import pandas.
+    """
+    values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    bits, data = values.buffers()
+    here = slice(values.offset, values.offset + len(values))
+    numbers = np.frombuffer(data, dtype=values.type.to_pandas_dtype())[here]
+    if not values.null_count:
+        return numbers
+    valid = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), bitorder="little")[here]
+    return np.where(valid.view(np.bool_), numbers, null)
 
 
 def summary(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scripted_runner import records
 
 from evaluation.analysis import Box, delays_ms, under_stall
-from evaluation.records import SCHEMA, RecordWriter, read_runs, summary
+from evaluation.records import SCHEMA, RecordWriter, kept_run, read_runs, records_in, summary
 from evaluation.result import merge_counters
 from evaluation.runner import LOST, HostReport, RunError, Stall
 from loko.document import InputError
@@ -52,16 +52,35 @@ def test_writing_records_loads_no_pandas() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], env=place, text=True) == "False\n"
 
 
-def test_files_are_joined_without_change(tmp_path: Path) -> None:
-    first, second, both = (tmp_path / f"{name}.parquet" for name in "abc")
-    for path, x in ((first, 1.0), (second, 2.0)):
+@pytest.mark.parametrize("received_ns", [[], [100], [LOST], [100, LOST, 300] * 7])
+def test_a_kept_run_is_read_as_it_was(tmp_path: Path, received_ns: list[int]) -> None:
+    path, there = tmp_path / "r.parquet", records(received_ns)
+    path.write_bytes(kept_run(there, {"fingerprint": 1}))
+    read = records_in(path)
+    for name in ("flow", "sequence", "sent_ns", "received_ns", "size"):
+        was, now = getattr(there, name), getattr(read, name)
+        assert (now.dtype, now.tolist()) == (was.dtype, was.tolist()), name
+    assert summary(path) == {"fingerprint": 1}
+
+
+def test_a_kept_run_leaves_the_same_file_as_one_that_was_not(tmp_path: Path) -> None:
+    kept, first, second = (tmp_path / f"{name}.parquet" for name in "abc")
+    there = records([100, LOST, 300])
+    kept.write_bytes(kept_run(there, {}))
+    for path, run in ((first, there), (second, records_in(kept))):
         with RecordWriter(path) as writer:
-            writer.add(records([100, LOST]), run=0, point=x)
-    with RecordWriter(both) as writer:
-        writer.copy(first)
-        writer.copy(second)
-    expected = pq.read_table(first).to_pylist() + pq.read_table(second).to_pylist()
-    assert pq.read_table(both).to_pylist() == expected
+            writer.add(run, run=2, point=0.5)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_records_of_several_row_groups_are_read_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    runs = [records([100, LOST]), records([LOST, 200])]
+    with RecordWriter(path) as writer:
+        for number, run in enumerate(runs):
+            writer.add(run, run=number, point=1.0)
+    expected = [at_ns for run in runs for at_ns in run.received_ns.tolist()]
+    assert records_in(path).received_ns.tolist() == expected
 
 
 def test_an_empty_run_is_written(tmp_path: Path) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
-from io import BytesIO
 from typing import Any
 
 from evaluation.analysis import Box, host_of
 from evaluation.files import write_atomically
 from evaluation.folder import POINTS, run_file, run_files
 from evaluation.options import Options, Progress
-from evaluation.records import RecordWriter, records_in, summary
+from evaluation.records import kept_run, records_in, summary
 from evaluation.replay.point import Point
 from evaluation.result import Counters, HostResult, merge_counters
 from evaluation.runner import HostReport, Runner, RunRecords, Stall, refuse_others
@@ -34,36 +33,25 @@ class Run:
         """Carry out the run with this runner; return a file of its records. Raises `RunError`."""
         point = self.point
         records = once(point, self.number, runner)
-        file = BytesIO()
-        with RecordWriter(file) as writer:
-            writer.add(records, run=self.number, point=point.x)
-            writer.describe(
-                {
-                    "fingerprint": self.fingerprint,
-                    "boards": records.boards,
-                    "host": asdict(records.host),
-                    "real_boards": records.real_boards,
-                }
-            )
-        return file.getvalue()
+        return kept_run(
+            records,
+            {
+                "fingerprint": self.fingerprint,
+                "boards": records.boards,
+                "host": asdict(records.host),
+                "real_boards": records.real_boards,
+            },
+        )
 
 
-def replay(
-    points: Sequence[Point],
-    options: Options,
-    progress: Progress,
-    on_point: Callable[[Point], None] = lambda _: None,
-) -> None:
-    """Carry out all runs that are not kept from an earlier replay; call `on_point` for each complete point.
+def replay(points: Sequence[Point], options: Options, progress: Progress) -> None:
+    """Carry out all runs that are not kept from an earlier replay.
 
     Raises `InputError` or `RunError`; runs that are complete by then are kept.
     """
-    left = [len(point.seeds) for point in points]
     with closing(_kept(points, options, progress)) as kept:
-        for place, _ in kept:
-            left[place] -= 1
-            if not left[place]:
-                on_point(points[place])
+        for _ in kept:
+            pass
 
 
 def replay_in_order(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from evaluation.facts import fact
 from evaluation.figure import notes_of
 from evaluation.files import replacing
-from evaluation.folder import figure_file, run_file
+from evaluation.folder import figure_file
 from evaluation.guarantees import guarantee
 from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.sweep.document import Sweep
@@ -21,7 +24,7 @@ from evaluation.kinds.sweep.setting import Setting, prepare, traffic
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
 from evaluation.records import RecordWriter, summary
-from evaluation.replay.campaign import Tally, forget, records_of, replay
+from evaluation.replay.campaign import Tally, forget, replay_in_order
 from evaluation.replay.duration import live_s, virtual_s
 from evaluation.replay.point import Point, seed_of
 from evaluation.result import (
@@ -36,7 +39,7 @@ from evaluation.result import (
     merge_counters,
     runs_of,
 )
-from evaluation.runner import RunError
+from evaluation.runner import RunError, RunRecords
 from evaluation.senders import SenderSettings
 from loko.device import deterministic
 from loko.document import InputError
@@ -111,6 +114,14 @@ class TalliedPoint:
 _POINT_RESULT = TypeAdapter(TalliedPoint)
 
 
+class ReplayedRun(NamedTuple):
+    """A run with its records."""
+
+    point: Point
+    number: int
+    records: RunRecords
+
+
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
     """Replay the sweeps, with the points of all of them in parallel, and write their records.
 
@@ -119,15 +130,11 @@ def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> li
     plans = {sweep.name: plan_of(sweep, options) for sweep in sweeps}
     done = {name: _kept(plan) for name, plan in plans.items()}
     points = [plan.point(x) for name, plan in plans.items() if not done[name] for x in plan.values]
-
-    def on_point(point: Point) -> None:
-        plan, tallied = plans[point.figure], done[point.figure]
-        tallied[point.x] = _judged(plan, point)
-        if len(tallied) == len(plan.values):
-            progress.writing(point.figure)
-            _gather(plan, tallied)
-
-    replay(points, options, progress, on_point)
+    with closing(replay_in_order(points, options, progress)) as replayed:
+        runs = (ReplayedRun(points[place], number, records) for place, number, records in replayed)
+        for name, of_figure in groupby(runs, key=lambda run: run.point.figure):
+            done[name] = _recorded(plans[name], of_figure)
+            progress.writing(name)
     return [_result(plans[sweep.name], done[sweep.name]) for sweep in sweeps]
 
 
@@ -170,14 +177,36 @@ def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
     return points
 
 
-def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
+def _recorded(plan: ChosenSweep, runs: Iterable[ReplayedRun]) -> dict[float, TalliedPoint]:
+    """Count the packets of a figure's runs and write them to its file; return its points.
+
+    The runs come in order, and are no longer kept afterwards.
+    """
+    tallied: dict[float, TalliedPoint] = {}
+    with replacing(plan.records) as part, RecordWriter(part) as writer:
+        for point, of_point in groupby(runs, key=attrgetter("point")):
+            tally = Tally(point.guarantees_ns)
+            for run in of_point:
+                tally.add(run.records)
+                writer.add(run.records, run=run.number, point=point.x)
+            tallied[point.x] = _judged(plan, point, tally)
+        described = [
+            {
+                "fingerprint": plan.fingerprint(x),
+                "result": _POINT_RESULT.dump_python(tallied[x], mode="json"),
+            }
+            for x in plan.values
+        ]
+        writer.describe({"points": described})
+    forget(plan.sweep.name, plan.options)
+    return tallied
+
+
+def _judged(plan: ChosenSweep, point: Point, tally: Tally) -> TalliedPoint:
     """Return the boxes of a point.
 
     Raises `RunError` if a flow sent nothing, because its guarantee would be kept trivially.
     """
-    tally = Tally(point.guarantees_ns)
-    for records in records_of(point, plan.options):
-        tally.add(records)
     guaranteed = point.x in plan.sweep.guaranteed
     points = {flow: box.point(point.x, guaranteed=guaranteed) for flow, box in tally.boxes.items()}
     for flow, of_flow in points.items():
@@ -187,23 +216,6 @@ def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
                 f" {runs_of(plan.runs, plan.seconds)}; lengthen them with --seconds"
             )
     return TalliedPoint(points=points, boards=tally.boards, host=tally.host, real_boards=tally.real_boards)
-
-
-def _gather(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> None:
-    """Combine the records of all points in the figure's file, and delete those of the runs."""
-    with replacing(plan.records) as part, RecordWriter(part) as writer:
-        for x in plan.values:
-            for run in range(plan.runs):
-                writer.copy(run_file(plan.options.out, plan.sweep.name, x, run))
-        described = [
-            {
-                "fingerprint": plan.fingerprint(x),
-                "result": _POINT_RESULT.dump_python(points[x], mode="json"),
-            }
-            for x in plan.values
-        ]
-        writer.describe({"points": described})
-    forget(plan.sweep.name, plan.options)
 
 
 def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureResult:
