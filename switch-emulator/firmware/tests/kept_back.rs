@@ -520,3 +520,105 @@ fn frames_like_one_before_pass_in_one_step() {
         assert_eq!(keeping.passed, 7, "{config:?}");
     }
 }
+
+/// How many of eight frames pass in one step by these entries, each of a table and instructions in OpenFlow 1.3, as firmware
+/// and specification have it. There is a group that sends to port 3, and a meter that lets all pass.
+fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
+    let other = |of13| Message {
+        of13,
+        ..Message::of_both(2)
+    };
+    let mut messages = vec![
+        other(of13::group_mod(
+            0,
+            2,
+            1,
+            &[of13::bucket(3, 1, &[of13::output(3)])],
+        )),
+        other(of13::meter_mod(0, 1, 20_000)),
+    ];
+    messages.extend(entries.iter().map(|(table, instructions)| {
+        let table = *table;
+        other(
+            Flow {
+                table,
+                ..Flow::new(&of13::ipv4(), instructions)
+            }
+            .message(),
+        )
+    }));
+    [Quirks::Firmware, Quirks::Spec].map(|quirks| {
+        let config = Config {
+            quirks,
+            openflow_version: 4,
+            ..Config::default()
+        };
+        let (board, now) = board_with(&config, 1, &messages);
+        let mut keeping = Keeping::new(board, true);
+        for number in 0..8 {
+            let at = now + Duration::from_nanos(number * 5_000_000);
+            keeping.kept.push_back((at, 1, packet(302)));
+        }
+        keeping.work(now + Duration::from_millis(60));
+        let sent = |output: &&Output| matches!(output.kind, OutputKind::Frame { .. });
+        assert_eq!(
+            keeping.outputs.iter().filter(sent).count(),
+            8,
+            "{entries:?}"
+        );
+        keeping.passed
+    })
+}
+
+/// What the frames before decide, or what changes a frame or counts it on its own, is carried out for each frame anew.
+#[test]
+fn only_what_a_head_decides_passes_in_one_step() {
+    let to_3 = || of13::apply(&[of13::output(3)]);
+    let first = |instructions: Vec<u8>| vec![(0, instructions)];
+    let rewritten = [of13::set_field(&of13::oxm(8, &[0x0a])), of13::output(3)];
+    let cases = [
+        ("sent", first(to_3()), [7, 7]),
+        (
+            "through tables",
+            vec![(0, of13::goto(2)), (2, to_3())],
+            [7, 7],
+        ),
+        ("metered", first([of13::metered(), to_3()].concat()), [0, 0]),
+        ("rewritten", first(of13::apply(&rewritten)), [0, 0]),
+        // Groups of the firmware count nothing.
+        (
+            "through a group",
+            first(of13::apply(&[of13::group(1)])),
+            [7, 0],
+        ),
+    ];
+    for (how, entries, passed) in cases {
+        assert_eq!(passed13(&entries), passed, "{how}");
+    }
+}
+
+/// A board that hangs forwards nothing any more, whichever ways it has known.
+#[test]
+fn a_board_that_hangs_knows_no_ways() {
+    let hang = vec![0, 4, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let flow = |number, instructions: Vec<u8>| Message {
+        of13: Flow::new(&of13::in_port(number), &instructions).message(),
+        ..Message::of_both(2)
+    };
+    let entries = [flow(1, of13::apply(&[of13::output(3)])), flow(2, hang)];
+    let config = Config {
+        openflow_version: 4,
+        ..Config::default()
+    };
+    let (board, now) = board_with(&config, 1, &entries);
+    let mut keeping = Keeping::new(board, true);
+    for (number, port) in [1, 1, 2, 1, 1].into_iter().enumerate() {
+        let at = now + Duration::from_nanos(number as u64 * 5_000_000);
+        keeping.kept.push_back((at, port, packet(302)));
+    }
+    keeping.work(now + Duration::from_millis(60));
+    assert_eq!(
+        keeping.passed, 1,
+        "the second frame, and none after the third"
+    );
+}
