@@ -134,7 +134,6 @@ def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> li
         runs = (ReplayedRun(points[place], number, records) for place, number, records in replayed)
         for name, of_figure in groupby(runs, key=lambda run: run.point.figure):
             done[name] = _recorded(plans[name], of_figure)
-            progress.writing(name)
     return [_result(plans[sweep.name], done[sweep.name]) for sweep in sweeps]
 
 

@@ -21,6 +21,9 @@ enum Door {
     Link(u8, bool),
 }
 
+/// An instruction of OpenFlow 1.3 that hangs the firmware: it applies an action without a length.
+const HANG: [u8; 16] = [0, 4, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
 /// A message of OpenFlow 1.0, and one of 1.3: which is sent depends on the board.
 #[derive(Clone, Debug)]
 struct Message {
@@ -34,6 +37,14 @@ impl Message {
         Self {
             of10: message(kind, &[]),
             of13: of13::of13(kind, &[]),
+        }
+    }
+
+    /// One of 1.3, and none to speak of in 1.0.
+    fn only13(of13: Vec<u8>) -> Self {
+        Self {
+            of13,
+            ..Self::of_both(2)
         }
     }
 
@@ -144,7 +155,7 @@ fn rule13() -> impl Strategy<Value = Vec<u8>> {
         26..30 => [of13::with_actions(3, &actions), of13::goto(table)].concat(),
         30..35 => of13::goto(table),
         35..39 => of13::with_actions(3, &actions),
-        _ => vec![0, 4, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // hangs the firmware
+        _ => HANG.to_vec(),
     });
     let table = prop::sample::select(vec![0_u8, 0, 0, 1, 2, 3]);
     let command = prop::sample::select(vec![of13::ADD; 7]);
@@ -198,11 +209,8 @@ fn meter13(command: impl Strategy<Value = u8>) -> impl Strategy<Value = Vec<u8>>
 fn entries() -> impl Strategy<Value = Vec<Message>> {
     let rules = prop::collection::vec(rule(), 1..8);
     (group13(Just(0)), meter13(Just(0)), rules).prop_map(|(group, meter, rules)| {
-        let other = |of13| Message {
-            of13,
-            ..Message::of_both(2)
-        };
-        [group, meter].map(other).into_iter().chain(rules).collect()
+        let group_and_meter = [group, meter].map(Message::only13);
+        group_and_meter.into_iter().chain(rules).collect()
     })
 }
 
@@ -260,13 +268,17 @@ fn board(config: &Config, seed: u64) -> (Board, Instant) {
 /// Boards that behave like firmware and specification, in both versions.
 fn configs() -> Vec<Config> {
     let behaviours = [Quirks::Firmware, Quirks::Spec];
-    let config = |(quirks, openflow_version)| Config {
+    let both = behaviours.map(|quirks| [(quirks, 1), (quirks, 4)]);
+    both.into_iter().flatten().map(config_of).collect()
+}
+
+/// A board that behaves so and speaks this version.
+fn config_of((quirks, openflow_version): (Quirks, u8)) -> Config {
+    Config {
         quirks,
         openflow_version,
         ..Config::default()
-    };
-    let both = behaviours.map(|quirks| [(quirks, 1), (quirks, 4)]);
-    both.into_iter().flatten().map(config).collect()
+    }
 }
 
 /// Requests for all that the board has counted.
@@ -344,6 +356,12 @@ impl Keeping {
             waiting: 0,
             passed: 0,
         }
+    }
+
+    /// How many frames the board has sent.
+    fn sent(&self) -> usize {
+        let is_frame = |output: &&Output| matches!(output.kind, OutputKind::Frame { .. });
+        self.outputs.iter().filter(is_frame).count()
     }
 
     fn give(&mut self, now: Instant) {
@@ -498,9 +516,7 @@ fn a_burst_is_taken_in_when_the_first_of_it_is_due() {
     }
     keeping.work(now + Duration::from_millis(5));
     assert_eq!(keeping.late, 4);
-    let frames = keeping.outputs.iter();
-    let frames = frames.filter(|output| matches!(output.kind, OutputKind::Frame { .. }));
-    assert_eq!(frames.count(), 4);
+    assert_eq!(keeping.sent(), 4);
 }
 
 /// So is this: all but the first frame of a kind pass in one step, those that find others before them, too.
@@ -524,35 +540,19 @@ fn frames_like_one_before_pass_in_one_step() {
 /// How many of eight frames pass in one step by these entries, each of a table and instructions in OpenFlow 1.3, as firmware
 /// and specification have it. There is a group that sends to port 3, and a meter that lets all pass.
 fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
-    let other = |of13| Message {
-        of13,
-        ..Message::of_both(2)
-    };
+    let bucket = of13::bucket(3, 1, &[of13::output(3)]);
     let mut messages = vec![
-        other(of13::group_mod(
-            0,
-            2,
-            1,
-            &[of13::bucket(3, 1, &[of13::output(3)])],
-        )),
-        other(of13::meter_mod(0, 1, 20_000)),
+        of13::group_mod(0, 2, 1, &[bucket]),
+        of13::meter_mod(0, 1, 20_000),
     ];
     messages.extend(entries.iter().map(|(table, instructions)| {
-        let table = *table;
-        other(
-            Flow {
-                table,
-                ..Flow::new(&of13::ipv4(), instructions)
-            }
-            .message(),
-        )
+        let mut flow = Flow::new(&of13::ipv4(), instructions);
+        flow.table = *table;
+        flow.message()
     }));
+    let messages: Vec<_> = messages.into_iter().map(Message::only13).collect();
     [Quirks::Firmware, Quirks::Spec].map(|quirks| {
-        let config = Config {
-            quirks,
-            openflow_version: 4,
-            ..Config::default()
-        };
+        let config = config_of((quirks, 4));
         let (board, now) = board_with(&config, 1, &messages);
         let mut keeping = Keeping::new(board, true);
         for number in 0..8 {
@@ -560,12 +560,7 @@ fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
             keeping.kept.push_back((at, 1, packet(302)));
         }
         keeping.work(now + Duration::from_millis(60));
-        let sent = |output: &&Output| matches!(output.kind, OutputKind::Frame { .. });
-        assert_eq!(
-            keeping.outputs.iter().filter(sent).count(),
-            8,
-            "{entries:?}"
-        );
+        assert_eq!(keeping.sent(), 8, "{entries:?}");
         keeping.passed
     })
 }
@@ -600,17 +595,11 @@ fn only_what_a_head_decides_passes_in_one_step() {
 /// A board that hangs forwards nothing any more, whichever ways it has known.
 #[test]
 fn a_board_that_hangs_knows_no_ways() {
-    let hang = vec![0, 4, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let flow = |number, instructions: Vec<u8>| Message {
-        of13: Flow::new(&of13::in_port(number), &instructions).message(),
-        ..Message::of_both(2)
-    };
-    let entries = [flow(1, of13::apply(&[of13::output(3)])), flow(2, hang)];
-    let config = Config {
-        openflow_version: 4,
-        ..Config::default()
-    };
-    let (board, now) = board_with(&config, 1, &entries);
+    let instructions = [(1, of13::apply(&[of13::output(3)])), (2, HANG.to_vec())];
+    let entries = instructions.map(|(number, instructions)| {
+        Message::only13(Flow::new(&of13::in_port(number), &instructions).message())
+    });
+    let (board, now) = board_with(&config_of((Quirks::Firmware, 4)), 1, &entries);
     let mut keeping = Keeping::new(board, true);
     for (number, port) in [1, 1, 2, 1, 1].into_iter().enumerate() {
         let at = now + Duration::from_nanos(number as u64 * 5_000_000);

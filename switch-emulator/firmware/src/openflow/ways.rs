@@ -102,7 +102,7 @@ pub(crate) struct Way {
     /// Entries that the board's search examines until it has found these.
     pub(super) examined: u16,
     pub(crate) ports: PortMask,
-    /// What a frame takes of the CPU: half as long as a [`FrameTime`].
+    /// The [`FrameTime`] of each of its frames, in half the memory.
     work_ns: u32,
     busy_ns: u32,
     /// Frames that took it since it is known, of which its entry does not know yet.

@@ -229,7 +229,7 @@ impl FlowTable {
         }
     }
 
-    /// The same by the specification: the entry's counters do not wrap.
+    /// Counts a frame of `bytes` bytes for which a search by the specification finds this entry: its counters do not wrap.
     pub(crate) fn standard_looked_up(&mut self, index: usize, bytes: usize, now: Instant) {
         self.lookups += 1;
         self.matched += 1;
