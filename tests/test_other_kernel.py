@@ -125,6 +125,7 @@ sys.path.insert(0, "/run")
     + """
 import by_etf
 from evaluation.kinds.slices import htb_port
+from evaluation.kinds.slices.handover import best_handover
 
 def port(name, changes=None):
     values = load_slices(name).model_dump()
@@ -135,6 +136,7 @@ def port(name, changes=None):
 bound = port("bounded", {"drops": {"kind": "late", "after_us": 20_000}})
 sent(bound, 0.5, frames=50)  # what is read from files now, in this machine's time, disturbs nothing later
 said = {
+    "handover": best_handover(),
     "bounded": sent(bound, 2.0),
     "conforming": sent(bound, 0.98),
     "htb": sent(port("htb"), 2.0),
@@ -156,6 +158,8 @@ def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path
         assert said[holder]["longest_ms"] < 20 + 1  # the switch itself adds up to 1 ms
         assert said[holder]["lost"] > 400
         assert said[holder]["rate"] == pytest.approx(1, abs=0.02)
+    assert said["handover"] == "kernel"
+    assert said["htb"]["lost"] == 0, "its queue has room for 1000 frames, and none waits in a socket"
     for beside in ("htb", "codel"):
         assert said[beside]["longest_ms"] > 40
         assert said[beside]["rate"] == pytest.approx(1, abs=0.02)

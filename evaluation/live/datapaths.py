@@ -99,6 +99,16 @@ def require_dpdk() -> None:
         raise RunError(f"Open vSwitch with DPDK is not here: {missing} is missing: run 'make dpdk'")
 
 
+def instead_of_dpdk(what: str) -> str | None:
+    """Return the remark that something is replayed in virtual time without DPDK; None if DPDK can run."""
+    if (missing := missing_for_dpdk()) is None:
+        return None
+    return (
+        f"{what} is replayed in virtual time: Open vSwitch with DPDK is not here"
+        f" ({missing} is missing; 'make dpdk' installs it)"
+    )
+
+
 def missing_for_dpdk() -> str | None:
     """Return a file that Open vSwitch with DPDK lacks on this machine; None if it can run."""
     if not DPDK_PROGRAM.is_file():

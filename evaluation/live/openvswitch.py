@@ -105,9 +105,12 @@ class OpenVSwitch:
         datapath_id: int,
         ports: Mapping[int, str],
         controller: str | None,
+        taps: Collection[str] = (),
     ) -> None:
         """Add a switch for OpenFlow 1.0 with these interfaces; it forwards nothing without entries.
 
+        `taps` are those of them that it makes itself: what a datapath in user space sends there, the kernel
+        receives.
         `controller` is an address and a TCP port; without one, `ovs-ofctl` may be used at `management`. It
         must answer within 5 s whenever it is asked, or the switch ends the session (`bear_silence`).
         Raises `RunError` if an interface is not taken at its port.
@@ -121,7 +124,7 @@ class OpenVSwitch:
             command += ["--", "set-controller", name, f"tcp:{controller}"]
         for port, interface in sorted(ports.items()):
             command += ["--", "add-port", name, interface]
-            settings = self.datapath.interface(interface)
+            settings = ["type=internal"] if interface in taps else self.datapath.interface(interface)
             command += ["--", "set", "interface", interface, *settings, f"ofport_request={port}"]
         self._vsctl(*command)
         for port, interface in sorted(ports.items()):

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evaluation.kinds.slices import tcp_port
+from evaluation.kinds.slices.handover import Handover, best_handover
 from evaluation.kinds.slices.policed_port import Policer, refuse
 from evaluation.kinds.slices.port import (
     SENDERS,
@@ -144,20 +145,20 @@ class Live:
     real_time = True
     most_pps = SENDERS_PPS
 
-    def __init__(self, port: HtbPort) -> None:
-        self._port = port
+    def __init__(self, port: HtbPort, handover: Handover | None) -> None:
+        self._port, self._handover = port, handover or best_handover()
 
     def parameters(self) -> dict[str, Any]:
         """See `Device`."""
-        return {"kernel": os.uname().release}
+        return {"kernel": os.uname().release, "handover": self._handover.value}
 
     def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
         """See `Device`."""
-        return carry_live(self._port, releases)[0]
+        return carry_live(self._port, releases, handover=self._handover)[0]
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
         """See `Device`."""
-        return _iperf3(self._port, queue, duration_ns)
+        return _iperf3(self._port, queue, duration_ns, handover=self._handover)
 
 
 class Dpdk:
@@ -180,17 +181,18 @@ class Dpdk:
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
         """See `Device`."""
-        return _iperf3(self._port, queue, duration_ns, self._policer)
+        return _iperf3(self._port, queue, duration_ns, policer=self._policer)
 
 
-def _iperf3(port: Port, queue: int, duration_ns: int, policer: Policer = Policer.TRTCM) -> int | None:
-    """Return the bytes that iperf3 carries in so many ns, from at least a second; None if it is not here."""
+def _iperf3(port: Port, queue: int, duration_ns: int, **how: Any) -> int | None:
+    """Return the bytes that iperf3 carries in so many ns, from at least a second; None if it is not here.
+
+    `how`: policer or handover, as in the request.
+    """
     if locate("iperf3") is None:
         return None
     seconds = max(duration_ns / NS_PER_S, _LEAST_TCP_S)
-    request = tcp_port.Request(
-        port=port, congestion_control="cubic", seconds=seconds, queue=queue, policer=policer
-    )
+    request = tcp_port.Request(port=port, congestion_control="cubic", seconds=seconds, queue=queue, **how)
     (reply,) = carry_alone(tcp_port.carry, [request])
     bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
     return round(bytes_per_s * duration_ns / NS_PER_S)
@@ -220,7 +222,7 @@ def open_device(switch: SlicedSwitch) -> Device:
             f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of"
             " HTB, or the kind 'open-vswitch-dpdk' or 'virtual'"
         )
-    return Live(port)
+    return Live(port, how.handover)
 
 
 def first_sender() -> str:

@@ -257,13 +257,16 @@ class _Judge:
     def _least_bucket(self, instants_ns: Numbers, takes: int, rate: float) -> float:
         """Return the least bucket, in bytes, that lets these frames pass when they did.
 
-        A class may owe the tokens of one frame; a policer must hold those of each.
+        In any interval no more passes than the bucket and what its rate brings meanwhile. A class may owe the
+        tokens of one frame; a policer must hold those of each.
         """
         came = np.sort(instants_ns[instants_ns != LOST])
         if not len(came):
             return 0.0
         owed = 1 if isinstance(self._queue, HtbQueue) else 0
-        return float(((np.arange(1, len(came) + 1) - owed) * takes - rate * (came - came[0])).max())
+        beyond_rate = np.arange(len(came)) * takes - rate * (came - came[0])
+        most = float((beyond_rate - np.minimum.accumulate(beyond_rate)).max())
+        return most + (1 - owed) * takes
 
     def _late_ns(self) -> float:
         dequeue = self._port.dequeue

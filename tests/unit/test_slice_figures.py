@@ -9,16 +9,19 @@ import pytest
 from pydantic import ValidationError
 
 from evaluation.kinds.experiments import experiments
+from evaluation.kinds.slices import production
 from evaluation.kinds.slices.document import Message, Segmentation, Slices
-from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
+from evaluation.kinds.slices.groups import gap_seen_ns, group_lengths, longest_gap_ns, step_lengths, torn_ns
 from evaluation.kinds.slices.htb_port import difference
+from evaluation.kinds.slices.port import carry_live
 from evaluation.kinds.slices.production import compute
+from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live import datapaths
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
-from evaluation.runner import RunError
+from evaluation.runner import LOST, RunError
 from loko.document import LABS
-from loko.slices.document import HtbPort, HtbQueue, load_slices
+from loko.slices.document import HtbPort, HtbQueue, Port, load_slices
 
 
 def replay(figure: Slices, folder: Path) -> Outcome:
@@ -107,6 +110,7 @@ class htb 1:1 root rate 1Gbit ceil 1Gbit burst 15000b cburst 15000b
         (SHOWN.replace("rate 200Mbit", "rate 100Mbit"), "rate is 100000000 bit/s instead of 200000000"),
         (SHOWN.replace("ceil 200Mbit", "ceil 1Gbit"), "ceil is 1000000000 bit/s"),
         (SHOWN.replace(" burst 18475b", " burst 1600b"), "burst is 1600 bytes instead of 18500"),
+        (SHOWN.replace("18475b", "18450b"), None),
         (SHOWN.replace("cburst 18475b", "cburst 2Kb"), "cburst is 2048 bytes instead of 18500"),
     ],
 )
@@ -117,8 +121,74 @@ def test_what_the_kernel_did_not_take_is_found(shown: str, differs: str | None) 
     assert (differing is None) if differs is None else (differing is not None and differs in differing)
 
 
-def test_a_policer_in_real_time_needs_dpdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def replay_live(name: str, folder: Path) -> Outcome:
+    outcome, _ = compute(figure(name), Options(mode="live", seed=1, out=folder, quick=True), Silent())
+    return outcome
+
+
+def test_without_dpdk_policers_are_replayed_in_virtual_time_and_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: "a driver")
-    document = figure("fig2d").model_copy(update={"modes": ["live"]})
+    outcome = replay_live("fig2d", tmp_path)
+    assert [note.text for note in outcome.notes] == [
+        "This figure is replayed in virtual time: Open vSwitch with DPDK is not here (a driver is missing;"
+        " 'make dpdk' installs it)."
+    ]
+    assert (outcome.profile, outcome.findings["group_packets"]) == ("open-vswitch-10g", 8)
     with pytest.raises(RunError, match="a driver is missing: run 'make dpdk'"):
-        compute(document, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent())
+        carry_live(load_slices("trtcm"), {})
+
+
+SLOT_NS = 12_304
+
+
+def arrivals(monkeypatch: pytest.MonkeyPatch, *, torn: int = 0, lost: int = 0) -> None:
+    """Let a switch delay what is sent in real time by 1 ms; tear the first bursts apart, lose the next ones.
+
+    Every burst has 20 packets.
+    """
+
+    def carried(_port: Port, releases: dict[int, Release]) -> tuple[dict[int, Sent], float]:
+        [starts_ns] = [np.unique(release.instants_ns) for release in releases.values()]
+        sent_ns = starts_ns[:, None] + np.arange(20) * SLOT_NS
+        sent_ns[:torn, 10:] += 100_000
+        received_ns = sent_ns + 1_000_000
+        received_ns[torn : torn + lost, -1] = LOST
+        return {0: Sent(sent_ns.ravel(), received_ns.ravel())}, 0.5
+
+    monkeypatch.setattr(production, "carry_live", carried)
+
+
+def test_messages_in_real_time_are_those_that_were_sent_as_one_and_came_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrivals(monkeypatch, torn=2, lost=1)
+    outcome = replay_live("fig3", tmp_path)
+    assert outcome.findings["uneven_bursts"] == 2
+    assert outcome.findings["lost_packets"] == 1
+    assert outcome.findings["data_a_us"] == pytest.approx(1000 + 19 * SLOT_NS / 1000, abs=0.01)
+    assert outcome.findings["data_c_us"] == pytest.approx(1000 + 14 * SLOT_NS / 1000, abs=0.01)
+    assert outcome.chart is not None
+    assert outcome.chart.caption == "12 of 15 bursts, sent as one"
+    assert outcome.profile == ""
+    assert outcome.notes[0].text.startswith("The datapath of Open vSwitch is in ")
+
+
+def test_a_case_that_never_was_sent_as_one_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrivals(monkeypatch, torn=5)
+    with pytest.raises(RunError, match="no burst was sent as one and arrived whole"):
+        replay_live("fig3", tmp_path)
+
+
+def test_groups_of_a_real_policer_are_found_at_any_pace_of_the_machine() -> None:
+    for pace_ns in (200, 2_000, 20_000):
+        gaps_ns = np.array([1, 1, 1, 1, 3, 1, 1, 1, 1, 1, 4, 1]) * pace_ns
+        received_ns = np.concatenate([[0], np.cumsum(gaps_ns)])
+        assert gap_seen_ns([received_ns]) == 2 * pace_ns
+        assert group_lengths(received_ns, gap_seen_ns([received_ns])) == [5, 6, 2]
+    assert gap_seen_ns([np.array([5])]) == 0
+    assert torn_ns(load_slices("trtcm"), 1518) == 24_000
+    assert torn_ns(load_slices("htb"), 1518) == 2 * longest_gap_ns(load_slices("htb"), 1518)

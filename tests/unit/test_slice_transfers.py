@@ -19,6 +19,7 @@ from evaluation.kinds.slices import tcp_port
 from evaluation.kinds.slices.port import Transferred, transfer_of
 from evaluation.kinds.slices.release import Sent
 from evaluation.kinds.slices.segment_tap import Segments, joined
+from evaluation.live import datapaths
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
 from evaluation.runner import LOST, RunError
@@ -81,12 +82,12 @@ def test_segments_are_counted_after_the_first_quarter_only() -> None:
         measured(transferred, 1518, 4_000_000_000)
 
 
-def reply(rate_bps: float, *, delay_ms: float, waited: float = 0.0) -> tcp_port.Reply:
+def reply(rate_bps: float, *, delay_ms: float, waited: float = 0.0, busy: float = 0.5) -> tcp_port.Reply:
     """A 4 s transfer in which every tenth segment is lost and sent again; nothing is reported after it."""
     count = round(4.4 * rate_bps / 8 / 1448)
     sent_ns = np.linspace(0, 4.4e9, count).astype(np.int64)
     received_ns = np.where(np.arange(count) % 10 == 9, LOST, sent_ns + round(delay_ms * 1e6))
-    cpu = tcp_port.Cpu(switch=0.5, softirq=0.1, machine=1.5, waited=waited)
+    cpu = tcp_port.Cpu(switch=busy, softirq=0.1, machine=1.0 + busy, waited=waited)
     return tcp_port.Reply(
         end_s=np.array([1.0, 2.0, 3.0, 4.0]),
         received_bytes=np.full(4, round(rate_bps / 8)),
@@ -120,8 +121,13 @@ def live(name: str) -> SliceTransfers:
     return document.model_copy(update={"live": document.live.model_copy(update={"quick": quick})})
 
 
-def carried_live(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, waited: float = 0.0) -> Outcome:
-    """Run a figure on a switch that carries 80 Mbit/s; policers delay by 1 ms, HTB by 20 ms."""
+def carried_live(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, waited: float = 0.0, busy: float = 0.5
+) -> Outcome:
+    """Run a figure on a switch that carries 80 Mbit/s; policers delay by 1 ms, HTB by 20 ms.
+
+    `busy`: the switch's share of a core at 50 Mbit/s and above.
+    """
 
     def carry_alone(_carry: object, requests: list[tcp_port.Request]) -> list[tcp_port.Reply]:
         assert all(request.tapped for request in requests)
@@ -129,11 +135,13 @@ def carried_live(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, wa
         for request in requests:
             delay_ms, rate_bps = 1.0, 0
             if isinstance(request.port, HtbPort):
-                assert request.port.queues[0].limit_frames == 60
+                assert request.port.queues[0].limit_frames == (1000 if name == "fig4a" else 60)
                 delay_ms, rate_bps = 20.0, request.port.queues[0].rate_bps
             elif isinstance(request.port, TrtcmPort):
                 rate_bps = request.port.queues[0].cir_bps
-            replies.append(reply(min(rate_bps, 80e6) / 0.9, delay_ms=delay_ms, waited=waited))
+            share = busy if rate_bps >= 50e6 else 0.1
+            carried_bps = min(rate_bps, 80e6) / 0.9
+            replies.append(reply(carried_bps, delay_ms=delay_ms, waited=waited, busy=share))
         return replies
 
     monkeypatch.setattr(real_time, "carry_alone", carry_alone)
@@ -144,27 +152,43 @@ def carried_live(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, wa
 def test_live_queues_are_those_that_the_switches_carry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real_time, "missing_for_dpdk", lambda: None)
+    monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: None)
     outcome = carried_live("fig5a", tmp_path, monkeypatch)
     assert outcome.findings["carries_trtcm_mbps"] == pytest.approx(80, rel=0.05)
     assert outcome.findings["latency_htb_50_ms"] == pytest.approx(20)
     assert outcome.findings["latency_trtcm_50_ms"] == pytest.approx(1)
     assert "latency_trtcm_100_ms" not in outcome.findings
-    assert ["are left out" in note.text for note in outcome.notes] == [True, False] * 2
+    assert sum("are left out" in note.text for note in outcome.notes) == 2
+    assert sum("The datapath of Open vSwitch is in" in note.text for note in outcome.notes) == 1
     claims = judge(live("fig5a"), findings=outcome.findings)
     assert {claim.holds for claim in claims if "Mbit/s" in claim.claim} == {None}
 
 
 def test_a_switch_that_waits_for_its_core_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real_time, "missing_for_dpdk", lambda: None)
+    monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: None)
     remarks = [note.text for note in carried_live("fig6a", tmp_path, monkeypatch, waited=0.3).notes]
     assert any("disturbed" in remark and "in up to 30 % of one" in remark for remark in remarks)
+
+
+def test_a_rate_at_which_the_switch_has_no_time_left_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: None)
+    outcome = carried_live("fig5a", tmp_path, monkeypatch, busy=0.97)
+    assert "latency_htb_10_ms" in outcome.findings
+    assert "latency_htb_50_ms" not in outcome.findings
+    assert "latency_trtcm_50_ms" in outcome.findings, "a thread that polls is always busy"
+    assert any(
+        "HTB" in note.text and "at 50 Mbit/s the switch was busy 97 %" in note.text for note in outcome.notes
+    )
+    with pytest.raises(RunError, match="carries none of the rates"):
+        carried_live("fig4a", tmp_path, monkeypatch, busy=0.97)
 
 
 def test_without_dpdk_its_port_is_replayed_in_virtual_time_and_a_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real_time, "missing_for_dpdk", lambda: "ovs-vswitchd-dpdk")
+    monkeypatch.setattr(datapaths, "missing_for_dpdk", lambda: "ovs-vswitchd-dpdk")
     outcome = carried_live("fig6b", tmp_path, monkeypatch)
     [remark] = [note.text for note in outcome.notes if "virtual" in note.text]
     assert remark.startswith("TRTCM is replayed in virtual time: Open vSwitch with DPDK is not here")
@@ -202,7 +226,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValidationError, match="do not rise"):
         SliceTransfers.model_validate({**plain, "queue_rates_mbps": [200, 100]})
     with pytest.raises(ValidationError, match="live: give rates and seconds"):
-        SliceTransfers.model_validate({**plain, "modes": ["virtual", "live"]})
+        SliceTransfers.model_validate({**plain, "live": None})
     with pytest.raises(ValidationError, match="name them apart"):
         SliceTransfers.model_validate({**plain, "ports": plain["ports"] * 2})
 

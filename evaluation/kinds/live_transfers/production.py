@@ -17,13 +17,14 @@ from evaluation.kinds.slice_transfers.document import SlicedPort
 from evaluation.kinds.slice_transfers.real_time import SPARE
 from evaluation.kinds.slice_transfers.transfers import WARM_UP, Measured, measured, port_with
 from evaluation.kinds.slices import tcp_port
+from evaluation.kinds.slices.handover import Handover, best_handover
 from evaluation.kinds.slices.policed_port import idle_share
 from evaluation.kinds.slices.port import Transfer, transfer
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.result import AxisLabel, TableResult
+from evaluation.result import AxisLabel, NoteResult, TableResult
 from evaluation.runner import RunError
 from evaluation.traffic import Tcp
 from loko.device import load_device
@@ -37,6 +38,7 @@ _POLICED: Final = "dpdk"
 def parameters(figure: LiveTransfers, _options: Options) -> Mapping[str, Any]:
     """Return sliced port and switch, on which the result depends apart from the figure's document."""
     return {
+        "handover": best_handover().value,
         "port": load_slices(figure.slices).model_dump(mode="json"),
         "device": load_device(figure.device).model_dump(mode="json"),
     }
@@ -124,7 +126,10 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
             reply=reply,
         )
         progress.advance(figure.name)
+    handover = best_handover()
     more = _polling() if figure.shows == "cpu" else {}
+    if handover is Handover.KERNEL:
+        more["kernel_datapath_cpu_percent"] = 100 * max(reply.busy.switch for reply in replies)
     columns = [
         *("TCP", "queue [Mbit/s]", "iperf3 [Mbit/s]", "virtual [Mbit/s]"),
         *("iperf3: sent again [1/s]", "virtual: sent again [1/s]"),
@@ -152,6 +157,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
         x=AxisLabel(name="queue rate", unit="Mbit/s"),
         profile="",
         table=TableResult(columns=columns, rows=rows),
+        notes=[NoteResult(where="this replay", text=handover.remark)],
         runs=len(points),
         assumptions={"seconds": seconds},
     )

@@ -14,6 +14,7 @@ from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.slice_transfers.document import SlicedPort, SliceTransfers
 from evaluation.kinds.slice_transfers.real_time import Carried, in_real_time
 from evaluation.kinds.slice_transfers.transfers import Measured, measured, port_with
+from evaluation.kinds.slices.handover import best_handover
 from evaluation.kinds.slices.port import Transfer, transfer
 from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.options import Options, Progress
@@ -30,7 +31,9 @@ from loko.units import BPS_PER_MBPS, NS_PER_S
 
 def parameters(figure: SliceTransfers, options: Options) -> Mapping[str, Any]:
     """Return sliced ports and switches, on which the result depends apart from the figure's document."""
-    live = {"dpdk": missing_for_dpdk() is None} if options.mode == "live" else {}
+    live: dict[str, Any] = {}
+    if options.mode == "live":
+        live = {"dpdk": missing_for_dpdk() is None, "handover": best_handover().value}
     return live | {
         port.name: {
             "port": load_slices(port.slices).model_dump(mode="json"),

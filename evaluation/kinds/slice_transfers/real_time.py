@@ -13,15 +13,19 @@ from typing import Final
 from evaluation.kinds.slice_transfers.document import SlicedPort, SliceTransfers
 from evaluation.kinds.slice_transfers.transfers import Measured, measured, port_with
 from evaluation.kinds.slices import tcp_port
+from evaluation.kinds.slices.handover import best_handover
 from evaluation.kinds.slices.port import Transfer, transfer, transfer_of
 from evaluation.live.alone import carry_alone
-from evaluation.live.datapaths import missing_for_dpdk
+from evaluation.live.datapaths import instead_of_dpdk
+from evaluation.runner import RunError
 from evaluation.traffic import Tcp
 from loko.slices.document import HtbPort
 from loko.units import BPS_PER_MBPS, NS_PER_S
 
 SPARE: Final = 0.9
 """Share of what a switch carries up to which a queue's rate, and not the switch, limits a transfer."""
+_BUSY: Final = 0.95
+"""Share of a core above which a switch that does not poll loses packets before they reach their queue."""
 _HELD_UP: Final = 0.05
 """A switch that waits longer for its core than this share of a transfer adds to what is measured of it."""
 _OTHERS: Final = 0.25
@@ -47,16 +51,20 @@ def in_real_time(
     assert figure.live is not None
     for port in figure.ports:
         live = _live(port)
-        why = None if isinstance(port_with(live, live.link_rate_bps), HtbPort) else missing_for_dpdk()
-        if why is not None:
-            carried.remarks.append(
-                f"{port.label} is replayed in virtual time: Open vSwitch with DPDK is not here"
-                f" ({why} is missing; 'make dpdk' installs it)"
-            )
+        is_htb = isinstance(port_with(live, live.link_rate_bps), HtbPort)
+        remark = None if is_htb else instead_of_dpdk(port.label)
+        if remark is not None:
+            carried.remarks.append(remark)
             _virtually(figure, port, seconds, seed, carried)
         else:
-            _really(figure, live, seconds, carried)
+            if is_htb:
+                carried.remarks.append(f"{port.label}: {best_handover().remark}")
+            _really(figure, live, seconds, carried, is_htb=is_htb)
         advance(figure.name)
+    if not carried.did:
+        raise RunError(
+            f"{figure.name}: this machine's switch carries none of the rates: {carried.remarks[-1]}"
+        )
     return carried
 
 
@@ -74,7 +82,9 @@ def _virtually(figure: SliceTransfers, port: SlicedPort, seconds: float, seed: i
         carried.did[port.name, rate] = measured(transfer(task), figure.frame_bytes, duration_ns)
 
 
-def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: Carried) -> None:
+def _really(
+    figure: SliceTransfers, port: SlicedPort, seconds: float, carried: Carried, *, is_htb: bool
+) -> None:
     """Measure what the switch carries through a queue with the link's rate, then transfers at lower rates."""
     assert figure.live is not None
     [freely] = _transfers(figure, port, [port.link_rate_bps], seconds)
@@ -89,6 +99,12 @@ def _really(figure: SliceTransfers, port: SlicedPort, seconds: float, carried: C
         )
     replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds)
     for rate, reply in zip(rates, replies, strict=True):
+        if is_htb and reply.busy.switch > _BUSY:
+            carried.remarks.append(
+                f"{port.label}: at {rate} Mbit/s the switch was busy {100 * reply.busy.switch:.0f} % of the"
+                " time, so that it and not the queue limited the transfer: left out"
+            )
+            continue
         carried.did[port.name, rate] = _measured(reply, figure, seconds)
         carried.findings[f"switch_cpu_{port.name}_{rate}_percent"] = 100 * reply.busy.switch
     waited = max((reply.busy.waited for reply in replies), default=0.0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from loko.slices.document import HtbQueue, Port
+from loko.slices.document import HtbPort, HtbQueue, Port
 from loko.slices.lengths import Scheduler, counted, on_wire
+from loko.units import NS_PER_US
 
 _SLOTS = 2
 """A pause longer than this many frames on the wire separates two groups."""
@@ -23,7 +26,32 @@ def longest_gap_ns(port: Port, frame_bytes: int) -> float:
     queue = port.queues[0]
     if not isinstance(queue, HtbQueue):
         return wire_ns
-    return max(wire_ns, counted(Scheduler.HTB, frame_bytes) * 8e9 / queue.rate_bps / 2)
+    return max(wire_ns, _token_ns(queue, frame_bytes) / 2)
+
+
+def gap_seen_ns(received_ns: Iterable[NDArray[np.int64]]) -> float:
+    """Return the longest time within a group of frames that a real switch with policers let through.
+
+    How fast a switch hands over the frames of a group is up to the machine, and most frames follow another of
+    their group. So it is twice the median.
+    """
+    gaps_ns = np.concatenate([np.diff(burst) for burst in received_ns])
+    return _SLOTS * float(np.median(gaps_ns)) if gaps_ns.size else 0.0
+
+
+def torn_ns(port: Port, frame_bytes: int) -> float:
+    """Return the longest pause of a sender that does not tear a burst apart.
+
+    Until then a class whose bucket is empty does not earn the tokens of another frame, and the next poll of
+    policers still finds what comes.
+    """
+    if isinstance(port, HtbPort):
+        return max(longest_gap_ns(port, frame_bytes), _token_ns(port.queues[0], frame_bytes))
+    return port.dequeue.poll_us * NS_PER_US
+
+
+def _token_ns(queue: HtbQueue, frame_bytes: int) -> float:
+    return counted(Scheduler.HTB, frame_bytes) * 8e9 / queue.rate_bps
 
 
 def group_lengths(received_ns: NDArray[np.int64], gap_ns: float) -> list[int]:

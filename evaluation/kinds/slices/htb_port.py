@@ -1,4 +1,4 @@
-"""A sliced port in real time: Open vSwitch in user space between two veths, with `tc htb` on its egress."""
+"""A sliced port in real time: Open vSwitch between two veths, with `tc htb` on its egress."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from evaluation.kinds.slices.handover import Handover, best_handover
 from evaluation.kinds.slices.live_port import (
     DESTINATION,
     EGRESS,
@@ -42,12 +44,21 @@ _SHOWN: Final = 0.01
 """Relative error due to the rounding of values that tc shows, such as 1001Kbit for 1000500."""
 
 
-def carry(request: Request, folder: Path) -> Reply:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HtbRequest(Request):
+    """What to send through a port of HTB."""
+
+    handover: Handover | None = None
+    """How frames get into the queues; None for the best that this kernel has."""
+
+
+def carry(request: HtbRequest, folder: Path) -> Reply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, HtbPort)
     hosts = tuple(frames.release.host for frames in request.frames)
     with ExitStack() as stack:
-        switch = stack.enter_context(sliced_switch(request.port, folder, hosts=hosts))
+        built = sliced_switch(request.port, folder, hosts=hosts, handover=request.handover)
+        switch = stack.enter_context(built)
         if bounded(request.port) is None:
             for frames in request.frames:
                 _classify(frames)
@@ -68,17 +79,26 @@ def sliced_switch(
     hosts: Sequence[str] = (SOURCE,),
     default: int = 0,
     addressed: bool = False,
+    handover: Handover | None = None,
 ) -> Iterator[OpenVSwitch]:
     """Build links, switch and sliced port in this network namespace. Raises `RunError`.
 
     Unclassified frames go through the queue `default`. `addressed`: source and destination have addresses, so
-    that the switch also carries the way back.
+    that the switch also carries the way back. `handover`: how frames get into the queues; None for the best
+    that this kernel has.
     """
+    handover = handover or best_handover()
+    tapped = handover is Handover.TAP
     flows = [f"in_port={IN_PORTS[host]},actions=output:{OUT_PORT}" for host in hosts]
     if addressed:
         flows.append(f"in_port={OUT_PORT},actions=output:{IN_PORTS[SOURCE]}")
     check(port)
-    with switch_between(folder, flows, hosts=hosts) as switch, ExitStack() as stack:
+    with (
+        switch_between(folder, flows, hosts=hosts, datapath=handover.datapath, tapped=tapped) as switch,
+        ExitStack() as stack,
+    ):
+        if not tapped:
+            switch.leave_queues([EGRESS])
         if (drops := bounded(port)) is None:
             slice_port(port, default)
         else:
@@ -191,7 +211,7 @@ def difference(number: int, queue: HtbQueue, shown: str) -> str | None:
         ("cburst", queue.ceiling_burst_bytes, queue.ceiling_bps),
     ):
         # tc stores a bucket as whole microseconds at its rate, and rounds once more when it shows it.
-        rounding = 2 + rate_bps / 8 / US_PER_S + expected * _SHOWN
+        rounding = 2 * (1 + rate_bps / 8 / US_PER_S) + expected * _SHOWN
         if abs(values.get(name, 0.0) - expected) > rounding:
             return f"{name} is {values.get(name, 0.0):.0f} bytes instead of {expected}"
     for name, expected in (("rate", queue.rate_bps), ("ceil", queue.ceiling_bps)):

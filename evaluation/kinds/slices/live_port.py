@@ -23,6 +23,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.kinds.slices.handover import TAP, redirect
+from evaluation.kinds.slices.live_sender import Sender, Waker, calls
 from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.datapaths import USER_SPACE, Datapath
 from evaluation.live.interfaces import switch_off_offloads
@@ -44,7 +46,6 @@ SWITCH: Final = "s1"
 _SO_RCVBUFFORCE: Final = 33
 _SO_TIMESTAMPNS: Final = 35
 _ALL_PROTOCOLS: Final = 0x0003
-_IPV4: Final = 0x0800
 _FRAME_ROOM_BYTES: Final = 2048
 """For a frame of any length that waits to be read. The kernel takes twice of it, for its own bookkeeping."""
 _LEAST_ROOM_BYTES: Final = 64 * 1024 * 1024
@@ -107,17 +108,27 @@ class Reply:
 
 @contextmanager
 def switch_between(
-    folder: Path, flows: Sequence[str], *, hosts: Sequence[str] = (SOURCE,), datapath: Datapath = USER_SPACE
+    folder: Path,
+    flows: Sequence[str],
+    *,
+    hosts: Sequence[str] = (SOURCE,),
+    datapath: Datapath = USER_SPACE,
+    tapped: bool = False,
 ) -> Iterator[OpenVSwitch]:
     """Build links and switch in this network namespace. Raises `RunError`.
 
-    `flows`: its table, in the words of ovs-ofctl. `hosts` send to the destination.
+    `flows`: its table, in the words of ovs-ofctl. `hosts` send to the destination. `tapped`: the switch
+    reaches its sliced port through a tap.
     """
     ports = {IN_PORTS[host]: f"{SWITCH}-port{IN_PORTS[host]}" for host in hosts} | {OUT_PORT: EGRESS}
     _links(dict(zip((*hosts, DESTINATION), ports.values(), strict=True)))
+    its = ports | {OUT_PORT: TAP} if tapped else ports
     switch = OpenVSwitch(folder / "openvswitch", datapath=datapath)
     try:
-        switch.add_switch(SWITCH, datapath_id=1, ports=ports, controller=None)
+        taps = [TAP] if tapped else []
+        switch.add_switch(SWITCH, datapath_id=1, ports=its, controller=None, taps=taps)
+        if tapped:
+            redirect(TAP, EGRESS)
         for flow in flows:
             run(
                 ["ovs-ofctl", "-O", "OpenFlow10", "add-flow", switch.management(SWITCH), flow],
@@ -208,9 +219,22 @@ def send(request: Request, switch: OpenVSwitch, *, destination: Path | None = No
     order = np.argsort(departures_ns, kind="stable")
     # On one core the switch could not run while the sender spins.
     spin_ns = _SPIN_NS if len(os.sched_getaffinity(0)) > 1 else 0
-    senders = [_Sender(frames, request.sequence_offset, spins=spin_ns > 0) for frames in request.frames]
+    senders = [
+        Sender(
+            frames.release.host,
+            frames.frame,
+            sequence_offset=request.sequence_offset,
+            slot_ns=frames.slot_ns,
+            spins=spin_ns > 0,
+        )
+        for frames in request.frames
+    ]
     of = np.repeat(np.arange(len(releases)), counts)[order]
-    steps = zip(order.tolist(), departures_ns[order].tolist(), of.tolist(), strict=True)
+    departures = zip(order.tolist(), departures_ns[order].tolist(), of.tolist(), strict=True)
+    waker = None
+    if spin_ns:
+        with contextlib.nullcontext() if destination is None else inside(destination):
+            waker = Waker(DESTINATION)
     _keep_apart(switch)
     # Sending spins for a few per cent of the time; preemption meanwhile would tear bursts apart.
     with contextlib.suppress(PermissionError):
@@ -218,17 +242,20 @@ def send(request: Request, switch: OpenVSwitch, *, destination: Path | None = No
     time.sleep(_LEAD_S)
     before_ns = cpu_ns(switch_pid)
     begin_ns = rested_ns = time.monotonic_ns()
-    for number, departure_ns, which in steps:
-        due_ns = begin_ns + departure_ns
+    for numbers, departure_ns, which in calls(departures, senders):
+        due_ns, rested = begin_ns + departure_ns, False
         while due_ns - (now_ns := time.monotonic_ns()) > spin_ns:
             for tap in taps.values():
                 tap.drain()
             time.sleep(max((due_ns - time.monotonic_ns() - spin_ns) / 1e9, 0.0))
             rested_ns = time.monotonic_ns()
+            rested = True
+        if waker is not None and rested:
+            waker.wake(due_ns)
         if now_ns - rested_ns > _LONGEST_SPIN_NS:
             time.sleep(_REST_S)
             rested_ns = time.monotonic_ns()
-        senders[which].send(number, due_ns)
+        senders[which].send(numbers, due_ns)
     time.sleep(_LEAD_S)
     for tap in taps.values():
         tap.drain()
@@ -243,29 +270,6 @@ def send(request: Request, switch: OpenVSwitch, *, destination: Path | None = No
         switch_cpu_s=(after_ns - before_ns) / 1e9,
         seconds=(time.monotonic_ns() - begin_ns) / 1e9,
     )
-
-
-class _Sender:
-    """Sends the frames of one host, no faster than its link."""
-
-    def __init__(self, frames: Frames, sequence_offset: int, *, spins: bool) -> None:
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        self._socket.bind((frames.release.host, _IPV4))
-        self._frame = bytearray(frames.frame)
-        self._place = slice(sequence_offset, sequence_offset + _NUMBER_BYTES)
-        self._slot_ns = frames.slot_ns
-        self._spins = spins
-        self._free_ns = 0.0
-
-    def send(self, number: int, due_ns: float) -> None:
-        """Send the frame of that number when it is due and the link is free."""
-        self._frame[self._place] = number.to_bytes(_NUMBER_BYTES, "big")
-        at_ns = max(due_ns, self._free_ns)
-        while (now_ns := time.monotonic_ns()) < at_ns:
-            if not self._spins:
-                time.sleep((at_ns - now_ns) / 1e9)
-        self._socket.send(self._frame)
-        self._free_ns = now_ns + self._slot_ns
 
 
 def _keep_apart(switch: OpenVSwitch) -> None:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import install
 from evaluation.kinds.slices import htb_port, policed_port, tcp_port
-from evaluation.kinds.slices.live_port import OTHER, SOURCE, Frames, Request
+from evaluation.kinds.slices.handover import Handover
+from evaluation.kinds.slices.htb_port import HtbRequest
+from evaluation.kinds.slices.live_port import OTHER, SOURCE, Frames
 from evaluation.kinds.slices.policed_port import PolicedRequest, Policer
 from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.alone import carry_alone
@@ -155,12 +157,16 @@ def transfer_of(reply: tcp_port.Reply, duration_ns: int) -> Transferred:
 
 
 def carry_live(
-    port: Port, releases: Mapping[int, Release], *, policer: Policer = Policer.TRTCM
+    port: Port,
+    releases: Mapping[int, Release],
+    *,
+    policer: Policer = Policer.TRTCM,
+    handover: Handover | None = None,
 ) -> tuple[dict[int, Sent], float]:
     """Send in real time; return the packets of each release, and the share of a core that the switch used.
 
-    A port of HTB is Open vSwitch in user space with tc; one with policers is Open vSwitch with DPDK. Raises
-    `RunError`, also if this machine cannot run the port.
+    A port of HTB is Open vSwitch with tc, and `handover` says how frames get there; one with policers is Open
+    vSwitch with DPDK. Raises `RunError`, also if this machine cannot run the port.
     """
     lab = load_lab(LAB)
     frames = []
@@ -172,7 +178,7 @@ def carry_live(
         )
     common: dict[str, Any] = {"port": port, "frames": frames, "sequence_offset": SEQUENCE_OFFSET}
     if isinstance(port, HtbPort):
-        reply = carry_alone(htb_port.carry, Request(**common))
+        reply = carry_alone(htb_port.carry, HtbRequest(handover=handover, **common))
     else:
         require_dpdk()
         reply = carry_alone(policed_port.carry, PolicedRequest(policer=policer, **common))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -12,24 +13,31 @@ from numpy.typing import NDArray
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterPanel
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.slices.document import Bursts, Messages, Segmentation, Slices
-from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
+from evaluation.kinds.slices.groups import gap_seen_ns, group_lengths, longest_gap_ns, step_lengths, torn_ns
+from evaluation.kinds.slices.handover import best_handover
 from evaluation.kinds.slices.port import SENDERS, Sending, carry, carry_live
 from evaluation.kinds.slices.release import Release, Sent
+from evaluation.live.datapaths import instead_of_dpdk, missing_for_dpdk
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
-from evaluation.result import AxisLabel, TableResult
+from evaluation.result import AxisLabel, NoteResult, TableResult
 from evaluation.runner import LOST, RunError
 from loko.device import load_device
-from loko.slices.document import HtbQueue, load_slices
+from loko.slices.document import HtbPort, HtbQueue, Port, TrtcmPort, load_slices
 from loko.slices.lengths import on_wire
 from loko.units import NS_PER_MS, NS_PER_US
 
 
-def parameters(figure: Slices, _options: Options) -> Mapping[str, Any]:
+def parameters(figure: Slices, options: Options) -> Mapping[str, Any]:
     """Return sliced port and switch, on which the result depends apart from the figure's document."""
-    return {
-        "port": load_slices(figure.slices).model_dump(mode="json"),
+    port = load_slices(figure.slices)
+    live: dict[str, Any] = {}
+    if options.mode == "live":
+        by_htb = isinstance(port, HtbPort)
+        live = {"handover": best_handover().value} if by_htb else {"dpdk": missing_for_dpdk() is None}
+    return live | {
+        "port": port.model_dump(mode="json"),
         "device": load_device(figure.device).model_dump(mode="json"),
     }
 
@@ -46,6 +54,16 @@ def compute(figure: Slices, options: Options, progress: Progress) -> tuple[Outco
     return messages
 
 
+def _real_time(port: Port, options: Options) -> tuple[bool, list[NoteResult]]:
+    """Return whether the figure is replayed in real time, with notes for its reader."""
+    if options.mode != "live":
+        return False, []
+    if isinstance(port, HtbPort):
+        return True, [NoteResult(where="this replay", text=best_handover().remark)]
+    remark = instead_of_dpdk("This figure")
+    return remark is None, [] if remark is None else [NoteResult(where="this replay", text=f"{remark}.")]
+
+
 class _Sendings:
     """Bursts of packets with pauses in between: when each packet was sent and received."""
 
@@ -54,6 +72,7 @@ class _Sendings:
         port = load_slices(figure.slices)
         self.slot_ns = on_wire(figure.frame_bytes) * 8e9 / port.link_rate_bps
         self.gap_ns = longest_gap_ns(port, figure.frame_bytes)
+        self._torn_ns = torn_ns(port, figure.frame_bytes)
         self._lengths = [length for length in lengths for _ in range(repetitions)]
         pause_ns = round(figure.pause_ms * NS_PER_MS)
         # Pauses vary by up to a hundredth, so that repetitions begin at different phases of periodic
@@ -67,7 +86,9 @@ class _Sendings:
             instants_ns=np.repeat(starts_ns, self._lengths),
         )
         self.findings: dict[str, float] = {}
-        if options.mode == "live":
+        real_time, self.notes = _real_time(port, options)
+        self.profile = "" if real_time else figure.device
+        if real_time:
             sent, share = carry_live(port, {0: release})
             self.all = sent[0]
             self.findings["switch_cpu_percent"] = 100 * share
@@ -81,9 +102,34 @@ class _Sendings:
                 self._cut(self.all.sent_ns), self._cut(self.all.received_ns), strict=True
             )
         ]
-        self._even = [self._is_even(place) for place in range(len(self.each))]
-        if options.mode == "virtual" and not all(self._even):
+        even = [self._is_even(place) for place in range(len(self.each))]
+        if not real_time and not all(even):
             raise RunError(f"{figure.name}: a burst came before the last one had left; lengthen pause_ms")
+        self.whole = [
+            [
+                self.each[place]
+                for place in range(first, first + repetitions)
+                if even[place] and self._came(place)
+            ]
+            for first in range(0, len(self.each), repetitions)
+        ]
+        """For each of `lengths` the bursts that were sent as one and arrived completely.
+
+        The others lost packets; or they were torn apart, or sent before the last one had left, because the
+        host was kept from running.
+        """
+        if not all(self.whole) and (isinstance(figure.sends, Messages) or not any(self.whole)):
+            raise RunError(
+                f"{figure.name}: no burst was sent as one and arrived whole; run it while nothing else runs"
+            )
+        if real_time and isinstance(port, TrtcmPort):
+            received_ns = [sent.received_ns for sent in chain(*self.whole)]
+            self.gap_ns = max(self.gap_ns, gap_seen_ns(received_ns))
+        self.findings |= {
+            "lost_packets": float((self.all.received_ns == LOST).sum()),
+            "uneven_bursts": float(len(even) - sum(even)),
+        }
+        self.caption = f"{sum(map(len, self.whole))} of {len(self.each)} bursts, sent as one"
 
     def _cut(self, values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         return np.split(values, np.cumsum(self._lengths)[:-1])
@@ -101,63 +147,44 @@ class _Sendings:
             }
         )
 
-    @property
-    def even(self) -> list[Sent]:
-        """The bursts that were sent at link rate, after the previous one had arrived completely.
-
-        Other bursts were torn apart, or sent too early, because the host was kept from running.
-        """
-        return [sending for sending, even in zip(self.each, self._even, strict=True) if even]
+    def _came(self, place: int) -> bool:
+        return bool((self.each[place].received_ns != LOST).all())
 
     def _is_even(self, place: int) -> bool:
+        """Whether a burst was sent at link rate, after the previous one had arrived completely."""
         sent_ns = self.each[place].sent_ns
-        at_once = bool((np.diff(sent_ns) <= self.gap_ns).all())
+        at_once = bool((np.diff(sent_ns) <= self._torn_ns).all())
         return at_once and (place == 0 or self.each[place - 1].received_ns.max() < sent_ns[0])
-
-    @property
-    def lost(self) -> int:
-        """Number of packets that never arrived."""
-        return int((self.all.received_ns == LOST).sum())
 
 
 def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -> tuple[Outcome, pa.Table]:
     sendings = _Sendings(figure, sends.lengths, repetitions, options)
-    whole = [sent for sent in sendings.even if (sent.received_ns != LOST).all()]
-    if not whole:
-        raise RunError(
-            f"{figure.name}: no burst was sent as one and arrived whole; run it while nothing else runs"
-        )
-    groups = {
-        length: _complete_groups([sent for sent in whole if len(sent.sent_ns) == length], sendings.gap_ns)
-        for length in sends.lengths
-    }
+    whole = dict(zip(sends.lengths, sendings.whole, strict=True))
+    groups = {length: _complete_groups(bursts, sendings.gap_ns) for length, bursts in whole.items()}
     findings = {
-        "lost_packets": float(sendings.lost),
-        "uneven_bursts": float(len(sendings.each) - len(sendings.even)),
         **sendings.findings,
         **_group_findings(groups),
-        **_first_and_later([sent for sent in whole if len(sent.sent_ns) > 1], sendings.gap_ns),
+        **_first_and_later(
+            [sent for sent in chain(*sendings.whole) if len(sent.sent_ns) > 1], sendings.gap_ns
+        ),
     }
     stairs = sends.shows == "burst-latency"
     if stairs:
         latency_us = {
-            length: [
-                (burst.received_ns.max() - burst.sent_ns[0]) / NS_PER_US
-                for burst in whole
-                if len(burst.sent_ns) == length
-            ]
-            for length in sends.lengths
+            length: [(burst.received_ns.max() - burst.sent_ns[0]) / NS_PER_US for burst in bursts]
+            for length, bursts in whole.items()
         }
         findings |= _stair_findings(latency_us, sendings.slot_ns)
         panel = _stairs(latency_us)
     else:
-        panel = _segments(whole, sends.lengths)
+        panel = _segments(whole)
     outcome = Outcome(
-        chart=Chart(panels=[panel], caption=f"{len(whole)} of {len(sendings.each)} bursts, sent as one"),
+        chart=Chart(panels=[panel], caption=sendings.caption),
         findings=findings,
         x=AxisLabel(name="packets in the burst" if stairs else "packet", unit=""),
-        profile=figure.device if options.mode == "virtual" else "",
+        profile=sendings.profile,
         table=_group_table(groups),
+        notes=sendings.notes,
         runs=repetitions,
         assumptions=_assumptions(figure),
     )
@@ -241,14 +268,10 @@ def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
     )
 
 
-def _segments(bursts: list[Sent], lengths: list[int]) -> LinePanel:
+def _segments(whole: Mapping[int, list[Sent]]) -> LinePanel:
     curves = []
-    for length in lengths:
-        latencies = [
-            (burst.received_ns - burst.sent_ns) / NS_PER_US
-            for burst in bursts
-            if len(burst.sent_ns) == length
-        ]
+    for length, bursts in whole.items():
+        latencies = [(burst.received_ns - burst.sent_ns) / NS_PER_US for burst in bursts]
         if latencies:
             medians = np.median(np.stack(latencies), axis=0)
             curves.append(
@@ -266,11 +289,10 @@ def _messages(
 ) -> tuple[Outcome, pa.Table]:
     lengths = [len(case.order()) for case in sends.cases]
     sendings = _Sendings(figure, lengths, repetitions, options)
-    findings = {"lost_packets": float(sendings.lost), **sendings.findings}
+    findings = dict(sendings.findings)
     rows: list[list[Any]] = []
     done: dict[str, list[float]] = {"data": [], "command": []}
-    for place, case in enumerate(sends.cases):
-        these = sendings.each[place * repetitions : (place + 1) * repetitions]
+    for case, these in zip(sends.cases, sendings.whole, strict=True):
         arrived = {part: _arrival_us(case, part, these) for part in ("data", "command")}
         for part, value in arrived.items():
             findings[f"{part}_{case.name}_us"] = value
@@ -286,13 +308,14 @@ def _messages(
         ],
     )
     outcome = Outcome(
-        chart=Chart(panels=[panel], caption=f"{repetitions} times each"),
+        chart=Chart(panels=[panel], caption=sendings.caption),
         findings=findings,
         x=AxisLabel(name="case", unit=""),
-        profile=figure.device,
+        profile=sendings.profile,
         table=TableResult(
             columns=["case", "all data after [us]", "command after [us]", "both after [us]"], rows=rows
         ),
+        notes=sendings.notes,
         runs=repetitions,
         assumptions=_assumptions(figure),
     )

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.kinds.slices.handover import Handover
 from evaluation.kinds.slices.htb_port import sliced_switch
 from evaluation.kinds.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.kinds.slices.policed_port import Policer, policed_switch
@@ -61,6 +62,8 @@ class Request:
     """Number of the queue."""
     policer: Policer = Policer.TRTCM
     """The policer to use, for a port with policers."""
+    handover: Handover | None = None
+    """How frames get into the queues of HTB; None for the best that this kernel has."""
     tapped: bool = False
     """Whether taps at both hosts note every segment."""
 
@@ -161,7 +164,9 @@ def _carry(request: Request, folder: Path) -> Reply:
 def _switch(request: Request, folder: Path) -> Iterator[OpenVSwitch]:
     """Build the port; all that goes to the destination goes through the request's queue."""
     if isinstance(request.port, HtbPort):
-        with sliced_switch(request.port, folder, default=request.queue, addressed=True) as switch:
+        with sliced_switch(
+            request.port, folder, default=request.queue, addressed=True, handover=request.handover
+        ) as switch:
             yield switch
     else:
         queues = {SOURCE: request.queue}

@@ -1,0 +1,65 @@
+"""How Open vSwitch hands frames over to the queues of tc: these should decide what waits and what is lost."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from evaluation.live.datapaths import USER_SPACE, Datapath, kernel, kernel_has_datapath
+from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.programs import run
+
+
+class Handover(StrEnum):
+    """How a frame gets from the switch into the queues of its port."""
+
+    KERNEL = "kernel"
+    """The datapath in the kernel puts it there, as in the slicing paper (OVS-KP)."""
+    TAP = "tap"
+    """The datapath in user space writes it to a tap, and the kernel redirects what comes from there."""
+    SOCKET = "socket"
+    """The datapath in user space sends it by a packet socket.
+
+    All that waits in the queues, of all slices, has to fit into the socket's send buffer (some 90 full
+    frames). What does not fit is lost before it reaches its queue.
+    """
+
+    @property
+    def remark(self) -> str:
+        """A sentence for readers of what was measured."""
+        where = {
+            Handover.KERNEL: "in the kernel",
+            Handover.TAP: "in user space, and a tap leads from there to the queues of HTB",
+            Handover.SOCKET: "in user space, and a packet socket leads from there to the queues of HTB",
+        }
+        return f"The datapath of Open vSwitch is {where[self]}."
+
+    @property
+    def datapath(self) -> Datapath:
+        """The datapath. Raises `RunError` if this kernel lacks it."""
+        return kernel() if self is Handover.KERNEL else USER_SPACE
+
+
+def best_handover() -> Handover:
+    """Return the kernel's where this kernel has Open vSwitch's datapath, a tap elsewhere."""
+    return Handover.KERNEL if kernel_has_datapath() else Handover.TAP
+
+
+TAP: Final = "s1-tap2"
+"""The tap in front of a sliced port."""
+
+
+def redirect(tap: str, egress: str) -> None:
+    """Lead what the switch writes to its tap to an interface, and what comes in there back.
+
+    Raises `RunError`.
+    """
+    what = f"tap in front of {egress}"
+    switch_off_offloads(tap, what=what)
+    run(["sysctl", "-q", "-w", f"net.ipv6.conf.{tap}.disable_ipv6=1"], what=what)
+    run(["ip", "link", "set", tap, "up"], what=what)
+    for here, there in ((tap, egress), (egress, tap)):
+        run(["tc", "qdisc", "replace", "dev", here, "clsact"], what=what)
+        all_frames = ["protocol", "all", "u32", "match", "u32", "0", "0"]
+        to = ["action", "mirred", "egress", "redirect", "dev", there]
+        run(["tc", "filter", "add", "dev", here, "ingress", *all_frames, *to], what=what)
