@@ -11,6 +11,7 @@ from other_kernel import IS_HERE, TIMEOUT_S, said_in_other_kernel
 
 from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.live.openvswitch import SCHEMA
+from evaluation.live.programs import locate
 
 pytestmark = [
     pytest.mark.live,
@@ -160,6 +161,7 @@ def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path
         assert said[holder]["rate"] == pytest.approx(1, abs=0.02)
     assert said["handover"] == "kernel"
     assert said["htb"]["lost"] == 0, "its queue has room for 1000 frames, and none waits in a socket"
+    assert said["htb"]["longest_ms"] > 500, "half of what comes in 0.6 s waits"
     for beside in ("htb", "codel"):
         assert said[beside]["longest_ms"] > 40
         assert said[beside]["rate"] == pytest.approx(1, abs=0.02)
@@ -219,6 +221,37 @@ def payload_bps(bucket_bytes):
 print(json.dumps({size: payload_bps(size) for size in (3036, 15000)}))
 """
 )
+
+
+QUEUED = """
+import json
+from pathlib import Path
+from evaluation.kinds.slices import tcp_port
+from evaluation.kinds.slices.handover import best_handover
+from loko.slices.document import HtbPort, load_slices
+
+values = load_slices("htb").model_dump()
+[queue] = values["queues"]
+queue |= {"rate_bps": 10_000_000, "burst_bytes": 3036, "flow": None}
+port = HtbPort.model_validate(values | {"link_rate_bps": 100_000_000})
+folder = Path("/run/transfer")
+folder.mkdir()
+[reply] = tcp_port.carry([tcp_port.Request(port=port, congestion_control="cubic", seconds=3)], folder)
+print(json.dumps({
+    "handover": best_handover(),
+    "longest_ms": float(reply.round_trip_us.max()) / 1e3,
+    "switch_cpu": reply.busy.switch,
+}))
+"""
+
+
+@pytest.mark.skipif(not SCHEMA.is_file(), reason="needs Open vSwitch: openvswitch-switch")
+@pytest.mark.skipif(locate("iperf3") is None, reason="needs iperf3")
+def test_tcp_fills_a_queue_behind_the_kernels_datapath_as_it_does_behind_a_card(tmp_path: Path) -> None:
+    said = json.loads(said_in_other_kernel(QUEUED, tmp_path).splitlines()[-1])
+    assert said["handover"] == "kernel"
+    assert said["longest_ms"] > 50, "TCP's small queues would keep it below 5 ms"
+    assert said["switch_cpu"] < 0.05, "the slicing paper's limit; the kernel forwards"
 
 
 @pytest.mark.skipif(missing_for_dpdk() is not None, reason="needs Open vSwitch with DPDK: make dpdk")

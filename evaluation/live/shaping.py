@@ -120,13 +120,13 @@ _UNKNOWN: Final = ("qdisc kind is unknown", "Unknown qdisc", "No such file or di
 """What tc prints if kernel or tc lacks a discipline."""
 
 
-def replace_discipline(kind: str, arguments: Sequence[str], *, what: str) -> None:
+def replace_discipline(kind: str, arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> None:
     """Set a queueing discipline with ``tc qdisc replace``.
 
     Raises `RunError`; if this kernel lacks the discipline `kind`, the message names the module to load.
     """
     try:
-        run(["tc", "qdisc", "replace", *arguments], what=what)
+        run(["tc", "qdisc", "replace", *arguments], what=what, prefix=prefix)
     except RunError as error:
         if any(words in str(error) for words in _UNKNOWN):
             raise RunError(

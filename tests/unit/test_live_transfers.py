@@ -14,6 +14,7 @@ from evaluation.kinds.live_transfers import production
 from evaluation.kinds.live_transfers.document import LiveTransfers
 from evaluation.kinds.live_transfers.production import live_of
 from evaluation.kinds.slices import htb_port, tcp_port
+from evaluation.kinds.slices.handover import Handover
 from evaluation.kinds.slices.tcp_port import Cpu, reply_of
 from evaluation.live import shaping
 from evaluation.options import Options, Silent
@@ -91,6 +92,24 @@ def test_what_the_switch_does_not_carry_is_not_compared(
     assert "it and not the queue limits the transfer" in result.because
 
 
+@pytest.mark.parametrize(("handover", "found"), [(Handover.KERNEL, 10.0), (Handover.TAP, None)])
+def test_only_the_kernels_datapath_is_judged_by_what_the_paper_says_of_it(
+    handover: Handover, found: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    document = experiments()["slicing/cpu"]
+    assert isinstance(document, LiveTransfers)
+    figure = document.model_copy(update={"quick": document.quick.model_copy(update={"seconds": 4})})
+    monkeypatch.setattr(production, "best_handover", lambda: handover)
+    monkeypatch.setattr(production, "missing_for_dpdk", lambda: "a driver")
+    replies = [reply_of(*reports(), idle=CPU, busy=CPU, refused=0)]
+    monkeypatch.setattr(production, "carry_alone", lambda _carry, requests: replies * len(requests))
+    outcome, _ = production.compute(figure, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent())
+    assert outcome.findings.get("kernel_datapath_cpu_percent") == found
+    assert [note.text for note in outcome.notes] == [handover.remark]
+    (claim,) = [claim for claim in judge(figure, findings=outcome.findings) if "below" in claim.paper]
+    assert claim.holds is (None if found is None else False)
+
+
 def test_rates_and_controls_are_named_once() -> None:
     document = experiments()["slicing/iperf3"]
     plain = document.model_dump(by_alias=True)
@@ -106,7 +125,7 @@ def test_a_missing_discipline_is_one_line_and_nothing_stays(
 ) -> None:
     deleted = []
 
-    def run(arguments: list[str], *, what: str) -> str:
+    def run(arguments: list[str], *, what: str, prefix: object = ()) -> str:
         if arguments[:3] == ["tc", "qdisc", "replace"] and kind in arguments:
             raise RunError(f"{what}: 'tc' failed: Error: Specified qdisc kind is unknown.")
         return ""

@@ -14,6 +14,9 @@ _IPV4: Final = 0x0800
 _EXPERIMENTAL: Final = 0x88B5
 """EtherType for local experiments (IEEE 802): no entry of a sliced switch is for what comes so."""
 _NUMBER_BYTES: Final = 4
+_SO_SNDBUFFORCE: Final = 32
+_ROOM_BYTES: Final = 64 * 1024 * 1024
+"""Of a sender's socket: frames count for it until they leave the queues of tc, if all is in the kernel."""
 _KERNELS_NS: Final = 3_000
 """More than the kernel takes to send a frame, and less than a loop in Python.
 
@@ -110,6 +113,7 @@ class Waker:
 def _sending(interface: str, ethertype: int) -> socket.socket:
     """Return a socket that sends frames and receives none."""
     sending = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sending.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _ROOM_BYTES)
     sending.bind((interface, ethertype))
     return sending
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.kinds.slices.handover import Handover
+from evaluation.kinds.slices.handover import Handover, best_handover
 from evaluation.kinds.slices.htb_port import sliced_switch
 from evaluation.kinds.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.kinds.slices.policed_port import Policer, policed_switch
@@ -29,6 +29,7 @@ from evaluation.live.network_namespace import another_namespace, namespace_of
 from evaluation.live.openvswitch import OpenVSwitch, hurry, prefer
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, run
+from evaluation.live.shaping import replace_discipline
 from evaluation.runner import LOST, RunError
 from loko.slices.document import HtbPort, HtbQueue, Port
 
@@ -226,10 +227,23 @@ def _host(name: str, request: Request) -> Iterator[Path]:
         run(["sysctl", "-q", "-w", *settings], what=f"{name}'s buffers", prefix=prefix)
         run(["ip", "link", "set", name, "gso_max_segs", "1", "up"], what=name, prefix=prefix)
         run(["ip", "address", "add", f"{_ADDRESSES[name]}/24", "dev", name], what=name, prefix=prefix)
-        link = ["rate", f"{request.port.link_rate_bps}bit", "burst", str(_BUCKET_BYTES)]
-        link += ["limit", str(_BACKLOG_BYTES)]
-        run(["tc", "qdisc", "add", "dev", name, "root", "tbf", *link], what=f"{name}'s link", prefix=prefix)
+        kind, *link = _link(request)
+        at_root = ["dev", name, "root", kind, *link]
+        replace_discipline(kind, at_root, what=f"{name}'s link", prefix=prefix)
         yield namespace
+
+
+def _link(request: Request) -> list[str]:
+    """Return the queueing discipline of a host's link, and its settings.
+
+    A packet that only the kernel forwards would count for its sender's connection until it leaves the slice's
+    queue, and TCP would keep that queue short (`tcp_limit_output_bytes`). `netem` ends that where the link
+    begins, as a card does.
+    """
+    rate = ["rate", f"{request.port.link_rate_bps}bit"]
+    if isinstance(request.port, HtbPort) and (request.handover or best_handover()) is Handover.KERNEL:
+        return ["netem", *rate, "limit", str(_BACKLOG_BYTES // _FULL_IP_BYTES)]
+    return ["tbf", *rate, "burst", str(_BUCKET_BYTES), "limit", str(_BACKLOG_BYTES)]
 
 
 def within(namespace: Path) -> list[str]:
