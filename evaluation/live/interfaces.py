@@ -42,6 +42,13 @@ def device_of(host: Host, lab: Lab) -> str:
     return interface_name(host.device, node=host.name, where=str(lab.path))
 
 
+def make_plain(interface: str, *, what: str) -> None:
+    """Put an interface up that passes frames as they are and sends none of its own. Raises `RunError`."""
+    switch_off_offloads(interface, what=what)
+    run(["sysctl", "-q", "-w", f"net.ipv6.conf.{interface}.disable_ipv6=1"], what=what)
+    run(["ip", "link", "set", interface, "up"], what=what)
+
+
 def switch_off_offloads(interface: str, *, what: str, prefix: Sequence[str] = ()) -> None:
     """Switch all offloads off, so that frames pass as they are. Raises `RunError`."""
     switches = itertools.chain.from_iterable((key, "off") for key in OFFLOADS)

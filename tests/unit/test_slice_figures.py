@@ -149,7 +149,7 @@ def arrivals(monkeypatch: pytest.MonkeyPatch, *, torn: int = 0, lost: int = 0) -
     Every burst has 20 packets.
     """
 
-    def carried(_port: Port, releases: dict[int, Release]) -> tuple[dict[int, Sent], float]:
+    def carried(_port: Port, releases: dict[int, Release], **_how: object) -> tuple[dict[int, Sent], float]:
         [starts_ns] = [np.unique(release.instants_ns) for release in releases.values()]
         sent_ns = starts_ns[:, None] + np.arange(20) * SLOT_NS
         sent_ns[:torn, 10:] += 100_000

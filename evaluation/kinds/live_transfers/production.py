@@ -104,13 +104,21 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
     progress.begin(1 + len(points), 0, "transfers")
     free = port_with(sliced, plain.link_rate_bps)
     assert isinstance(free, HtbPort)
+    handover = best_handover()
     requests = [
-        tcp_port.Request(port=free, congestion_control=figure.congestion_controls[0], seconds=seconds)
+        tcp_port.Request(
+            port=free,
+            congestion_control=figure.congestion_controls[0],
+            seconds=seconds,
+            handover=handover,
+        )
     ]
     for control, rate in points:
         port = port_with(sliced, round(rate * BPS_PER_MBPS))
         assert isinstance(port, HtbPort)
-        requests.append(tcp_port.Request(port=port, congestion_control=control, seconds=seconds))
+        requests.append(
+            tcp_port.Request(port=port, congestion_control=control, seconds=seconds, handover=handover)
+        )
     freely, *replies = carry_alone(tcp_port.carry, requests)
     progress.advance("iperf3")
     carries_bps = live_of(freely, seconds).payload_bps
@@ -126,7 +134,6 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
             reply=reply,
         )
         progress.advance(figure.name)
-    handover = best_handover()
     more = _polling() if figure.shows == "cpu" else {}
     if handover is Handover.KERNEL:
         more["kernel_datapath_cpu_percent"] = 100 * max(reply.busy.switch for reply in replies)

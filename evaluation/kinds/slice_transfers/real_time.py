@@ -13,7 +13,7 @@ from typing import Final
 from evaluation.kinds.slice_transfers.document import SlicedPort, SliceTransfers
 from evaluation.kinds.slice_transfers.transfers import Measured, measured, port_with
 from evaluation.kinds.slices import tcp_port
-from evaluation.kinds.slices.handover import best_handover
+from evaluation.kinds.slices.handover import Handover, best_handover
 from evaluation.kinds.slices.port import Transfer, transfer, transfer_of
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import instead_of_dpdk
@@ -49,6 +49,7 @@ def in_real_time(
     """Carry the transfers of all ports. Raises `RunError`."""
     carried = Carried(did={})
     assert figure.live is not None
+    handover = best_handover()
     for port in figure.ports:
         live = _live(port)
         is_htb = isinstance(port_with(live, live.link_rate_bps), HtbPort)
@@ -58,8 +59,8 @@ def in_real_time(
             _virtually(figure, port, seconds, seed, carried)
         else:
             if is_htb:
-                carried.remarks.append(f"{port.label}: {best_handover().remark}")
-            _really(figure, live, seconds, carried, is_htb=is_htb)
+                carried.remarks.append(f"{port.label}: {handover.remark}")
+            _really(figure, live, seconds, carried, handover=handover, is_htb=is_htb)
         advance(figure.name)
     if not carried.did:
         raise RunError(
@@ -83,11 +84,17 @@ def _virtually(figure: SliceTransfers, port: SlicedPort, seconds: float, seed: i
 
 
 def _really(
-    figure: SliceTransfers, port: SlicedPort, seconds: float, carried: Carried, *, is_htb: bool
+    figure: SliceTransfers,
+    port: SlicedPort,
+    seconds: float,
+    carried: Carried,
+    *,
+    handover: Handover,
+    is_htb: bool,
 ) -> None:
     """Measure what the switch carries through a queue with the link's rate, then transfers at lower rates."""
     assert figure.live is not None
-    [freely] = _transfers(figure, port, [port.link_rate_bps], seconds)
+    [freely] = _transfers(figure, port, [port.link_rate_bps], seconds, handover)
     carries_bps = _measured(freely, figure, seconds).payload_bps
     carried.findings[f"carries_{port.name}_mbps"] = carries_bps / BPS_PER_MBPS
     rates = [rate for rate in figure.live.queue_rates_mbps if rate * BPS_PER_MBPS <= SPARE * carries_bps]
@@ -97,7 +104,7 @@ def _really(
             f" that has the link's rate; those of more than {SPARE * carries_bps / BPS_PER_MBPS:.0f} Mbit/s"
             " are left out"
         )
-    replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds)
+    replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds, handover)
     for rate, reply in zip(rates, replies, strict=True):
         if is_htb and reply.busy.switch > _BUSY:
             carried.remarks.append(
@@ -120,13 +127,18 @@ def _really(
 
 
 def _transfers(
-    figure: SliceTransfers, port: SlicedPort, rates_bps: Sequence[int], seconds: float
+    figure: SliceTransfers,
+    port: SlicedPort,
+    rates_bps: Sequence[int],
+    seconds: float,
+    handover: Handover,
 ) -> list[tcp_port.Reply]:
     requests = [
         tcp_port.Request(
             port=port_with(port, rate_bps),
             congestion_control=figure.congestion_control,
             seconds=seconds,
+            handover=handover,
             tapped=True,
         )
         for rate_bps in rates_bps

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from evaluation.live.datapaths import USER_SPACE, Datapath, kernel, kernel_has_datapath
-from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.interfaces import make_plain
 from evaluation.live.programs import run
 
 
@@ -55,9 +55,7 @@ def redirect(tap: str, egress: str) -> None:
     Raises `RunError`.
     """
     what = f"tap in front of {egress}"
-    switch_off_offloads(tap, what=what)
-    run(["sysctl", "-q", "-w", f"net.ipv6.conf.{tap}.disable_ipv6=1"], what=what)
-    run(["ip", "link", "set", tap, "up"], what=what)
+    make_plain(tap, what=what)
     for here, there in ((tap, egress), (egress, tap)):
         run(["tc", "qdisc", "replace", "dev", here, "clsact"], what=what)
         all_frames = ["protocol", "all", "u32", "match", "u32", "0", "0"]

@@ -6,7 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -48,8 +48,8 @@ _SHOWN: Final = 0.01
 class HtbRequest(Request):
     """What to send through a port of HTB."""
 
-    handover: Handover | None = None
-    """How frames get into the queues; None for the best that this kernel has."""
+    handover: Handover = field(default_factory=best_handover)
+    """How frames get into the queues."""
 
 
 def carry(request: HtbRequest, folder: Path) -> Reply:
@@ -78,16 +78,14 @@ def sliced_switch(
     *,
     hosts: Sequence[str] = (SOURCE,),
     default: int = 0,
+    handover: Handover,
     addressed: bool = False,
-    handover: Handover | None = None,
 ) -> Iterator[OpenVSwitch]:
     """Build links, switch and sliced port in this network namespace. Raises `RunError`.
 
     Unclassified frames go through the queue `default`. `addressed`: source and destination have addresses, so
-    that the switch also carries the way back. `handover`: how frames get into the queues; None for the best
-    that this kernel has.
+    that the switch also carries the way back. `handover`: how frames get into the queues.
     """
-    handover = handover or best_handover()
     tapped = handover is Handover.TAP
     flows = [f"in_port={IN_PORTS[host]},actions=output:{OUT_PORT}" for host in hosts]
     if addressed:

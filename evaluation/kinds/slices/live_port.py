@@ -27,7 +27,7 @@ from evaluation.kinds.slices.handover import TAP, redirect
 from evaluation.kinds.slices.live_sender import Sender, Waker, calls
 from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.datapaths import USER_SPACE, Datapath
-from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.interfaces import make_plain
 from evaluation.live.network_namespace import inside
 from evaluation.live.openvswitch import OpenVSwitch, hurry, prefer
 from evaluation.live.programs import require, run
@@ -146,12 +146,7 @@ def _links(cables: Mapping[str, str]) -> None:
     for host, port in cables.items():
         run(["ip", "link", "add", host, "type", "veth", "peer", "name", port], what=f"link of {host}")
         for interface in (host, port):
-            switch_off_offloads(interface, what=interface)
-            run(
-                ["sysctl", "-q", "-w", f"net.ipv6.conf.{interface}.disable_ipv6=1"],
-                what=f"{interface}: no IPv6",
-            )
-            run(["ip", "link", "set", interface, "up"], what=interface)
+            make_plain(interface, what=interface)
 
 
 class _Tap:

@@ -50,15 +50,13 @@ class Sender:
     def send(self, numbers: Sequence[int], due_ns: float) -> None:
         """Send the frames of these numbers when the first is due and the link is free."""
         at_ns = max(due_ns, self._free_ns)
-        burst = Burst([self._numbered(number) for number in numbers]) if len(numbers) > 1 else None
-        if burst is None:
-            (number,) = numbers
-            self._frame[self._place] = number.to_bytes(_NUMBER_BYTES, "big")
+        frames = [self._numbered(number) for number in numbers]
+        burst = Burst(frames) if len(frames) > 1 else None
         while (now_ns := time.monotonic_ns()) < at_ns:
             if not self._spins:
                 time.sleep((at_ns - now_ns) / 1e9)
         if burst is None:
-            self._socket.send(self._frame)
+            self._socket.send(frames[0])
         else:
             burst.send(self._socket.fileno())
         self._free_ns = now_ns + len(numbers) * self._slot_ns

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import install
 from evaluation.kinds.slices import htb_port, policed_port, tcp_port
-from evaluation.kinds.slices.handover import Handover
+from evaluation.kinds.slices.handover import Handover, best_handover
 from evaluation.kinds.slices.htb_port import HtbRequest
 from evaluation.kinds.slices.live_port import OTHER, SOURCE, Frames
 from evaluation.kinds.slices.policed_port import PolicedRequest, Policer
@@ -165,8 +165,9 @@ def carry_live(
 ) -> tuple[dict[int, Sent], float]:
     """Send in real time; return the packets of each release, and the share of a core that the switch used.
 
-    A port of HTB is Open vSwitch with tc, and `handover` says how frames get there; one with policers is Open
-    vSwitch with DPDK. Raises `RunError`, also if this machine cannot run the port.
+    A port of HTB is Open vSwitch with tc, and `handover` says how frames get there, by default the best way
+    that this kernel has; one with policers is Open vSwitch with DPDK. Raises `RunError`, also if this machine
+    cannot run the port.
     """
     lab = load_lab(LAB)
     frames = []
@@ -178,7 +179,7 @@ def carry_live(
         )
     common: dict[str, Any] = {"port": port, "frames": frames, "sequence_offset": SEQUENCE_OFFSET}
     if isinstance(port, HtbPort):
-        reply = carry_alone(htb_port.carry, HtbRequest(handover=handover, **common))
+        reply = carry_alone(htb_port.carry, HtbRequest(handover=handover or best_handover(), **common))
     else:
         require_dpdk()
         reply = carry_alone(policed_port.carry, PolicedRequest(policer=policer, **common))

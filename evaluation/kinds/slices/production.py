@@ -14,7 +14,7 @@ from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterP
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.slices.document import Bursts, Messages, Segmentation, Slices
 from evaluation.kinds.slices.groups import gap_seen_ns, group_lengths, longest_gap_ns, step_lengths, torn_ns
-from evaluation.kinds.slices.handover import best_handover
+from evaluation.kinds.slices.handover import Handover, best_handover
 from evaluation.kinds.slices.port import SENDERS, Sending, carry, carry_live
 from evaluation.kinds.slices.release import Release, Sent
 from evaluation.live.datapaths import instead_of_dpdk, missing_for_dpdk
@@ -54,12 +54,12 @@ def compute(figure: Slices, options: Options, progress: Progress) -> tuple[Outco
     return messages
 
 
-def _real_time(port: Port, options: Options) -> tuple[bool, list[NoteResult]]:
+def _real_time(port: Port, handover: Handover, options: Options) -> tuple[bool, list[NoteResult]]:
     """Return whether the figure is replayed in real time, with notes for its reader."""
     if options.mode != "live":
         return False, []
     if isinstance(port, HtbPort):
-        return True, [NoteResult(where="this replay", text=best_handover().remark)]
+        return True, [NoteResult(where="this replay", text=handover.remark)]
     remark = instead_of_dpdk("This figure")
     return remark is None, [] if remark is None else [NoteResult(where="this replay", text=f"{remark}.")]
 
@@ -86,10 +86,11 @@ class _Sendings:
             instants_ns=np.repeat(starts_ns, self._lengths),
         )
         self.findings: dict[str, float] = {}
-        real_time, self.notes = _real_time(port, options)
+        handover = best_handover()
+        real_time, self.notes = _real_time(port, handover, options)
         self.profile = "" if real_time else figure.device
         if real_time:
-            sent, share = carry_live(port, {0: release})
+            sent, share = carry_live(port, {0: release}, handover=handover)
             self.all = sent[0]
             self.findings["switch_cpu_percent"] = 100 * share
         else:

@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,8 +63,8 @@ class Request:
     """Number of the queue."""
     policer: Policer = Policer.TRTCM
     """The policer to use, for a port with policers."""
-    handover: Handover | None = None
-    """How frames get into the queues of HTB; None for the best that this kernel has."""
+    handover: Handover = field(default_factory=best_handover)
+    """How frames get into the queues of HTB, for a port that has them."""
     tapped: bool = False
     """Whether taps at both hosts note every segment."""
 
@@ -241,7 +241,7 @@ def _link(request: Request) -> list[str]:
     begins, as a card does.
     """
     rate = ["rate", f"{request.port.link_rate_bps}bit"]
-    if isinstance(request.port, HtbPort) and (request.handover or best_handover()) is Handover.KERNEL:
+    if isinstance(request.port, HtbPort) and request.handover is Handover.KERNEL:
         return ["netem", *rate, "limit", str(_BACKLOG_BYTES // _FULL_IP_BYTES)]
     return ["tbf", *rate, "burst", str(_BUCKET_BYTES), "limit", str(_BACKLOG_BYTES)]
 
