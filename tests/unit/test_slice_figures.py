@@ -135,6 +135,8 @@ def test_without_dpdk_policers_are_replayed_in_virtual_time_and_a_line_says_so(
         "This figure is replayed in virtual time: Open vSwitch with DPDK is not here (a driver is missing;"
         " 'make dpdk' installs it)."
     ]
+    assert outcome.chart is not None
+    assert outcome.chart.caption.endswith("sent as one in virtual time")
     assert (outcome.profile, outcome.findings["group_packets"]) == ("open-vswitch-10g", 8)
     with pytest.raises(RunError, match="a driver is missing: run 'make dpdk'"):
         carry_live(load_slices("trtcm"), {})

@@ -194,6 +194,8 @@ def test_without_dpdk_its_port_is_replayed_in_virtual_time_and_a_line_says_so(
     assert remark.startswith("TRTCM is replayed in virtual time: Open vSwitch with DPDK is not here")
     assert "make dpdk" in remark
     assert "\n" not in remark
+    assert outcome.table is not None
+    assert {row[0] for row in outcome.table.rows} == {"HTB", "TRTCM, virtual time"}
     assert "carries_trtcm_mbps" not in outcome.findings
     assert outcome.findings["latency_trtcm_50_ms"] < 0.5, "the simulator's"
     assert outcome.findings["latency_htb_50_ms"] == pytest.approx(20)

@@ -97,6 +97,13 @@ def compute(figure: SliceTransfers, options: Options, progress: Progress) -> tup
     else:
         carried = _in_virtual_time(figure, seconds, options, progress)
     did = carried.did
+    ports = [
+        port.model_copy(update={"label": f"{port.label}, virtual time"})
+        if port.name in carried.virtual
+        else port
+        for port in figure.ports
+    ]
+    figure = figure.model_copy(update={"ports": ports})
     model = {
         (port.name, rate): equation_1_ms(
             port_with(port, round(rate * BPS_PER_MBPS)),

@@ -39,6 +39,8 @@ class Carried:
     did: dict[tuple[str, int], Measured]
     """By name of the port and rate of its queue."""
     findings: dict[str, float] = field(default_factory=dict)
+    virtual: set[str] = field(default_factory=set)
+    """Names of the ports that were replayed in virtual time where real time was asked for."""
     remarks: list[str] = field(default_factory=list)
     """Remarks for the reader on how the transfers were carried, one line each."""
 
@@ -56,6 +58,7 @@ def in_real_time(
         remark = None if is_htb else instead_of_dpdk(port.label)
         if remark is not None:
             carried.remarks.append(remark)
+            carried.virtual.add(port.name)
             _virtually(figure, port, seconds, seed, carried)
         else:
             if is_htb:

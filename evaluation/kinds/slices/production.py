@@ -131,6 +131,8 @@ class _Sendings:
             "uneven_bursts": float(len(even) - sum(even)),
         }
         self.caption = f"{sum(map(len, self.whole))} of {len(self.each)} bursts, sent as one"
+        if options.mode == "live" and not real_time:
+            self.caption += " in virtual time"
 
     def _cut(self, values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         return np.split(values, np.cumsum(self._lengths)[:-1])
