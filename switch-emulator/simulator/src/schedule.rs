@@ -25,10 +25,11 @@ const CHILDREN: usize = 4;
 struct Node([u128; CHILDREN]);
 
 impl Node {
-    #[inline]
-    fn least(&self) -> u128 {
-        let [a, b, c, d] = self.0;
-        a.min(b).min(c.min(d))
+    /// The least of all keys but one.
+    #[inline(always)]
+    fn least_beside(&self, child: usize) -> u128 {
+        let other = |step| self.0[(child + step) % CHILDREN];
+        other(1).min(other(2)).min(other(3))
     }
 }
 
@@ -78,8 +79,10 @@ impl Schedule {
         let mut place = self.first_leaf + slot as usize / CHILDREN;
         loop {
             let node = &mut self.nodes[place];
+            // What the others have does not depend on the key, so the processor can look at all levels at once.
+            let others = node.least_beside(child);
             node.0[child] = key;
-            key = node.least();
+            key = key.min(others);
             if place == 0 {
                 break;
             }
