@@ -70,27 +70,28 @@ impl Plan {
 /// [`poll_at`](Self::poll_at). Frames and segments are handled by passes of the main loop, so what they cause comes
 /// out of a later `advance`, not of the call that brought them.
 #[derive(Debug)]
+#[repr(C)] // what each frame needs comes first: few lines of the processor's cache, one behind the other
 pub struct Board {
-    /// What it was made of, to make it anew when it restarts.
-    blueprint: Box<Blueprint>,
-    agent: Agent,
-    console: Box<Console>,
-    ingress: Ingress,
-    learning: LearningSwitch,
-    ring: ReceiveRing,
-    flow_control: FlowControl,
-    front_ports_pause: bool,
-    controls: VecDeque<(Instant, FromController)>,
-    main_loop: MainLoop,
-    tick_at: Instant,
-    out: Outbox,
-    native_ports: PortMask,
     booted: bool,
+    /// Whether the console logs each piece of work.
+    is_tracing: bool,
+    front_ports_pause: bool,
+    native_ports: PortMask,
     /// Ports that are not the agent's, and whose frames were reported; once is enough.
     reported: PortMask,
     plan: Plan,
-    /// Whether the console logs each piece of work.
-    is_tracing: bool,
+    main_loop: MainLoop,
+    flow_control: FlowControl,
+    ring: ReceiveRing,
+    ingress: Ingress,
+    out: Outbox,
+    agent: Agent,
+    tick_at: Instant,
+    controls: VecDeque<(Instant, FromController)>,
+    learning: LearningSwitch,
+    console: Box<Console>,
+    /// What it was made of, to make it anew when it restarts.
+    blueprint: Box<Blueprint>,
 }
 
 impl Board {
@@ -282,7 +283,7 @@ impl Board {
     /// A cable was plugged in or pulled out. All are in at first.
     pub fn link_state(&mut self, now: Instant, port: PortNumber, up: bool) {
         self.advance(now);
-        self.agent.set_link(port, up);
+        self.agent.set_link(port, up, &mut self.out);
     }
 
     /// Does all that is due until `now`, in order of time.
@@ -397,10 +398,14 @@ impl Board {
     /// What has happened to frames since power-up.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters {
+        let mut counters = Counters {
             ring_units_peak: self.ring.peak(),
             ..self.out.counters
+        };
+        for passed in self.agent.passed() {
+            passed.add_to(&mut counters);
         }
+        counters
     }
 
     fn control(&mut self, now: Instant, control: FromController) {
@@ -537,7 +542,7 @@ impl Board {
     fn pass(&mut self, pass: Instant, work: Work) {
         self.fill_ring(pass);
         if work != Work::Frame {
-            self.agent.forget_ways();
+            self.agent.forget_ways(&mut self.out);
         }
         let before = if self.is_tracing {
             Some(self.out.counters)
@@ -606,7 +611,7 @@ impl Board {
         let native = self.is_native(frame.port);
         let mut pass = Pass::new(pass, &mut self.out);
         if native {
-            self.agent.forget_ways();
+            self.agent.forget_ways(pass.out);
             self.agent.native_frame(frame, &mut pass)
         } else {
             let busy = self.agent.frame(frame, &mut pass);

@@ -80,6 +80,7 @@ pub use event::{Counters, Event, Hang};
 pub use integrated_switch::is_pause_frame;
 pub use matching::Match;
 pub use native::{FrameQueues, MAX_SEGMENT_BYTES};
+pub use openflow::Head;
 pub use openflow13::Flow13;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{count, Counters, Event};
 use crate::integrated_switch::Egress;
+use crate::openflow::Passed;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::settings::EepromImage;
 use crate::time::Instant;
@@ -69,12 +70,13 @@ pub(crate) const CONTROL_HEADER_BYTES: usize = 54;
 
 /// Collects what the board gives out until the driver takes it.
 #[derive(Debug)]
+#[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct Outbox {
     queue: VecDeque<Output>,
-    pub(crate) egress: Egress,
     /// Frames that the CPU will hand to its MAC, in order, while it is not certain that they will find room in the
     /// integrated switch.
     returning: VecDeque<Returning>,
+    pub(crate) egress: Egress,
     /// Whether it is uncertain that what the CPU sends now will find room there.
     pub(crate) room_is_uncertain: bool,
     /// Where management traffic leaves.
@@ -181,7 +183,8 @@ impl Outbox {
     }
 
     /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go
-    /// back and room is certain. Gives the instant at which it departs, if the MAC takes it.
+    /// back and room is certain; [`count_passed`](Self::count_passed) counts it later. Gives the instant at which it departs,
+    /// if the MAC takes it; otherwise nothing has changed.
     #[inline(always)]
     pub(crate) fn relay(
         &mut self,
@@ -189,12 +192,21 @@ impl Outbox {
         port: PortNumber,
         length: usize,
     ) -> Option<Instant> {
+        let ready = self.egress.hand_over(now, length)?;
         self.room_is_uncertain = false;
-        count(&mut self.transmitted[port.index()], 1);
-        let ready = self.hand_over(now, length)?;
-        count(&mut self.counters.forwarded, 1);
-        count(&mut self.hardware[port.index()].sent_bytes, length as u64);
         Some(self.egress.depart(ready, port, length))
+    }
+
+    /// Counts frames that have passed the board in one step.
+    pub(crate) fn count_passed(&mut self, passed: &Passed) {
+        passed.add_to(&mut self.counters);
+        let Passed {
+            in_port, out_port, ..
+        } = *passed;
+        count(&mut self.transmitted[out_port.index()], passed.frames());
+        let bytes = passed.wire_bytes();
+        count(&mut self.hardware[in_port.index()].received_bytes, bytes);
+        count(&mut self.hardware[out_port.index()].sent_bytes, bytes);
     }
 
     /// Whether nothing waits, neither for the driver nor to go back to the integrated switch.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use testbed::openflow13::{self as of13, Flow};
 use testbed::{everything, fields, message, output, port, Fields, FlowMod};
 use zodiac_firmware::{
-    is_pause_frame, Board, Config, Duration, Instant, KeptFrame, Output, OutputKind, Passage,
+    is_pause_frame, Board, Config, Duration, Head, Instant, KeptFrame, Output, OutputKind,
     PortMask, Profile, Quirks, ZODIAC_FX,
 };
 
@@ -411,15 +411,16 @@ impl Keeping {
             return false;
         };
         let behind: Vec<_> = self.kept.range(1..arrived).map(kept).collect();
-        let Some(passage) = self.board.pass_on(now, &kept(first), &first.2, &behind) else {
+        let head = Head::read(&first.2);
+        let passage = head.and_then(|head| self.board.pass_on(now, &kept(first), &head, &behind));
+        let Some(passage) = passage else {
             return false;
         };
         let (_, _, data) = self.kept.pop_front().unwrap();
-        if let Passage::Departs(at, port) = passage {
-            let ports = PortMask::from_bits(1 << (port.get() - 1));
-            let kind = OutputKind::Frame { ports, data };
-            self.outputs.push(Output { at, kind });
-        }
+        let ports = PortMask::from_bits(1 << (passage.port.get() - 1));
+        let kind = OutputKind::Frame { ports, data };
+        let at = passage.departs;
+        self.outputs.push(Output { at, kind });
         self.waiting = arrived - 1;
         self.passed += 1;
         true

@@ -1,11 +1,12 @@
 //! Flows: what their frames look like, and the taps that record when they were sent and received.
 
-use zodiac_firmware::is_pause_frame;
+mod records;
+
+use zodiac_firmware::Head;
 
 use crate::conformance::Meter;
-
-/// Recorded instead of an instant for a frame that never arrived.
-pub const LOST: i64 = -1;
+pub(crate) use records::Records;
+pub use records::LOST;
 
 /// What became of the frames of one flow. `sent = received + ` what was lost on the way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,31 +33,26 @@ pub struct FlowCounters {
     pub max_delay_ns: u64,
 }
 
-/// Beginning of a frame at the sender's tap and at the receiver's, [`LOST`] until then, since the run began.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Record {
-    pub(crate) sent_ns: i64,
-    pub(crate) received_ns: i64,
-}
-
-/// A flow and its records.
+/// A flow and its records. What each frame needs of it comes first, so that it lies in few lines of the processor's cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
-    pub(crate) id: u32,
-    pub(crate) observed: bool,
+    pub(crate) counters: FlowCounters,
+    meter: Meter,
     /// Host that sends, and host that is to receive (none: any other).
     pub(crate) from: usize,
     pub(crate) to: Option<usize>,
     pub(crate) frame_bytes: u64,
+    data_bytes: u16,
+    pub(crate) observed: bool,
+    pub(crate) id: u32,
+    sequence_offset: usize,
+    /// Of each frame; empty unless the flow is observed.
+    pub(crate) records: Records,
     /// The frame as it was sent last.
     frame: Vec<u8>,
-    sequence_offset: usize,
-    /// Of each frame, by sequence number; empty unless the flow is observed.
-    pub(crate) records: Vec<Record>,
     /// The latest frames, if the flow is not observed.
     latest: Latest,
-    meter: Meter,
-    pub(crate) counters: FlowCounters,
 }
 
 impl Flow {
@@ -72,17 +68,18 @@ impl Flow {
     ) -> Self {
         frame[sequence_offset - 4..sequence_offset].copy_from_slice(&id.to_be_bytes());
         Self {
-            id,
-            observed,
+            counters: FlowCounters::default(),
+            meter,
             from,
             to,
             frame_bytes,
-            frame,
+            data_bytes: frame.len() as u16,
+            observed,
+            id,
             sequence_offset,
-            records: Vec::new(),
+            records: Records::new(),
+            frame,
             latest: Latest::new(if observed { 0 } else { LATEST_FRAMES }),
-            meter,
-            counters: FlowCounters::default(),
         }
     }
 
@@ -95,10 +92,7 @@ impl Flow {
             self.counters.nonconforming += 1;
         }
         if self.observed {
-            self.records.push(Record {
-                sent_ns: at_ns,
-                received_ns: LOST,
-            });
+            self.records.sent(at_ns);
         } else {
             self.latest.sent(sequence, at_ns);
         }
@@ -108,13 +102,13 @@ impl Flow {
     /// Length of its frames, without frame check sequence.
     #[inline]
     pub(crate) fn data_bytes(&self) -> usize {
-        self.frame.len()
+        self.data_bytes.into()
     }
 
-    /// Whether its frames ask for a pause.
-    #[inline]
-    pub(crate) fn is_pause(&self) -> bool {
-        is_pause_frame(&self.frame)
+    /// What all of its frames begin with, if that does not depend on their number.
+    pub(crate) fn head(&self) -> Option<Head> {
+        let is_constant = self.sequence_offset >= Head::BYTES;
+        is_constant.then(|| Head::read(&self.frame)).flatten()
     }
 
     /// The bytes of frame number `sequence`.
@@ -158,15 +152,11 @@ impl Flow {
     /// Notes that a frame has arrived; if it has for the first time, says when it was sent.
     #[inline]
     fn first_arrival(&mut self, sequence: u32, at_ns: i64) -> Option<i64> {
-        if !self.observed {
-            return self.latest.arrived(sequence);
+        if self.observed {
+            self.records.received(sequence, at_ns)
+        } else {
+            self.latest.arrived(sequence)
         }
-        let record = &mut self.records[sequence as usize];
-        let first = record.received_ns == LOST;
-        if first {
-            record.received_ns = at_ns;
-        }
-        first.then_some(record.sent_ns)
     }
 }
 

@@ -42,11 +42,15 @@ impl BoardTimer {
     }
 }
 
-/// A Zodiac FX, or another device in its place.
+/// A Zodiac FX, or another device in its place. What each frame needs comes first, so that it lies in few lines of the
+/// processor's cache, one behind the other.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct BoardNode {
-    pub(crate) name: String,
+    pub(crate) inbox: Inbox,
+    pub(crate) timer: BoardTimer,
     pub(crate) device: Device,
+    pub(crate) name: String,
     pub(crate) session: Session,
     /// If it keeps its connection to the controller itself: its IP address, and the ports that carry the connection.
     pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
@@ -55,8 +59,6 @@ pub(crate) struct BoardNode {
     header_bytes: Option<u64>,
     /// Outgoing link of each port, from port 1 on.
     pub(crate) links: Vec<Option<usize>>,
-    pub(crate) inbox: Inbox,
-    pub(crate) timer: BoardTimer,
 }
 
 #[derive(Debug)]
@@ -204,15 +206,15 @@ impl Network {
         self.names
             .insert(name.into(), Named::Board(self.boards.len()));
         self.boards.push(BoardNode {
-            name: name.into(),
+            inbox: Inbox::default(),
+            timer: BoardTimer::new(0),
             device,
+            name: name.into(),
             session: Session::default(),
             on_network: None,
             link_rate_bps,
             header_bytes: None,
             links: vec![None; usize::from(ports)],
-            inbox: Inbox::default(),
-            timer: BoardTimer::new(0),
         });
     }
 

@@ -68,13 +68,13 @@ pub struct RunEvent {
 impl FlowResult {
     /// Takes the records out of `flow`.
     pub(crate) fn take(flow: &mut Flow) -> Self {
-        let records = std::mem::take(&mut flow.records);
+        let (sent_ns, received_ns) = flow.records.take();
         Self {
             flow: flow.id,
             frame_bytes: flow.frame_bytes,
             counters: flow.counters,
-            sent_ns: records.iter().map(|record| record.sent_ns).collect(),
-            received_ns: records.iter().map(|record| record.received_ns).collect(),
+            sent_ns,
+            received_ns,
         }
     }
 

@@ -4,7 +4,7 @@ mod control_network;
 mod stepping;
 mod transfers;
 
-use zodiac_firmware::{Instant, Kept, Passage};
+use zodiac_firmware::{is_pause_frame, Head, Instant, Kept};
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::{Device, OutputKind};
@@ -95,7 +95,7 @@ impl Network {
         timers.extend(each(self.sources.len()).map(Timer::Release));
         timers.sort_by_key(|timer| match *timer {
             Timer::Work(board) => board as usize,
-            Timer::Release(source) => match self.links[self.origin(source as usize).line()].end {
+            Timer::Release(source) => match self.links[self.line_of(source as usize)].end {
                 End::Board(board, _) => board,
                 End::Host(_) | End::Controller(..) => self.boards.len(),
             },
@@ -131,26 +131,39 @@ impl Network {
         inbox.push(frame, link, now_ns).then_some(end)
     }
 
-    /// Where a source's frames begin.
-    fn origin(&self, source: usize) -> Origin {
-        let host = self.flows[source].from;
-        let line = self.hosts[host]
-            .link
-            .expect("add_source refuses hosts without a link");
+    /// The line of a source's host, a link.
+    fn line_of(&self, source: usize) -> usize {
+        let host = &self.hosts[self.flows[source].from];
+        host.link.expect("add_source refuses hosts without a link")
+    }
+
+    fn origin(&self, source: usize, identities: &Identities) -> Origin {
+        let flow = &self.flows[source];
         Origin {
-            host: host as u32,
-            line: line as u32,
+            head: flow.head(),
+            host: flow.from as u32,
+            line: self.line_of(source) as u32,
+            is_certain: identities.are_certain(&self.flows, source),
         }
     }
 }
 
-/// Where a source's frames begin, by index in the network.
+/// What all frames of a source have in common. It fills a line of the processor's cache: where frames pass, neither their
+/// flow nor their bytes need to be looked at.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 struct Origin {
+    /// What they begin with, if that does not depend on their number.
+    head: Option<Head>,
+    /// Where they begin, by index in the network.
     host: u32,
     /// The line of that host, a link.
     line: u32,
+    /// Whether they are certain to be recognised as the flow's own as long as nothing changes them.
+    is_certain: bool,
 }
+
+const _: () = assert!(size_of::<Origin>() == 64);
 
 impl Origin {
     #[inline(always)]
@@ -237,9 +250,7 @@ struct Run<'a> {
     net: &'a mut Network,
     schedule: Schedule,
     identities: Identities,
-    /// For each flow, whether its unchanged frames are certain to be recognised as its own.
-    are_certain: Vec<bool>,
-    /// Where the frames of each source begin.
+    /// For each source.
     origins: Vec<Origin>,
     outgoing: Outgoing,
     /// What each slot of the schedule stands for. Timers of a board are next to each other, and so are their keys in memory.
@@ -270,13 +281,11 @@ impl<'a> Run<'a> {
         let slots = Slots::of(net, &timers);
         let begin_ns = net.now_ns();
         let identities = Identities::new(&net.flows);
-        let certain = |flow| identities.are_certain(&net.flows, flow);
         let mut run = Self {
             schedule: Schedule::new(timers.len()),
-            are_certain: (0..net.flows.len()).map(certain).collect(),
             outgoing: Outgoing::of(&net.boards),
             origins: (0..net.sources.len())
-                .map(|source| net.origin(source))
+                .map(|source| net.origin(source, &identities))
                 .collect(),
             identities,
             timers,
@@ -394,23 +403,23 @@ impl<'a> Run<'a> {
         let Some((first, behind)) = inbox.all_arrived(now_ns) else {
             return false;
         };
-        let data = match first.cargo {
-            Cargo::Emission { source, sequence } => flows[source as usize].frame(sequence),
-            Cargo::Bytes(place) => store.bytes(place),
+        let head = match first.cargo {
+            Cargo::Emission { source, sequence } => self.origins[source as usize]
+                .head
+                .or_else(|| Head::read(flows[source as usize].frame(sequence))),
+            Cargo::Bytes(place) => Head::read(store.bytes(place)),
+        };
+        let Some(head) = head else {
+            return false;
         };
         let now = Instant::from_nanos(now_ns);
         let waiting = behind.len();
-        let Some(passage) = firmware.pass_on(now, first, data, behind) else {
+        let Some(passage) = firmware.pass_on(now, first, &head, behind) else {
             return false;
         };
         if let Some(frame) = inbox.take_first(waiting) {
-            match passage {
-                Passage::Departs(at, port) => {
-                    let link = self.outgoing.link(board, port.get());
-                    self.depart(board, link, at.as_nanos(), frame);
-                }
-                Passage::Lost => self.lose(frame),
-            }
+            let link = self.outgoing.link(board, passage.port.get());
+            self.depart(board, link, passage.departs.as_nanos(), frame);
         }
         true
     }
@@ -535,7 +544,7 @@ impl<'a> Run<'a> {
             _ => {
                 waiting.pop_front();
                 let next = waiting.front().copied();
-                self.send(index, line, now_ns);
+                self.send(index, origin, now_ns);
                 if let Some(next) = next {
                     // The source that waits goes before this one's next frame.
                     self.arm_source(next, line);
@@ -546,7 +555,8 @@ impl<'a> Run<'a> {
     }
 
     /// A source's frame begins on its host's line, which is free.
-    fn send(&mut self, index: usize, line: usize, now_ns: u64) {
+    fn send(&mut self, index: usize, origin: Origin, now_ns: u64) {
+        let line = origin.line();
         let Network {
             links,
             sources,
@@ -561,7 +571,9 @@ impl<'a> Run<'a> {
             source: index as u32,
             sequence,
         };
-        let frame = Frame::new(cargo, flow.data_bytes(), flow.is_pause());
+        // What has a head carries IPv4.
+        let is_pause = origin.head.is_none() && is_pause_frame(flow.frame(sequence));
+        let frame = Frame::new(cargo, flow.data_bytes(), is_pause);
         self.launch(line, now_ns, frame);
     }
 
@@ -714,7 +726,7 @@ impl<'a> Run<'a> {
     /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.
     #[inline]
     fn deliver_emission(&mut self, host: usize, begin_ns: u64, source: usize, sequence: u32) {
-        let is_plain = self.are_certain[source]
+        let is_plain = self.origins[source].is_certain
             && begin_ns <= self.end_ns
             && (self.net.connections.is_empty() || self.net.hosts[host].tcp.is_empty());
         if is_plain {

@@ -73,14 +73,15 @@ enum Offers {
 
 /// Bursts at line rate, exponentially separated, into a queue with an end.
 #[derive(Debug)]
+#[repr(C)] // what only the next burst needs comes last
 struct Bursts {
-    random: Stream,
-    mean_gap_ns: f64,
     slot_ns: u64,
     burst_frames: u64,
     queue_frames: u64,
-    burst_begin_ns: u64,
     offered_of_burst: u64,
+    burst_begin_ns: u64,
+    mean_gap_ns: f64,
+    random: Stream,
 }
 
 impl Bursts {
@@ -113,13 +114,13 @@ impl Bursts {
         #[allow(clippy::cast_precision_loss)]
         let mean_gap_ns = (burst_frames * frame_bytes) as f64 * 8e9 / config.offered_rate_bps;
         Ok(Self {
-            random,
-            mean_gap_ns,
             slot_ns: line.slot_ns(frame_bytes),
             burst_frames,
             queue_frames,
-            burst_begin_ns: 0,
             offered_of_burst: 0,
+            burst_begin_ns: 0,
+            mean_gap_ns,
+            random,
         })
     }
 }
@@ -155,17 +156,18 @@ impl Pattern {
     }
 }
 
-/// A source in work. A frame that has left is numbered; one dropped at the sender takes no number.
+/// A source in work. A frame that has left is numbered; one dropped at the sender takes no number. What each frame needs
+/// fills its first two lines of the processor's cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Source {
-    offers: Offers,
-    frame_bytes: u64,
     bucket: TokenBucket,
+    frame_bytes: u64,
     stop_ns: u64,
-
     next_offer_ns: u64,
     queued: u64,
     pub(crate) counters: SourceCounters,
+    offers: Offers,
 }
 
 impl Source {
@@ -188,13 +190,13 @@ impl Source {
             (config.shaper_rate_bps, config.shaper_burst_bytes),
         )?;
         Ok(Self {
-            offers,
-            frame_bytes,
             bucket,
+            frame_bytes,
             stop_ns: 0,
             next_offer_ns: 0,
             queued: 0,
             counters: SourceCounters::default(),
+            offers,
         })
     }
 

@@ -6,8 +6,8 @@
 
 use super::{Board, MAX_RECEIVED_BYTES, MIN_RECEIVED_BYTES};
 use crate::buffers::{length_with_fcs, MIN_FRAME_BYTES};
-use crate::event::count;
 use crate::integrated_switch::Link;
+use crate::openflow::Head;
 use crate::outbox::MAX_SENT_BYTES;
 use crate::pass::Pass;
 use crate::port::PortNumber;
@@ -39,18 +39,20 @@ impl Kept for KeptFrame {
     }
 }
 
-/// What became of a frame that has passed a board in one step.
+/// What became of a frame that has passed a board in one step: it leaves unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// The first bit of its preamble leaves by this port at this instant, the frame unchanged.
-    Departs(Instant, PortNumber),
-    /// The CPU's MAC had no room to send it.
-    Lost,
+pub struct Passage {
+    /// When the first bit of its preamble leaves.
+    pub departs: Instant,
+    /// Where.
+    pub port: PortNumber,
 }
 
 impl Board {
     /// Lets the frame `first` pass the board at `now`, when it is [due](Self::due_with), if that is all there is to do;
     /// otherwise does nothing, and the driver gives it, and those in `behind`, with [`frame_owned`](Self::frame_owned).
+    ///
+    /// `head` is what it begins with: a driver may know that without having the frame's bytes at hand.
     ///
     /// `behind` are the frames that have arrived until now after it, in order. The driver keeps them still, until the first of
     /// them is due.
@@ -58,7 +60,7 @@ impl Board {
         &mut self,
         now: Instant,
         first: &F,
-        frame: &[u8],
+        head: &Head,
         behind: &[F],
     ) -> Option<Passage> {
         let first = first.kept();
@@ -68,14 +70,13 @@ impl Board {
             && self.ingress.is_empty()
             && self.out.is_empty()
             && !self.flow_control.is_paused();
-        let is_usual = (MIN_FRAME_BYTES..=MAX_SENT_BYTES).contains(&frame.len());
+        let is_usual = (MIN_FRAME_BYTES..=MAX_SENT_BYTES).contains(&first.bytes);
         if !is_idle || !is_usual || !self.keeps(&first) {
             return None;
         }
-        let port = first.port;
-        let (place, way) = self.agent.known_way(frame, port)?;
+        let (place, way) = self.agent.known_way(head, first.port)?;
         let leaves_by = way.ports.only()?;
-        let length = length_with_fcs(frame.len());
+        let length = length_with_fcs(first.bytes);
         let mut link = self.ingress.link();
         let in_ring = self.ingress.foresee(&mut link, first.arrival, length)?;
         if in_ring > self.plan.otherwise.0 || self.main_loop.pass_for(in_ring) != now {
@@ -88,25 +89,23 @@ impl Board {
         }
 
         let way = *way;
+        let time = way.time();
+        let departs = self.out.relay(now + time.work, leaves_by, length)?;
         self.ingress.passed(link);
         self.ring.passed(units);
-        count(&mut self.out.counters.received, 1);
-        count(&mut self.out.counters.processed, 1);
-        let hardware = &mut self.out.hardware[port.index()];
-        count(&mut hardware.received_bytes, length as u64);
         let mut pass = Pass::new(now, &mut self.out);
-        self.agent
-            .note_known_way(place, &way, port, frame.len(), &mut pass);
-        let time = way.time();
+        self.agent.pass_on(place, &way, first.bytes, &mut pass);
         let only_forwarded = pass.has_only_forwarded;
-        let departs = self.out.relay(now + time.work, leaves_by, length);
         self.main_loop.worked(now, time.busy);
         if only_forwarded {
             self.plan_otherwise();
         } else {
             self.plan();
         }
-        Some(departs.map_or(Passage::Lost, |at| Passage::Departs(at, leaves_by)))
+        Some(Passage {
+            departs,
+            port: leaves_by,
+        })
     }
 
     /// Units of the ring that the frames `behind` another one use at `now`, if that one leaves the link to the CPU as `link`

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::parts::{AgentConfig, Asked, Input, Ports, Tables, Timekeeping};
 use super::session::Session;
-use super::ways::Ways;
+use super::ways::{Passed, Searched, Ways};
 use super::wire::{message, Message};
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
 use crate::cost::Costs;
-use crate::event::Event;
+use crate::event::{count, Event};
 use crate::native::Buffer;
 use crate::outbox::Outbox;
 use crate::pass::Pass;
@@ -33,24 +33,25 @@ const ERROR_DATA_BYTES: usize = 64;
 
 /// The agent of one board.
 #[derive(Debug)]
+#[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct Agent {
+    /// What becomes of frames like those that came before.
+    pub(super) ways: Ways,
+    pub(super) time: Timekeeping,
+    pub(super) connection: Connection,
     pub(super) config: AgentConfig,
+    pub(super) session: Session,
     pub(super) costs: Arc<Costs>,
     pub(super) tables: Tables,
     pub(super) ports: Ports,
-    pub(super) time: Timekeeping,
     pub(super) input: Input,
     pub(super) asked: Asked,
-    pub(super) connection: Connection,
-    pub(super) session: Session,
     /// Negotiated version; 0 before the controller's HELLO.
     pub(super) version: u8,
     /// The board hangs until it is power-cycled.
     pub(super) halted: bool,
     /// A frame that can match nothing has been told of.
     pub(super) told_unmatchable: bool,
-    /// What becomes of frames like those that came before.
-    pub(super) ways: Ways,
 }
 
 impl Agent {
@@ -76,19 +77,38 @@ impl Agent {
 
     /// Something other than a frame has come: from now on frames may be treated in another way than before.
     #[inline]
-    pub(crate) fn forget_ways(&mut self) {
-        // The time of the agent has stood still since they became known: it goes on with ticks, which forget them.
-        let now = self.time.now();
-        for uses in self.ways.uses() {
-            self.tables.table.count_uses(uses, now);
+    pub(crate) fn forget_ways(&mut self, out: &mut Outbox) {
+        let mut ways = std::mem::take(&mut self.ways);
+        for passed in ways.passed() {
+            self.count_passed(&passed, out);
         }
-        self.ways.forget();
+        ways.forget();
+        self.ways = ways;
+    }
+
+    /// Counts frames that have passed the board in one step.
+    pub(super) fn count_passed(&mut self, passed: &Passed, out: &mut Outbox) {
+        out.count_passed(passed);
+        count(
+            &mut self.ports.received[passed.in_port.index()],
+            passed.frames(),
+        );
+        if passed.searched == Searched::Table {
+            // The time of the agent has stood still since their way became known: it goes on with ticks, which forget ways.
+            self.tables.table.count_uses(passed.uses, self.time.now());
+        }
+    }
+
+    /// Frames that have passed the board in one step, of which no counter knows yet.
+    pub(crate) fn passed(&self) -> impl Iterator<Item = Passed> + '_ {
+        self.ways.passed()
     }
 
     /// The flow table in its real order, with all frames counted.
     pub(crate) fn counted_flows(&self) -> Vec<Flow> {
         let mut flows = self.tables.table.flows();
-        for uses in self.ways.uses() {
+        let of_table = |passed: &Passed| passed.searched == Searched::Table;
+        for Passed { uses, .. } in self.passed().filter(of_table) {
             if let Some(flow) = flows.get_mut(uses.entry) {
                 uses.add_to(&mut flow.packets, &mut flow.bytes);
             }
@@ -104,7 +124,7 @@ impl Agent {
         }
     }
 
-    /// The flow table. Its entries do not know of frames that took known ways, before these are forgotten.
+    /// The flow table. Its entries do not know of frames that passed in one step, before their ways are forgotten.
     pub(crate) const fn table(&self) -> &FlowTable {
         &self.tables.table
     }
@@ -115,8 +135,8 @@ impl Agent {
         self.connection.is_enabled() && self.config.openflow_ports.contains(port)
     }
 
-    pub(crate) fn set_link(&mut self, port: PortNumber, up: bool) {
-        self.forget_ways();
+    pub(crate) fn set_link(&mut self, port: PortNumber, up: bool, out: &mut Outbox) {
+        self.forget_ways(out);
         self.ports.set_link(port, up);
     }
 

@@ -48,10 +48,15 @@ impl Agent {
         let ReceivedFrame { port, data, .. } = frame;
         let length = length_with_fcs(data.len());
         pass.out.counters.processed += 1;
-        let head = Head::read(&data, port);
+        let head = Head::read(&data).map(|head| head.by(port));
         let known = head.and_then(|head| self.ways.find(&head));
-        if let Some((place, way)) = known.map(|(place, way)| (place, *way)) {
-            self.note_known_way(place, &way, port, data.len(), pass);
+        if let Some(way) = known.map(|(_, way)| *way) {
+            count(&mut self.ports.received[port.index()], 1);
+            count(&mut pass.out.counters.searches, 1);
+            count(&mut pass.out.counters.entries_examined, way.examined.into());
+            self.note_known_way(pass);
+            self.tables
+                .looked_up(way.searched, way.hits, data.len(), &self.time);
             let FrameTime { work, busy } = way.time();
             pass.out.send(pass.began + work, way.ports, data);
             return busy;
@@ -89,7 +94,8 @@ impl Agent {
         let (decision, cost_ps) = self.decide(&key, &data, pass);
         let examined = pass.out.counters.entries_examined - examined_before;
         let time = self.costs.frame(length, cost_ps);
-        self.learn(head, self.way(&decision, in_port, time, examined));
+        let way = self.way(&decision, in_port, time, examined);
+        self.learn(head, way, pass);
         let FrameTime { work, busy } = time;
         self.carry_out(
             pass.began + work,
@@ -103,44 +109,37 @@ impl Agent {
     }
 
     /// A frame with this head, if it has one, has gone this way, if it was one.
-    pub(super) fn learn(&mut self, head: Option<Head>, way: Option<Way>) {
+    pub(super) fn learn(&mut self, head: Option<Head>, way: Option<Way>, pass: &mut Pass) {
         match head.zip(way) {
             Some((head, way)) => {
-                let uses = self.ways.learn(head, way);
-                self.tables.table.count_uses(uses, self.time.now());
+                if let Some(passed) = self.ways.learn(head, way) {
+                    self.count_passed(&passed, pass.out);
+                }
             }
-            None => self.forget_ways(),
+            None => self.forget_ways(pass.out),
         }
     }
 
     /// Where a frame goes that is like one before.
     #[inline(always)]
-    pub(crate) fn known_way(&self, frame: &[u8], port: PortNumber) -> Option<(Place, &Way)> {
-        self.ways.find(&Head::read(frame, port)?)
+    pub(crate) fn known_way(&self, head: &Head, port: PortNumber) -> Option<(Place, &Way)> {
+        self.ways.find(&head.by(port))
     }
 
-    /// A frame of `bytes` bytes (without FCS) from `port`, like one that came before, goes where that went, by this way.
+    /// A frame of `bytes` bytes (without FCS) that is like one before passes the board in one step, by this way.
     #[inline(always)]
-    pub(crate) fn note_known_way(
-        &mut self,
-        place: Place,
-        way: &Way,
-        port: PortNumber,
-        bytes: usize,
-        pass: &mut Pass,
-    ) {
-        count(&mut self.ports.received[port.index()], 1);
-        self.time.pass_began = pass.began;
-        let counters = &mut pass.out.counters;
-        count(&mut counters.searches, 1);
-        count(&mut counters.entries_examined, way.examined.into());
-        if way.searched == Searched::Table {
-            self.tables.table.count_match();
-            self.ways.take(place);
-        } else {
+    pub(crate) fn pass_on(&mut self, place: Place, way: &Way, bytes: usize, pass: &mut Pass) {
+        self.note_known_way(pass);
+        self.ways.take(place);
+        if way.searched != Searched::Table {
             let hits = way.hits;
             self.tables.looked_up(way.searched, hits, bytes, &self.time);
         }
+    }
+
+    #[inline(always)]
+    fn note_known_way(&mut self, pass: &mut Pass) {
+        self.time.pass_began = pass.began;
         // What the board's own IP stack has to do next depends on when its timers run.
         pass.has_only_forwarded = !self.is_on_network();
     }

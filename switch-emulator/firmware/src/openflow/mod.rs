@@ -20,3 +20,5 @@ mod wire;
 
 pub(crate) use agent::Agent;
 pub(crate) use console::ConnectionState;
+pub use ways::Head;
+pub(crate) use ways::Passed;

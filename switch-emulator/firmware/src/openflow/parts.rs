@@ -108,7 +108,7 @@ impl Tables {
     }
 
     /// Counts a frame of `bytes` bytes for which searches find these entries. It is kept apart because it would slow down
-    /// the boards that search only the first kind of table, whose ways count on their own.
+    /// frames that pass in one step on boards that search only the first kind of table.
     #[cold]
     #[inline(never)]
     pub(super) fn looked_up(

@@ -288,7 +288,7 @@ impl Agent {
         let way = run.only_sent().and_then(|(hits, ports)| {
             Way::new(Searched::Tables13, hits, run.examined, ports, time)
         });
-        self.learn(head, way);
+        self.learn(head, way, pass);
         let FrameTime { work, busy } = time;
         pass.out.counters.searches += 1;
         pass.out.counters.entries_examined += run.examined;

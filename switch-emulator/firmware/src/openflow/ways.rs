@@ -8,11 +8,14 @@
 //! Only what the head of a frame decides alone can be such a way. What a meter lets pass depends on the frames before; so a
 //! frame that passes one is searched for each time.
 //!
-//! In a large network each frame finds little of its board in the processor's cache. So a frame that takes a known way in
-//! the firmware's table of OpenFlow 1.0 leaves the entry alone: the way counts such frames in its own line of the cache, and
-//! the table counts them for the entry once the way is forgotten. In other tables the entries count at once.
+//! In a large network each frame finds little of its board in the processor's cache. So a frame that passes the board in one
+//! step leaves all counters alone: its way counts it in its own line of the cache, and the counters learn of it once the way
+//! is forgotten, or when someone asks for them. Only the entries of other tables than the firmware's of OpenFlow 1.0 count
+//! at once.
 
+use crate::buffers::length_with_fcs;
 use crate::cost::FrameTime;
+use crate::event::{count, Counters};
 use crate::hits::Hits;
 use crate::port::{PortMask, PortNumber};
 use crate::table::Uses;
@@ -22,21 +25,17 @@ use crate::time::Duration;
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 5;
 
-/// How much of an IPv4 packet without tags and options a search reads: up to the ports.
-const HEAD_BYTES: usize = 38;
-
 /// What any table's search reads of a frame, if that carries an IPv4 packet without tags and options; other frames have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub struct Head {
     /// Addresses, type, length of the header, type of service, fragment offset, protocol and ports; with the protocol the
-    /// frame's length and where it came in.
+    /// frame's length and where it came in, once it has.
     words: [u64; 5],
 }
 
 impl Head {
-    /// No frame has it.
-    const NONE: Self = Self { words: [0; 5] };
-
+    /// How much of a frame it is read from: up to the ports.
+    pub const BYTES: usize = 38;
     /// The same as `==`, in a few instructions instead of a call for so few bytes.
     #[inline]
     fn is(&self, other: &Self) -> bool {
@@ -44,11 +43,12 @@ impl Head {
         words.fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
     }
 
-    /// Reads a frame; nothing if the search reads something else of it.
+    /// Reads a frame, without FCS, that has come in nowhere yet; nothing if the search reads something else of it.
+    #[must_use]
     #[inline]
-    pub(super) fn read(frame: &[u8], in_port: PortNumber) -> Option<Self> {
+    pub fn read(frame: &[u8]) -> Option<Self> {
         const IPV4_WITHOUT_OPTIONS: u64 = 0x0800_0500;
-        let head: &[u8; HEAD_BYTES] = frame.first_chunk()?;
+        let head: &[u8; Self::BYTES] = frame.first_chunk()?;
         let word = |at: usize| {
             let bytes: &[u8; 8] = head[at..].first_chunk().unwrap_or(&[0; 8]);
             u64::from_be_bytes(*bytes)
@@ -59,17 +59,30 @@ impl Head {
             words: [
                 word(0),
                 second,
-                word(16) & 0xffff_00ff | u64::from(in_port.get()) << 8 | (frame.len() as u64) << 32,
+                word(16) & 0xffff_00ff | (frame.len() as u64) << 32,
                 word(24) & 0xffff_ffff_ffff,
                 word(30),
             ],
         })
     }
 
+    /// The same of a frame that has come in by this port.
+    #[inline]
+    pub(super) fn by(&self, in_port: PortNumber) -> Self {
+        let mut words = self.words;
+        words[2] |= u64::from(in_port.get()) << 8;
+        Self { words }
+    }
+
     /// Length of the frames that have it, without FCS.
     #[inline]
     const fn frame_bytes(&self) -> usize {
         (self.words[2] >> 32) as usize
+    }
+
+    /// The port by which they come in; nothing if no frame has it.
+    const fn in_port(&self) -> Option<PortNumber> {
+        PortNumber::new((self.words[2] >> 8) as u8)
     }
 
     /// The place of its way.
@@ -105,8 +118,47 @@ pub(crate) struct Way {
     /// The [`FrameTime`] of each of its frames, in half the memory.
     work_ns: u32,
     busy_ns: u32,
-    /// Frames that took it since it is known, of which its entry does not know yet.
+    /// Frames that took it in one step, of which no counter knows yet.
     frames: u32,
+}
+
+/// Frames that took the same way in one step, of which no counter knows yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub(super) searched: Searched,
+    /// Of the only entry in the table of OpenFlow 1.0.
+    pub(super) uses: Uses,
+    examined: u16,
+    pub(crate) in_port: PortNumber,
+    pub(crate) out_port: PortNumber,
+}
+
+impl Passed {
+    /// How many frames.
+    pub(crate) fn frames(&self) -> u64 {
+        self.uses.frames.into()
+    }
+
+    /// Bytes that they took on the wire, with FCS.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.frames() * length_with_fcs(self.uses.frame_bytes) as u64
+    }
+
+    /// Counts them as the board does.
+    pub(crate) fn add_to(&self, counters: &mut Counters) {
+        let Counters {
+            received,
+            processed,
+            searches,
+            forwarded,
+            entries_examined,
+            ..
+        } = counters;
+        for counter in [received, processed, searches, forwarded] {
+            count(counter, self.frames());
+        }
+        count(entries_examined, self.frames() * u64::from(self.examined));
+    }
 }
 
 impl Way {
@@ -148,56 +200,71 @@ struct Known {
 }
 
 impl Known {
-    const NOTHING: Self = Self {
-        head: Head::NONE,
-        way: Way {
-            searched: Searched::Table,
-            hits: Hits::NONE,
-            examined: 0,
-            ports: PortMask::EMPTY,
-            work_ns: 0,
-            busy_ns: 0,
-            frames: 0,
-        },
-    };
-
-    /// What its entry does not know yet.
-    const fn uses(&self) -> Uses {
-        Uses {
-            entry: self.way.hits.only(),
-            frames: self.way.frames,
-            frame_bytes: self.head.frame_bytes(),
+    /// What is left to count.
+    fn passed(&self) -> Option<Passed> {
+        if self.way.frames == 0 {
+            return None;
         }
+        Some(Passed {
+            searched: self.way.searched,
+            uses: Uses {
+                entry: self.way.hits.only(),
+                frames: self.way.frames,
+                frame_bytes: self.head.frame_bytes(),
+            },
+            examined: self.way.examined,
+            in_port: self.head.in_port()?,
+            out_port: self.way.ports.only()?,
+        })
     }
 }
 
-/// The ways that are known.
-#[derive(Debug, Default)]
+/// The ways that are known. It fills a line of the processor's cache, too.
+#[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Ways {
-    /// None, or all places.
-    places: Vec<Known>,
+    /// In the order in which they became known: most boards know few, which take little memory that way.
+    known: Vec<Known>,
+    /// For each place, the index of what is known there.
+    places: [Place; PLACES],
 }
 
 /// Where a known way is, until the next one is learnt or all are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(u8);
 
+impl Place {
+    /// Behind all known ways.
+    const NOWHERE: Self = Self(u8::MAX);
+
+    #[inline(always)]
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self {
+            known: Vec::new(),
+            places: [Place::NOWHERE; PLACES],
+        }
+    }
+}
+
 impl Ways {
     /// The way of frames with this head, if it is known.
     #[inline(always)]
     pub(super) fn find(&self, head: &Head) -> Option<(Place, &Way)> {
-        let place = head.place();
-        let known = self.places.get(place)?;
-        known
-            .head
-            .is(head)
-            .then_some((Place(place as u8), &known.way))
+        let place = self.places[head.place()];
+        let known = self.known.get(place.index())?;
+        known.head.is(head).then_some((place, &known.way))
     }
 
-    /// A frame takes this way.
+    /// A frame takes this way in one step.
     #[inline(always)]
     pub(super) fn take(&mut self, place: Place) {
-        if let Some(known) = self.places.get_mut(usize::from(place.0)) {
+        if let Some(known) = self.known.get_mut(place.index()) {
             known.way.frames += 1;
         }
     }
@@ -205,21 +272,26 @@ impl Ways {
     /// From now on frames with this head take this way. Gives what was left to count of the way that was in its place.
     #[inline]
     #[must_use]
-    pub(super) fn learn(&mut self, head: Head, way: Way) -> Uses {
-        self.places.resize(PLACES, Known::NOTHING);
-        let known = Known { head, way };
-        std::mem::replace(&mut self.places[head.place()], known).uses()
+    pub(super) fn learn(&mut self, head: Head, way: Way) -> Option<Passed> {
+        let new = Known { head, way };
+        let place = &mut self.places[head.place()];
+        if let Some(known) = self.known.get_mut(place.index()) {
+            return std::mem::replace(known, new).passed();
+        }
+        *place = Place(self.known.len() as u8); // no more than there are places
+        self.known.push(new);
+        None
     }
 
     /// What is left to count.
-    pub(super) fn uses(&self) -> impl Iterator<Item = Uses> + '_ {
-        let used = self.places.iter().filter(|known| known.way.frames > 0);
-        used.map(Known::uses)
+    pub(super) fn passed(&self) -> impl Iterator<Item = Passed> + '_ {
+        self.known.iter().filter_map(Known::passed)
     }
 
     #[inline]
     pub(super) fn forget(&mut self) {
-        self.places.clear();
+        self.known.clear();
+        self.places = [Place::NOWHERE; PLACES];
     }
 }
 

@@ -202,7 +202,6 @@ impl FlowTable {
 
     /// Counts a frame of `bytes` bytes (without FCS) for which a search finds this entry.
     pub(crate) fn looked_up(&mut self, entry: usize, bytes: usize, now: Instant) {
-        self.count_match();
         let uses = Uses {
             entry,
             frames: 1,
@@ -211,18 +210,10 @@ impl FlowTable {
         self.count_uses(uses, now);
     }
 
-    /// Counts a frame for which a search finds an entry, which [`count_uses`](Self::count_uses) is told of later.
-    #[inline(always)]
-    pub(crate) fn count_match(&mut self) {
-        count(&mut self.lookups, 1);
-        count(&mut self.matched, 1);
-    }
-
     /// Counts frames for which searches have found the same entry, the last one at `now`.
     pub(crate) fn count_uses(&mut self, uses: Uses, now: Instant) {
-        if uses.frames == 0 {
-            return;
-        }
+        count(&mut self.lookups, uses.frames.into());
+        count(&mut self.matched, uses.frames.into());
         if let Some(entry) = self.entries.get_mut(uses.entry) {
             uses.add_to(&mut entry.packets, &mut entry.bytes);
             entry.matched = now;

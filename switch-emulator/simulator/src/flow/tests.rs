@@ -22,8 +22,7 @@ fn flows() -> (Vec<Flow>, Identities) {
 }
 
 fn received_ns(flow: &Flow) -> Vec<i64> {
-    let records = flow.records.iter();
-    records.map(|record| record.received_ns).collect()
+    flow.records.clone().take().1
 }
 
 #[test]
@@ -139,5 +138,5 @@ fn a_flow_that_is_not_observed_counts_the_same_and_keeps_nothing() {
     assert_eq!(counters.received, 131_072 - 43_691);
     assert_eq!(counters.duplicates, 26_215 - 8_739);
     assert_eq!(counters.max_delay_ns, 40);
-    assert!(flows[0].records.is_empty());
+    assert!(received_ns(&flows[0]).is_empty());
 }

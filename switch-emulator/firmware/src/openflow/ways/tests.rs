@@ -12,6 +12,10 @@ fn packet() -> Vec<u8> {
     frame
 }
 
+fn read(frame: &[u8], in_port: u8) -> Option<Head> {
+    Head::read(frame).map(|head| head.by(port(in_port)))
+}
+
 fn time(busy_ns: u64) -> FrameTime {
     FrameTime {
         work: Duration::from_nanos(100),
@@ -42,17 +46,17 @@ fn a_way_with_its_head_fills_a_line_of_the_cache() {
 
 #[test]
 fn every_byte_that_the_search_reads_tells_heads_apart() {
-    let head = Head::read(&packet(), port(1));
+    let head = read(&packet(), 1);
     let unread = |at: &usize| matches!(at, 16..=19 | 22 | 24 | 25 | 38..);
     for at in 0..60 {
         let mut other = packet();
         other[at] ^= 0x01;
-        let same = Head::read(&other, port(1)) == head;
+        let same = read(&other, 1) == head;
         assert_eq!(same, unread(&at), "byte {at}");
     }
-    assert_ne!(Head::read(&packet(), port(2)), head);
+    assert_ne!(read(&packet(), 2), head);
     let longer = [packet(), vec![0]].concat();
-    assert_ne!(Head::read(&longer, port(1)), head);
+    assert_ne!(read(&longer, 1), head);
 }
 
 #[test]
@@ -60,17 +64,17 @@ fn only_ipv4_without_tags_and_options_has_a_head() {
     for (at, value) in [(12, 0x81), (13, 0x06), (14, 0x46), (14, 0x44)] {
         let mut frame = packet();
         frame[at] = value;
-        assert_eq!(Head::read(&frame, port(1)), None, "byte {at}: {value:#x}");
+        assert_eq!(read(&frame, 1), None, "byte {at}: {value:#x}");
     }
-    assert_eq!(Head::read(&packet()[..37], port(1)), None);
+    assert_eq!(read(&packet()[..37], 1), None);
 }
 
 #[test]
 fn a_way_is_known_until_it_is_forgotten() {
-    let head = Head::read(&packet(), port(1)).expect("IPv4");
+    let head = read(&packet(), 1).expect("IPv4");
     let mut ways = Ways::default();
     assert_eq!(found(&ways, &head), None);
-    assert_eq!(ways.learn(head, way(7)).frames, 0);
+    assert!(ways.learn(head, way(7)).is_none());
     assert_eq!(found(&ways, &head), Some(way(7)));
     ways.forget();
     assert_eq!(found(&ways, &head), None);
@@ -78,19 +82,21 @@ fn a_way_is_known_until_it_is_forgotten() {
 
 #[test]
 fn a_way_counts_its_frames_until_it_is_forgotten_or_another_takes_its_place() {
-    let head = Head::read(&packet(), port(1)).expect("IPv4");
+    let head = read(&packet(), 1).expect("IPv4");
     let mut ways = Ways::default();
-    assert_eq!(ways.learn(head, way(7)).frames, 0);
+    assert!(ways.learn(head, way(7)).is_none());
     let (place, _) = ways.find(&head).expect("just learnt");
     ways.take(place);
     ways.take(place);
-    let counts = |uses: Uses| (uses.entry, uses.frames, uses.frame_bytes);
-    assert_eq!(ways.uses().map(counts).collect::<Vec<_>>(), [(7, 2, 60)]);
-    assert_eq!(counts(ways.learn(head, way(8))), (7, 2, 60));
-    assert_eq!(ways.uses().count(), 0);
+    let counts = |passed: Passed| (passed.uses.entry, passed.frames(), passed.wire_bytes());
+    let ports = |passed: Passed| [passed.in_port, passed.out_port];
+    assert!(ways.passed().map(counts).eq([(7, 2, 128)]));
+    assert!(ways.passed().map(ports).eq([[port(1), port(3)]]));
+    assert_eq!(ways.learn(head, way(8)).map(counts), Some((7, 2, 128)));
+    assert_eq!(ways.passed().count(), 0);
     ways.take(place);
     ways.forget();
-    assert_eq!(ways.uses().count(), 0);
+    assert_eq!(ways.passed().count(), 0);
 }
 
 #[test]
@@ -98,7 +104,7 @@ fn ways_that_share_a_place_are_not_mixed_up() {
     let heads = (0..=u8::MAX).map(|number| {
         let mut frame = packet();
         frame[37] = number;
-        Head::read(&frame, port(1)).expect("IPv4")
+        read(&frame, 1).expect("IPv4")
     });
     let mut ways = Ways::default();
     for (entry, head) in (0..).zip(heads.clone()) {
