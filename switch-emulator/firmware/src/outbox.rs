@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, pad, FramePool};
-use crate::event::{count, Counters, Event};
+use crate::event::{Counters, Event};
 use crate::integrated_switch::Egress;
-use crate::openflow::Passed;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::settings::EepromImage;
 use crate::time::Instant;
@@ -183,7 +182,7 @@ impl Outbox {
     }
 
     /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go
-    /// back and room is certain; [`count_passed`](Self::count_passed) counts it later. Gives the instant at which it departs,
+    /// back and room is certain; the agent counts it later. Gives the instant at which it departs,
     /// if the MAC takes it; otherwise nothing has changed.
     #[inline(always)]
     pub(crate) fn relay(
@@ -195,18 +194,6 @@ impl Outbox {
         let ready = self.egress.hand_over(now, length)?;
         self.room_is_uncertain = false;
         Some(self.egress.depart(ready, port, length))
-    }
-
-    /// Counts frames that have passed the board in one step.
-    pub(crate) fn count_passed(&mut self, passed: &Passed) {
-        passed.add_to(&mut self.counters);
-        let Passed {
-            in_port, out_port, ..
-        } = *passed;
-        count(&mut self.transmitted[out_port.index()], passed.frames());
-        let bytes = passed.wire_bytes();
-        count(&mut self.hardware[in_port.index()].received_bytes, bytes);
-        count(&mut self.hardware[out_port.index()].sent_bytes, bytes);
     }
 
     /// Whether nothing waits, neither for the driver nor to go back to the integrated switch.

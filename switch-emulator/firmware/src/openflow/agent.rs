@@ -88,7 +88,7 @@ impl Agent {
 
     /// Counts frames that have passed the board in one step.
     pub(super) fn count_passed(&mut self, passed: &Passed, out: &mut Outbox) {
-        out.count_passed(passed);
+        passed.count(out);
         count(
             &mut self.ports.received[passed.in_port.index()],
             passed.frames(),

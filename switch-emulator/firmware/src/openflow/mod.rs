@@ -21,4 +21,3 @@ mod wire;
 pub(crate) use agent::Agent;
 pub(crate) use console::ConnectionState;
 pub use ways::Head;
-pub(crate) use ways::Passed;

@@ -17,6 +17,7 @@ use crate::buffers::length_with_fcs;
 use crate::cost::FrameTime;
 use crate::event::{count, Counters};
 use crate::hits::Hits;
+use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
 use crate::table::Uses;
 use crate::time::Duration;
@@ -129,22 +130,34 @@ pub(crate) struct Passed {
     /// Of the only entry in the table of OpenFlow 1.0.
     pub(super) uses: Uses,
     examined: u16,
-    pub(crate) in_port: PortNumber,
-    pub(crate) out_port: PortNumber,
+    pub(super) in_port: PortNumber,
+    out_port: PortNumber,
 }
 
 impl Passed {
     /// How many frames.
-    pub(crate) fn frames(&self) -> u64 {
+    pub(super) fn frames(&self) -> u64 {
         self.uses.frames.into()
     }
 
     /// Bytes that they took on the wire, with FCS.
-    pub(crate) fn wire_bytes(&self) -> u64 {
+    fn wire_bytes(&self) -> u64 {
         self.frames() * length_with_fcs(self.uses.frame_bytes) as u64
     }
 
-    /// Counts them as the board does.
+    /// Counts them where the board gives frames out.
+    pub(super) fn count(&self, out: &mut Outbox) {
+        self.add_to(&mut out.counters);
+        let bytes = self.wire_bytes();
+        count(&mut out.transmitted[self.out_port.index()], self.frames());
+        count(
+            &mut out.hardware[self.in_port.index()].received_bytes,
+            bytes,
+        );
+        count(&mut out.hardware[self.out_port.index()].sent_bytes, bytes);
+    }
+
+    /// Adds them to the board's counters.
     pub(crate) fn add_to(&self, counters: &mut Counters) {
         let Counters {
             received,
