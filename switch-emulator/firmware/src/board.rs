@@ -45,20 +45,24 @@ struct Blueprint {
 /// What the CPU will do, and when.
 #[derive(Debug)]
 struct Plan {
-    /// The next work other than a frame, and when it comes.
-    otherwise: (Instant, Work),
+    /// When the next work other than a frame comes.
+    otherwise_at: Instant,
+    /// When the pass of what comes next begins.
+    next_at: Instant,
+    otherwise: Work,
     /// Whether the pass under way has left `otherwise` as it was.
     otherwise_holds: bool,
-    /// What comes next, and when its pass begins.
-    next: (Instant, Work),
+    next: Work,
 }
 
 impl Plan {
     const fn new() -> Self {
         Self {
-            otherwise: (Instant::ZERO, Work::Tick),
+            otherwise_at: Instant::ZERO,
+            next_at: Instant::ZERO,
+            otherwise: Work::Tick,
             otherwise_holds: false,
-            next: (Instant::ZERO, Work::Tick),
+            next: Work::Tick,
         }
     }
 }
@@ -293,7 +297,7 @@ impl Board {
             self.power_up(now);
         }
         loop {
-            let (pass, work) = self.plan.next;
+            let (pass, work) = (self.plan.next_at, self.plan.next);
             match self.out.returning_at().filter(|at| *at <= pass) {
                 Some(at) if at <= now => {
                     self.fill_ring(at);
@@ -348,7 +352,7 @@ impl Board {
 
     #[inline]
     fn due_at(&self) -> Instant {
-        let pass = self.plan.next.0;
+        let pass = self.plan.next_at;
         self.out.returning_at().map_or(pass, |at| pass.min(at))
     }
 
@@ -386,7 +390,7 @@ impl Board {
     /// Whether frames of this port are for the board's own IP stack.
     #[inline]
     const fn is_native(&self, port: PortNumber) -> bool {
-        self.agent.is_on_network() && self.native_ports.contains(port)
+        self.native_ports.contains(port) && self.agent.is_on_network()
     }
 
     /// Whether the TCP connection to the controller is established.
@@ -399,7 +403,7 @@ impl Board {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = Counters {
-            ring_units_peak: self.ring.peak(),
+            ring_units_peak: self.ring.peak().into(),
             ..self.out.counters
         };
         for passed in self.agent.passed() {
@@ -486,7 +490,8 @@ impl Board {
                 (arrival, work) = (at, Work::Console);
             }
         }
-        self.plan.otherwise = (arrival, work);
+        self.plan.otherwise_at = arrival;
+        self.plan.otherwise = work;
         self.is_tracing = self.console.is_tracing();
         self.plan_with_frames();
     }
@@ -495,7 +500,7 @@ impl Board {
     #[inline]
     fn plan_with_frames(&mut self) {
         match self.next_frame_at() {
-            Some(at) if at <= self.plan.otherwise.0 => self.plan_pass(at, Work::Frame),
+            Some(at) if at <= self.plan.otherwise_at => self.plan_pass(at, Work::Frame),
             _ => self.plan_otherwise(),
         }
     }
@@ -503,8 +508,7 @@ impl Board {
     /// As [`plan_with_frames`](Self::plan_with_frames), if none is on its way to the ring or in it.
     #[inline(always)]
     fn plan_otherwise(&mut self) {
-        let (arrival, work) = self.plan.otherwise;
-        self.plan_pass(arrival, work);
+        self.plan_pass(self.plan.otherwise_at, self.plan.otherwise);
     }
 
     #[inline(always)]
@@ -516,7 +520,8 @@ impl Board {
                 self.main_loop.pass_for(arrival)
             }
         };
-        self.plan.next = (pass, work);
+        self.plan.next_at = pass;
+        self.plan.next = work;
     }
 
     /// When the frame that is next for the CPU arrives or has arrived in the ring. An empty ring has room for any frame, so it is
@@ -588,7 +593,9 @@ impl Board {
                 if self.flow_control.wants_pause(frame.at) {
                     self.out.counters.pauses_sent += 1;
                     let from = self.out.egress.send_pause_frame(frame.at);
-                    let until = self.ingress.pause(from, self.flow_control.pause_quanta);
+                    let until = self
+                        .ingress
+                        .pause(from, self.flow_control.pause_quanta.into());
                     self.flow_control.paused(until);
                 }
                 self.out.pool.recycle(frame.data);

@@ -19,18 +19,18 @@ pub(crate) struct ReceivedFrame {
 /// The receive ring: a frame occupies whole units from its arrival until a pass of the main loop copies it.
 #[derive(Debug)]
 pub(crate) struct ReceiveRing {
-    units: u64,
-    unit_bytes: u64,
-    used: u64,
-    peak: u64,
+    units: u32,
+    unit_bytes: u32,
+    used: u32,
+    peak: u32,
     held: VecDeque<ReceivedFrame>,
 }
 
 impl ReceiveRing {
     pub(crate) fn new(buffer: &Buffer) -> Self {
         Self {
-            units: buffer.units,
-            unit_bytes: buffer.unit_bytes,
+            units: buffer.units as u32,
+            unit_bytes: buffer.unit_bytes as u32,
             used: 0,
             peak: 0,
             held: VecDeque::new(),
@@ -72,13 +72,13 @@ impl ReceiveRing {
 
     /// A frame has passed in one step, while it and those behind it used `units` units.
     #[inline]
-    pub(crate) fn passed(&mut self, units: u64) {
+    pub(crate) fn passed(&mut self, units: u32) {
         self.peak = self.peak.max(units);
     }
 
     /// Units in use.
     #[inline]
-    pub(crate) const fn used(&self) -> u64 {
+    pub(crate) const fn used(&self) -> u32 {
         self.used
     }
 
@@ -90,29 +90,29 @@ impl ReceiveRing {
 
     /// As [`fills`](Self::fills), if `used` units are in use.
     #[inline]
-    pub(crate) const fn fills_with(&self, used: u64) -> bool {
+    pub(crate) const fn fills_with(&self, used: u32) -> bool {
         used >= self.units / 2
     }
 
     /// Most units that were in use at once.
-    pub(crate) const fn peak(&self) -> u64 {
+    pub(crate) const fn peak(&self) -> u32 {
         self.peak
     }
 
     #[inline]
-    fn units_of(&self, frame: &ReceivedFrame) -> u64 {
+    fn units_of(&self, frame: &ReceivedFrame) -> u32 {
         self.units_for(length_with_fcs(frame.data.len()))
     }
 
     /// Units that a frame of `length` bytes (with FCS) occupies.
     #[inline(always)]
-    pub(crate) const fn units_for(&self, length: usize) -> u64 {
-        (length as u64).div_ceil(self.unit_bytes)
+    pub(crate) const fn units_for(&self, length: usize) -> u32 {
+        (length as u32).div_ceil(self.unit_bytes)
     }
 
     /// Whether so many units fit at once.
     #[inline]
-    pub(crate) const fn has_room_for(&self, units: u64) -> bool {
+    pub(crate) const fn has_room_for(&self, units: u32) -> bool {
         units <= self.units
     }
 }

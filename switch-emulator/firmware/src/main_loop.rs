@@ -8,16 +8,20 @@ use crate::time::{Duration, Instant};
 
 /// The main loop between two pieces of work.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct MainLoop {
-    loop_ps: u64,
-    timer_period: Duration,
-    timer_cost: Duration,
+    /// The arrival for which a pass was looked for last, and that pass; until the CPU works again.
+    found: (Instant, Instant),
     /// When the CPU is or was last free: from then on it begins idle passes.
     free_at: Instant,
     timer_at: Instant,
-    /// The arrival for which a pass was looked for last, and that pass; until the CPU works again.
-    found: Option<(Instant, Instant)>,
+    loop_ps: u64,
+    timer_period: Duration,
+    timer_cost: Duration,
 }
+
+/// What never arrives is never found.
+const NOTHING_FOUND: (Instant, Instant) = (Instant::NEVER, Instant::NEVER);
 
 impl MainLoop {
     /// The first pass begins `loop_phase` after power-up, the timers first run `timer_phase` after it.
@@ -28,7 +32,7 @@ impl MainLoop {
             timer_cost: Duration::from_picos_rounded(cpu.timers.cost_ps),
             free_at: Instant::ZERO + loop_phase,
             timer_at: Instant::ZERO + timer_phase,
-            found: None,
+            found: NOTHING_FOUND,
         }
     }
 
@@ -37,7 +41,7 @@ impl MainLoop {
         let since_zero = boot.saturating_since(Instant::ZERO);
         self.free_at += since_zero;
         self.timer_at += since_zero;
-        self.found = None;
+        self.found = NOTHING_FOUND;
     }
 
     /// Begin of the pass that finds work which has arrived at `arrival`, if nothing else comes before.
@@ -46,7 +50,7 @@ impl MainLoop {
     #[inline(always)]
     pub(crate) fn pass_for(&mut self, arrival: Instant) -> Instant {
         match self.found {
-            Some((same, pass)) if same == arrival => pass,
+            (same, pass) if same == arrival => pass,
             _ => self.look_for_pass(arrival),
         }
     }
@@ -58,7 +62,7 @@ impl MainLoop {
             ahead.run_timers(pass);
             pass = ahead.poll(arrival);
         }
-        self.found = Some((arrival, pass));
+        self.found = (arrival, pass);
         pass
     }
 
@@ -75,7 +79,7 @@ impl MainLoop {
             self.run_timers(pass);
         }
         self.free_at = pass + busy;
-        self.found = None;
+        self.found = NOTHING_FOUND;
     }
 
     /// When the timers first run, not before `at`.
@@ -87,7 +91,7 @@ impl MainLoop {
 
     /// Runs the timers that are due at a pass until `now`.
     pub(crate) fn run_timers(&mut self, now: Instant) {
-        self.found = None;
+        self.found = NOTHING_FOUND;
         while self.timer_at <= now {
             let pass = self.poll(self.timer_at);
             if pass > now {

@@ -370,7 +370,7 @@ impl Profile {
         }
     }
 
-    fn rules(&self) -> [Rule; 13] {
+    fn rules(&self) -> [Rule; 15] {
         let Self {
             ports,
             integrated_switch,
@@ -380,6 +380,11 @@ impl Profile {
             ..
         } = self;
         let whole_ns = ports.link_rate_bps != 0 && 8_000_000_000 % ports.link_rate_bps == 0;
+        let beside_frames = [
+            ports.preamble_bytes,
+            ports.tail_tag_bytes,
+            ports.interframe_gap_bytes,
+        ];
         [
             (
                 self.format == FORMAT,
@@ -395,6 +400,16 @@ impl Profile {
                 whole_ns,
                 "ports.link_rate_bps",
                 "a byte must take a whole number of nanoseconds",
+            ),
+            (
+                ports.link_rate_bps >= 1_000_000,
+                "ports.link_rate_bps",
+                "choose at least 1000000",
+            ),
+            (
+                beside_frames.iter().all(|bytes| *bytes <= 1_000),
+                "ports",
+                "choose at most 1000 bytes for preamble, tail tag and gap",
             ),
             (
                 integrated_switch.transit_ps >= 0,
@@ -431,11 +446,15 @@ impl Profile {
                 "buffer.packets",
                 "the CPU works on 1 frame at a time",
             ),
-            (buffer.units >= 1, "buffer.units", "choose at least 1"),
             (
-                buffer.unit_bytes >= 1,
+                (1..=1_000_000).contains(&buffer.units),
+                "buffer.units",
+                "choose 1 to 1000000",
+            ),
+            (
+                (1..=1_000_000).contains(&buffer.unit_bytes),
                 "buffer.unit_bytes",
-                "choose at least 1",
+                "choose 1 to 1000000",
             ),
             (
                 (1..=128).contains(&table.entries),

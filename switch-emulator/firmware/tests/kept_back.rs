@@ -322,6 +322,9 @@ fn work_and(
     }
 }
 
+/// From one likeness to the next: many have the same place on the board.
+const SPREAD: u32 = 11;
+
 /// Gives the frames as late as the board allows.
 struct Keeping {
     board: Board,
@@ -334,6 +337,8 @@ struct Keeping {
     passes: bool,
     waiting: usize,
     passed: u64,
+    /// The heads of frames so far, whose places are their likenesses; nothing if the driver does not tell them.
+    heads: Option<Vec<Head>>,
 }
 
 fn kept((at, number, frame): &(Instant, u8, Vec<u8>)) -> KeptFrame {
@@ -346,13 +351,14 @@ fn kept((at, number, frame): &(Instant, u8, Vec<u8>)) -> KeptFrame {
 }
 
 impl Keeping {
-    fn new(board: Board, passes: bool) -> Self {
+    fn new(board: Board, passes: bool, tells: bool) -> Self {
         Self {
             board,
             kept: VecDeque::new(),
             outputs: Vec::new(),
             late: 0,
             passes,
+            heads: tells.then(Vec::new),
             waiting: 0,
             passed: 0,
         }
@@ -412,7 +418,16 @@ impl Keeping {
         };
         let behind: Vec<_> = self.kept.range(1..arrived).map(kept).collect();
         let head = Head::read(&first.2);
-        let passage = head.and_then(|head| self.board.pass_on(now, &kept(first), &head, &behind));
+        let likeness = head.zip(self.heads.as_mut()).map(|(head, heads)| {
+            let place = heads.iter().position(|other| *other == head);
+            place.unwrap_or_else(|| {
+                heads.push(head);
+                heads.len() - 1
+            })
+        });
+        let likeness = likeness.map(|place| place as u32 * SPREAD);
+        let first = kept(first);
+        let passage = (self.board).pass_on(now, &first, likeness, || head, &behind);
         let Some(passage) = passage else {
             return false;
         };
@@ -457,11 +472,11 @@ proptest! {
         steps in prop::collection::vec((gap_ns(), door()), 1..150),
         config in prop::sample::select(configs()),
         seed in any::<u64>(),
-        passes in any::<bool>(),
+        (passes, tells) in any::<(bool, bool)>(),
     ) {
         let (mut plain, mut now) = board_with(&config, seed, &entries);
         let (other, _) = board_with(&config, seed, &entries);
-        let mut keeping = Keeping::new(other, passes);
+        let mut keeping = Keeping::new(other, passes, tells);
         let mut outputs = Vec::new();
         let mut is_up = true;
         for (gap_ns, door) in steps {
@@ -510,7 +525,7 @@ proptest! {
 #[test]
 fn a_burst_is_taken_in_when_the_first_of_it_is_due() {
     let (board, now) = board(&Config::default(), 1);
-    let mut keeping = Keeping::new(board, false);
+    let mut keeping = Keeping::new(board, false, true);
     for number in 0..4 {
         let at = now + Duration::from_nanos(1_000 + number * 30_000);
         keeping.kept.push_back((at, 1, packet(302)));
@@ -525,7 +540,7 @@ fn a_burst_is_taken_in_when_the_first_of_it_is_due() {
 fn frames_like_one_before_pass_in_one_step() {
     for config in configs() {
         let (board, now) = board(&config, 1);
-        let mut keeping = Keeping::new(board, true);
+        let mut keeping = Keeping::new(board, true, true);
         for (burst, frames) in [1, 3, 4].into_iter().enumerate() {
             for number in 0..frames {
                 let at = now + Duration::from_nanos(burst as u64 * 5_000_000 + number * 30_000);
@@ -555,7 +570,7 @@ fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
     [Quirks::Firmware, Quirks::Spec].map(|quirks| {
         let config = config_of((quirks, 4));
         let (board, now) = board_with(&config, 1, &messages);
-        let mut keeping = Keeping::new(board, true);
+        let mut keeping = Keeping::new(board, true, true);
         for number in 0..8 {
             let at = now + Duration::from_nanos(number * 5_000_000);
             keeping.kept.push_back((at, 1, packet(302)));
@@ -601,7 +616,7 @@ fn a_board_that_hangs_knows_no_ways() {
         Message::only13(Flow::new(&of13::in_port(number), &instructions).message())
     });
     let (board, now) = board_with(&config_of((Quirks::Firmware, 4)), 1, &entries);
-    let mut keeping = Keeping::new(board, true);
+    let mut keeping = Keeping::new(board, true, true);
     for (number, port) in [1, 1, 2, 1, 1].into_iter().enumerate() {
         let at = now + Duration::from_nanos(number as u64 * 5_000_000);
         keeping.kept.push_back((at, port, packet(302)));

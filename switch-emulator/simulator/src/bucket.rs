@@ -50,6 +50,12 @@ impl TokenBucket {
         self.capacity / UNITS_PER_BYTE
     }
 
+    /// The most that can pass within `span_ns`, in whole bytes.
+    pub(crate) fn most_bytes(&self, span_ns: u64) -> u64 {
+        let units = u128::from(self.capacity) + u128::from(self.rate_bps) * u128::from(span_ns);
+        (units / u128::from(UNITS_PER_BYTE)) as u64
+    }
+
     /// The first instant, not before `from_ns`, when the bucket holds `bytes`; nothing if it never does.
     #[must_use]
     #[inline]

@@ -8,8 +8,8 @@ const UNITS_PER_BYTE: u64 = 8_000_000_000;
 /// breaks its bucket proves nothing about a guarantee.
 #[derive(Debug, Clone)]
 pub struct Meter {
-    rate_bps: u128,
-    burst: u128,
+    rate_bps: u64,
+    burst: u64,
     /// Theoretical arrival time of the next frame, if all came evenly, in units: nanoseconds times the rate.
     due: u128,
 }
@@ -20,8 +20,8 @@ impl Meter {
     pub fn new(rate_bps: f64, burst_bytes: f64) -> Self {
         #[allow(clippy::cast_sign_loss, clippy::cast_precision_loss)]
         Self {
-            rate_bps: rate_bps as u128,
-            burst: (burst_bytes * UNITS_PER_BYTE as f64) as u128,
+            rate_bps: rate_bps as u64,
+            burst: (burst_bytes * UNITS_PER_BYTE as f64) as u64,
             due: 0,
         }
     }
@@ -29,9 +29,9 @@ impl Meter {
     /// Says whether a frame sent at `at_ns`, not before the previous one, conforms. One that does not takes no tokens.
     #[inline]
     pub fn conforms(&mut self, at_ns: u64, frame_bytes: u64) -> bool {
-        let now = u128::from(at_ns) * self.rate_bps;
+        let now = u128::from(at_ns) * u128::from(self.rate_bps);
         let due = self.due.max(now) + u128::from(frame_bytes) * u128::from(UNITS_PER_BYTE);
-        let conforms = due <= now + self.burst;
+        let conforms = due <= now + u128::from(self.burst);
         if conforms {
             self.due = due;
         }

@@ -2,14 +2,18 @@
 
 mod records;
 
+use std::mem::offset_of;
+
 use zodiac_firmware::Head;
 
 use crate::conformance::Meter;
+use crate::link::size_on_wire;
 pub(crate) use records::Records;
 pub use records::LOST;
 
 /// What became of the frames of one flow. `sent = received + ` what was lost on the way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)] // what each frame changes comes last: see `Flow`
 pub struct FlowCounters {
     /// Frames that the application offered to the shaper's queue.
     pub offered: u64,
@@ -17,10 +21,6 @@ pub struct FlowCounters {
     pub dropped_at_sender: u64,
     /// Frames still queued when the sources stopped.
     pub unsent: u64,
-    /// Frames that passed the sender's tap.
-    pub sent: u64,
-    /// Different frames that reached their host.
-    pub received: u64,
     /// Further copies of a frame that its host had already.
     pub duplicates: u64,
     /// Frames that reached another host.
@@ -29,31 +29,40 @@ pub struct FlowCounters {
     pub corrupted: u64,
     /// Sent frames that break the token bucket which the source was given: none, or the simulator is wrong.
     pub nonconforming: u64,
+    /// Frames that passed the sender's tap.
+    pub sent: u64,
+    /// Different frames that reached their host.
+    pub received: u64,
     /// Longest time from the sender's tap to the receiver's of a frame that arrived.
     pub max_delay_ns: u64,
 }
 
-/// A flow and its records. What each frame needs of it comes first, so that it lies in few lines of the processor's cache.
+/// A flow and its records. What each frame needs of it fills the second line of the processor's cache; its record is in one
+/// of those that follow.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
-    pub(crate) counters: FlowCounters,
-    meter: Meter,
-    /// Host that sends, and host that is to receive (none: any other).
-    pub(crate) from: usize,
-    pub(crate) to: Option<usize>,
-    pub(crate) frame_bytes: u64,
-    data_bytes: u16,
-    pub(crate) observed: bool,
     pub(crate) id: u32,
-    sequence_offset: usize,
+    /// Host that sends.
+    from: u32,
+    pub(crate) counters: FlowCounters,
+    /// The host that is to receive, or the only one that is not to.
+    host: u32,
+    data_bytes: u16,
+    /// Whether it is to receive.
+    host_receives: bool,
+    observed: bool,
+    meter: Meter,
     /// Of each frame; empty unless the flow is observed.
-    pub(crate) records: Records,
+    records: Records,
+    sequence_offset: usize,
     /// The frame as it was sent last.
     frame: Vec<u8>,
     /// The latest frames, if the flow is not observed.
     latest: Latest,
 }
+
+const _: () = assert!(offset_of!(Flow, counters.sent) == 64 && offset_of!(Flow, records) == 128);
 
 impl Flow {
     /// `frame` must have room for flow and sequence number; the source has checked that.
@@ -61,7 +70,6 @@ impl Flow {
         id: u32,
         mut frame: Vec<u8>,
         sequence_offset: usize,
-        frame_bytes: u64,
         observed: bool,
         (from, to): (usize, Option<usize>),
         meter: Meter,
@@ -70,9 +78,9 @@ impl Flow {
         Self {
             counters: FlowCounters::default(),
             meter,
-            from,
-            to,
-            frame_bytes,
+            from: from as u32,
+            host: to.unwrap_or(from) as u32,
+            host_receives: to.is_some(),
             data_bytes: frame.len() as u16,
             observed,
             id,
@@ -88,11 +96,12 @@ impl Flow {
     pub(crate) fn send(&mut self, at_ns: i64) -> u32 {
         let sequence = self.counters.sent as u32;
         self.counters.sent += 1;
-        if !self.meter.conforms(at_ns.unsigned_abs(), self.frame_bytes) {
+        let frame_bytes = self.frame_bytes();
+        if !self.meter.conforms(at_ns.unsigned_abs(), frame_bytes) {
             self.counters.nonconforming += 1;
         }
         if self.observed {
-            self.records.sent(at_ns);
+            self.records.sent(sequence, at_ns);
         } else {
             self.latest.sent(sequence, at_ns);
         }
@@ -103,6 +112,17 @@ impl Flow {
     #[inline]
     pub(crate) fn data_bytes(&self) -> usize {
         self.data_bytes.into()
+    }
+
+    /// The same on the wire, with it.
+    #[inline]
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        size_on_wire(self.data_bytes())
+    }
+
+    /// Index of the host that sends.
+    pub(crate) const fn from(&self) -> u32 {
+        self.from
     }
 
     /// What all of its frames begin with, if that does not depend on their number.
@@ -138,7 +158,7 @@ impl Flow {
     /// As [`receive`](Self::receive), for a frame that is as it was sent.
     #[inline(always)]
     pub(crate) fn receive_unchanged(&mut self, host: usize, at_ns: i64, sequence: u32) {
-        if self.to.map_or(host == self.from, |to| host != to) {
+        if (host as u32 == self.host) != self.host_receives {
             self.counters.misdelivered += 1;
         } else if let Some(sent_ns) = self.first_arrival(sequence, at_ns) {
             self.counters.received += 1;
@@ -149,11 +169,32 @@ impl Flow {
         }
     }
 
+    /// About `frames` frames are to be sent.
+    pub(crate) fn expect(&mut self, frames: u64) {
+        if self.observed {
+            self.records.expect(frames as usize);
+        }
+    }
+
+    /// Takes the columns of its records out.
+    pub(crate) fn take_records(&mut self) -> (Vec<i64>, Vec<i64>) {
+        self.records.take(self.recorded())
+    }
+
+    /// How many frames there are records of.
+    const fn recorded(&self) -> u64 {
+        if self.observed {
+            self.counters.sent
+        } else {
+            0
+        }
+    }
+
     /// Notes that a frame has arrived; if it has for the first time, says when it was sent.
     #[inline]
     fn first_arrival(&mut self, sequence: u32, at_ns: i64) -> Option<i64> {
         if self.observed {
-            self.records.received(sequence, at_ns)
+            self.records.received(sequence, self.counters.sent, at_ns)
         } else {
             self.latest.arrived(sequence)
         }

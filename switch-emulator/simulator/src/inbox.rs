@@ -15,7 +15,7 @@ pub(crate) enum Cargo {
     Bytes(Place),
 }
 
-/// A frame on its way.
+/// A frame on its way, in half a line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// When as much of it has arrived as its receiver waits for.
@@ -23,6 +23,10 @@ pub(crate) struct Frame {
     /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first on
     /// its link the earliest counts as the first.
     first_since_ns: u64,
+    /// The source that sent it, or [`KEPT`](Self::KEPT).
+    source: u32,
+    /// Its sequence number, or where its bytes are kept.
+    number: u32,
     /// The link that it travels on.
     pub(crate) link: u32,
     /// Its length, without frame check sequence.
@@ -31,8 +35,9 @@ pub(crate) struct Frame {
     pub(crate) port: u8,
     /// Whether it asks its receiver for a pause, which begins as it arrives.
     pub(crate) is_pause: bool,
-    pub(crate) cargo: Cargo,
 }
+
+const _: () = assert!(size_of::<Option<Frame>>() == 32);
 
 impl Kept for Frame {
     #[inline(always)]
@@ -47,17 +52,38 @@ impl Kept for Frame {
 }
 
 impl Frame {
+    /// In place of a source: the frame's bytes are in the network's store. There are fewer sources than timers, and fewer
+    /// timers than this.
+    const KEPT: u32 = u32::MAX;
+
     /// A frame of `bytes` bytes, at most 65,535, that is not on its way yet.
     #[inline]
     pub(crate) fn new(cargo: Cargo, bytes: usize, is_pause: bool) -> Self {
+        let (source, number) = match cargo {
+            Cargo::Emission { source, sequence } => (source, sequence),
+            Cargo::Bytes(place) => (Self::KEPT, place),
+        };
         Self {
             arrival_ns: 0,
             first_since_ns: 0,
+            source,
+            number,
             link: 0,
             bytes: bytes as u16,
             port: 0,
             is_pause,
-            cargo,
+        }
+    }
+
+    /// What travels.
+    #[inline(always)]
+    pub(crate) const fn cargo(&self) -> Cargo {
+        match self.source {
+            Self::KEPT => Cargo::Bytes(self.number),
+            source => Cargo::Emission {
+                source,
+                sequence: self.number,
+            },
         }
     }
 
@@ -84,7 +110,7 @@ impl Frame {
     }
 }
 
-/// Frames on their way to one receiver, in the order in which they arrive.
+/// Frames on their way to one receiver, in the order in which they arrive. It fills a line of the processor's cache.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     /// There is mostly one at a time. It lies here, as a receiver's own memory is sooner in the processor's cache than
@@ -93,18 +119,20 @@ pub(crate) struct Inbox {
     /// Those behind it: first such as were there before, then those on their way. There are few, so a list is quicker than
     /// a ring; now and then the frames on their way are moved to its beginning.
     behind: Vec<Frame>,
-    gone: usize,
+    gone: u32,
     /// How many of those on their way have arrived and wait until their receiver has time.
-    waiting: usize,
+    waiting: u32,
 }
 
+const _: () = assert!(size_of::<Inbox>() == 64);
+
 /// After this many frames have gone from the list, those behind them are moved to its beginning.
-const MOST_GONE: usize = 32;
+const MOST_GONE: u32 = 32;
 
 impl Inbox {
     #[inline]
     fn coming_behind(&self) -> &[Frame] {
-        &self.behind[self.gone..]
+        &self.behind[self.gone as usize..]
     }
 
     /// Adds a frame that sets out at `now_ns`; true if it is now the first of all that have yet to arrive. The frames of a
@@ -114,7 +142,7 @@ impl Inbox {
         debug_assert!(link.last_arrival_ns <= frame.arrival_ns);
         frame.first_since_ns = now_ns.max(link.last_arrival_ns);
         link.last_arrival_ns = frame.arrival_ns;
-        self.place(frame) == self.waiting
+        self.place(frame) == self.waiting as usize
     }
 
     /// Puts a frame into its place, and says which one that is.
@@ -130,7 +158,8 @@ impl Inbox {
         }
         // Nearly always behind all others.
         let mut place = self.behind.len();
-        while place > self.gone && self.behind[place - 1].order() > frame.order() {
+        let gone = self.gone as usize;
+        while place > gone && self.behind[place - 1].order() > frame.order() {
             place -= 1;
         }
         if place == self.behind.len() {
@@ -141,21 +170,21 @@ impl Inbox {
         if is_first {
             0
         } else {
-            place - self.gone + 1
+            place - gone + 1
         }
     }
 
     #[inline(always)]
     fn take(&mut self) -> Option<Frame> {
         let frame = self.first?;
-        self.first = self.behind.get(self.gone).copied();
+        self.first = self.behind.get(self.gone as usize).copied();
         if self.first.is_some() {
             self.gone += 1;
-            if self.gone == self.behind.len() {
+            if self.gone as usize == self.behind.len() {
                 self.behind.clear();
                 self.gone = 0;
             } else if self.gone == MOST_GONE {
-                self.behind.drain(..MOST_GONE);
+                self.behind.drain(..MOST_GONE as usize);
                 self.gone = 0;
             }
         }
@@ -172,7 +201,7 @@ impl Inbox {
     #[inline]
     pub(crate) fn first_behind_waiting(&self) -> Option<&Frame> {
         let place = self.waiting.checked_sub(1)?;
-        self.coming_behind().get(place)
+        self.coming_behind().get(place as usize)
     }
 
     /// The frame that has arrived first by `now_ns`, and those that have behind it, in order.
@@ -189,7 +218,7 @@ impl Inbox {
     #[inline(always)]
     pub(crate) fn take_first(&mut self, waiting: usize) -> Option<Frame> {
         let frame = self.take()?;
-        self.waiting = waiting;
+        self.waiting = waiting as u32;
         Some(frame)
     }
 
@@ -210,7 +239,7 @@ impl Inbox {
         for frame in coming {
             if frame.link != link {
                 self.place(frame);
-            } else if let Cargo::Bytes(place) = frame.cargo {
+            } else if let Cargo::Bytes(place) = frame.cargo() {
                 store.take(place);
             }
         }

@@ -30,6 +30,7 @@ mod controller;
 mod controller_host;
 mod device;
 mod error;
+mod fetch;
 mod flow;
 mod inbox;
 mod link;

@@ -123,6 +123,8 @@ pub(crate) struct Link {
     pub(crate) end: End,
     /// The cable is out.
     pub(crate) is_out: bool,
+    /// Whether sources wait for their turn on it.
+    pub(crate) is_waited_for: bool,
     /// The other end waits for no more of a frame than this.
     awaited_bytes: u64,
     busy_until_ns: u64,
@@ -139,6 +141,7 @@ impl Link {
             timing,
             end,
             is_out: false,
+            is_waited_for: false,
             awaited_bytes: header_bytes.unwrap_or(u64::MAX),
             busy_until_ns: 0,
             last_arrival_ns: 0,

@@ -14,7 +14,7 @@ use crate::flow::Flow;
 use crate::inbox::Inbox;
 use crate::link::{End, Link, Timing, HOST_PORT};
 use crate::random::Stream;
-use crate::schedule::{Slot, MOST_TIMERS};
+use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
 use crate::steps::Steps;
 use crate::store::Store;
@@ -27,28 +27,12 @@ const CONTROLLER_STREAMS: u64 = 1 << 33;
 /// Latest instant of a run that can be planned for.
 const MAX_PLANNED_NS: u64 = 1_000_000_000_000_000;
 
-/// When a board is to be called next in a run.
-#[derive(Debug)]
-pub(crate) struct BoardTimer {
-    pub(crate) slot: Slot,
-    /// As it is in the run's schedule; never, if it is not.
-    pub(crate) due: Instant,
-}
-
-impl BoardTimer {
-    pub(crate) fn new(slot: Slot) -> Self {
-        let due = Instant::NEVER;
-        Self { slot, due }
-    }
-}
-
 /// A Zodiac FX, or another device in its place. What each frame needs comes first, so that it lies in few lines of the
 /// processor's cache, one behind the other.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct BoardNode {
     pub(crate) inbox: Inbox,
-    pub(crate) timer: BoardTimer,
     pub(crate) device: Device,
     pub(crate) name: String,
     pub(crate) session: Session,
@@ -66,8 +50,6 @@ pub(crate) struct HostNode {
     pub(crate) name: String,
     /// Outgoing link.
     pub(crate) link: Option<usize>,
-    /// Sources whose frame waits for the link, in turn; only the first one's timer is armed.
-    pub(crate) waiting: VecDeque<usize>,
     /// Connections that end here, by index.
     pub(crate) tcp: Vec<(usize, Side)>,
     /// Whether sources send from here.
@@ -207,7 +189,6 @@ impl Network {
             .insert(name.into(), Named::Board(self.boards.len()));
         self.boards.push(BoardNode {
             inbox: Inbox::default(),
-            timer: BoardTimer::new(0),
             device,
             name: name.into(),
             session: Session::default(),
@@ -229,7 +210,6 @@ impl Network {
         self.hosts.push(HostNode {
             name: name.into(),
             link: None,
-            waiting: VecDeque::new(),
             tcp: Vec::new(),
             has_sources: false,
         });
@@ -479,7 +459,6 @@ impl Network {
             config.flow,
             config.frame,
             config.sequence_offset,
-            source.frame_bytes(),
             config.observed,
             (way.from, way.to),
             meter,

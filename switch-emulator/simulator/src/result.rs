@@ -68,10 +68,10 @@ pub struct RunEvent {
 impl FlowResult {
     /// Takes the records out of `flow`.
     pub(crate) fn take(flow: &mut Flow) -> Self {
-        let (sent_ns, received_ns) = flow.records.take();
+        let (sent_ns, received_ns) = flow.take_records();
         Self {
             flow: flow.id,
-            frame_bytes: flow.frame_bytes,
+            frame_bytes: flow.frame_bytes(),
             counters: flow.counters,
             sent_ns,
             received_ns,

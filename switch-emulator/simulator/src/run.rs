@@ -1,22 +1,29 @@
 //! The event loop.
 
+mod at_hand;
 mod control_network;
 mod stepping;
+mod timers;
 mod transfers;
+
+use std::collections::VecDeque;
 
 use zodiac_firmware::{is_pause_frame, Head, Instant, Kept};
 
+use self::at_hand::{Marks, Origin, Outgoing};
+use self::timers::{Slots, Timer};
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::{Device, OutputKind};
 use crate::error::Error;
+use crate::fetch::{fetch, MANY_BOARDS};
 use crate::flow::{Flow, Identities};
 use crate::inbox::{Cargo, Frame};
 use crate::link::{size_on_wire, End};
-use crate::network::{BoardNode, BoardTimer, Network};
+use crate::network::{BoardNode, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
-use crate::schedule::{Schedule, Slot};
+use crate::schedule::Schedule;
 use crate::store::Store;
-use crate::tcp::{Connection, Side};
+use crate::tcp::Connection;
 
 /// Events kept of a run; later ones are only counted.
 const MAX_EVENTS: usize = 1_000;
@@ -65,59 +72,7 @@ impl Network {
     }
 }
 
-/// What a timer stands for, by index in the network. Eight bytes, so that those of large networks stay in the processor's
-/// cache.
-#[derive(Debug, Clone, Copy)]
-enum Timer {
-    /// A board has something to do, on its own or with a frame that has arrived.
-    Work(u32),
-    /// The controller's next answer reaches its board.
-    Answer(u32),
-    /// A controller on a network has something to do.
-    Stack(u32),
-    /// A frame arrives at a controller.
-    Arrival(u32),
-    /// A source's next frame is due on its host's line.
-    Release(u32),
-    /// One side of a transfer over TCP has something to do.
-    Transfer(u32, Side),
-    /// A cable is plugged in or pulled out.
-    Cable,
-}
-
 impl Network {
-    /// All timers, with those of a board next to each other.
-    fn timers(&self) -> Vec<Timer> {
-        // They are no more than timers can be told apart.
-        let each = |count: usize| 0..count as u32;
-        let boards = each(self.boards.len());
-        let mut timers: Vec<_> = boards.clone().map(Timer::Work).collect();
-        timers.extend(each(self.sources.len()).map(Timer::Release));
-        timers.sort_by_key(|timer| match *timer {
-            Timer::Work(board) => board as usize,
-            Timer::Release(source) => match self.links[self.line_of(source as usize)].end {
-                End::Board(board, _) => board,
-                End::Host(_) | End::Controller(..) => self.boards.len(),
-            },
-            Timer::Answer(_)
-            | Timer::Stack(_)
-            | Timer::Arrival(_)
-            | Timer::Transfer(..)
-            | Timer::Cable => self.boards.len(),
-        });
-        timers.extend(boards.map(Timer::Answer));
-        for controller in each(self.controllers.len()) {
-            timers.extend([Timer::Stack(controller), Timer::Arrival(controller)]);
-        }
-        for connection in each(self.connections.len()) {
-            timers.extend(
-                [Side::Sender, Side::Receiver].map(|side| Timer::Transfer(connection, side)),
-            );
-        }
-        timers.push(Timer::Cable);
-        timers
-    }
-
     /// A frame sets out at `now_ns` to a board or controller. Returns that if the frame will arrive there before all others.
     #[inline(always)]
     fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
@@ -133,115 +88,8 @@ impl Network {
 
     /// The line of a source's host, a link.
     fn line_of(&self, source: usize) -> usize {
-        let host = &self.hosts[self.flows[source].from];
+        let host = &self.hosts[self.flows[source].from() as usize];
         host.link.expect("add_source refuses hosts without a link")
-    }
-
-    fn origin(&self, source: usize, identities: &Identities) -> Origin {
-        let flow = &self.flows[source];
-        Origin {
-            head: flow.head(),
-            host: flow.from as u32,
-            line: self.line_of(source) as u32,
-            is_certain: identities.are_certain(&self.flows, source),
-        }
-    }
-}
-
-/// What all frames of a source have in common. It fills a line of the processor's cache: where frames pass, neither their
-/// flow nor their bytes need to be looked at.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Origin {
-    /// What they begin with, if that does not depend on their number.
-    head: Option<Head>,
-    /// Where they begin, by index in the network.
-    host: u32,
-    /// The line of that host, a link.
-    line: u32,
-    /// Whether they are certain to be recognised as the flow's own as long as nothing changes them.
-    is_certain: bool,
-}
-
-const _: () = assert!(size_of::<Origin>() == 64);
-
-impl Origin {
-    #[inline(always)]
-    const fn host(self) -> usize {
-        self.host as usize
-    }
-
-    #[inline(always)]
-    const fn line(self) -> usize {
-        self.line as usize
-    }
-}
-
-/// The links by which frames leave boards: close together, where they stay in the processor's cache.
-struct Outgoing {
-    /// For so many ports of each board.
-    ports: usize,
-    links: Vec<u32>,
-}
-
-impl Outgoing {
-    /// In place of a link, for a port without a cable.
-    const NONE: u32 = u32::MAX;
-
-    fn of(boards: &[BoardNode]) -> Self {
-        let ports = boards.iter().map(|node| node.links.len()).max();
-        let ports = ports.unwrap_or(0);
-        let mut links = vec![Self::NONE; boards.len() * ports];
-        for (board, node) in boards.iter().enumerate() {
-            for (port, link) in node.links.iter().enumerate() {
-                links[board * ports + port] = link.map_or(Self::NONE, |link| link as u32);
-            }
-        }
-        Self { ports, links }
-    }
-
-    /// The link of a board's port, which counts from 1.
-    #[inline(always)]
-    fn link(&self, board: usize, port: u8) -> Option<usize> {
-        let link = self.links[board * self.ports + usize::from(port) - 1];
-        (link != Self::NONE).then_some(link as usize)
-    }
-}
-
-/// Slots of the timers in the schedule.
-#[derive(Default)]
-struct Slots {
-    answer: Vec<Slot>,
-    stack: Vec<Slot>,
-    arrival: Vec<Slot>,
-    release: Vec<Slot>,
-    transfer: Vec<[Slot; 2]>,
-    cable: Slot,
-}
-
-impl Slots {
-    fn of(net: &mut Network, timers: &[Timer]) -> Self {
-        let mut slots = Self {
-            release: vec![0; net.sources.len()],
-            transfer: vec![[0; 2]; net.connections.len()],
-            ..Self::default()
-        };
-        for (slot, timer) in (0..).zip(timers) {
-            match *timer {
-                Timer::Work(board) => {
-                    net.boards[board as usize].timer = BoardTimer::new(slot);
-                }
-                Timer::Answer(_) => slots.answer.push(slot),
-                Timer::Stack(_) => slots.stack.push(slot),
-                Timer::Arrival(_) => slots.arrival.push(slot),
-                Timer::Release(source) => slots.release[source as usize] = slot,
-                Timer::Transfer(index, side) => {
-                    slots.transfer[index as usize][side as usize] = slot;
-                }
-                Timer::Cable => slots.cable = slot,
-            }
-        }
-        slots
     }
 }
 
@@ -252,9 +100,10 @@ struct Run<'a> {
     identities: Identities,
     /// For each source.
     origins: Vec<Origin>,
+    marks: Vec<Marks>,
     outgoing: Outgoing,
-    /// What each slot of the schedule stands for. Timers of a board are next to each other, and so are their keys in memory.
-    timers: Vec<Timer>,
+    /// For each host, the sources whose frame waits for its line, in turn; only the first one's timer is armed.
+    waiting: Vec<VecDeque<u32>>,
     slots: Slots,
     /// Memory of frames that have arrived at hosts, to be used again: the last one first, as it is still in the processor's
     /// cache.
@@ -272,23 +121,23 @@ struct Run<'a> {
     unconnected: Vec<u64>,
 }
 
-const _: () = assert!(size_of::<Timer>() == 8);
-
 impl<'a> Run<'a> {
     fn new(net: &'a mut Network, end_ns: u64) -> Self {
         let boards = net.boards.len();
         let timers = net.timers();
-        let slots = Slots::of(net, &timers);
+        let slots = Slots::new(net, &timers);
         let begin_ns = net.now_ns();
         let identities = Identities::new(&net.flows);
+        let sources = 0..net.sources.len();
         let mut run = Self {
             schedule: Schedule::new(timers.len()),
             outgoing: Outgoing::of(&net.boards),
-            origins: (0..net.sources.len())
-                .map(|source| net.origin(source, &identities))
+            waiting: vec![VecDeque::new(); net.hosts.len()],
+            origins: sources.clone().map(|source| net.origin(source)).collect(),
+            marks: sources
+                .map(|source| net.marks(source, &identities))
                 .collect(),
             identities,
-            timers,
             spare: Vec::new(),
             slots,
             begin_ns,
@@ -320,7 +169,9 @@ impl<'a> Run<'a> {
     fn start_sources(&mut self, duration_ns: u64) {
         for index in 0..self.net.sources.len() {
             let end_ns = self.begin_ns + duration_ns;
-            self.net.sources[index].start(self.begin_ns, end_ns);
+            let source = &mut self.net.sources[index];
+            source.start(self.begin_ns, end_ns);
+            self.net.flows[index].expect(source.expected_frames(duration_ns));
             self.arm_source(index, self.origins[index].line());
         }
         self.start_transfers(duration_ns);
@@ -348,14 +199,14 @@ impl<'a> Run<'a> {
     /// Does what comes next; false if nothing does before the end.
     #[inline(always)]
     fn step(&mut self) -> bool {
-        let Some((now_ns, slot)) = self.schedule.first() else {
+        let Some((now_ns, tag)) = self.schedule.first() else {
             return false;
         };
         if now_ns > self.end_ns {
             return false;
         }
         self.now_ns = now_ns;
-        match self.timers[slot as usize] {
+        match Timer::of(tag) {
             Timer::Work(board) => self.work(board as usize, now_ns),
             Timer::Answer(board) => self.answer(board as usize, now_ns),
             Timer::Stack(controller) => {
@@ -371,9 +222,33 @@ impl<'a> Run<'a> {
         true
     }
 
+    /// Begins to read what a board's work may need behind the board itself.
+    #[inline(always)]
+    fn fetch_behind_board(&self, board: usize) {
+        if self.net.boards.len() < MANY_BOARDS {
+            return;
+        }
+        self.schedule.fetch(self.slots.work[board].slot);
+        for link in self.outgoing.first_links(board) {
+            fetch(self.net.links[link].last_arrival_ns);
+        }
+    }
+
+    /// Begins to read what the release of a source's frame needs.
+    #[inline(always)]
+    fn fetch_source(&self, source: usize) {
+        if self.net.boards.len() < MANY_BOARDS {
+            return;
+        }
+        self.schedule.fetch(self.slots.release[source]);
+        fetch(self.net.sources[source].frame_bytes());
+        fetch(self.net.flows[source].counters.sent);
+    }
+
     /// A board does what is due.
     #[inline]
     fn work(&mut self, board: usize, now_ns: u64) {
+        self.fetch_behind_board(board);
         if self.pass_on(board, now_ns) {
             return self.arm_board(board, now_ns);
         }
@@ -403,18 +278,20 @@ impl<'a> Run<'a> {
         let Some((first, behind)) = inbox.all_arrived(now_ns) else {
             return false;
         };
-        let head = match first.cargo {
-            Cargo::Emission { source, sequence } => self.origins[source as usize]
-                .head
-                .or_else(|| Head::read(flows[source as usize].frame(sequence))),
-            Cargo::Bytes(place) => Head::read(store.bytes(place)),
+        let cargo = first.cargo();
+        let likeness = match cargo {
+            Cargo::Emission { source, .. } if self.marks[source as usize].is_alike => Some(source),
+            Cargo::Emission { .. } | Cargo::Bytes(_) => None,
         };
-        let Some(head) = head else {
-            return false;
+        let head = || match cargo {
+            Cargo::Emission { source, sequence } => {
+                Head::read(flows[source as usize].frame(sequence))
+            }
+            Cargo::Bytes(place) => Head::read(store.bytes(place)),
         };
         let now = Instant::from_nanos(now_ns);
         let waiting = behind.len();
-        let Some(passage) = firmware.pass_on(now, first, &head, behind) else {
+        let Some(passage) = firmware.pass_on(now, first, likeness, head, behind) else {
             return false;
         };
         if let Some(frame) = inbox.take_first(waiting) {
@@ -425,18 +302,13 @@ impl<'a> Run<'a> {
     }
 
     #[inline(always)]
-    fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
-        self.schedule.arm(slot, at_ns);
+    fn arm(&mut self, timer: Timer, at_ns: Option<u64>) {
+        self.schedule.arm(self.slots.of(timer), timer.tag(), at_ns);
     }
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
         let is_stepping = self.net.steps.is_some();
-        let BoardNode {
-            device,
-            inbox,
-            timer,
-            ..
-        } = &mut self.net.boards[board];
+        let BoardNode { device, inbox, .. } = &mut self.net.boards[board];
         let mut due = device.poll_at().unwrap_or(Instant::NEVER);
         if let Some(frame) = inbox.first() {
             let arrival = Instant::from_nanos(frame.arrival_ns);
@@ -454,16 +326,18 @@ impl<'a> Run<'a> {
         }
         let due = due.max(Instant::from_nanos(now_ns));
         // A frame that comes while the CPU works does not change when the next pass begins.
+        let timer = &mut self.slots.work[board];
         if due != timer.due {
             timer.due = due;
             let at_ns = (due != Instant::NEVER).then_some(due.as_nanos());
-            self.schedule.arm(timer.slot, at_ns);
+            let tag = Timer::Work(board as u32).tag();
+            self.schedule.arm(timer.slot, tag, at_ns);
         }
     }
 
     fn arm_answer(&mut self, board: usize) {
         let next_ns = self.net.boards[board].session.next_ns();
-        self.arm(self.slots.answer[board], next_ns);
+        self.arm(Timer::Answer(board as u32), next_ns);
     }
 
     /// `line` is that of the source's host.
@@ -471,13 +345,13 @@ impl<'a> Run<'a> {
     fn arm_source(&mut self, index: usize, line: usize) {
         let line = &self.net.links[line];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
-        self.arm(self.slots.release[index], at_ns);
+        self.arm(Timer::Release(index as u32), at_ns);
     }
 
     fn arm_cables(&mut self) {
         let next = self.net.cable_changes.front();
         let at_ns = next.map(|change| self.begin_ns + change.at_ns);
-        self.arm(self.slots.cable, at_ns);
+        self.arm(Timer::Cable, at_ns);
     }
 
     /// A cable is plugged in or pulled out; boards at its ends see it, and what was on it is lost.
@@ -523,27 +397,38 @@ impl<'a> Run<'a> {
     }
 
     fn disarm_source(&mut self, index: usize) {
-        self.arm(self.slots.release[index], None);
+        self.arm(Timer::Release(index as u32), None);
     }
 
     /// A source's next frame is due on its host's line: sends it, or lets it wait for its turn.
     fn release(&mut self, index: usize, now_ns: u64) {
+        self.fetch_source(index);
         let origin = self.origins[index];
         let line = origin.line();
         let is_busy = self.net.links[line].busy_until_ns() > now_ns;
-        let waiting = &mut self.net.hosts[origin.host()].waiting;
-        match waiting.front().copied() {
-            None if is_busy => {
-                waiting.push_back(index);
+        if !is_busy && !self.net.links[line].is_waited_for {
+            // As mostly: the queue need not be looked at.
+            self.send(index, origin, now_ns);
+            return self.arm_source(index, line);
+        }
+        self.release_in_turn(index, origin, is_busy, now_ns);
+    }
+
+    /// The same, if the line is busy or others wait for it.
+    #[inline(never)]
+    fn release_in_turn(&mut self, index: usize, origin: Origin, is_busy: bool, now_ns: u64) {
+        let line = origin.line();
+        match self.waiting[origin.host()].front() {
+            None => {
+                self.wait(index, origin);
                 self.arm_source(index, line);
             }
-            Some(first) if is_busy || first != index => {
-                waiting.push_back(index);
+            Some(first) if is_busy || *first as usize != index => {
+                self.wait(index, origin);
                 self.disarm_source(index);
             }
-            _ => {
-                waiting.pop_front();
-                let next = waiting.front().copied();
+            Some(_) => {
+                let next = self.next_after_first(origin);
                 self.send(index, origin, now_ns);
                 if let Some(next) = next {
                     // The source that waits goes before this one's next frame.
@@ -552,6 +437,21 @@ impl<'a> Run<'a> {
                 self.arm_source(index, line);
             }
         }
+    }
+
+    /// A source's frame waits for its host's line, behind those that do so already.
+    fn wait(&mut self, index: usize, origin: Origin) {
+        self.waiting[origin.host()].push_back(index as u32);
+        self.net.links[origin.line()].is_waited_for = true;
+    }
+
+    /// The first that waits for a host's line need not wait any more. Gives the one behind it.
+    fn next_after_first(&mut self, origin: Origin) -> Option<usize> {
+        let waiting = &mut self.waiting[origin.host()];
+        waiting.pop_front();
+        let next = waiting.front().map(|next| *next as usize);
+        self.net.links[origin.line()].is_waited_for = next.is_some();
+        next
     }
 
     /// A source's frame begins on its host's line, which is free.
@@ -572,7 +472,7 @@ impl<'a> Run<'a> {
             sequence,
         };
         // What has a head carries IPv4.
-        let is_pause = origin.head.is_none() && is_pause_frame(flow.frame(sequence));
+        let is_pause = !self.marks[index].is_alike && is_pause_frame(flow.frame(sequence));
         let frame = Frame::new(cargo, flow.data_bytes(), is_pause);
         self.launch(line, now_ns, frame);
     }
@@ -598,7 +498,7 @@ impl<'a> Run<'a> {
         let BoardNode { device, inbox, .. } = &mut boards[board];
         while let Some(frame) = inbox.arrived(until_ns) {
             let at = Instant::from_nanos(frame.arrival_ns);
-            let data = written_out(frame.cargo, flows, store, &mut self.spare);
+            let data = written_out(frame.cargo(), flows, store, &mut self.spare);
             device.frame(at, frame.port, data);
         }
     }
@@ -615,7 +515,7 @@ impl<'a> Run<'a> {
         let Some(frame) = controller.inbox.arrived(now_ns) else {
             return;
         };
-        let data = written_out(frame.cargo, flows, store, &mut self.spare);
+        let data = written_out(frame.cargo(), flows, store, &mut self.spare);
         controller.receive(now_ns, frame.port, data);
         self.arm_arrival(index);
         self.collect_controller(index, now_ns);
@@ -624,7 +524,7 @@ impl<'a> Run<'a> {
     fn arm_arrival(&mut self, controller: usize) {
         let next = self.net.controllers[controller].inbox.first();
         let at_ns = next.map(|frame| frame.arrival_ns);
-        self.arm(self.slots.arrival[controller], at_ns);
+        self.arm(Timer::Arrival(controller as u32), at_ns);
     }
 
     /// The controller's next segment reaches its board, or leaves for it.
@@ -693,7 +593,7 @@ impl<'a> Run<'a> {
 
     /// Nothing needs a frame any more.
     fn lose(&mut self, frame: Frame) {
-        if let Cargo::Bytes(place) = frame.cargo {
+        if let Cargo::Bytes(place) = frame.cargo() {
             self.spare.push(self.net.store.take(place));
         }
     }
@@ -708,7 +608,7 @@ impl<'a> Run<'a> {
         let link = &self.net.links[index];
         if let End::Host(host) = link.end {
             let begin_ns = begin_ns + link.timing.propagation_ns();
-            return match frame.cargo {
+            return match frame.cargo() {
                 Cargo::Emission { source, sequence } => {
                     self.deliver_emission(host, begin_ns, source as usize, sequence);
                 }
@@ -726,7 +626,7 @@ impl<'a> Run<'a> {
     /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.
     #[inline]
     fn deliver_emission(&mut self, host: usize, begin_ns: u64, source: usize, sequence: u32) {
-        let is_plain = self.origins[source].is_certain
+        let is_plain = self.marks[source].is_certain
             && begin_ns <= self.end_ns
             && (self.net.connections.is_empty() || self.net.hosts[host].tcp.is_empty());
         if is_plain {

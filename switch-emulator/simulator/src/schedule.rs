@@ -4,13 +4,22 @@
 //! of a link, the next release of a source. A winner tree over those slots needs no allocation and a look at one
 //! line of the cache a level, where a general event queue would push and pop an element for each frame.
 
-/// Identifies a timer: its index below the count given to [`Schedule::new`].
+use crate::fetch::fetch;
+
+/// Where a timer is: its index below the count given to [`Schedule::new`].
 pub(crate) type Slot = u32;
 
-const SLOT_BITS: u32 = 20;
-const SEQUENCE_BITS: u32 = 44;
-/// As many timers as slots can tell apart.
-pub(crate) const MOST_TIMERS: usize = 1 << SLOT_BITS;
+/// What a timer stands for. It comes back when the timer fires, so that nobody needs to look it up.
+pub(crate) type Tag = u32;
+
+/// Bits of what tells timers of a kind apart.
+pub(crate) const INDEX_BITS: u32 = 20;
+/// As many timers as that tells apart.
+pub(crate) const MOST_TIMERS: usize = 1 << INDEX_BITS;
+/// Bits of a tag: there are up to eight kinds.
+const TAG_BITS: u32 = INDEX_BITS + 3;
+/// Enough for days of arming.
+const SEQUENCE_BITS: u32 = u64::BITS - TAG_BITS;
 /// A timer that is not armed; later than every armed one.
 const IDLE: u128 = u128::MAX;
 /// The instant of a timer that is not armed.
@@ -37,19 +46,18 @@ impl Node {
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     /// A complete tree: the root, then its children's nodes, and so on to those of the timers. A node's key is the least of
-    /// its children's; a key is (instant, sequence number, slot) from high to low bits.
+    /// its children's; a key is (instant, sequence number, tag) from high to low bits.
     nodes: Box<[Node]>,
     /// The node of the first timers.
     first_leaf: usize,
-    /// The instant and slot of the root's key: read as they were written, each by itself.
-    first: (u64, Slot),
+    /// The instant and tag of the root's key: read as they were written, each by itself.
+    first: (u64, Tag),
     sequence: u64,
 }
 
 impl Schedule {
     /// `timers` timers, none armed.
     pub(crate) fn new(timers: usize) -> Self {
-        assert!(timers <= MOST_TIMERS, "the builder counts them");
         let (mut first_leaf, mut leaves) = (0, 1);
         while leaves * CHILDREN < timers {
             first_leaf += leaves;
@@ -63,15 +71,15 @@ impl Schedule {
         }
     }
 
-    /// Arms `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
+    /// Arms the timer at `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
     #[inline(always)]
-    pub(crate) fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
+    pub(crate) fn arm(&mut self, slot: Slot, tag: Tag, at_ns: Option<u64>) {
         let mut key = match at_ns {
             Some(at_ns) => {
                 self.sequence += 1;
-                (u128::from(at_ns) << (SLOT_BITS + SEQUENCE_BITS))
-                    | (u128::from(self.sequence) << SLOT_BITS)
-                    | u128::from(slot)
+                (u128::from(at_ns) << (TAG_BITS + SEQUENCE_BITS))
+                    | (u128::from(self.sequence) << TAG_BITS)
+                    | u128::from(tag)
             }
             None => IDLE,
         };
@@ -92,13 +100,23 @@ impl Schedule {
                 return; // the least is what it was: nothing above changes
             }
         }
-        let slot = key as Slot & (MOST_TIMERS as Slot - 1);
-        self.first = ((key >> (SLOT_BITS + SEQUENCE_BITS)) as u64, slot);
+        let tag = key as Tag & ((1 << TAG_BITS) - 1);
+        self.first = ((key >> (TAG_BITS + SEQUENCE_BITS)) as u64, tag);
     }
 
-    /// The timer that fires first and its instant. It stays armed.
+    /// Begins to read what arming the timer at `slot` will need.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, slot: Slot) {
+        let mut place = self.first_leaf + slot as usize / CHILDREN;
+        for _ in 0..2 {
+            fetch(self.nodes[place].0[0] as u64);
+            place = place.saturating_sub(1) / CHILDREN;
+        }
+    }
+
+    /// When the first timer fires, and what it stands for. It stays armed.
     #[inline]
-    pub(crate) fn first(&self) -> Option<(u64, Slot)> {
+    pub(crate) fn first(&self) -> Option<(u64, Tag)> {
         (self.first.0 != NEVER_NS).then_some(self.first)
     }
 }

@@ -215,6 +215,20 @@ impl Source {
         };
     }
 
+    /// About how many frames it will send within `duration_ns`: as many as are offered, and as the bucket lets pass.
+    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
+    pub(crate) fn expected_frames(&self, duration_ns: u64) -> u64 {
+        let offered = match &self.offers {
+            Offers::Bursts(bursts) => {
+                let frames = bursts.burst_frames as f64 / bursts.mean_gap_ns * duration_ns as f64;
+                // Bursts come in a Poisson process: four standard deviations more.
+                (frames + 4.0 * (frames * bursts.burst_frames as f64).sqrt()) as u64
+            }
+            Offers::Pattern(pattern) => pattern.instants_ns.len() as u64,
+        };
+        offered.min(self.bucket.most_bytes(duration_ns) / self.frame_bytes)
+    }
+
     /// The frame's length on the wire.
     #[inline]
     pub(crate) fn frame_bytes(&self) -> u64 {

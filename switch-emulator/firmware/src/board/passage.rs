@@ -52,7 +52,9 @@ impl Board {
     /// Lets the frame `first` pass the board at `now`, when it is [due](Self::due_with), if that is all there is to do;
     /// otherwise does nothing, and the driver gives it, and those in `behind`, with [`frame_owned`](Self::frame_owned).
     ///
-    /// `head` is what it begins with: a driver may know that without having the frame's bytes at hand.
+    /// `head` is what it begins with: a driver may know that without having the frame's bytes at hand. It is not even asked
+    /// if the driver gives a `likeness`, a number that only frames with the same head have, and frames of that number have
+    /// passed before.
     ///
     /// `behind` are the frames that have arrived until now after it, in order. The driver keeps them still, until the first of
     /// them is due.
@@ -60,7 +62,8 @@ impl Board {
         &mut self,
         now: Instant,
         first: &F,
-        head: &Head,
+        likeness: Option<u32>,
+        head: impl FnOnce() -> Option<Head>,
         behind: &[F],
     ) -> Option<Passage> {
         let first = first.kept();
@@ -74,12 +77,12 @@ impl Board {
         if !is_idle || !is_usual || !self.keeps(&first) {
             return None;
         }
-        let (place, way) = self.agent.known_way(head, first.port)?;
+        let (found, way) = self.agent.known_way(likeness, head, first.port)?;
         let leaves_by = way.ports.only()?;
         let length = length_with_fcs(first.bytes);
         let mut link = self.ingress.link();
         let in_ring = self.ingress.foresee(&mut link, first.arrival, length)?;
-        if in_ring > self.plan.otherwise.0 || self.main_loop.pass_for(in_ring) != now {
+        if in_ring > self.plan.otherwise_at || self.main_loop.pass_for(in_ring) != now {
             return None;
         }
         let units_behind = self.units_behind(now, link, behind)?;
@@ -88,13 +91,12 @@ impl Board {
             return None;
         }
 
-        let way = *way;
         let time = way.time();
         let departs = self.out.relay(now + time.work, leaves_by, length)?;
         self.ingress.passed(link);
         self.ring.passed(units);
         let mut pass = Pass::new(now, &mut self.out);
-        self.agent.pass_on(place, &way, first.bytes, &mut pass);
+        self.agent.pass_on(found, &way, first.bytes, &mut pass);
         let only_forwarded = pass.has_only_forwarded;
         self.main_loop.worked(now, time.busy);
         if only_forwarded {
@@ -111,7 +113,7 @@ impl Board {
     /// Units of the ring that the frames `behind` another one use at `now`, if that one leaves the link to the CPU as `link`
     /// is; nothing if one of them has to be given to the board first.
     #[inline(always)]
-    fn units_behind(&self, now: Instant, mut link: Link, behind: &[impl Kept]) -> Option<u64> {
+    fn units_behind(&self, now: Instant, mut link: Link, behind: &[impl Kept]) -> Option<u32> {
         let mut units = 0;
         for frame in behind {
             let frame = frame.kept();

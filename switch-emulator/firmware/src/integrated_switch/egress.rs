@@ -8,19 +8,29 @@ use crate::time::{Duration, Instant};
 /// Frames that the CPU's MAC holds for sending: 12 descriptors, one always empty.
 const TRANSMIT_DESCRIPTORS: usize = 11;
 
+/// A front port, as it sends.
+#[derive(Clone, Copy, Debug, Default)]
+struct FrontPort {
+    link: Link,
+    /// Until when its peer has asked it to pause.
+    paused_until: Instant,
+}
+
 /// From the CPU to the front ports.
 #[derive(Clone, Debug)]
+#[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct Egress {
-    wire: Wire,
+    front: [FrontPort; PORTS],
     inner: Link,
-    /// What the frame memory holds, as time on a front link.
-    longest_wait: Duration,
-    front: [Link; PORTS],
-    /// Until when the peer of each front port has asked it to pause.
-    paused_until: [Instant; PORTS],
+    /// When the last frame on the inner link began or will begin.
+    inner_begun_at: Instant,
+    wire: Wire,
+    /// The descriptor that is filled next: the first one, if the MAC has sent all that it was given.
+    next: u32,
     /// When each of the last frames has left the CPU's MAC; a ring.
     sent_at: [Instant; TRANSMIT_DESCRIPTORS],
-    next: usize,
+    /// What the frame memory holds, as time on a front link.
+    longest_wait: Duration,
 }
 
 impl Egress {
@@ -29,8 +39,8 @@ impl Egress {
             wire,
             inner: Link::default(),
             longest_wait: wire.bytes(profile.integrated_switch.buffer_bytes),
-            front: [Link::default(); PORTS],
-            paused_until: [Instant::ZERO; PORTS],
+            front: [FrontPort::default(); PORTS],
+            inner_begun_at: Instant::ZERO,
             sent_at: [Instant::ZERO; TRANSMIT_DESCRIPTORS],
             next: 0,
         }
@@ -40,24 +50,33 @@ impl Egress {
     /// passed the integrated switch, or nothing when all descriptors are in use.
     #[inline(always)]
     pub(crate) fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
-        if self.sent_at[self.next] > now {
+        let next = if self.inner.free_at <= now {
+            0 // all are free
+        } else {
+            self.next as usize
+        };
+        if self.sent_at[next] > now {
             return None;
         }
         let duration = self.wire.inner(length);
-        let sent = self.inner.send(now, duration, self.wire.gap) + duration;
-        self.sent_at[self.next] = sent;
-        self.next += 1;
-        if self.next == TRANSMIT_DESCRIPTORS {
-            self.next = 0;
-        }
-        Some(sent + self.wire.transit)
+        self.inner_begun_at = self.inner.send(now, duration, self.wire.gap());
+        let sent = self.inner_begun_at + duration;
+        self.sent_at[next] = sent;
+        self.next = if next + 1 == TRANSMIT_DESCRIPTORS {
+            0
+        } else {
+            next as u32 + 1
+        };
+        Some(sent + self.wire.transit())
     }
 
     /// The frame leaves by `port` as soon as that is free; gives the instant at which its first bit departs.
     #[inline(always)]
     pub(crate) fn depart(&mut self, ready: Instant, port: PortNumber, length: usize) -> Instant {
-        let ready = ready.max(self.paused_until[port.index()]);
-        self.front[port.index()].send(ready, self.wire.front(length), self.wire.gap)
+        let front = &mut self.front[port.index()];
+        let ready = ready.max(front.paused_until);
+        let duration = self.wire.front(length);
+        front.link.send(ready, duration, self.wire.gap())
     }
 
     /// A frame of `length` bytes that has arrived on another front port at `now` leaves by `port`, without having been to
@@ -69,24 +88,32 @@ impl Egress {
         port: PortNumber,
         length: usize,
     ) -> Option<Instant> {
-        let ready = (now + self.wire.transit).max(self.paused_until[port.index()]);
         let front = &mut self.front[port.index()];
-        if front.free_at.saturating_since(ready) > self.longest_wait {
+        let ready = (now + self.wire.transit()).max(front.paused_until);
+        if front.link.free_at.saturating_since(ready) > self.longest_wait {
             return None;
         }
-        Some(front.send(ready, self.wire.front(length), self.wire.gap))
+        let duration = self.wire.front(length);
+        Some(front.link.send(ready, duration, self.wire.gap()))
     }
 
     /// The CPU's MAC sends a pause frame at `now`, behind the frame that it is sending; gives the instant at which the
     /// integrated switch has it.
     pub(crate) fn send_pause_frame(&mut self, now: Instant) -> Instant {
         let duration = self.wire.pause_frame();
-        self.inner.send_first(now, duration, self.wire.gap) + duration
+        let gap = self.wire.gap();
+        if now + duration + gap > self.inner_begun_at {
+            self.inner_begun_at = self.inner.send(now, duration, gap);
+            return self.inner_begun_at + duration;
+        }
+        // The last frame will begin late enough: this one goes before it.
+        now + duration
     }
 
     /// A pause frame has arrived on `port` at `now`: frames that are not yet on their way out by it wait, until `quanta`
     /// have passed or another pause frame says otherwise.
     pub(crate) fn pause_port(&mut self, now: Instant, port: PortNumber, quanta: u16) {
-        self.paused_until[port.index()] = now + self.wire.pause(u64::from(quanta));
+        let until = now + self.wire.pause(u64::from(quanta));
+        self.front[port.index()].paused_until = until;
     }
 }

@@ -9,18 +9,18 @@ use crate::time::Instant;
 /// filling does not: the integrated switch would hold frames before the first one is lost, and section 3.5 saw none.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowControl {
-    pub(crate) pause_quanta: u64,
-    resume_units: u64,
-    is_paused: bool,
     /// When the integrated switch would go on by itself.
     expires_at: Instant,
+    resume_units: u32,
+    pub(crate) pause_quanta: u16,
+    is_paused: bool,
 }
 
 impl FlowControl {
     pub(crate) fn new(profile: &profile::FlowControl) -> Self {
         Self {
-            pause_quanta: profile.pause_quanta,
-            resume_units: profile.resume_units,
+            pause_quanta: profile.pause_quanta as u16,
+            resume_units: profile.resume_units as u32,
             is_paused: false,
             expires_at: Instant::ZERO,
         }
@@ -45,7 +45,7 @@ impl FlowControl {
 
     /// The CPU has taken a frame from the ring, of which `used_units` are still in use: whether that ends the pause.
     #[inline]
-    pub(crate) fn drained(&mut self, used_units: u64) -> bool {
+    pub(crate) fn drained(&mut self, used_units: u32) -> bool {
         let ends = self.is_paused && used_units <= self.resume_units;
         self.is_paused &= !ends;
         ends

@@ -9,15 +9,18 @@ use crate::time::{Duration, Instant};
 
 /// From the front ports to the CPU's receive ring.
 #[derive(Debug)]
+#[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct Ingress {
-    wire: Wire,
+    /// Frames on their way to the ring, with the instants at which they will arrive there, in order.
+    under_way: VecDeque<ReceivedFrame>,
     inner: Link,
     /// What the frame memory holds, as time on the link to the CPU.
     longest_wait: Duration,
-    /// Frames on their way to the ring, with the instants at which they will arrive there, in order.
-    under_way: VecDeque<ReceivedFrame>,
-    /// The last pause that the CPU's MAC has asked for: from when on no frame begins, and until when.
-    paused: (Instant, Instant),
+    /// Until when the last pause lasts that the CPU's MAC has asked for.
+    paused_until: Instant,
+    wire: Wire,
+    /// From when on no frame begins during that pause.
+    paused_from: Instant,
     /// Frames that are held while paused.
     held_frames: usize,
     /// How long a frame that cannot go on to the paused CPU takes up room, in thousandths of its frame time.
@@ -33,7 +36,8 @@ impl Ingress {
             inner: Link::default(),
             longest_wait: wire.bytes(profile.integrated_switch.buffer_bytes),
             under_way: VecDeque::new(),
-            paused: (Instant::ZERO, Instant::ZERO),
+            paused_from: Instant::ZERO,
+            paused_until: Instant::ZERO,
             held_frames: usize::try_from(flow_control.held_frames).unwrap_or(usize::MAX),
             discard_permille: flow_control.discard_permille,
             room_free_at: Instant::ZERO,
@@ -45,12 +49,12 @@ impl Ingress {
     #[inline]
     pub(crate) fn carry(&mut self, now: Instant, length: usize) -> Instant {
         let duration = self.wire.inner(length);
-        let ready = now + self.wire.transit;
+        let ready = now + self.wire.transit();
         if self.is_paused(ready) {
             // The link is idle, whatever waits for the end of the pause.
             return ready + duration;
         }
-        self.inner.send(ready, duration, self.wire.gap) + duration
+        self.inner.send(ready, duration, self.wire.gap()) + duration
     }
 
     /// The frame arrived at its front port at `frame.at` and goes on to the ring. It comes back when there is no room:
@@ -58,18 +62,18 @@ impl Ingress {
     #[inline]
     pub(crate) fn admit(&mut self, mut frame: ReceivedFrame) -> Result<(), ReceivedFrame> {
         let length = length_with_fcs(frame.data.len());
-        let mut ready = frame.at + self.wire.transit;
+        let mut ready = frame.at + self.wire.transit();
         if self.is_paused(ready) {
             if self.held() >= self.held_frames {
                 self.discard(frame.at, length);
                 return Err(frame);
             }
-            ready = self.paused.1;
+            ready = self.paused_until;
         } else if self.inner.free_at.saturating_since(ready) > self.longest_wait {
             return Err(frame);
         }
         let duration = self.wire.inner(length);
-        frame.at = self.inner.send(ready, duration, self.wire.gap) + duration;
+        frame.at = self.inner.send(ready, duration, self.wire.gap()) + duration;
         self.under_way.push_back(frame);
         Ok(())
     }
@@ -77,7 +81,7 @@ impl Ingress {
     /// When a frame of `length` bytes that arrives at its port at `at` can at the earliest be in the ring.
     #[inline]
     pub(crate) fn earliest(&self, at: Instant, length: usize) -> Instant {
-        (at + self.wire.transit).max(self.inner.free_at) + self.wire.inner(length)
+        (at + self.wire.transit()).max(self.inner.free_at) + self.wire.inner(length)
     }
 
     /// The link to the CPU as it is, to look ahead with.
@@ -90,11 +94,11 @@ impl Ingress {
     /// lost or held.
     #[inline(always)]
     pub(crate) fn foresee(&self, link: &mut Link, at: Instant, length: usize) -> Option<Instant> {
-        let ready = at + self.wire.transit;
+        let ready = at + self.wire.transit();
         let is_free =
-            ready >= self.paused.1 && link.free_at.saturating_since(ready) <= self.longest_wait;
+            ready >= self.paused_until && link.free_at.saturating_since(ready) <= self.longest_wait;
         let duration = self.wire.inner(length);
-        is_free.then(|| link.send(ready, duration, self.wire.gap) + duration)
+        is_free.then(|| link.send(ready, duration, self.wire.gap()) + duration)
     }
 
     /// Frames have passed as was foreseen, which leaves the link to the CPU as `link` is.
@@ -127,15 +131,16 @@ impl Ingress {
     /// A pause frame of the CPU's MAC arrives at `from`: no frame for the CPU begins from then on for so many quanta, or
     /// until [`resume`](Self::resume). Gives the end of these quanta.
     pub(crate) fn pause(&mut self, from: Instant, quanta: u64) -> Instant {
-        self.paused = (from, from + self.wire.pause(quanta));
-        self.postpone(self.paused.1);
-        self.paused.1
+        self.paused_from = from;
+        self.paused_until = from + self.wire.pause(quanta);
+        self.postpone(self.paused_until);
+        self.paused_until
     }
 
     /// A pause frame without quanta arrives at `at`: the pause is over.
     pub(crate) fn resume(&mut self, at: Instant) {
-        if at < self.paused.1 {
-            self.paused.1 = at;
+        if at < self.paused_until {
+            self.paused_until = at;
             self.postpone(at);
         }
     }
@@ -148,13 +153,12 @@ impl Ingress {
     /// Whether a frame that is ready at this instant has to wait for the end of a pause.
     #[inline]
     fn is_paused(&self, ready: Instant) -> bool {
-        let (from, until) = self.paused;
-        ready < until && ready.max(self.inner.free_at) >= from
+        ready < self.paused_until && ready.max(self.inner.free_at) >= self.paused_from
     }
 
     /// Frames that wait for the end of the pause.
     fn held(&self) -> usize {
-        let begins_behind = |frame: &&ReceivedFrame| self.begins(frame) >= self.paused.1;
+        let begins_behind = |frame: &&ReceivedFrame| self.begins(frame) >= self.paused_until;
         self.under_way
             .iter()
             .rev()
@@ -164,24 +168,24 @@ impl Ingress {
 
     /// A frame that cannot go on is thrown away, but first it has taken up room.
     fn discard(&mut self, now: Instant, length: usize) {
-        let frame_time = self.wire.front(length) + self.wire.transit;
+        let frame_time = self.wire.front(length) + self.wire.transit();
         let kept = frame_time.as_nanos() * self.discard_permille / 1_000;
         self.room_free_at = self.room_free_at.max(now + Duration::from_nanos(kept));
     }
 
     /// Lets the frames that would begin during the pause begin at `until`, one after the other.
     fn postpone(&mut self, until: Instant) {
-        let from = self.paused.0;
+        let from = self.paused_from;
         let mut frames = std::mem::take(&mut self.under_way);
         let first = frames.partition_point(|frame| self.begins(frame) < from);
         if first < frames.len() {
             self.inner.free_at = match first.checked_sub(1) {
-                Some(last) => frames[last].at + self.wire.gap,
+                Some(last) => frames[last].at + self.wire.gap(),
                 None => Instant::ZERO,
             };
             for frame in frames.range_mut(first..) {
                 let duration = self.wire.inner(length_with_fcs(frame.data.len()));
-                frame.at = self.inner.send(until, duration, self.wire.gap) + duration;
+                frame.at = self.inner.send(until, duration, self.wire.gap()) + duration;
             }
         }
         self.under_way = frames;

@@ -8,42 +8,57 @@ const PAUSE_FRAME_BYTES: usize = 64;
 /// A pause lasts a multiple of the time of this many bytes: 512 bits (IEEE 802.3, annex 31B).
 const PAUSE_QUANTUM_BYTES: u64 = 64;
 
-/// Durations on the wire.
+/// Durations on the wire, in little memory: each direction of the integrated switch has them at hand.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_field_names)] // they are times, and say in what
 pub(crate) struct Wire {
-    byte_ns: u64,
+    byte_ns: u32,
     /// Sending what a front link carries beside a frame: the preamble.
-    beside_front: Duration,
+    beside_front_ns: u32,
     /// The same of the link to or from the CPU, where the frame carries a tail tag.
-    beside_inner: Duration,
-    pub(super) gap: Duration,
-    pub(super) transit: Duration,
+    beside_inner_ns: u32,
+    gap_ns: u32,
+    transit_ns: u32,
 }
 
 impl Wire {
     pub(crate) fn new(profile: &Profile) -> Self {
         let ports = &profile.ports;
         let byte_ns = 8_000_000_000 / ports.link_rate_bps;
-        let sending = |bytes: u64| Duration::from_nanos(bytes * byte_ns);
+        let sending_ns = |bytes: u64| (bytes * byte_ns) as u32;
+        let transit = Duration::from_picos_rounded(profile.integrated_switch.transit_ps);
+        // The profile has been checked: none is as long as four seconds.
         Self {
-            byte_ns,
-            beside_front: sending(ports.preamble_bytes),
-            beside_inner: sending(ports.preamble_bytes + ports.tail_tag_bytes),
-            gap: sending(ports.interframe_gap_bytes),
-            transit: Duration::from_picos_rounded(profile.integrated_switch.transit_ps),
+            byte_ns: byte_ns as u32,
+            beside_front_ns: sending_ns(ports.preamble_bytes),
+            beside_inner_ns: sending_ns(ports.preamble_bytes + ports.tail_tag_bytes),
+            gap_ns: sending_ns(ports.interframe_gap_bytes),
+            transit_ns: transit.as_nanos() as u32,
         }
+    }
+
+    /// Silence between two frames.
+    #[inline(always)]
+    pub(super) fn gap(&self) -> Duration {
+        Duration::from_nanos(self.gap_ns.into())
+    }
+
+    /// From one port of the integrated switch to another.
+    #[inline(always)]
+    pub(super) fn transit(&self) -> Duration {
+        Duration::from_nanos(self.transit_ns.into())
     }
 
     /// Sending preamble and a frame of `length` bytes (with FCS) on a front link.
     #[inline(always)]
     pub(super) fn front(&self, length: usize) -> Duration {
-        self.beside_front + self.frame(length)
+        Duration::from_nanos(self.beside_front_ns.into()) + self.frame(length)
     }
 
     /// The same on the link to or from the CPU, where the frame carries a tail tag.
     #[inline(always)]
     pub(super) fn inner(&self, length: usize) -> Duration {
-        self.beside_inner + self.frame(length)
+        Duration::from_nanos(self.beside_inner_ns.into()) + self.frame(length)
     }
 
     /// Sending a frame of `length` bytes by itself.
@@ -67,15 +82,13 @@ impl Wire {
     /// Sending so many bytes.
     #[inline(always)]
     pub(super) fn bytes(&self, bytes: u64) -> Duration {
-        Duration::from_nanos(bytes * self.byte_ns)
+        Duration::from_nanos(bytes * u64::from(self.byte_ns))
     }
 }
 
 /// A link that sends one frame after the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Link {
-    /// When the last frame began or will begin.
-    begun_at: Instant,
     /// When the last frame and the gap after it have been sent.
     pub(super) free_at: Instant,
 }
@@ -84,23 +97,8 @@ impl Link {
     /// Sends a frame that is ready at `ready`; gives the instant at which it begins.
     #[inline(always)]
     pub(super) fn send(&mut self, ready: Instant, duration: Duration, gap: Duration) -> Instant {
-        self.begun_at = ready.max(self.free_at);
-        self.free_at = self.begun_at + duration + gap;
-        self.begun_at
-    }
-
-    /// As [`send`](Self::send), but if the last frame will begin late enough, this one goes before it.
-    #[inline]
-    pub(super) fn send_first(
-        &mut self,
-        ready: Instant,
-        duration: Duration,
-        gap: Duration,
-    ) -> Instant {
-        if ready + duration + gap <= self.begun_at {
-            ready
-        } else {
-            self.send(ready, duration, gap)
-        }
+        let begins_at = ready.max(self.free_at);
+        self.free_at = begins_at + duration + gap;
+        begins_at
     }
 }

@@ -78,12 +78,9 @@ impl Agent {
     /// Something other than a frame has come: from now on frames may be treated in another way than before.
     #[inline]
     pub(crate) fn forget_ways(&mut self, out: &mut Outbox) {
-        let mut ways = std::mem::take(&mut self.ways);
-        for passed in ways.passed() {
+        for passed in self.ways.forget() {
             self.count_passed(&passed, out);
         }
-        ways.forget();
-        self.ways = ways;
     }
 
     /// Counts frames that have passed the board in one step.

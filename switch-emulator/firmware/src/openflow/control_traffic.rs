@@ -3,6 +3,7 @@
 use super::agent::Agent;
 use super::session::Session;
 use crate::buffers::{length_with_fcs, ReceivedFrame};
+use crate::config::ControlCarrier;
 use crate::native::{ArrivalKind, Change};
 use crate::pass::Pass;
 use crate::time::{Duration, Instant};
@@ -96,7 +97,7 @@ impl Agent {
     /// Whether the board keeps its connections itself, by frames of its native ports.
     #[inline]
     pub(crate) const fn is_on_network(&self) -> bool {
-        matches!(self.session, Session::Native(_))
+        matches!(self.config.control, ControlCarrier::Network)
     }
 
     /// Handles a frame of a native port in this pass. Gives how long the CPU is busy.

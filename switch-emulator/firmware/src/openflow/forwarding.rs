@@ -2,7 +2,7 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::standard::port_config;
-use super::ways::{Head, Place, Searched, Way};
+use super::ways::{Found, Head, Searched, Way};
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
@@ -122,15 +122,29 @@ impl Agent {
 
     /// Where a frame goes that is like one before.
     #[inline(always)]
-    pub(crate) fn known_way(&self, head: &Head, port: PortNumber) -> Option<(Place, &Way)> {
-        self.ways.find(&head.by(port))
+    pub(crate) fn known_way(
+        &mut self,
+        likeness: Option<u32>,
+        head: impl FnOnce() -> Option<Head>,
+        port: PortNumber,
+    ) -> Option<(Found, Way)> {
+        let like = likeness.and_then(|likeness| self.ways.find_like(likeness, port));
+        if let Some((found, way)) = like {
+            return Some((found, *way));
+        }
+        let head = head()?.by(port);
+        let (found, way) = match likeness {
+            Some(likeness) => self.ways.find_also_like(&head, likeness),
+            None => self.ways.find(&head),
+        }?;
+        Some((found, *way))
     }
 
     /// A frame of `bytes` bytes (without FCS) that is like one before passes the board in one step, by this way.
     #[inline(always)]
-    pub(crate) fn pass_on(&mut self, place: Place, way: &Way, bytes: usize, pass: &mut Pass) {
+    pub(crate) fn pass_on(&mut self, found: Found, way: &Way, bytes: usize, pass: &mut Pass) {
         self.note_known_way(pass);
-        self.ways.take(place);
+        self.ways.take(found);
         if way.searched != Searched::Table {
             let hits = way.hits;
             self.tables.looked_up(way.searched, hits, bytes, &self.time);

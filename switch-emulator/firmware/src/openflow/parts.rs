@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::agent::VERSION_1_3;
 use super::standard13::Session13;
 use super::ways::Searched;
-use crate::config::{Config, FailState, MacAddress};
+use crate::config::{Config, ControlCarrier, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::hits::Hits;
 use crate::openflow13::standard::StandardSwitch;
@@ -31,6 +31,7 @@ pub(super) struct AgentConfig {
     pub(super) forced_version: u8,
     pub(super) ethertype_filter: bool,
     pub(super) ofchecks: bool,
+    pub(super) control: ControlCarrier,
     pub(super) quirks: Quirks,
 }
 
@@ -45,6 +46,7 @@ impl AgentConfig {
             forced_version: config.openflow_version,
             ethertype_filter: config.ethertype_filter,
             ofchecks: config.ofchecks,
+            control: config.control,
             quirks: config.quirks,
         }
     }

@@ -11,7 +11,8 @@
 //! In a large network each frame finds little of its board in the processor's cache. So a frame that passes the board in one
 //! step leaves all counters alone: its way counts it in its own line of the cache, and the counters learn of it once the way
 //! is forgotten, or when someone asks for them. Only the entries of other tables than the firmware's of OpenFlow 1.0 count
-//! at once.
+//! at once. And a driver that can say which frames begin in the same way, by a number, their likeness, saves the board the
+//! reading: for each of some likenesses the board has the way once more, where the number says.
 
 use crate::buffers::length_with_fcs;
 use crate::cost::FrameTime;
@@ -25,6 +26,10 @@ use crate::time::Duration;
 /// Maximum number of known ways, a power of two: each can be in one place only, which its frames' head determines.
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 5;
+
+/// For so many likenesses a board has the way once more; a power of two.
+const LIKES: usize = 1 << LIKE_BITS;
+const LIKE_BITS: u32 = 4;
 
 /// What any table's search reads of a frame, if that carries an IPv4 packet without tags and options; other frames have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,16 +218,16 @@ struct Known {
 }
 
 impl Known {
-    /// What is left to count.
-    fn passed(&self) -> Option<Passed> {
-        if self.way.frames == 0 {
+    /// `frames` of its frames, if there are any.
+    fn passed(&self, frames: u32) -> Option<Passed> {
+        if frames == 0 {
             return None;
         }
         Some(Passed {
             searched: self.way.searched,
             uses: Uses {
                 entry: self.way.hits.only(),
-                frames: self.way.frames,
+                frames,
                 frame_bytes: self.head.frame_bytes(),
             },
             examined: self.way.examined,
@@ -232,10 +237,46 @@ impl Known {
     }
 }
 
-/// The ways that are known. It fills a line of the processor's cache, too.
+/// The known way that frames of one likeness take, once more: it fills half a line of the processor's cache, which is found
+/// without reading what they begin with.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+struct Like {
+    /// The likeness.
+    number: u32,
+    /// Nothing if this is empty.
+    in_port: Option<PortNumber>,
+    /// Where the way is known.
+    place: Place,
+    /// It counts its own frames.
+    way: Way,
+}
+
+const _: () = assert!(size_of::<Like>() == 32);
+
+impl Like {
+    const NONE: Self = Self {
+        number: 0,
+        in_port: None,
+        place: Place::NOWHERE,
+        way: Way {
+            searched: Searched::Table,
+            hits: Hits::NONE,
+            examined: 0,
+            ports: PortMask::EMPTY,
+            work_ns: 0,
+            busy_ns: 0,
+            frames: 0,
+        },
+    };
+}
+
+/// The ways that are known.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))] // what most frames need comes first
 pub(super) struct Ways {
+    /// Each where its likeness says.
+    likes: [Like; LIKES],
     /// In the order in which they became known: most boards know few, which take little memory that way.
     known: Vec<Known>,
     /// For each place, the index of what is known there.
@@ -244,7 +285,7 @@ pub(super) struct Ways {
 
 /// Where a known way is, until the next one is learnt or all are forgotten.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(u8);
+struct Place(u8);
 
 impl Place {
     /// Behind all known ways.
@@ -256,9 +297,20 @@ impl Place {
     }
 }
 
+/// Where a way was found, until the next one is learnt or all are forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found(Among);
+
+#[derive(Clone, Copy, Debug)]
+enum Among {
+    Known(Place),
+    Likes(u8),
+}
+
 impl Default for Ways {
     fn default() -> Self {
         Self {
+            likes: [Like::NONE; LIKES],
             known: Vec::new(),
             places: [Place::NOWHERE; PLACES],
         }
@@ -268,17 +320,79 @@ impl Default for Ways {
 impl Ways {
     /// The way of frames with this head, if it is known.
     #[inline(always)]
-    pub(super) fn find(&self, head: &Head) -> Option<(Place, &Way)> {
+    pub(super) fn find(&self, head: &Head) -> Option<(Found, &Way)> {
         let place = self.places[head.place()];
         let known = self.known.get(place.index())?;
-        known.head.is(head).then_some((place, &known.way))
+        let found = Found(Among::Known(place));
+        known.head.is(head).then_some((found, &known.way))
+    }
+
+    #[inline(always)]
+    const fn like(likeness: u32) -> usize {
+        // Neighbours stay neighbours, and multiples of the number of places do not meet.
+        (likeness ^ likeness >> LIKE_BITS ^ likeness >> (2 * LIKE_BITS)) as usize % LIKES
+    }
+
+    /// The way of frames of this likeness that come in by this port, if it is known.
+    #[inline(always)]
+    pub(super) fn find_like(&self, likeness: u32, in_port: PortNumber) -> Option<(Found, &Way)> {
+        let index = Self::like(likeness);
+        let like = &self.likes[index];
+        let is_it = like.number == likeness && like.in_port == Some(in_port);
+        is_it.then_some((Found(Among::Likes(index as u8)), &like.way))
+    }
+
+    /// The way of frames with this head, which have this likeness, if it is known. From now on the likeness tells.
+    pub(super) fn find_also_like(&mut self, head: &Head, likeness: u32) -> Option<(Found, &Way)> {
+        let place = self.places[head.place()];
+        let known = self.known.get(place.index())?;
+        if !known.head.is(head) {
+            return None;
+        }
+        let new = Like {
+            number: likeness,
+            in_port: head.in_port(),
+            place,
+            way: Way {
+                frames: 0,
+                ..known.way
+            },
+        };
+        let index = Self::like(likeness);
+        self.settle(index);
+        self.likes[index] = new;
+        Some((Found(Among::Likes(index as u8)), &self.likes[index].way))
     }
 
     /// A frame takes this way in one step.
     #[inline(always)]
-    pub(super) fn take(&mut self, place: Place) {
-        if let Some(known) = self.known.get_mut(place.index()) {
-            known.way.frames += 1;
+    pub(super) fn take(&mut self, found: Found) {
+        let way = match found.0 {
+            Among::Known(place) => self
+                .known
+                .get_mut(place.index())
+                .map(|known| &mut known.way),
+            Among::Likes(index) => self.likes.get_mut(index as usize).map(|like| &mut like.way),
+        };
+        if let Some(way) = way {
+            way.frames += 1;
+        }
+    }
+
+    /// The frames that one likeness has counted count for their known way.
+    fn settle(&mut self, index: usize) {
+        let like = &mut self.likes[index];
+        let frames = std::mem::take(&mut like.way.frames);
+        if let Some(known) = self.known.get_mut(like.place.index()) {
+            known.way.frames += frames;
+        }
+    }
+
+    /// All likenesses are forgotten.
+    fn settle_all(&mut self) {
+        for index in 0..LIKES {
+            self.settle(index);
+            self.likes[index] = Like::NONE;
         }
     }
 
@@ -287,24 +401,39 @@ impl Ways {
     #[must_use]
     pub(super) fn learn(&mut self, head: Head, way: Way) -> Option<Passed> {
         let new = Known { head, way };
-        let place = &mut self.places[head.place()];
-        if let Some(known) = self.known.get_mut(place.index()) {
-            return std::mem::replace(known, new).passed();
+        let place = self.places[head.place()];
+        if place.index() < self.known.len() {
+            self.settle_all();
+            let old = std::mem::replace(&mut self.known[place.index()], new);
+            return old.passed(old.way.frames);
         }
-        *place = Place(self.known.len() as u8); // no more than there are places
+        self.places[head.place()] = Place(self.known.len() as u8); // no more than there are places
         self.known.push(new);
         None
     }
 
     /// What is left to count.
     pub(super) fn passed(&self) -> impl Iterator<Item = Passed> + '_ {
-        self.known.iter().filter_map(Known::passed)
+        let known = self.known.iter();
+        let known = known.filter_map(|known| known.passed(known.way.frames));
+        let likes = self.likes.iter();
+        let likes = likes.filter_map(|like| {
+            let known = self.known.get(like.place.index())?;
+            known.passed(like.way.frames)
+        });
+        known.chain(likes)
     }
 
-    #[inline]
-    pub(super) fn forget(&mut self) {
+    /// Forgets all ways, and gives what was left to count.
+    pub(super) fn forget(&mut self) -> Vec<Passed> {
+        if self.known.is_empty() {
+            return Vec::new();
+        }
+        let passed = self.passed().collect();
+        self.likes = [Like::NONE; LIKES];
         self.known.clear();
         self.places = [Place::NOWHERE; PLACES];
+        passed
     }
 }
 

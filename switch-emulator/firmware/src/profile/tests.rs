@@ -125,8 +125,16 @@ fn impossible_values_are_refused() {
             "link_rate_bps = 0",
             "ports.link_rate_bps",
         ),
+        (
+            "link_rate_bps = ",
+            "link_rate_bps = 100000",
+            "ports.link_rate_bps",
+        ),
+        ("preamble_bytes = ", "preamble_bytes = 1001", "preamble"),
         ("packets = ", "packets = 2", "buffer.packets"),
         ("units = ", "units = 0", "buffer.units"),
+        ("units = ", "units = 1000001", "buffer.units"),
+        ("unit_bytes = ", "unit_bytes = 1000001", "buffer.unit_bytes"),
         ("entries = ", "entries = 129", "table.entries"),
         (
             "capacity_factor = ",

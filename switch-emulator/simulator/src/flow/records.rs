@@ -1,5 +1,7 @@
 //! The records of an observed flow.
 
+use std::ops::Range;
+
 /// Recorded instead of an instant for a frame that never arrived.
 pub const LOST: i64 = -1;
 
@@ -12,23 +14,20 @@ struct Record {
 
 /// So many of the latest records lie in the flow itself.
 const LATEST: usize = 32;
-/// So many of them are moved to the columns at once.
+/// So many of them are moved behind it at once.
 const MOVED: usize = LATEST / 2;
 
 /// When each frame of a flow was sent and received, by sequence number.
 ///
 /// Nearly every frame is received before the next [`MOVED`] are sent. So the latest records are kept together, and the
-/// columns behind them, which lie in memory of their own for each flow of a large network, are visited only now and then.
+/// earlier ones, which lie in memory of their own for each flow of a large network, are visited only now and then.
 #[derive(Debug, Clone)]
-#[repr(C)] // the columns come last: few frames need them
+#[repr(C)] // few frames need the earlier ones
 pub(crate) struct Records {
-    count: usize,
-    /// So many of the first are in the columns, a multiple of [`MOVED`].
-    moved: usize,
-    /// Those behind them, each at its sequence number modulo [`LATEST`].
+    /// Each at its sequence number modulo [`LATEST`].
     latest: [Record; LATEST],
-    sent_ns: Vec<i64>,
-    received_ns: Vec<i64>,
+    /// All before them, by sequence number.
+    earlier: Vec<Record>,
 }
 
 impl Records {
@@ -38,62 +37,70 @@ impl Records {
             received_ns: LOST,
         };
         Self {
-            count: 0,
-            moved: 0,
             latest: [none; LATEST],
-            sent_ns: Vec::new(),
-            received_ns: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
-    /// The next frame is sent at `at_ns`.
+    /// About `count` frames are to come: memory for them is taken at once, so that records need not move when there are
+    /// more. If there is not so much, it is taken as it is needed.
+    pub(crate) fn expect(&mut self, count: usize) {
+        let _ = self.earlier.try_reserve_exact(count);
+    }
+
+    /// How many of `count` records are among the earlier ones.
+    #[inline(always)]
+    const fn moved(count: usize) -> usize {
+        count.saturating_sub(LATEST).next_multiple_of(MOVED)
+    }
+
+    /// The next frame, number `sequence`, is sent at `at_ns`.
     #[inline]
-    pub(crate) fn sent(&mut self, at_ns: i64) {
-        if self.count - self.moved == LATEST {
-            self.move_first(MOVED);
+    pub(crate) fn sent(&mut self, sequence: u32, at_ns: i64) {
+        let number = sequence as usize;
+        let moved = Self::moved(number);
+        if Self::moved(number + 1) > moved {
+            self.move_first(moved..moved + MOVED);
         }
-        self.latest[self.count % LATEST] = Record {
+        self.latest[number % LATEST] = Record {
             sent_ns: at_ns,
             received_ns: LOST,
         };
-        self.count += 1;
     }
 
-    /// Moves so many of the latest records to the columns.
-    fn move_first(&mut self, count: usize) {
-        let places = (self.moved..self.moved + count).map(|number| number % LATEST);
-        self.sent_ns
-            .extend(places.clone().map(|place| self.latest[place].sent_ns));
-        self.received_ns
-            .extend(places.map(|place| self.latest[place].received_ns));
-        self.moved += count;
+    /// Moves these of the latest records behind the earlier ones; they lie next to each other.
+    fn move_first(&mut self, numbers: Range<usize>) {
+        let first = numbers.start % LATEST;
+        let records = &self.latest[first..first + numbers.len()];
+        self.earlier.extend_from_slice(records);
     }
 
-    /// A frame that was sent is received at `at_ns`. Says when it was sent, if that is the first time.
+    /// One of `count` frames that were sent is received at `at_ns`. Says when it was sent, if that is the first time.
     #[inline]
-    pub(crate) fn received(&mut self, sequence: u32, at_ns: i64) -> Option<i64> {
+    pub(crate) fn received(&mut self, sequence: u32, count: u64, at_ns: i64) -> Option<i64> {
         let number = sequence as usize;
-        let (sent_ns, received_ns) = if number < self.moved {
-            (self.sent_ns[number], &mut self.received_ns[number])
+        let record = if number < Self::moved(count as usize) {
+            &mut self.earlier[number]
         } else {
-            let record = &mut self.latest[number % LATEST];
-            (record.sent_ns, &mut record.received_ns)
+            &mut self.latest[number % LATEST]
         };
-        let is_first = *received_ns == LOST;
+        let is_first = record.received_ns == LOST;
         if is_first {
-            *received_ns = at_ns;
+            record.received_ns = at_ns;
         }
-        is_first.then_some(sent_ns)
+        is_first.then_some(record.sent_ns)
     }
 
-    /// Takes both columns out, each with all frames.
-    pub(crate) fn take(&mut self) -> (Vec<i64>, Vec<i64>) {
-        self.move_first(self.count - self.moved);
-        (self.count, self.moved) = (0, 0);
-        (
-            std::mem::take(&mut self.sent_ns),
-            std::mem::take(&mut self.received_ns),
-        )
+    /// Takes both columns out, each with all of `count` frames.
+    pub(crate) fn take(&mut self, count: u64) -> (Vec<i64>, Vec<i64>) {
+        let count = count as usize;
+        let moved = Self::moved(count);
+        let middle = count.min(moved.next_multiple_of(LATEST));
+        self.move_first(moved..middle);
+        self.move_first(middle..count);
+        let records = std::mem::take(&mut self.earlier).into_iter();
+        let columns = records.map(|record| (record.sent_ns, record.received_ns));
+        columns.unzip()
     }
 }
 
@@ -113,7 +120,7 @@ mod tests {
             let (mut sent_ns, mut received_ns) = (Vec::new(), Vec::new());
             for (at_ns, (kind, ago)) in (1..).zip(steps) {
                 if kind == 0 {
-                    records.sent(at_ns);
+                    records.sent(sent_ns.len() as u32, at_ns);
                     sent_ns.push(at_ns);
                     received_ns.push(LOST);
                 } else if let Some(number) = sent_ns.len().checked_sub(1 + ago) {
@@ -122,10 +129,12 @@ mod tests {
                         received_ns[number] = at_ns;
                     }
                     let expected = is_first.then_some(sent_ns[number]);
-                    prop_assert_eq!(records.received(number as u32, at_ns), expected);
+                    let count = sent_ns.len() as u64;
+                    let is_first = records.received(number as u32, count, at_ns);
+                    prop_assert_eq!(is_first, expected);
                 }
             }
-            prop_assert_eq!(records.take(), (sent_ns, received_ns));
+            prop_assert_eq!(records.take(sent_ns.len() as u64), (sent_ns, received_ns));
         }
     }
 }

@@ -100,7 +100,7 @@ proptest! {
             prop_assert!(frame.arrival_ns >= previous_ns);
             previous_ns = frame.arrival_ns;
             let next = &mut expected[frame.link as usize];
-            let in_order = matches!(frame.cargo, Cargo::Emission { sequence, .. } if sequence == *next);
+            let in_order = matches!(frame.cargo(), Cargo::Emission { sequence, .. } if sequence == *next);
             prop_assert!(in_order, "link {}", frame.link);
             *next += 1;
         }

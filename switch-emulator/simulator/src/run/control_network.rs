@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::Run;
+use super::{Run, Timer};
 use crate::controller::SEGMENT_SPACING_NS;
 use crate::error::Error;
 use crate::inbox::Frame;
@@ -95,6 +95,6 @@ impl Run<'_> {
 
     pub(super) fn arm_controller(&mut self, controller: usize, now_ns: u64) {
         let at_ns = self.net.controllers[controller].work_at_ns(now_ns);
-        self.arm(self.slots.stack[controller], at_ns);
+        self.arm(Timer::Stack(controller as u32), at_ns);
     }
 }

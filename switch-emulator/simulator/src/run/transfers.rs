@@ -4,7 +4,7 @@ use crate::inbox::Frame;
 use crate::link::size_on_wire;
 use crate::tcp::Side;
 
-use super::Run;
+use super::{Run, Timer};
 
 impl Run<'_> {
     /// Lets all transfers send for `duration_ns`.
@@ -61,6 +61,6 @@ impl Run<'_> {
     fn arm_transfer(&mut self, index: usize, side: Side, now_ns: u64) {
         let busy_until_ns = self.net.links[self.transfer_line(index, side)].busy_until_ns();
         let at_ns = self.net.connections[index].wake_ns(side, now_ns, busy_until_ns);
-        self.arm(self.slots.transfer[index][side as usize], at_ns);
+        self.arm(Timer::Transfer(index as u32, side), at_ns);
     }
 }

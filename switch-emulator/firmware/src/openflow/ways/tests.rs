@@ -76,7 +76,7 @@ fn a_way_is_known_until_it_is_forgotten() {
     assert_eq!(found(&ways, &head), None);
     assert!(ways.learn(head, way(7)).is_none());
     assert_eq!(found(&ways, &head), Some(way(7)));
-    ways.forget();
+    assert!(ways.forget().is_empty(), "none of its frames passed");
     assert_eq!(found(&ways, &head), None);
 }
 
@@ -95,8 +95,72 @@ fn a_way_counts_its_frames_until_it_is_forgotten_or_another_takes_its_place() {
     assert_eq!(ways.learn(head, way(8)).map(counts), Some((7, 2, 128)));
     assert_eq!(ways.passed().count(), 0);
     ways.take(place);
-    ways.forget();
+    assert!(ways.forget().into_iter().map(counts).eq([(8, 1, 64)]));
     assert_eq!(ways.passed().count(), 0);
+}
+
+/// Takes the way of frames of this likeness once, as a board does. Gives its entry, and whether the likeness told it.
+fn taken_by_likeness(ways: &mut Ways, head: &Head, likeness: u32) -> (usize, bool) {
+    let in_port = head.in_port().expect("it has come in");
+    let like = ways.find_like(likeness, in_port);
+    let is_told = like.is_some();
+    let like = like.map(|(place, way)| (place, *way));
+    let (place, way) = like
+        .or_else(|| {
+            let (place, way) = ways.find_also_like(head, likeness)?;
+            Some((place, *way))
+        })
+        .expect("a known way");
+    ways.take(place);
+    (way.hits.only(), is_told)
+}
+
+#[test]
+fn a_likeness_tells_the_way_once_its_head_has_been_seen() {
+    let first = read(&packet(), 1).expect("IPv4");
+    let others = (0..=u8::MAX).filter_map(|number| {
+        let mut frame = packet();
+        frame[37] = number;
+        read(&frame, 1)
+    });
+    let mut others = others.filter(|head| head.place() != first.place());
+    let second = others.next().expect("there are many places");
+    let same_place = (6..100).find(|other| Ways::like(*other) == Ways::like(5));
+    let same_place = same_place.expect("there are few places");
+    let mut ways = Ways::default();
+    for (head, entry) in [(first, 7), (second, 9)] {
+        assert!(ways.learn(head, way(entry)).is_none());
+    }
+    assert_eq!(taken_by_likeness(&mut ways, &first, 5), (7, false));
+    assert_eq!(taken_by_likeness(&mut ways, &first, 5), (7, true));
+    assert!(ways.find_like(5, port(2)).is_none());
+    assert_eq!(
+        taken_by_likeness(&mut ways, &second, same_place),
+        (9, false)
+    );
+    assert_eq!(taken_by_likeness(&mut ways, &second, same_place), (9, true));
+    assert_eq!(taken_by_likeness(&mut ways, &first, 5), (7, false));
+    let frames_of = |entry| {
+        let of_entry = ways.passed().filter(|passed| passed.uses.entry == entry);
+        of_entry.map(|passed| passed.frames()).sum::<u64>()
+    };
+    assert_eq!([7, 9].map(frames_of), [3, 2]);
+    let all: u64 = ways.forget().iter().map(Passed::frames).sum();
+    assert_eq!(all, 5);
+    assert!(ways.find_like(5, port(1)).is_none());
+}
+
+#[test]
+fn a_likeness_does_not_outlive_its_way() {
+    let head = read(&packet(), 1).expect("IPv4");
+    let mut ways = Ways::default();
+    assert!(ways.learn(head, way(7)).is_none());
+    taken_by_likeness(&mut ways, &head, 5);
+    taken_by_likeness(&mut ways, &head, 5);
+    let left = ways.learn(head, way(8)).expect("two frames");
+    assert_eq!((left.uses.entry, left.frames()), (7, 2));
+    assert_eq!(taken_by_likeness(&mut ways, &head, 5), (8, false));
+    assert_eq!(taken_by_likeness(&mut ways, &head, 5), (8, true));
 }
 
 #[test]
