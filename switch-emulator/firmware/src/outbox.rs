@@ -182,8 +182,8 @@ impl Outbox {
     }
 
     /// As [`send`](Self::send), for one frame of `length` bytes (with FCS) that the driver holds, while nothing waits to go
-    /// back and room is certain; the agent counts it later. Gives the instant at which it departs,
-    /// if the MAC takes it; otherwise nothing has changed.
+    /// back and room is certain; the agent counts it later. Gives the instant at which it departs, if the MAC takes it;
+    /// otherwise nothing has changed.
     #[inline(always)]
     pub(crate) fn relay(
         &mut self,

@@ -322,8 +322,8 @@ fn work_and(
     }
 }
 
-/// From one likeness to the next: many have the same place on the board.
-const SPREAD: u32 = 11;
+/// From one likeness to the next: the first 16 have the same place on the board.
+const SPREAD: u32 = 0x11;
 
 /// Gives the frames as late as the board allows.
 struct Keeping {

@@ -222,10 +222,16 @@ impl<'a> Run<'a> {
         true
     }
 
+    /// Whether it is worth reading ahead.
+    #[inline(always)]
+    fn is_large(&self) -> bool {
+        self.net.boards.len() >= MANY_BOARDS
+    }
+
     /// Begins to read what a board's work may need behind the board itself.
     #[inline(always)]
     fn fetch_behind_board(&self, board: usize) {
-        if self.net.boards.len() < MANY_BOARDS {
+        if !self.is_large() {
             return;
         }
         self.schedule.fetch(self.slots.work[board].slot);
@@ -237,7 +243,7 @@ impl<'a> Run<'a> {
     /// Begins to read what the release of a source's frame needs.
     #[inline(always)]
     fn fetch_source(&self, source: usize) {
-        if self.net.boards.len() < MANY_BOARDS {
+        if !self.is_large() {
             return;
         }
         self.schedule.fetch(self.slots.release[source]);

@@ -321,10 +321,15 @@ impl Ways {
     /// The way of frames with this head, if it is known.
     #[inline(always)]
     pub(super) fn find(&self, head: &Head) -> Option<(Found, &Way)> {
+        let (place, known) = self.find_known(head)?;
+        Some((Found(Among::Known(place)), &known.way))
+    }
+
+    #[inline(always)]
+    fn find_known(&self, head: &Head) -> Option<(Place, &Known)> {
         let place = self.places[head.place()];
         let known = self.known.get(place.index())?;
-        let found = Found(Among::Known(place));
-        known.head.is(head).then_some((found, &known.way))
+        known.head.is(head).then_some((place, known))
     }
 
     #[inline(always)]
@@ -344,11 +349,7 @@ impl Ways {
 
     /// The way of frames with this head, which have this likeness, if it is known. From now on the likeness tells.
     pub(super) fn find_also_like(&mut self, head: &Head, likeness: u32) -> Option<(Found, &Way)> {
-        let place = self.places[head.place()];
-        let known = self.known.get(place.index())?;
-        if !known.head.is(head) {
-            return None;
-        }
+        let (place, known) = self.find_known(head)?;
         let new = Like {
             number: likeness,
             in_port: head.in_port(),

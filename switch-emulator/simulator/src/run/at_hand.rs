@@ -42,6 +42,9 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
+    /// So many ports of a board are its first: most frames leave by one of them.
+    const FIRST: usize = 3;
+
     /// In place of a link, for a port without a cable.
     const NONE: u32 = u32::MAX;
 
@@ -61,7 +64,7 @@ impl Outgoing {
     #[inline(always)]
     pub(super) fn first_links(&self, board: usize) -> impl Iterator<Item = usize> + '_ {
         let first = board * self.ports;
-        let links = self.links[first..first + self.ports.min(3)].iter();
+        let links = self.links[first..first + self.ports.min(Self::FIRST)].iter();
         links
             .filter(|link| **link != Self::NONE)
             .map(|link| *link as usize)

@@ -8,7 +8,7 @@ use crate::schedule::{Slot, Tag, INDEX_BITS, MOST_TIMERS};
 use crate::tcp::Side;
 
 /// What a timer stands for, by index in the network.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timer {
     /// A board has something to do, on its own or with a frame that has arrived.
     Work(u32),
@@ -152,6 +152,30 @@ impl Slots {
             Timer::Release(source) => self.release[source as usize],
             Timer::Transfer(index, side) => self.transfer[index as usize][side as usize],
             Timer::Cable => self.cable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_says_what_its_timer_stands_for() {
+        let last = MOST_TIMERS as u32 - 1;
+        for index in [0, 1, last] {
+            for timer in [
+                Timer::Work(index),
+                Timer::Answer(index),
+                Timer::Stack(index),
+                Timer::Arrival(index),
+                Timer::Release(index),
+                Timer::Transfer(index, Side::Sender),
+                Timer::Transfer(index, Side::Receiver),
+                Timer::Cable,
+            ] {
+                assert_eq!(Timer::of(timer.tag()), timer);
+            }
         }
     }
 }
