@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from evaluation.bench.choice import Choice
 from evaluation.bench.commands import bench_app
+from loko.device import profile_text
 
 RUN = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
 
@@ -132,6 +133,26 @@ def test_a_switch_on_linux_is_measured_as_far_as_it_makes_sense(tmp_path: Path) 
     }
     assert set(usual) >= {"1/five-tuple/output/increasing/last", "128/five-tuple/output/increasing/last"}
     assert max(usual.values()) == pytest.approx(min(usual.values()), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("profile", "number", "wrong", "says"),
+    [
+        ("zodiac-fx", "units", 1_000_001, "buffer.units: choose 1 to 1000000"),
+        ("zodiac-fx", "link_rate_bps", 100_000, "ports.link_rate_bps: choose at least 1000000"),
+        ("banana-pi-r1", "link_rate_bps", 0, "link_rate_bps"),
+    ],
+)
+def test_a_profile_that_the_emulator_refuses_is_one_line_and_status_2(
+    tmp_path: Path, profile: str, number: str, wrong: int, says: str
+) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(profile_text(profile, **{number: wrong}))
+    done = bench("throughput", "--device", path, "--out", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert says in line
+    assert str(path) in line
 
 
 @pytest.mark.parametrize("procedure", ["cp-time", "buffer", "all"])

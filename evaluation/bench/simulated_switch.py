@@ -40,6 +40,10 @@ class SimulatedSwitch:
         device = load_device(profile)
         if not isinstance(device, LinuxSwitch):
             raise InputError(f"profile '{profile}': is no switch of the kind {KIND}")
+        try:
+            switch_emulator.Network(seed).add_board(_SWITCH, profile=profile)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         self.name = profile
         self.warm_up_frames = 0
         self.wire = Wire(

@@ -20,6 +20,7 @@ from evaluation.runner import RunError
 from loko.controller.framing import segments_of
 from loko.controller.wire import SEGMENT_BYTES
 from loko.device import load_profile
+from loko.document import InputError
 from loko.scenario import OpenFlow
 
 _HEADERS_BYTES: Final = 14 + 20 + 20
@@ -98,7 +99,10 @@ class VirtualDevice:
         seed = int(np.random.SeedSequence([self._seed, self._powered]).generate_state(1)[0])
         self._powered += 1
         self._board_seed = seed
-        self._board = switch_emulator.Board(self._profile, self._config, seed)
+        try:
+            self._board = switch_emulator.Board(self._profile, self._config, seed)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         self._connected: ConnectedBoard | None = None
         self.now_ns = 0
         self._cut_ns: dict[int, int] = {}
