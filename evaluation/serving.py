@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from evaluation.emulation.boards import check_boards
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow, load_schedule
@@ -304,6 +305,8 @@ def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
 
 
 def _boards(lab: Lab, *, free_control: bool, traffic: bool) -> Callable[[str], Sequence[str]]:
+    check_boards(lab)
+
     def command(controller: str) -> Sequence[str]:
         words = [sys.executable, "-m", "evaluation.emulation", str(lab.path), "--controller", controller]
         if free_control:

@@ -22,6 +22,7 @@ from served_lab import LOKO, PATIENCE_S, ServedLab, flow, survives_kills, wait_f
 
 from benchmarks.one_board import BUILD
 from evaluation import cli
+from loko.device import profile_text
 from loko.units import readable
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
@@ -368,6 +369,21 @@ def test_wrong_options_are_one_line(
     said = capsys.readouterr().err
     assert (ended.value.code, said.count("\n")) == (2, 1), said
     assert says in said
+
+
+def test_a_profile_that_the_emulator_refuses_ends_the_service_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.toml").write_text(profile_text("zodiac-fx", units=1_000_001))
+    ring = "{switches: 3, hosts_per_switch: 1, one_way: false, profile: wrong.toml}"
+    (tmp_path / "lab.yml").write_text(f"name: mine\ntitle: Mine\nring: {ring}\n")
+    words = ["loko", "serve", str(tmp_path), "--emulate", "--store", str(tmp_path / "s")]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1), said
+    assert "wrong.toml: profile, buffer.units: choose 1 to 1000000" in said
 
 
 def test_token_of_the_environment_must_be_as_long_as_that_of_a_file(tmp_path: Path) -> None:

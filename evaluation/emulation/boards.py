@@ -173,13 +173,24 @@ def profile_of(switch: Switch) -> Profile:
     return switch.profile
 
 
+def check_boards(lab: Lab) -> None:
+    """Raise `InputError` unless every switch is a board whose profile the emulator takes."""
+    for switch in lab.switches.values():
+        profile_of(switch)
+    for profile in {switch.emulated_as for switch in lab.switches.values()}:
+        try:
+            switch_emulator.Board(profile)
+        except ValueError as error:
+            raise InputError(f"lab '{lab.name}': {error}") from None
+
+
 @contextlib.contextmanager
 def board_profiles(lab: Lab, *, free_control: bool) -> Iterator[dict[str, str]]:
-    """Offer each board's profile while the context lasts. Raises `InputError` for switches of other kinds."""
+    """Offer each board's profile while the context lasts. Raises as `check_boards`."""
+    check_boards(lab)
     with tempfile.TemporaryDirectory() as folder:
         profiles = {}
         for name, switch in lab.switches.items():
-            profile_of(switch)
             profiles[name] = switch.emulated_as
             if free_control:
                 profiles[name] = free_of_control_cost(switch.emulated_as, Path(folder))
