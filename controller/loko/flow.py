@@ -6,13 +6,14 @@ checked, as documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from loko.calculus import TokenBucket
 from loko.document import InputError, Strict
+from loko.units import Quantity
 
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
 FiveTuple = tuple[str, str, int, int]
@@ -54,8 +55,8 @@ class AddressedDocument(Strict):
 class FlowDocument(AddressedDocument):
     """A flow as people and programs write it down."""
 
-    rate_bps: float = Field(gt=0, allow_inf_nan=False)
-    burst_bytes: float = Field(gt=0, allow_inf_nan=False)
+    rate_bps: Quantity
+    burst_bytes: Quantity
     frame_bytes: int = Field(ge=64, le=1518)
 
     @model_validator(mode="after")
@@ -76,27 +77,28 @@ class DoubleFlowError(InputError):
     """Two flows have the same id, or the same hosts and ports."""
 
 
-def doubles(flows: Sequence[Flow | AddressedDocument]) -> Iterator[tuple[int, str | None]]:
-    """Yield the index of each flow that repeats an earlier one.
+def doubles(flows: Iterable[tuple[str | None, FiveTuple | None]]) -> Iterator[tuple[int, str | None]]:
+    """Yield the index of each flow, given as its id and its five-tuple, that repeats an earlier one.
 
     With it comes the id of the earlier flow that has the same hosts and ports; None if the id itself is used
-    twice.
+    twice. An id or a five-tuple that is None repeats nothing.
     """
     ids: set[str] = set()
     tuples: dict[FiveTuple, str] = {}
-    for place, flow in enumerate(flows):
-        five_tuple = flow.source, flow.destination, flow.udp_source, flow.udp_destination
-        if flow.id in ids:
+    for place, (flow_id, five_tuple) in enumerate(flows):
+        if flow_id in ids:
             yield place, None
         elif five_tuple in tuples:
             yield place, tuples[five_tuple]
-        ids.add(flow.id)
-        tuples.setdefault(five_tuple, flow.id)
+        if flow_id is not None:
+            ids.add(flow_id)
+            if five_tuple is not None:
+                tuples.setdefault(five_tuple, flow_id)
 
 
 def refuse_doubles(flows: Sequence[Flow]) -> None:
     """Raise `DoubleFlowError` if two flows have the same id or the same five-tuple."""
-    for place, other in doubles(flows):
+    for place, other in doubles((flow.id, flow[1:5]) for flow in flows):
         flow_id = flows[place].id
         if other is None:
             raise DoubleFlowError(f"flow id '{flow_id}' is used twice; rename one")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from loko.document import InputError, Parsed, Problem, parse, problems, read_text, told
-from loko.flow import AddressedDocument, Flow, doubles
-from loko.units import Burst, FrameSize, Rate, Time
+from loko.flow import AddressedDocument, FiveTuple, Flow, doubles
+from loko.units import Burst, FrameSize, Quantity, Rate, Time
 
 if TYPE_CHECKING:
     from loko.lab import Lab
@@ -43,14 +43,14 @@ class RequestDocument(AddressedDocument):
     """A request as it is written down. Each quantity is given in one of its forms."""
 
     rate: Rate | None = None
-    rate_bps: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    rate_bps: Quantity | None = None
     burst: Burst | None = None
-    burst_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    burst_bytes: Quantity | None = None
     frame: FrameSize | None = Field(default=None, ge=64, le=1518)
     frame_bytes: int | None = Field(default=None, ge=64, le=1518)
     deadline: Time | None = None
-    deadline_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    deadline_ns: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    deadline_ms: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    deadline_ns: Quantity | None = None
     period: Time | None = None
     period_us: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
 
@@ -173,32 +173,60 @@ def _each(
 ) -> tuple[_Taken, ...]:
     name, text, is_csv = _text_of(path)
     rows = list(_csv_rows(name, text) if is_csv else _listed_rows(name, text))
-    rows_taken: list[tuple[_Row, RequestDocument]] = []
+    repeated = dict(doubles(_identity(row.values) for row in rows))
     taken: list[_Taken] = []
     wrong: list[str] = []
-    for row in rows:
-        wrong += [_told(name, row, problem) for problem in _strange_hosts(row.values, lab)]
+    for place, row in enumerate(rows):
+        wrong += [_told(name, row, problem) for problem in _wrong_hosts(row.values, lab)]
+        if place in repeated:
+            wrong.append(_told(name, row, _repetition(repeated[place])))
         try:
-            document = row.check(row.values)
-            taken.append(take(document))
-            rows_taken.append((row, document))
+            taken.append(take(row.check(row.values)))
         except ValidationError as error:
             wrong += [_told(name, row, problem) for problem in problems(error)]
         except ValueError as error:
             wrong.append(_told(name, row, Problem((), "", str(error))))
-    for place, other in doubles([document for _, document in rows_taken]):
-        message = f"has the hosts and ports of '{other}'; change a port"
-        if other is None:
-            message = "this id is used twice; rename one"
-        wrong.append(_told(name, rows_taken[place][0], Problem((), "", message)))
     if wrong:
         raise InputError(*wrong)
     return tuple(taken)
 
 
-def _strange_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
-    """Yield names that are no host of the lab, also of a request that is wrong in other ways."""
-    if lab is None or not isinstance(values, Mapping):
+def _repetition(other: str | None) -> Problem:
+    """Return what is wrong with a flow that repeats the hosts and ports of another, or an id (None)."""
+    if other is None:
+        return Problem((), "", "this id is used twice; rename one")
+    return Problem((), "", f"has the hosts and ports of '{other}'; change a port")
+
+
+def _identity(values: object) -> tuple[str | None, FiveTuple | None]:
+    """Return the id and the five-tuple of a request as written, also if other parts of it are wrong."""
+    if not isinstance(values, Mapping):
+        return None, None
+    flow_id, source, destination, *ports = (values.get(key) for key in AddressedDocument.model_fields)
+    if not (isinstance(source, str) and isinstance(destination, str)):
+        five_tuple = None
+    else:
+        try:
+            udp_source, udp_destination = (int(str(port)) for port in ports)
+            five_tuple = source, destination, udp_source, udp_destination
+        except ValueError:
+            five_tuple = None
+    return (flow_id if isinstance(flow_id, str) else None), five_tuple
+
+
+def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
+    """Yield a flow from a host to itself, and names that are no host of the lab.
+
+    Also of a request that is wrong in other ways.
+    """
+    if not isinstance(values, Mapping):
+        return
+    source, destination = values.get("source"), values.get("destination")
+    if isinstance(source, str) and source == destination:
+        yield Problem(
+            ("destination",), "destination", f"is {source}, the source, too; give another destination"
+        )
+    if lab is None:
         return
     for key in ("source", "destination"):
         if isinstance(host := values.get(key), str) and host not in lab.hosts:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 PS_PER_NS: Final = 1_000
 """Profiles state times of the processor in picoseconds."""
@@ -110,6 +110,8 @@ def _written(example: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9].*[A-Za-z]\s*$", "examples": [example]})
 
 
+Quantity = Annotated[float, Field(gt=0, le=EXACT, allow_inf_nan=False)]
+"""A rate in bit/s, a size in bytes or a time in ns as somebody states it: so small that sums are exact."""
 Rate = Annotated[float, BeforeValidator(rate_bps), _written("2.3 Mbit/s")]
 """In bit/s, of what is written with a unit."""
 Time = Annotated[float, BeforeValidator(time_ns), _written("5 ms")]
@@ -135,4 +137,6 @@ def _read(written: object, units: Mapping[str, Decimal], wanted: str) -> _Read:
     number, unit = Decimal(match.group(1)), match.group(2)
     if number <= 0:
         raise ValueError(f"'{written}' must be more than nothing")
-    return _Read(number * units[unit], unit)
+    if (value := number * units[unit]) > EXACT:
+        raise ValueError(f"'{written}' is beyond any network; give {wanted}")
+    return _Read(value, unit)

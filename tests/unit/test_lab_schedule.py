@@ -140,7 +140,7 @@ FLOW = "id: a, source: H1, destination: H3, udp_source: 1001, udp_destination: 5
             [],
             "flow 'a': lab 'two-switch' has no host 'H9' (hosts: H1, H2, H3, H4)",
         ),
-        ([FLOW.replace("H3", "H1")], [], "flow 'a': a flow from H1 to itself"),
+        ([FLOW.replace("H3", "H1")], [], "flow 'a': destination: is H1, the source, too"),
         ([f"{FLOW}, period_us: 10000"], ["--base-period-us", "3000"], "is no multiple of the base period"),
         ([FLOW], [], "how many slots?"),
         ([FLOW], ["--slots", "9", "--base-period-us", "9000"], "holds 3 slots of 2542.8 us, not 9"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -112,18 +113,81 @@ def test_everything_that_is_wrong_is_told_at_once_by_id_and_line(tmp_path: Path)
     assert [line.split(": ")[:2] for line in lines] == [
         ["2", "flow 'b'"],
         ["2", "flow 'b'"],
-        ["5", "flow 'd'"],
-        ["6", "flow 'e'"],
         ["3", "flow 'a'"],
         ["4", "flow 'c'"],
+        ["5", "flow 'd'"],
+        ["6", "flow 'e'"],
     ]
     assert "udp_source: must be at most 65535" in lines[0]
     assert "rate: '3 apples' is not a rate" in lines[1]
-    assert lines[2].endswith("rate and rate_bps say the same; leave one out")
-    assert lines[3].endswith("frame is missing; give the size of every frame, with FCS, such as 306 bytes")
-    assert lines[4].endswith("this id is used twice; rename one")
-    assert lines[5].endswith("has the hosts and ports of 'a'; change a port")
+    assert lines[2].endswith("this id is used twice; rename one")
+    assert lines[3].endswith("has the hosts and ports of 'a'; change a port")
+    assert lines[4].endswith("rate and rate_bps say the same; leave one out")
+    assert lines[5].endswith("frame is missing; give the size of every frame, with FCS, such as 306 bytes")
     assert str(error.value).endswith(" (and 5 more)")
+
+
+def row(flow_id: str, destination: str, ports: tuple[int, int], **values: str | float) -> str:
+    ends = {"source": "H1", "destination": destination, "udp_source": ports[0], "udp_destination": ports[1]}
+    usual = {"rate": "1 kbit/s", "burst": "1 frames", "frame": "306 bytes"}
+    return f"- {json.dumps({'id': flow_id, **ends, **usual, **values})}\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong"),
+    [
+        (
+            [
+                row("zero", "H3", (1, 2), rate="0 Mbit/s"),
+                row("a", "H1", (1, 3)),
+                row("a", "H3", (1, 4), burst="0 frames"),
+                row("b", "H3", (1, 4), frame="0 bytes"),
+                row("c", "H3", (0, 70000), rate="-1 kbit/s", frame="1519 bytes"),
+                row("d", "H3", (1, 4), rate=math.inf, burst="1e400 bytes"),
+                row("e", "H3", (1, 4), deadline="0 ms"),
+            ],
+            [
+                *("1 rate", "2 source", "3 twice", "3 burst", "4 ports of 'a'", "4 frame", "5 udp_source"),
+                *("5 udp_destination", "5 rate", "5 frame", "6 ports of 'a'", "6 rate", "6 burst"),
+                *("7 ports of 'a'", "7 deadline"),
+            ],
+        ),
+        (
+            [row("a", "H1", (1, 3)), row("a", "H3", (1, 4)), row("b", "H3", (1, 4))],
+            ["1 source", "2 twice", "3 ports of 'a'"],
+        ),
+        ([row("a", "H1", (1, 3)), row("b", "H9", (1, 4))], ["1 source", "2 H9"]),
+    ],
+)
+def test_no_error_hides_another(tmp_path: Path, rows: list[str], wrong: list[str]) -> None:
+    """A flow to itself, a repetition, and each wrong value are told, once each, in the order of lines."""
+    path = written(tmp_path, "flows.yml", "".join(rows))
+    with pytest.raises(InputError) as error:
+        load_requests(path, load_lab("two-switch"))
+    lines = [line.removeprefix(f"{path}:") for line in error.value.lines]
+    assert len(lines) == len(wrong), lines
+    for line, (number, said) in zip(lines, (each.split(" ", 1) for each in wrong), strict=True):
+        assert line.startswith(f"{number}: ")
+        assert said in line
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"burst_bytes": 1e300}, "burst_bytes: must be at most 1000000000000000"),
+        ({"rate_bps": 1e300}, "rate_bps: must be at most 1000000000000000"),
+        ({"deadline_ns": 1e300}, "deadline_ns: must be at most 1000000000000000"),
+        ({"deadline_ms": 1e300}, "deadline_ms: must be at most 1000000000"),
+        ({"rate": "1e99 Gbit/s"}, "rate: '1e99 Gbit/s' is beyond any network"),
+    ],
+)
+def test_what_is_beyond_any_network_is_refused(tmp_path: Path, values, says: str) -> None:
+    base = {"rate_bps": 1e3, "burst_bytes": 306.0, "frame_bytes": 306}
+    if "rate" in values:
+        del base["rate_bps"]
+    path = written(tmp_path, "flows.json", json.dumps([{"id": "a", **ENDS, **base, **values}]))
+    with pytest.raises(InputError, match=says):
+        load_requests(path)
 
 
 def test_hosts_that_a_lab_has_not_are_told_with_all_else(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.serve.outcome import Became, FlowState
 from loko.serve.views import Grants
+from loko.units import Quantity
 
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 
@@ -53,9 +54,7 @@ class FlowRequest(FlowDocument):
     path: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None, min_length=1, max_length=256, description="Switches to cross; routed without."
     )
-    deadline_ns: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="The guarantee must not exceed it."
-    )
+    deadline_ns: Quantity | None = Field(None, description="The guarantee must not exceed it.")
 
 
 class SlotRequest(AddressedDocument):
