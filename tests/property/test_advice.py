@@ -150,6 +150,34 @@ def test_advice_that_is_followed_is_granted(
         assert isinstance(granted, Admitted), (remedy, str(granted))
 
 
+@settings(deadline=None, max_examples=150)
+@given(
+    seed=st.integers(0, 10**6),
+    scheme=st.sampled_from(sorted(CHOICES)),
+    burst=st.sampled_from((1.0, 50.0, 1e3, 1e12)),
+)
+def test_a_refusal_counts_what_is_used_and_the_sum_is_too_much(seed: int, scheme: str, burst: float) -> None:
+    rng = Random(seed)
+    lab = load_lab("chip-ring") if CHOICES[scheme].scheme is SchemeName.PORTS else rng.choice((TWO, RING))
+    try:
+        admission = empty(lab, scheme)
+    except InputError:
+        return
+    hosts = list(lab.hosts)
+    for number in range(rng.choice((0, 5, 40))):
+        admission.request(drawn_flow(rng, number, hosts))
+    for number in range(100, 110):
+        flow = drawn_flow(rng, number, hosts)
+        answer = admission.check(flow._replace(burst_bytes=flow.burst_bytes * rng.choice((1.0, burst))))
+        if isinstance(answer, Admitted):
+            continue
+        assert answer.used + answer.requested > answer.allowed, str(answer)
+        assert all(map(math.isfinite, (answer.used, answer.requested))), str(answer)
+        for share in admission.usage(answer.switch).shares if answer.switch in lab.switches else ():
+            if (share.quantity, share.unit) == (answer.quantity, answer.unit):
+                assert answer.used == pytest.approx(share.used), str(answer)
+
+
 def used(lab: Lab, admission: Admission) -> list[tuple[str, str, float]]:
     return [
         (name, share.quantity, share.used)

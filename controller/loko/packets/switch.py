@@ -205,9 +205,12 @@ class SwitchUse:
             return refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
         used, whole = self._share.value, self._whole
         share, burst_ns = used + load.share, self._burst.value + load.burst_ns
-        if share > whole or burst_ns > self._first_room + (whole - share) * self._grid.end_ns:
+        if share > whole:
             percents = (100 * used, 100 * load.share, 100 * whole)
             return refused(flow, self.name, ("rate", "% of the CPU"), percents)
+        if burst_ns > (most_ns := self._first_room + (whole - share) * self._grid.end_ns):
+            times_us = (self._burst.value / 1e3, load.burst_ns / 1e3, most_ns / 1e3)
+            return refused(flow, self.name, ("burst", "us"), times_us)
         cells = self._cells(share, burst_ns, 0)
         slack_ns = self._slack_with(load, cells) if cells else 0
         return None if slack_ns >= 0 else self._too_late(flow, slack_ns)

@@ -369,6 +369,7 @@ class PortAdmission:
             here, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if here + 1 > most:
                 return Refusal(flow, hop.switch, "entries", float(here), 1.0, float(most), "entries")
+        full: tuple[str, float] | None = None
         network.add(counted.steps, counted.bucket)
         try:
             touched: set[str] = set()
@@ -376,12 +377,10 @@ class PortAdmission:
             bounds = network.settle(path, limits_ns=self._targets, touched=touched)
             # In the order of the bounds, so that of several limits it is always the same one that is told.
             for name in bounds if not books.is_within else filter(touched.__contains__, bounds):
-                room_bytes = self._room_bytes(name)
                 backlog_bytes = network.backlog_bytes(name, bounds)
-                if backlog_bytes > room_bytes:
-                    return self._refusal(
-                        flow, counted, name, "burst", (0.0, backlog_bytes, room_bytes, "bytes")
-                    )
+                if backlog_bytes > self._room_bytes(name):
+                    full = name, backlog_bytes
+                    break
         except UnsettledError as unsettled:
             return self._delay_refusal(flow, counted, unsettled.server, unsettled.delay_ns, books)
         finally:
@@ -389,7 +388,14 @@ class PortAdmission:
             network.bounds = dict(kept)
             network.remove(counted.steps, counted.bucket)
             network.bounds = kept
-        return bounds
+        return bounds if full is None else self._burst_refusal(flow, counted, *full, books)
+
+    def _burst_refusal(
+        self, flow: Flow, counted: _Counted, name: str, backlog_bytes: float, books: _Books
+    ) -> Refusal:
+        used_bytes = books.network.backlog_bytes(name) if books.network.has_flows(name) else 0.0
+        numbers = (used_bytes, backlog_bytes - used_bytes, self._room_bytes(name), "bytes")
+        return self._refusal(flow, counted, name, "burst", numbers)
 
     def _delay_refusal(
         self, flow: Flow, counted: _Counted, name: str, delay_ns: float, books: _Books
