@@ -20,6 +20,7 @@ from evaluation.adversary.carriage import (
     released,
     runner_of,
 )
+from evaluation.adversary.port_trial import beside_others
 from evaluation.adversary.release import LEAD_NS, critical, instants
 from evaluation.runner import RunError
 from loko.commands.choices import AllocationOption, wrong_input_ends
@@ -38,11 +39,23 @@ _LARGEST_LOAD = 4.0
 
 
 def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[CarriageResult]:
-    """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`."""
+    """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`.
+
+    On switches with queues, traffic of low priority fills every cable beside the flows.
+    """
     case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=EVALUATION_ENTRIES)
     duration_ns = round(seconds * 1e9)
-    rng = np.random.default_rng(seed)
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
+    if planned.scheme == SchemeName.PORTS.value:
+        instants_ns = [
+            np.repeat(np.array(aimed_ns, dtype=np.int64), int(flow.burst_bytes // flow.frame_bytes))
+            for flow in case.flows
+        ]
+        return [
+            beside_others(case, senders, seed=seed, duration_ns=duration_ns)
+            for senders in (bursts(case, load=_LARGEST_LOAD), released(case, instants_ns))
+        ]
+    rng = np.random.default_rng(seed)
     meeting = released(case, instants(case, aimed_ns, [critical(case, rng) for _ in aimed_ns]))
     results = []
     with runner_of(case) as runner:
@@ -56,7 +69,9 @@ def replay(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
     *,
-    scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
+    scheme: Annotated[
+        SchemeName | None, typer.Option(help="Admission scheme. Default: as for 'loko plan'.")
+    ] = None,
     allocation: AllocationOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,

@@ -87,11 +87,18 @@ def port_trial(seed: int, *, packets: int) -> PortTrial:
 def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int) -> CarriageResult:
     """Carry about this many packets, in meeting bursts or at all that the buckets allow, and judge each."""
     case = AdmittedSet(lab=lab, scheme="ports", admitted=tuple(admitted), entries=_ENTRIES)
-    rng = np.random.default_rng(seed)
-    duration_ns, releases = _bursts(case, rng, packets)
-    traffic = [*released(case, releases)]
+    duration_ns, releases = _bursts(case, np.random.default_rng(seed), packets)
+    return beside_others(case, released(case, releases), seed=seed, duration_ns=duration_ns)
+
+
+def beside_others(
+    case: AdmittedSet, senders: Sequence[Sender], *, seed: int, duration_ns: int
+) -> CarriageResult:
+    """Carry what the flows send beside traffic of low priority from every host, and judge the flows."""
+    lab, traffic = case.lab, [*senders]
     tables = {
-        name: list(entries) for name, entries in switch_entries(lab, case.admitted, entries=_ENTRIES).items()
+        name: list(entries)
+        for name, entries in switch_entries(lab, case.admitted, entries=case.entries).items()
     }
     for number, low in enumerate(_others(lab)):
         for hop in shortest_path(lab, low.source, low.destination):

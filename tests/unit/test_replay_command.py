@@ -1,0 +1,57 @@
+"""`loko replay`: the admitted flows of a lab in virtual time, against their guarantees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluation.adversary.commands import replayed
+from evaluation.cli import app
+from loko.flow import Flow, dump_flows
+from loko.front import plan
+from loko.lab import load_lab
+
+FLOWS = [
+    Flow("a", "H1", "H2", 1, 2, 2e6, 3060.0, 306),
+    Flow("b", "H2", "H3", 1, 2, 2e6, 3060.0, 306),
+    Flow("c", "H3", "H2", 1, 2, 2e6, 3060.0, 306),
+]
+
+
+def test_a_lab_of_chips_is_replayed_by_its_own_scheme(tmp_path: Path) -> None:
+    file = tmp_path / "flows.json"
+    file.write_text(json.dumps(dump_flows(FLOWS)))
+    answer = CliRunner().invoke(app, ["replay", "chip-ring", str(file), "--seconds", "0.3", "--json"])
+    assert answer.exit_code == 0, answer.output
+    for run in json.loads(answer.output)["runs"]:
+        for flow in run["flows"]:
+            assert flow["sent"] >= 10
+            assert (flow["lost"], flow["wrong"]) == (0, 0)
+            assert 0 < flow["worst"] <= 1
+
+
+def test_a_broken_guarantee_of_a_chip_is_noticed() -> None:
+    """Frames of 1,518 bytes fill every cable, so a frame waits for one at a time and at a port."""
+    lab = load_lab("chip-ring")
+    planned = plan(lab, FLOWS)
+    waiting_ns = 1518 * 8  # at 1 Gbit/s
+    too_short = [
+        admitted._replace(delays_ns=tuple(waiting_ns / len(admitted.path) for _ in admitted.path))
+        for admitted in planned.accepted
+    ]
+    results = replayed(lab, replace(planned, accepted=tuple(too_short)), seconds=0.3, seed=1)
+    assert {late.flow for result in results for late in result.broken} == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(("lab", "scheme"), [("two-switch", None), ("two-switch", "packets")])
+def test_a_lab_of_boards_is_replayed(tmp_path: Path, lab: str, scheme: str | None) -> None:
+    file = tmp_path / "flows.json"
+    file.write_text(json.dumps(dump_flows([Flow("a", "H1", "H3", 1, 2, 1e5, 306.0, 306)])))
+    words = ["replay", lab, str(file), "--seconds", "0.3", *(["--scheme", scheme] if scheme else [])]
+    answer = CliRunner().invoke(app, words)
+    assert answer.exit_code == 0, answer.output
+    assert "every guarantee was kept" in answer.output
