@@ -141,6 +141,15 @@ def test_a_mistake_is_found_in_its_line_whatever_the_name_is(tmp_path: Path, nam
     assert str(error.value).startswith(f"{path}:{line}: switches.{name}.datapath_id: ")
 
 
+def test_a_board_has_the_mac_address_that_its_datapath_id_states(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yml"
+    path.write_text(SOURCE.replace('mac: "70:b3:d5:6c:00:02", ', ""))
+    assert load_lab(path).switches["s2"].config["mac"] == "70:b3:d5:6c:00:02"
+    path.write_text(path.read_text().replace("00:00:70:b3:d5:6c:00:02", "00:17:70:b3:d5:6c:00:02"))
+    with pytest.raises(InputError, match="MAC address after two zero bytes; write 00:00:70:b3:d5:6c:00:02"):
+        load_lab(path)
+
+
 def test_boards_may_connect_by_themselves(tmp_path: Path) -> None:
     path = tmp_path / "lab.yml"
     path.write_text(NETWORKED)
@@ -152,7 +161,7 @@ def test_boards_may_connect_by_themselves(tmp_path: Path) -> None:
     [
         ("controller: 10.0.1.8/24", "", "controller: control: network needs its address"),
         ("controller: 10.0.1.8/24", "controller: 10.0.1.8", "'10.0.1.8' lacks its prefix length"),
-        ("ip_address: 10.0.1.100, ", "", "switches.s2.config: control: network needs the board's mac"),
+        ("ip_address: 10.0.1.100, ", "", "switches.s2.config: control: network needs the board's ip_address"),
         ("10.0.1.100", "10.0.1.99", "switches.s2.config.ip_address: s1 has 10.0.1.99 already"),
         ("10.0.1.100", "10.0.1.8", "the controller has 10.0.1.8 already"),
         ("10.0.1.100", "10.0.2.100", "10.0.2.100 is not in the controller's network 10.0.1.0/24"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -68,3 +70,23 @@ def test_the_service_refuses_a_target_that_its_scheme_does_not_keep(words, capfd
     told = capfd.readouterr()
     assert told.err.startswith("error: --target-ms: is for --scheme packets or ports")
     assert (told.out, told.err.count("\n")) == ("", 1)
+
+
+def test_a_plan_names_the_deadlines_that_the_service_would_not_keep(tmp_path: Path) -> None:
+    values = {"source": "H1", "destination": "H3", "udp_destination": 4, "rate": "100 kbit/s"}
+    values |= {"burst": "1 frame", "frame": "306 bytes"}
+    flows = [
+        {**values, "id": "late", "udp_source": 1, "deadline": "4.5 ms"},
+        {**values, "id": "kept", "udp_source": 2, "deadline": "4.65 ms"},
+    ]
+    file = tmp_path / "flows.json"
+    file.write_text(json.dumps(flows))
+    said = CliRunner().invoke(app, ["plan", "two-switch", str(file)])
+    assert said.exit_code == 0
+    assert "'loko serve' would refuse late: " in said.output
+    option = re.search(r"plan with (--changes-per-s) (\d+)", said.output)
+    assert option is not None
+    again = CliRunner().invoke(app, ["plan", "two-switch", str(file), *option.groups()])
+    assert again.exit_code == 1
+    assert "refused: late: delay" in again.output
+    assert "would refuse" not in again.output

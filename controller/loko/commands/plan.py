@@ -63,6 +63,8 @@ _RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
 """The schemes that reserve for what a controller sends, and for what boards do by themselves."""
 _HINTED = 2_000
 """Up to this many flows, it is quick to find out how many fit with another scheme."""
+_FEW_IDS: Final = 5
+"""So many flows are named in a hint."""
 _TIME_LIMIT_S: Final = 10.0
 _BROKEN: Final = "for comparison only: on switches with one CPU for all ports its guarantees do not hold"
 """The remark about rivals (figures 3 and 15)."""
@@ -328,6 +330,20 @@ class _Asked:
         except InputError:
             return None
 
+    def unserved(self, answer: _Answer) -> list[str]:
+        """Return the flows with a deadline that fit here, but not beside what `loko serve` reserves."""
+        accepted = {admitted.flow.id for admitted in answer.plan.accepted}
+        in_time = accepted & deadlines_of(self.requests).keys()
+        is_other = self.changes_per_s is None and self.echoes_per_s is None
+        if not (in_time and is_other and answer.choice.scheme in _RESERVING):
+            return []
+        served = replace(self, changes_per_s=CHANGES_PER_S)
+        try:
+            plan = served._plan(answer.choice, self.requests)
+        except InputError:
+            return []
+        return [refusal.flow.id for refusal in plan.refused if refusal.flow.id in in_time]
+
     def _plan(self, choice: Choice, requests: Sequence[Request]) -> Plan:
         requested = [request.flow for request in requests]
         admission = self._admission(choice, requests)
@@ -412,18 +428,23 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
         for answer in answers:
             tell(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")
         return
-    is_hinted = (
-        len(asked.requests) <= _HINTED and asked.limit_s is None and asked.forwarding is Forwarding.PER_FLOW
-    )
-    if (
-        first.plan.refused
-        and first.choice.scheme is SchemeName.LOKO
-        and asked.echoes_per_s is None
-        and is_hinted
-    ):
-        more = asked.by_packets()
-        if more is not None and len(more.accepted) > len(first.plan.accepted):
-            tell(f"with --scheme packets: {more.fit} fit")
+    if len(asked.requests) <= _HINTED and asked.limit_s is None and asked.forwarding is Forwarding.PER_FLOW:
+        _print_hints(first, asked)
     tell(f"reserved of each switch: {first.reserved}")
     if asked.openflow is not OpenFlow.V1_0:
         tell(f"for sessions of OpenFlow {asked.openflow.value} alone")
+
+
+def _print_hints(answer: _Answer, asked: _Asked) -> None:
+    """Print what another scheme would admit, and what the service would refuse."""
+    is_lokos = answer.choice.scheme is SchemeName.LOKO and asked.echoes_per_s is None
+    if answer.plan.refused and is_lokos:
+        more = asked.by_packets()
+        if more is not None and len(more.accepted) > len(answer.plan.accepted):
+            tell(f"with --scheme packets: {more.fit} fit")
+    if unserved := asked.unserved(answer):
+        others = f" and {len(unserved) - _FEW_IDS} more" if len(unserved) > _FEW_IDS else ""
+        tell(
+            f"'loko serve' would refuse {', '.join(unserved[:_FEW_IDS])}{others}: it also reserves changes of"
+            f" tables; plan with --changes-per-s {CHANGES_PER_S:g}, or serve with fewer"
+        )

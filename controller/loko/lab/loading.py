@@ -152,6 +152,8 @@ class _Checker:
         except InputError as error:
             raise self._error(("switches", name, "profile"), str(error)) from None
         config = dict(file.config)
+        if isinstance(profile, Profile) and "mac" not in config:
+            config["mac"] = self._mac(name)
         if self._file.ring is not None and not isinstance(profile, Profile):
             config = {"mac": config["mac"], **self._file.ring.stated_config}
         if self._file.control_port == 0 and isinstance(profile, Profile):
@@ -160,7 +162,7 @@ class _Checker:
                 config |= {"openflow_ports": ports, "native_ports": []}
         if self._file.control_port > profile.ports.count.value:
             raise self._error(("control_port",), f"{name} has ports 1 to {profile.ports.count.value}")
-        mac = file.config.get("mac")
+        mac = config.get("mac")
         if mac is not None and file.datapath_id != f"00:00:{mac}":
             expected = f"00:00:{mac}"
             raise self._error(
@@ -176,6 +178,16 @@ class _Checker:
             cards=MappingProxyType(dict(file.cards)),
         )
 
+    def _mac(self, name: str) -> str:
+        """Return the MAC address of a board, which its datapath id states."""
+        datapath_id = self._file.switches[name].datapath_id
+        if not datapath_id.startswith("00:00:"):
+            raise self._error(
+                ("switches", name, "datapath_id"),
+                f"a board's is its MAC address after two zero bytes; write 00:00:{datapath_id[6:]}",
+            )
+        return datapath_id[len("00:00:") :]
+
     def _controller(self, switches: Mapping[str, Switch]) -> IPv4Interface | None:
         real = any(switch.backend is Backend.HARDWARE for switch in switches.values())
         if self._file.control == "session" and not real:
@@ -187,8 +199,8 @@ class _Checker:
         owners = {controller.ip: "the controller"}
         for name, switch in switches.items():
             where = ("switches", name, "config")
-            if "mac" not in switch.config or "ip_address" not in switch.config:
-                raise self._error(where, "control: network needs the board's mac and ip_address")
+            if "ip_address" not in switch.config:
+                raise self._error(where, "control: network needs the board's ip_address")
             try:
                 address = IPv4Address(switch.config["ip_address"])
             except ValueError:
