@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -91,9 +91,11 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: is not a text file in UTF-8") from None
 
 
-def read(path: Path, model: type[_Model]) -> _Model:
-    """Read and check a `.toml`, `.json`, `.yml` or `.yaml` file. Raises `InputError`."""
+def read(path: Path, model: type[_Model], *, edit: Callable[[str], str] | None = None) -> _Model:
+    """Read and check a `.toml`, `.json`, `.yml` or `.yaml` file, after `edit`. Raises `InputError`."""
     text = read_text(path)
+    if edit is not None:
+        text = edit(text)
     if path.suffix == ".toml":
         try:
             return _check(path, model, tomllib.loads(text), tree=None)

@@ -15,10 +15,12 @@ from typer.testing import CliRunner
 
 from evaluation.adversary.commands import replayed
 from evaluation.cli import app
+from evaluation.live.interfaces import interface_name
 from loko.device import load_device
 from loko.document import LABS, InputError
 from loko.front import plan
 from loko.lab import load_lab
+from loko.new_lab.containerlab import expanded
 from loko.new_lab.imported import imported
 from loko.schemas import SCHEMAS, schema_of
 
@@ -32,6 +34,7 @@ GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
 <node id="2"><data key="label">PC</data><data key="type">host</data></node>
 <edge source="0" target="1"/><edge source="0" target="1"/><edge source="0" target="2"/></graph></graphml>
 """
+CASES = ROOT / "tests/cases/import"
 NETJSON = {
     "type": "NetworkGraph",
     "nodes": [{"id": "172.16.40.24"}, {"id": "172.16.40.60", "label": "roof"}],
@@ -111,12 +114,107 @@ def test_networks_of_other_programs_are_read():
     Path("net.clab.yml").write_text(CLAB)
     for name, switches, hosts, cables in (
         ("net.graphml", {"Bern-Ost", "Basel"}, {"PC"}, 3),
-        ("net.json", {"172.16.40.24", "roof"}, {"h1", "h2"}, 3),
+        ("net.json", {"172.16.40", "roof"}, {"h1", "h2"}, 3),
         ("net.clab.yml", {"sw1", "sw2"}, {"a", "b"}, 3),
     ):
         loko("lab", "new", "--from", name, "--out", "found", "--force")
         lab = load_lab("found")
         assert (set(lab.switches), set(lab.hosts), len(lab.links)) == (switches, hosts, cables)
+
+
+@pytest.mark.parametrize(
+    ("file", "switches", "hosts", "cables", "says"),
+    [
+        ("accents.graphml", "Zurich Evry Avila", "h1 h2 h3", 5, "  Evry    Évry (1)"),
+        ("both-arcs.graphml", "1 2 3", "00-00-00 00-00-0-2", 5, "10 arcs are 5 cables"),
+        ("cjk-label.graphml", "HeXin JieRu", "h1 h2", 3, "  JieRu  接入 (1)"),
+        (
+            "same-label.graphml",
+            "Springfie Shelbyvil Springf-2",
+            "h1 h2 h3",
+            5,
+            "  Springf-2  Springfield",
+        ),
+        ("unknown-label.graphml", "Springfie 1", "h1 h2", 3, "  1          ? (1)"),
+        ("yed-groups.graphml", "core1 edge1 edge2", "h1 h2 h3", 5, ""),
+        ("envvar.clab.yml", "s1", "a", 1, ""),
+        ("extended.clab.yml", "s1", "a b", 2, ""),
+        ("kind-labels.clab.yml", "s1 s2", "c1:eth1 c1:eth2 c2", 4, ""),
+        ("mgmt.clab.yml", "s1", "a", 1, "the link at s1:eth2 and mgmt-net:s1-eth2 leaves the lab; left out"),
+        ("tohost.clab.yml", "s1", "a", 1, "the link at s1:eth2 and host:uplink1 leaves the lab; left out"),
+    ],
+)
+def test_files_as_they_are_found_are_read(file, switches, hosts, cables, says):
+    told = loko("lab", "new", "--from", CASES / file, "--out", "found")
+    lab = load_lab("found")
+    assert (" ".join(lab.switches), " ".join(lab.hosts)) == (switches, hosts)
+    assert len(lab.links) == cables
+    assert says in told
+    assert ("other names" in told) == (says.startswith("  ") or "both-arcs" in file)
+
+
+def test_names_are_unique_and_short_enough_for_the_interfaces_of_linux():
+    labels = ["a b", "a-b", "x" * 30, "x" * 31, "?", "", "Straße", "Łódź", "Ørsted"]
+    nodes = [{"id": f"{number}", "label": label} for number, label in enumerate(labels)]
+    links = [{"source": "0", "target": f"{number}"} for number in range(1, len(labels))]
+    Path("net.json").write_text(json.dumps({"type": "NetworkGraph", "nodes": nodes, "links": links}))
+    loko("lab", "new", "--from", "net.json", "--out", "found", "--rate", "1 Gbit/s", "--ports", "20")
+    lab = load_lab("found")
+    assert [*lab.switches] == ["a-b", "a-b-2", "x" * 9, "x" * 7 + "-2", "4", "5", "Strasse", "Lodz", "Orsted"]
+    for host in lab.hosts.values():
+        assert interface_name(host.device, node=host.name, where="found")
+
+
+def test_cables_of_a_routing_protocol_and_loops():
+    """Links that are listed from both sides are one cable; two of them are two, and loops are left out."""
+    arcs = [("a", "b"), ("b", "a"), ("a", "b"), ("b", "c"), ("c", "c")]
+    links = [{"source": source, "target": target} for source, target in arcs]
+    network = {"type": "NetworkGraph", "nodes": [{"id": node} for node in "abc"], "links": links}
+    Path("net.json").write_text(json.dumps(network))
+    told = loko("lab", "new", "--from", "net.json", "--out", "found")
+    assert "5 arcs are 4 cables" in told
+    assert "a cable leads from 'c' to itself; left out" in told
+    between = [(link.a.node, link.b.node) for link in load_lab("found").links]
+    assert [ends for ends in between if ends[0] in "abc"] == [("a", "b"), ("a", "b"), ("b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("$A ${A} ${A:-x} ${A+x}", "1 1 1 x"),
+        ("${B} $B ${B-x} ${B:-x} ${B=x} ${B:=x}", "${B} $B x x x x"),
+        ("[${B+x}] [${E-x}] [${E:-x}] [${E:+x}] [${E+x}]", "[] [] [x] [] [x]"),
+        ("${B:-$A} $$A", "1 $A"),
+    ],
+)
+def test_variables_are_replaced_as_in_containerlab(written, read):
+    assert expanded(written, {"A": "1", "E": ""}) == read
+
+
+def test_a_group_hands_down_what_its_kind_does_not():
+    Path("net.clab.yml").write_text(
+        "topology:\n"
+        "  defaults: {kind: bridge}\n"
+        "  kinds: {linux: {labels: {role: router}}}\n"
+        "  groups: {clients: {kind: linux, labels: {role: host}}}\n"
+        "  nodes: {s1: , a: {group: clients}, b: {kind: linux}}\n"
+        "  links:\n"
+        "    - endpoints: ['a:eth1', 's1:eth1']\n"
+        "    - endpoints: ['b:eth1', 's1:eth2']\n"
+        "    - endpoints: ['b:eth2', 's1:eth3']\n"
+        "    - {type: macvlan, endpoint: {node: s1, interface: eth4}, host-interface: eth0}\n"
+    )
+    told = loko("lab", "new", "--from", "net.clab.yml", "--out", "found")
+    assert "the link at s1:eth4 leaves the lab; left out" in told
+    lab = load_lab("found")
+    assert (list(lab.switches), list(lab.hosts)) == (["s1", "b"], ["a"])
+
+
+def test_a_cable_to_a_group_is_refused():
+    text = (CASES / "yed-groups.graphml").read_text().replace('target="n1"', 'target="n0"')
+    Path("net.graphml").write_text(text)
+    refused = loko("lab", "new", "--from", "net.graphml", "--out", "found", status=2)
+    in_one_line(refused, "a cable leads to the group 'n0'; lead it to a node of the group")
 
 
 def test_a_host_with_several_cables_gets_an_interface_for_each():
@@ -169,15 +267,25 @@ def test_interfaces_are_called_as_in_containerlab_whichever_cable_comes_first():
         ("x.graphml", "no graph", ["x.graphml: is not GraphML", "syntax error"]),
         ("x.graphml", "<graphml/>", ["x.graphml: is not GraphML"]),
         ("x.json", "[]", ["x.json", "must be keys with values"]),
-        ("x.json", '{"type": "DeviceConfiguration", "nodes": [], "links": []}', ["give a NetworkGraph"]),
+        (
+            "x.json",
+            (CASES / "collection.json").read_text(),
+            ["type 'NetworkCollection'; give"],
+        ),
+        ("x.json", (CASES / "devmon.json").read_text(), ["type 'DeviceMonitoring'; give a NetworkGraph"]),
         ("x.json", '{"type": "NetworkGraph", "nodes": [{"id": "a"}]}', ["x.json:1: links: is missing"]),
-        ("x.yml", "topology: {nodes: {a: }, links: [{endpoints: ['a:1']}]}", ["x.yml:1", "at least 2 items"]),
+        (
+            "x.yml",
+            "topology: {nodes: {a: }, links: [{endpoints: ['a:1']}]}",
+            ["x.yml:1", "has 1 endpoints; give two"],
+        ),
+        ("x.yml", "topology: {nodes: {a: }}\nlinks: []", ["x.yml:1: links belongs in topology; move it"]),
+        ("x.yml", "topology: {nodes: {a: }, link: []}", ["topology.link: unknown key", "mean 'links'?"]),
         (
             "x.yml",
             "topology: {nodes: {a: }, links: [{endpoints: ['a:1', 'b:1']}]}",
             ["'b', which is no node"],
         ),
-        ("x.yml", "topology: {nodes: {a: }, links: [{endpoints: ['a:1', 'a:2']}]}", ["from 'a' to itself"]),
         (
             "x.yml",
             "topology: {nodes: {a: {kind: bridge}, b: {kind: bridge}}}",
@@ -185,11 +293,10 @@ def test_interfaces_are_called_as_in_containerlab_whichever_cable_comes_first():
         ),
         ("x.yml", "topology: {nodes: {}}", ["x.yml: has no switch"]),
         ("x.txt", "", ["x.txt: is none of GraphML"]),
-        ("x.json", NETJSON | {"nodes": [{"id": "a"}, {"id": "a"}], "links": []}, ["two nodes are named 'a'"]),
         (
             "x.json",
-            NETJSON | {"nodes": [{"id": "1", "label": "a b"}, {"id": "2", "label": "a-b"}], "links": []},
-            ["two nodes are named 'a-b'"],
+            NETJSON | {"nodes": [{"id": "a"}, {"id": "a"}], "links": []},
+            ["two nodes have the id 'a'"],
         ),
         (
             "x.json",
@@ -453,7 +560,7 @@ def test_the_reference_page_names_every_key():
 
 def test_a_file_that_is_not_there_is_told_of():
     with pytest.raises(InputError, match="no such file"):
-        imported(Path("none.graphml"), name="x")
+        imported(Path("none.graphml"), name="x", environment={})
 
 
 def _as_json(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import tomllib
@@ -13,6 +14,7 @@ import typer
 
 from loko import units
 from loko.commands.choices import wrong_input_ends
+from loko.commands.telling import tell
 from loko.device import load_device
 from loko.document import InputError
 from loko.generic_switch import GenericSwitch
@@ -92,12 +94,14 @@ def new_lab(
                 lab_name, rate=rate, latency=latency, buffer=buffer, ports=ports, link_rate=link_rate
             )
         )
-        drawing = _drawing(shape, source, name=lab_name, switches=switches, hosts=hosts, fanout=fanout)
+        drawing, told = _drawing(shape, source, name=lab_name, switches=switches, hosts=hosts, fanout=fanout)
         files = _files(drawing, shape, folder, profile or _ZODIAC, device)
         lab = write_lab(folder, files, force=force)
     count = f"{len(lab.switches)} switches, {len(lab.machines)} hosts"
     place = shlex.quote(str(folder))
     flows = shlex.quote(str(folder / "flows.yml"))
+    for line in told:
+        tell(line)
     typer.echo(f"{folder / 'lab.yml'}: {count}. Next:")
     typer.echo(f"  loko flows example {place} --out {flows}")
     typer.echo(f"  loko plan {place} {flows}")
@@ -146,27 +150,33 @@ def _drawing(
     switches: int | None,
     hosts: int | None,
     fanout: int,
-) -> Drawing:
-    """Draw a shape, or read a file.
+) -> tuple[Drawing, list[str]]:
+    """Draw a shape, or read a file. Also return what was left out of the file or renamed, line by line.
 
     Its switches get hosts if the file has none, or if hosts are asked for.
     """
     if hosts is not None:
         refuse_hosts(hosts)
     if source is None:
-        return drawn(
+        shaped = drawn(
             shape or Shape.RING,
             name=name,
             switches=4 if switches is None else switches,
             hosts=1 if hosts is None else hosts,
             fanout=fanout,
         )
+        return shaped, []
     if switches is not None:
         raise InputError("--switches: the file says how many there are; leave it out")
-    drawing = imported(source, name=name)
+    drawing, renamed, notes = imported(source, name=name, environment=os.environ)
+    told = [f"{source}: {note}" for note in notes]
+    if renamed:
+        width = max(len(name) for name in renamed.values())
+        told.append(f"{source}: these nodes have other names in the lab:")
+        told += [f"  {name:{width}}  {label}" for label, name in renamed.items()]
     if hosts is None and drawing.hosts:
-        return drawing
-    return with_hosts(drawing, hosts or 1, at=list(drawing.switches))
+        return drawing, told
+    return with_hosts(drawing, hosts or 1, at=list(drawing.switches)), told
 
 
 def _files(

@@ -1,0 +1,82 @@
+"""A network as another program has written it, and the names that its nodes get in a lab."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from anyascii import anyascii
+
+LONGEST_NODE: Final = 9
+"""Linux takes 15 characters for an interface: of a node's these, a hyphen, and a name such as `eth12`."""
+_SAYS_HOST: Final = ("type", "kind", "role")
+
+
+class FoundNode(NamedTuple):
+    """A node of a file."""
+
+    label: str
+    """What people call it; empty if the file has no label."""
+    is_host: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundNetwork:
+    """The nodes by their ids in the file, the cables between them, and what was left out."""
+
+    nodes: Mapping[str, FoundNode]
+    cables: Sequence[tuple[str, str]]
+    interfaces: Sequence[tuple[str, str]] = ()
+    """What the interfaces at the ends of each cable are called; empty if the file does not say."""
+    notes: tuple[str, ...] = ()
+    """What was left out or read in one of several ways, a line each."""
+
+
+def says_host(values: Mapping[str, Any]) -> bool:
+    """Return whether attributes make a node a host: its type, kind or role is `host`."""
+    return any(str(values.get(key, "")).lower() == "host" for key in _SAYS_HOST)
+
+
+def cables_of_arcs(arcs: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """Return the cables of a directed graph: arcs to and fro are one. With a note if there are such arcs."""
+    listed = list(arcs)
+    count = Counter(listed)
+    left: Counter[tuple[str, str]] = Counter()
+    cables = []
+    for arc in listed:
+        back = arc[::-1]
+        if left[back]:
+            left[back] -= 1  # the way back of a cable that is listed already
+        else:
+            cables.append(arc)
+            if count[back]:
+                left[arc] += 1
+    if len(cables) == len(listed):
+        return cables, ()
+    return cables, (f"{len(listed)} arcs are {len(cables)} cables, since both directions are listed",)
+
+
+def names_of(nodes: Mapping[str, FoundNode]) -> dict[str, str]:
+    """Return a name for each node by its id: unique, and short enough for interfaces of Linux.
+
+    The name is the label in ASCII, or the id if the label has neither letters nor digits. Other characters
+    become a hyphen. Where names are equal, all but the first get a number.
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for number, (node_id, node) in enumerate(nodes.items(), 1):
+        base = _plain(node.label) or _plain(node_id) or f"n{number}"
+        name, again = base[:LONGEST_NODE].rstrip("-_."), 1
+        while name in taken:
+            again += 1
+            name = f"{base[: LONGEST_NODE - 1 - len(str(again))].rstrip('-_.')}-{again}"
+        taken.add(name)
+        names[node_id] = name
+    return names
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", anyascii(text)).strip("-_.")

@@ -1,0 +1,49 @@
+"""Networks in NetJSON (https://netjson.org): objects of type ``NetworkGraph``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from loko.document import InputError, read
+from loko.new_lab.found import FoundNetwork, FoundNode, cables_of_arcs, says_host
+
+
+class _Typed(BaseModel):
+    type: str
+
+
+class _Node(BaseModel):
+    id: str
+    label: str = ""
+    properties: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Link(BaseModel):
+    source: str
+    target: str
+
+
+class _Graph(BaseModel):
+    nodes: list[_Node]
+    links: list[_Link]
+
+
+def read_netjson(path: Path) -> FoundNetwork:
+    """Read the nodes and links of a file. Raises `InputError` in one line.
+
+    Routing protocols list a link from both sides; such links are one cable.
+    """
+    kind = read(path, _Typed).type
+    if kind != "NetworkGraph":
+        raise InputError(f"{path}: is NetJSON of type '{kind}'; give a NetworkGraph")
+    graph = read(path, _Graph)
+    nodes: dict[str, FoundNode] = {}
+    for node in graph.nodes:
+        if node.id in nodes:
+            raise InputError(f"{path}: two nodes have the id '{node.id}'; rename one")
+        nodes[node.id] = FoundNode(node.label, says_host(node.properties))
+    cables, notes = cables_of_arcs((link.source, link.target) for link in graph.links)
+    return FoundNetwork(nodes=nodes, cables=cables, notes=notes)
