@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
@@ -84,11 +86,27 @@ def find(
 def read_text(path: Path) -> str:
     """Return the text of a file, without a byte order mark. Raises `InputError`."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return decoded(path.read_bytes(), str(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def decoded(data: bytes, name: str) -> str:
+    """Return text in UTF-8, or in UTF-16 with a byte order mark, with line ends as in Python.
+
+    Raises `InputError` for other encodings, with the command that converts the file called `name`.
+    """
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if is_utf16 else "utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is not a text file in UTF-8") from None
+        if b"\0" in data:
+            raise InputError(f"{name}: is not a text file") from None
+        raise InputError(
+            f"{name}: is not in UTF-8, perhaps in Windows-1252; save it in UTF-8, or convert it:"
+            f" iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(name)}"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read(path: Path, model: type[_Model], *, edit: Callable[[str], str] | None = None) -> _Model:

@@ -6,16 +6,31 @@ checked, as documents.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Final, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from loko.calculus import TokenBucket
 from loko.document import InputError, Strict
 from loko.units import Quantity
 
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
+FLOW_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
+"""Pattern of a flow's id: a part of URLs and of names of files."""
+
+
+def _id(text: str) -> str:
+    if not re.fullmatch(FLOW_ID, text):
+        raise ValueError(
+            f"'{text}': give 1 to 64 letters, digits, dots, colons, hyphens or underscores; the first is a"
+            " letter or digit"
+        )
+    return text
+
+
+FlowId = Annotated[str, AfterValidator(_id), WithJsonSchema({"type": "string", "pattern": FLOW_ID})]
 FiveTuple = tuple[str, str, int, int]
 """What tells UDP flows apart on the wire, with hosts by name: fields 1 to 4 of a flow."""
 
@@ -45,7 +60,7 @@ class Flow(NamedTuple):
 class AddressedDocument(Strict):
     """The fields that all documents of a flow share: its id, and who sends to whom."""
 
-    id: str
+    id: FlowId
     source: str
     destination: str
     udp_source: UdpPort

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import csv
 import difflib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from loko.document import InputError, Parsed, Problem, parse, problems, read_text, told
+from loko.document import InputError, Parsed, Problem, decoded, parse, problems, read_text, told
 from loko.flow import AddressedDocument, FiveTuple, Flow, doubles
-from loko.units import Burst, FrameSize, Quantity, Rate, Time
+from loko.units import Burst, FrameSize, Quantity, Rate, Time, number
 
 if TYPE_CHECKING:
     from loko.lab import Lab
@@ -127,6 +128,7 @@ _FORMS: Final = (
 )
 """The forms in which each quantity may be written."""
 _RATES: Final = ("rate", "rate_bps", "period", "period_us")
+_BASE_UNITS: Final = frozenset(form for forms in _FORMS for form in forms[1:])
 
 
 def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
@@ -248,7 +250,8 @@ def _wrong_hosts(values: object, lab: Lab | None) -> Iterator[Problem]:
 def _text_of(path: str | Path) -> tuple[str, str, bool]:
     """Return the name of the file for messages, its text, and whether that is CSV."""
     if str(path) == STDIN:
-        name, text = "standard input", sys.stdin.read()
+        name = "standard input"
+        text = decoded(sys.stdin.buffer.read(), name)
     else:
         name, file = str(path), Path(path)
         if not file.exists():
@@ -257,8 +260,9 @@ def _text_of(path: str | Path) -> tuple[str, str, bool]:
         known = {".csv": True, ".yml": False, ".yaml": False, ".json": False}
         if (is_csv := known.get(file.suffix.lower())) is not None:
             return name, text, is_csv
-    first = text.lstrip().split("\n", 1)[0].split(",")
-    return name, text, len(first) > 1 and any(_key(cell) in RequestDocument.model_fields for cell in first)
+    first = text.lstrip().split("\n", 1)[0]
+    cells = first.split(_separator(first))
+    return name, text, len(cells) > 1 and any(_key(cell) in RequestDocument.model_fields for cell in cells)
 
 
 def _told(name: str, row: _Row, problem: Problem) -> str:
@@ -281,30 +285,61 @@ def _line_in(parsed: Parsed, place: int) -> Callable[[Sequence[int | str]], int 
     return lambda location: parsed.line((place, *location))
 
 
-_OTHER_WORDS: Final = {
-    **{"from": "source", "src": "source", "to": "destination", "dst": "destination"},
-    **{"name": "id", "flow": "id", "size": "frame", "length": "frame", "delay": "deadline"},
+_HEADINGS: Final = {
+    "id": r"(flow|stream)?[ _-]?(id|name)|flow|stream",
+    "source": r"from|src|source|sender|talker",
+    "destination": r"to|dst|dest|destination|receiver|listener",
+    "udp_source": r"(?=.*port)(?=.*\b(src|source|from))(?!.*dest).*|sport",
+    "udp_destination": r"(?=.*port)(?=.*\b(dst|dest|to\b)).*|dport",
+    "period": r"cycle([ _-]?time)?|period|interval",
+    "rate": r"rate|band[ -]?width|throughput|(data|bit)[ -]?rate",
+    "burst": r"(max\w*[. ]*)?burst([ _-]?size)?",
+    "frame": r"((frame|packet)[ _-]?)?(size|length)|frame|packet",
+    "deadline": r"(max\w*[. ]*)?(latency|delay)|deadline",
 }
-"""What other programs call these columns."""
+"""What people and other programs call the columns."""
 
 
-def _meant(column: str) -> str:
-    """Return a question with the column that was probably meant; nothing if there is none."""
-    near = difflib.get_close_matches(column, RequestDocument.model_fields, n=1)
-    meant = _OTHER_WORDS.get(column) or next(iter(near), None)
-    return f"; did you mean '{meant}'?" if meant is not None else ""
+def _meant(heading: str) -> str | None:
+    """Return the column that a heading probably means."""
+    if heading in RequestDocument.model_fields:
+        return heading
+    for column, pattern in _HEADINGS.items():
+        if re.fullmatch(pattern, heading):
+            return column
+    return next(iter(difflib.get_close_matches(heading, RequestDocument.model_fields, n=1)), None)
+
+
+def _refuse_headings(name: str, headings: Sequence[str], separator: str) -> None:
+    """Raise `InputError` for unknown columns: if all can be guessed, with the line to write instead."""
+    strange = [heading for heading in headings if heading not in RequestDocument.model_fields]
+    if not strange:
+        return
+    meant = [_meant(heading) for heading in headings]
+    if None not in meant and len(set(meant)) == len(meant) and len(strange) > 1:
+        line = separator.join(filter(None, meant))
+        raise InputError(f"{name}:1: unknown columns; if that is meant, make this the first line: {line}")
+    told = [
+        f"{name}:1: unknown column '{heading}'" + (f"; did you mean '{near}'?" if near else "")
+        for heading, near in zip(headings, meant, strict=True)
+        if heading in strange
+    ]
+    raise InputError(*told[:-1], f"{told[-1]} (allowed: {', '.join(RequestDocument.model_fields)})")
+
+
+def _separator(first_line: str) -> str:
+    """Return what separates the columns: a comma, or the semicolon or tab of a spreadsheet."""
+    return max(",;\t", key=first_line.count)
 
 
 def _csv_rows(name: str, text: str) -> Iterator[_Row]:
-    table = csv.reader(text.splitlines())
+    first, *_ = text.splitlines() or [""]
+    separator = _separator(first)
+    table = csv.reader(text.splitlines(), delimiter=separator)
     header = [_key(cell) for cell in next(table, [])]
     if not header:
         raise InputError(f"{name}: is empty; name the columns in the first line: id,source,destination,…")
-    strange = [cell for cell in header if cell not in RequestDocument.model_fields]
-    if strange:
-        told = [f"{name}:1: unknown column '{column}'{_meant(column)}" for column in strange]
-        allowed = ", ".join(RequestDocument.model_fields)
-        raise InputError(*told[:-1], f"{told[-1]} (allowed: {allowed})")
+    _refuse_headings(name, header, separator)
     for cells in table:
         if not any(cell.strip() for cell in cells):
             continue
@@ -314,11 +349,17 @@ def _csv_rows(name: str, text: str) -> Iterator[_Row]:
             yield _Row(None, _refusing(wrong), _always(line))
             continue
         values = {key: cell.strip() for key, cell in zip(header, cells, strict=True) if cell.strip()}
-        yield _Row(values, _of_strings, _always(line))
+        yield _Row(values, _of_cells(values), _always(line))
 
 
-def _of_strings(values: Any) -> RequestDocument:
-    return RequestDocument.model_validate_strings(values, strict=False)
+def _of_cells(values: Mapping[str, str]) -> Callable[[object], RequestDocument]:
+    """Return what checks the cells of a row. Numbers in base units are read as people write them."""
+
+    def check(_: object) -> RequestDocument:
+        plain = {key: f"{number(cell)}" if key in _BASE_UNITS else cell for key, cell in values.items()}
+        return RequestDocument.model_validate_strings(plain, strict=False)
+
+    return check
 
 
 def _refusing(message: str) -> Callable[[object], RequestDocument]:

@@ -21,23 +21,27 @@ BITS_NS_PER_BYTE_S: Final = BITS_PER_BYTE * NS_PER_S
 """Bytes in a span are a rate in bit/s times its nanoseconds, divided by this."""
 BPS_PER_MBPS: Final = 1_000_000
 
-_WRITTEN: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-zµμ/]+)\s*")
+_WRITTEN: Final = re.compile(
+    r"\s*([0-9.,'’ \u00a0\u2009\u202f]*[0-9][.,]?(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-zµμ/]*)\s*"
+)
+_GROUPED: Final = re.compile(
+    r"[0-9]{1,3}(?:(?P<by>['’ \u00a0\u2009\u202f])[0-9]{3})(?:(?P=by)[0-9]{3})*(?![0-9])"
+)
+_PREFIXES: Final = (("", 1), ("k", 10**3), ("m", 10**6), ("g", 10**9))
 _RATES_BPS: Final = {
     f"{prefix}{unit}": Decimal(factor)
-    for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
-    for unit in ("bit/s", "bps")
-}
+    for prefix, factor in _PREFIXES
+    for unit in ("bit/s", "bit/sec", "bits/s", "bits/sec", "bit", "bps", "b/s")
+} | {prefix: Decimal(factor) for prefix, factor in _PREFIXES if prefix}
+"""By the unit in small letters; a prefix alone is a rate as iperf takes it."""
 _TIMES_NS: Final = {
-    "ns": Decimal(1),
-    "us": Decimal(10**3),
-    "µs": Decimal(10**3),
-    "μs": Decimal(10**3),
-    "ms": Decimal(10**6),
-    "s": Decimal(10**9),
+    unit: Decimal(factor)
+    for prefix, factor in (("n", 1), ("u", 10**3), ("µ", 10**3), ("μ", 10**3), ("m", 10**6), ("", 10**9))
+    for unit in (f"{prefix}s", f"{prefix}sec")
 }
-_BYTES: Final = {unit: Decimal(1) for unit in ("byte", "bytes", "B")} | {
-    "kB": Decimal(10**3),
-    "KiB": Decimal(2**10),
+_BYTES: Final = {unit: Decimal(1) for unit in ("byte", "bytes", "b")} | {
+    "kb": Decimal(10**3),
+    "kib": Decimal(2**10),
 }
 _FRAMES: Final = {unit: Decimal(1) for unit in ("frame", "frames", "packet", "packets")}
 
@@ -55,17 +59,17 @@ class Size(NamedTuple):
 
 def rate_bps(written: object) -> float:
     """Read a rate such as "2.3 Mbit/s". Raises `ValueError` in one line."""
-    return float(_read(written, _RATES_BPS, "a rate such as 2.3 Mbit/s").value)
+    return float(_read(written, _RATE).value)
 
 
 def time_ns(written: object) -> float:
     """Read a time such as "5 ms". Raises `ValueError` in one line."""
-    return float(_read(written, _TIMES_NS, "a time such as 5 ms").value)
+    return float(_read(written, _TIME).value)
 
 
 def frame_bytes(written: object) -> int:
-    """Read a size in whole bytes, such as "306 bytes". Raises `ValueError` in one line."""
-    value = _read(written, _BYTES, "a size such as 306 bytes").value
+    """Read a size in whole bytes, such as "306 bytes" or "306". Raises `ValueError` in one line."""
+    value = _read(written, _FRAME_SIZE).value
     if value != int(value):
         raise ValueError(f"'{written}' is no whole number of bytes")
     return int(value)
@@ -73,9 +77,29 @@ def frame_bytes(written: object) -> int:
 
 def size(written: object) -> Size:
     """Read an amount of data such as "2 frames" or "612 bytes". Raises `ValueError` in one line."""
-    read = _read(written, _BYTES | _FRAMES, "a size such as 2 frames or 612 bytes")
+    read = _read(written, _SIZE)
     amount = float(read.value)
     return Size(frames=amount) if read.unit in _FRAMES else Size(bytes=amount)
+
+
+def number(written: str) -> Decimal:
+    """Read a number as people write it: 0.3, 0,3, 1 400, 1,400.5. Raises `ValueError` in one line.
+
+    A comma before exactly three digits may be either: that is an error, unless the number begins with 0.
+    """
+    text = _GROUPED.sub(lambda found: found[0].replace(found["by"], ""), written.strip(), count=1)
+    if text.count(",") == 1 and "." not in text:
+        whole, _, rest = text.partition(",")
+        if re.fullmatch(r"[1-9][0-9]{0,2}", whole) and re.fullmatch(r"[0-9]{3}", rest):
+            raise ValueError(f"'{written}' may be {whole}{rest} or {whole}.{rest}; write one of them")
+        text = f"{whole}.{rest}"
+    elif re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?", text):
+        text = text.replace(",", "")
+    elif re.fullmatch(r"[0-9]{1,3}(\.[0-9]{3})+,[0-9]*", text):
+        text = text.replace(".", "").replace(",", ".")
+    if not re.fullmatch(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?", text):
+        raise ValueError(f"'{written}' is no number")
+    return Decimal(text)
 
 
 _LARGER: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
@@ -121,22 +145,60 @@ FrameSize = Annotated[int, BeforeValidator(frame_bytes), _written("306 bytes")]
 Burst = Annotated[Size, BeforeValidator(size), _written("2 frames")]
 
 
+class _Quantity(NamedTuple):
+    """The units that a quantity may have, in small letters, and how it is usually written."""
+
+    units: Mapping[str, Decimal]
+    usual: str
+    """An example."""
+    named: str
+    """The units to name in a message."""
+
+
+_RATE: Final = _Quantity(_RATES_BPS, "a rate such as 2.3 Mbit/s", "bit/s, kbit/s, Mbit/s, Gbit/s")
+_TIME: Final = _Quantity(_TIMES_NS, "a time such as 5 ms", "ns, us, ms, s")
+_FRAME_SIZE: Final = _Quantity({**_BYTES, "": Decimal(1)}, "a size such as 306 bytes", "bytes, kB, KiB")
+_SIZE: Final = _Quantity(
+    {**_BYTES, **_FRAMES}, "a size such as 2 frames or 612 bytes", "bytes, kB, KiB, frames"
+)
+
+
 class _Read(NamedTuple):
     value: Decimal
     """In the base unit."""
     unit: str
-    """As written."""
+    """In small letters."""
 
 
-def _read(written: object, units: Mapping[str, Decimal], wanted: str) -> _Read:
+def _read(written: object, quantity: _Quantity) -> _Read:
     if isinstance(written, int | float):
-        raise ValueError(f"{written} has no unit; give {wanted}")
+        if "" in quantity.units:
+            written = f"{written}"
+        else:
+            raise ValueError(f"{written} has no unit; give {quantity.usual}")
     match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
-    if match is None or match.group(2) not in units:
-        raise ValueError(f"'{written}' is not {wanted} (units: {', '.join(units)})")
-    number, unit = Decimal(match.group(1)), match.group(2)
-    if number <= 0:
+    unit = match.group(2).lower() if match else ""
+    if match is None or unit not in quantity.units:
+        raise ValueError(f"'{written}' is not {quantity.usual} (units: {quantity.named})")
+    value = number(match.group(1))
+    if value <= 0:
         raise ValueError(f"'{written}' must be more than nothing")
-    if (value := number * units[unit]) > EXACT:
-        raise ValueError(f"'{written}' is beyond any network; give {wanted}")
+    _refuse_ambiguous(value, match.group(2), quantity)
+    value *= quantity.units[unit]
+    if value > EXACT:
+        raise ValueError(f"'{written}' is beyond any network; give {quantity.usual}")
     return _Read(value, unit)
+
+
+def _refuse_ambiguous(value: Decimal, unit: str, quantity: _Quantity) -> None:
+    """Raise `ValueError` for units that some take for bits and some for bytes, or for 1,000 or 1,024."""
+    if quantity is _RATE and re.fullmatch(r"[kKmMgG]?B(/s|/S|/sec|ps|PS)", unit):
+        prefix = {"k": "k", "m": "M", "g": "G"}.get(unit[0].lower(), "")
+        either = f"{value:f} {prefix}bit/s or {8 * value:f} {prefix}bit/s"
+        raise ValueError(f"'{value:f} {unit}' may be bits or bytes; write {either}")
+    if quantity is not _RATE and unit in {"b", "kb", "Kb"}:
+        raise ValueError(f"'{value:f} {unit}' may be bits or bytes; write bytes or kB")
+    if unit == "KB":
+        raise ValueError(
+            f"'{value:f} {unit}' may be {1000 * value:f} or {1024 * value:f} bytes; write kB or KiB"
+        )

@@ -263,7 +263,7 @@ def test_quiet_leaves_the_answer_to_the_status(tmp_path: Path) -> None:
         ("flows.csv", "", "is empty; name the columns in the first line"),
         ("flows.csv", "id,source\n", "has no flows; list at least one"),
         ("flows.json", "[]", "has no flows; list at least one"),
-        ("flows", "id;source\n", "is no list of flows"),
+        ("flows", "id source\n", "is no list of flows"),
     ],
 )
 def test_a_file_without_flows_is_told_in_words(tmp_path: Path, name: str, text: str, says: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import load_lab
 from loko.requests import Request, load_documents, load_flows, load_requests
-from loko.units import frame_bytes, rate_bps, size, time_ns
+from loko.units import Size, frame_bytes, rate_bps, size, time_ns
 
 ENDS = {"source": "H1", "destination": "H3", "udp_source": 5000, "udp_destination": 6000}
 MEANT = Request(Flow("a", "H1", "H3", 5000, 6000, 700_000.0, 612.0, 306), 5e6)
@@ -84,7 +86,15 @@ def test_csv_is_the_same_and_a_cell_may_be_empty(tmp_path: Path) -> None:
     [
         (rate_bps, "2.3", "'2.3' is not a rate such as 2.3 Mbit/s"),
         (rate_bps, 2.3, "2.3 has no unit; give a rate such as 2.3 Mbit/s"),
-        (rate_bps, "2.3 mbit/s", r"units: bit/s, bps, kbit/s"),
+        (rate_bps, "2.3 Mbaud", r"units: bit/s, kbit/s, Mbit/s"),
+        (rate_bps, "10 MB/s", "may be bits or bytes; write 10 Mbit/s or 80 Mbit/s"),
+        (rate_bps, "10 MBps", "may be bits or bytes; write 10 Mbit/s or 80 Mbit/s"),
+        (rate_bps, "1,400 kbit/s", "'1,400' may be 1400 or 1.400; write one of them"),
+        (rate_bps, "1,2,3 kbit/s", "'1,2,3' is no number"),
+        (rate_bps, "1 40 kbit/s", "'1 40' is no number"),
+        (size, "612 b", "may be bits or bytes"),
+        (size, "2 KB", "may be 2000 or 2048 bytes"),
+        (size, "612", "is not a size such as 2 frames or 612 bytes"),
         (rate_bps, "0 bit/s", "must be more than nothing"),
         (time_ns, "5 min", "is not a time such as 5 ms"),
         (frame_bytes, "306.5 bytes", "no whole number of bytes"),
@@ -94,6 +104,94 @@ def test_csv_is_the_same_and_a_cell_may_be_empty(tmp_path: Path) -> None:
 def test_a_number_without_its_unit_is_refused_with_an_example(read, wrong, says) -> None:
     with pytest.raises(ValueError, match=says):
         read(wrong)
+
+
+@pytest.mark.parametrize(
+    ("read", "spellings", "meant"),
+    [
+        (rate_bps, ["0.3 MBit/s", "0.3 Mb/s", "300k", "300K", "300 kbps", "300Kbit", "0,3 mbit/s"], 3e5),
+        (
+            rate_bps,
+            ["1 400 kbit/s", "1\u00a0400 kbit/s", "1'400 kbit/s", "1,400.0 kbit/s", "1.400,0 Kbit/s"],
+            1.4e6,
+        ),
+        (rate_bps, ["1,234,567 bit/s", "1.234.567, bits/sec", "1234567bit/s"], 1234567.0),
+        (time_ns, ["10ms", "10 MS", "0.01 s", "0,01 S", "10 msec", "10000 µs", "10000us"], 1e7),
+        (size, ["612 Byte", "612B", "612 BYTES", "0.612 kB"], Size(bytes=612.0)),
+        (size, ["2 Frames", "2 packets", "2FRAMES"], Size(frames=2.0)),
+        (frame_bytes, ["306 Byte", "306", 306, "306 B"], 306),
+    ],
+)
+def test_usual_spellings_are_read(read, spellings, meant) -> None:
+    assert [read(written) for written in spellings] == [meant] * len(spellings)
+
+
+COLUMNS = "id,source,destination,udp_source,udp_destination,rate,burst,frame,deadline"
+DRIVE = "drive,H1,H3,5000,6000,0.7 Mbit/s,2 frames,306 bytes,5 ms"
+
+
+def spreadsheet(separator: str, *, comma: bool = False) -> str:
+    row = DRIVE.replace(",", separator)
+    return f"{COLUMNS.replace(',', separator)}\r\n{row.replace('0.7', '0,7') if comma else row}\r\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        spreadsheet(",").encode(),
+        spreadsheet(";").encode(),
+        spreadsheet(";", comma=True).encode("utf-8-sig"),
+        spreadsheet("\t").encode(),
+        spreadsheet("\t", comma=True).encode("utf-16"),
+        spreadsheet(";").replace("0.7 Mbit", "0,7\u00a0Mbit").encode(),
+    ],
+)
+def test_spreadsheets_are_read_as_they_are_saved(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "flows.csv"
+    path.write_bytes(data)
+    (read,) = load_requests(path, load_lab("two-switch"))
+    assert (read.flow.id, read.flow.rate_bps, read.deadline_ns) == ("drive", 7e5, 5e6)
+    answer = CliRunner().invoke(app, ["plan", "two-switch", "-", "--json"], input=data)
+    assert json.loads(answer.output)["accepted"][0]["flow"] == "drive"
+
+
+def test_numbers_in_base_units_may_have_a_decimal_comma(tmp_path: Path) -> None:
+    text = "id;source;destination;udp_source;udp_destination;rate_bps;burst_bytes;frame_bytes;deadline_ms\n"
+    path = written(tmp_path, "flows.csv", f"{text}a;H1;H3;1;2;300000,5;612;306;7,5\n")
+    (read,) = load_requests(path)
+    assert (read.flow.rate_bps, read.deadline_ns) == (300000.5, 7.5e6)
+
+
+def test_another_encoding_is_named_with_the_command_that_converts(tmp_path: Path) -> None:
+    path = tmp_path / "my flows.csv"
+    path.write_bytes(spreadsheet(";").replace("drive", "Füllstand").encode("cp1252"))
+    with pytest.raises(InputError) as error:
+        load_requests(path)
+    told, command = str(error.value).split("convert it: ")
+    assert told.endswith("is not in UTF-8, perhaps in Windows-1252; save it in UTF-8, or ")
+    converted = subprocess.run(shlex.split(command), check=True, capture_output=True).stdout
+    assert "Füllstand" in converted.decode()
+    path.write_bytes(b"PK\x03\x04\x00\xff\x00")
+    with pytest.raises(InputError, match="is not a text file"):
+        load_requests(path)
+
+
+def test_other_headings_are_answered_with_the_line_to_write(tmp_path: Path) -> None:
+    headings = "Flow name;From;To;UDP source port;UDP dest. port;Cycle;Bandwidth;Burst;Frame size;Max. delay"
+    row = "a;H1;H3;5000;6000;;0,3 Mbit/s;2 frames;306 bytes;\n"
+    path = written(tmp_path, "flows.csv", f"{headings}\n{row}")
+    with pytest.raises(InputError) as error:
+        load_requests(path)
+    advised = str(error.value).split("make this the first line: ")[1]
+    path.write_text(f"{advised}\n{row}")
+    assert load_requests(path)[0].flow.rate_bps == 3e5
+
+
+@pytest.mark.parametrize("flow_id", ["", "a b", "-x", "ä", "a" * 65, "a/b"])
+def test_ids_follow_the_rules_of_the_service(tmp_path: Path, flow_id: str) -> None:
+    path = written(tmp_path, "flows.json", json.dumps([{"id": flow_id, **ENDS, **WRITTEN}]))
+    with pytest.raises(InputError, match=r"id: '.*': give 1 to 64 letters, digits"):
+        load_requests(path)
 
 
 def test_everything_that_is_wrong_is_told_at_once_by_id_and_line(tmp_path: Path) -> None:
@@ -207,19 +305,18 @@ def test_hosts_that_a_lab_has_not_are_told_with_all_else(tmp_path: Path) -> None
         "2: flow 'a': destination: lab 'two-switch' has no host 'nowhere'; it has H1, H2, H3, H4",
         "3: 2 cells; the first line names 8 columns",
         "4: flow 'c': destination: lab 'two-switch' has no host 'h3'; did you mean 'H3'?",
-        "4: flow 'c': rate: 'much' is not a rate such as 2.3 Mbit/s (units: bit/s, bps, kbit/s, kbps, Mbit/s,"
-        " Mbps, Gbit/s, Gbps)",
+        "4: flow 'c': rate: 'much' is not a rate such as 2.3 Mbit/s (units: bit/s, kbit/s, Mbit/s, Gbit/s)",
         "5: flow 'd': destination: lab 'two-switch' has no host 'H33'; did you mean 'H3'?",
     ]
 
 
 def test_all_columns_that_nobody_knows_are_told(tmp_path: Path) -> None:
-    path = written(tmp_path, "flows.csv", "id,from,to\na,H1,H3\n")
+    path = written(tmp_path, "flows.csv", "id,from,colour\na,H1,red\n")
     with pytest.raises(InputError) as error:
         load_requests(path)
     first, second = error.value.lines
     assert first == f"{path}:1: unknown column 'from'; did you mean 'source'?"
-    assert second.startswith(f"{path}:1: unknown column 'to'; did you mean 'destination'? (allowed: id, sour")
+    assert second.startswith(f"{path}:1: unknown column 'colour' (allowed: id, source, ")
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from loko.flow import AddressedDocument, FlowDocument
+from loko.flow import FLOW_ID, AddressedDocument, FlowDocument
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.serve.outcome import Became, FlowState
 from loko.serve.views import Grants
 from loko.units import Quantity
 
-_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
-
-
 _FlowName = Field(
-    pattern=_NAME,
+    pattern=FLOW_ID,
     description="Your name for it; one is made up without any.",
     default_factory=lambda: f"flow-{secrets.token_hex(6)}",
 )
