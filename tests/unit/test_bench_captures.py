@@ -46,11 +46,12 @@ def option(order, code, value):
     return struct.pack(f"{order}HH", code, len(value)) + value + bytes(-len(value) % 4)
 
 
-def pcapng(frames, *, order="<", resolution=9, offset_s=0, names=("in", "out")):
+def pcapng(frames, *, order="<", resolution=9, offset_s=0, names=("in", "out"), fcs=0, flagged=0):
     """Return a pcapng file. `frames` holds (stamp, interface, bytes)."""
     data = block(order, 0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))
     for name in names:
         options = option(order, 2, name.encode()) + option(order, 9, bytes([resolution]))
+        options += option(order, 13, bytes([fcs])) if fcs else b""
         options += option(order, 14, struct.pack(f"{order}q", offset_s)) + option(order, 0, b"")
         data += block(order, 1, struct.pack(f"{order}HHI", 1, 0, 0) + options)
     per_second = 2 ** (resolution - 128) if resolution & 128 else 10**resolution
@@ -59,8 +60,15 @@ def pcapng(frames, *, order="<", resolution=9, offset_s=0, names=("in", "out")):
         head = struct.pack(
             f"{order}IIIII", interface, units >> 32, units & 0xFFFFFFFF, len(content), len(content)
         )
-        data += block(order, 6, head + content)
+        padded = content + bytes(-len(content) % 4)
+        flags = option(order, 2, struct.pack(f"{order}I", flagged << 5)) if flagged else b""
+        data += block(order, 6, head + padded + flags)
     return data
+
+
+def cooked(content: bytes, interface: int) -> bytes:
+    """Return a frame as Linux shows it at the pseudo-interface `any` (SLL2)."""
+    return struct.pack(">2sHIHBB8s", content[12:14], 0, interface, 1, 0, 6, content[6:12]) + content[14:]
 
 
 def erf(frames, *, kind=2, losses=0, extensions=0, fcs=True, flags=0x04):
@@ -330,11 +338,11 @@ def test_stamps_of_the_end_count_from_the_beginning(tmp_path: Path) -> None:
 
 
 def test_frames_of_equal_content_are_paired_in_order_and_strangers_are_counted(tmp_path: Path) -> None:
-    entered = [(BEGIN_NS + n * 1000, ONE) for n in range(5)]
+    entered = [(BEGIN_NS + n * 26_080, ONE) for n in range(5)]
     left = [(at + 300_000, data) for at, data in entered]
     arp = ONE[:12] + b"\x08\x06" + ONE[14:]
     files = [
-        written(tmp_path, pcap([*entered, (BEGIN_NS + 9000, arp)]), "in"),
+        written(tmp_path, pcap([*entered, (BEGIN_NS + 900_000, arp)]), "in"),
         written(tmp_path, pcap([(BEGIN_NS, frame(SIZE, 77)), *left]), "out"),
     ]
     analysis = analyse(*taps_of(files), WIRE)
@@ -376,3 +384,79 @@ def test_a_file_out_of_order_is_sorted_if_it_is_by_little(tmp_path: Path) -> Non
     shuffled = [*entered[50:], *entered[:50]]
     files = [written(tmp_path, pcap(shuffled), "in"), written(tmp_path, pcap(left), "out")]
     assert analyse(*taps_of(files), WIRE).times[0].samples == 101
+
+
+FCS = b"\xde\xad\xbe\xef"
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng", "pcapng by packet"])
+def test_a_stored_fcs_counts_once(tmp_path: Path, form: str) -> None:
+    content = [(BEGIN_NS, 0, ONE + FCS)]
+    data = {
+        "pcap": pcap([(BEGIN_NS, ONE + FCS)], link=0x24000001),
+        "pcapng": pcapng(content, fcs=4),
+        "pcapng by packet": pcapng(content, flagged=4),
+    }[form]
+    (read,) = read_capture(written(tmp_path, data))
+    assert (read.length_bytes, fingerprint(read)) == (SIZE, fingerprint(captured(ONE)))
+
+
+def test_a_capture_of_all_interfaces_has_its_taps_by_their_index(tmp_path: Path) -> None:
+    entered, left = exchange(DELAYS)
+    seen = sorted(
+        [(at, cooked(data, 7)) for at, data in entered] + [(at, cooked(data, 3)) for at, data in left]
+    )
+    taps = taps_of([written(tmp_path, pcap(seen, link=276))])
+    assert [tap.interface for tap in taps] == ["7", "3"]
+    wanted = analyse(*taps_of([written(tmp_path, pcapng(both(entered, left)), "ng")]), WIRE)
+    assert analyse(*taps, WIRE) == wanted
+
+
+def test_a_capture_that_tells_no_interface_says_how_to_capture(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="tcpdump -i any -y LINUX_SLL2, or one file for each interface"):
+        stamps(written(tmp_path, pcap([(BEGIN_NS, ONE)], link=113)))
+
+
+def test_which_of_several_equal_frames_was_lost_is_not_guessed(tmp_path: Path) -> None:
+    """Twenty equal frames, the fourth is lost: paired in order, all later ones would seem 2 ms late."""
+    entered = [(BEGIN_NS + n * 2_000_000, ONE) for n in range(20)]
+    left = [(at + 104_000, data) for n, (at, data) in enumerate(entered) if n != 3]
+    files = [written(tmp_path, pcap(entered), "in"), written(tmp_path, pcap(left), "out")]
+    analysis = analyse(*taps_of(files), WIRE)
+    assert (analysis.entered, analysis.left, analysis.lost + analysis.under_way) == (20, 19, 1)
+    assert analysis.undecided == 16
+    assert analysis.times[0].samples == 3
+    assert analysis.times[0].max_ns == 104_000 - (8 + SIZE) * 80
+    assert analysis.as_json()["undecided"] == 16
+    later = [(at + PATIENCE_NS, frame(SIZE, 100 + n)) for n, (at, _) in enumerate(entered)]
+    files = [
+        written(tmp_path, pcap([*entered, *later]), "in"),
+        written(tmp_path, pcap([*left, *((at + 104_000, data) for at, data in later)]), "out"),
+    ]
+    again = analyse(*taps_of(files), WIRE)
+    assert (again.lost, again.under_way, again.undecided, again.first_loss) == (1, 0, 16, None)
+
+
+def test_equal_frames_of_which_none_is_lost_are_certain(tmp_path: Path) -> None:
+    entered = [(BEGIN_NS + n * 30_000, ONE) for n in range(9)]
+    left = [(at + 104_000, data) for at, data in entered]
+    files = [written(tmp_path, pcap(entered), "in"), written(tmp_path, pcap(left), "out")]
+    analysis = analyse(*taps_of(files), WIRE)
+    assert (analysis.undecided, analysis.times[0].samples) == (0, 9)
+
+
+def test_frames_that_a_mirror_port_shows_twice_are_refused(tmp_path: Path) -> None:
+    entered, left = exchange(DELAYS)
+    twice = sorted([*entered, *((at + 900, data) for at, data in entered)])
+    files = [written(tmp_path, pcap(twice), "in"), written(tmp_path, pcap(left), "out")]
+    with pytest.raises(InputError, match="a frame is there twice within 900 ns, as mirror ports"):
+        analyse(*taps_of(files), WIRE)
+
+
+def test_frames_that_a_card_cuts_later_are_refused(tmp_path: Path) -> None:
+    long = frame(2962, 1)
+    files = [written(tmp_path, pcap([(BEGIN_NS, long)]), "in"), written(tmp_path, pcap([]), "out")]
+    with pytest.raises(InputError, match="a frame of 2962 bytes, which a network card cuts later"):
+        analyse(*taps_of(files), WIRE)
+    files = [files[0], written(tmp_path, pcap([(BEGIN_NS + 300_000, long)]), "out")]
+    assert analyse(*taps_of(files), WIRE, jumbo=True).times[0].frame_bytes == 2962

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import itertools
+import math
 import random
 from array import array
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,6 +30,12 @@ _KEPT_SAMPLES: Final = 1_000_000
 _REORDERED: Final = 4096
 """By how many records a file may be out of order: each interface's records are written in blocks."""
 _QUANTILES: Final = (5, 25, 50, 75, 95)
+_FIRST_FRAMES: Final = 100_000
+"""So many frames show which interfaces a file has."""
+_LONGEST_BYTES: Final = 1530
+"""A frame of 1,500 bytes of payload with its FCS and three tags; longer ones are jumbo frames."""
+_REMEMBERED: Final = 256
+"""Frames of a tap among which copies are looked for."""
 
 
 class Stamp(StrEnum):
@@ -83,8 +92,11 @@ class Analysis:
     """Frames at the exit that were not seen at the entrance."""
     not_ip: int
     """Frames without IPv4, which cannot be told apart."""
+    undecided: int
+    """Frames that came out but are of equal content with a lost one: nobody knows which of them it was."""
     times: tuple[Times, ...]
     first_loss: FirstLoss | None
+    """None also if frames are undecided."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the analysis as values for ``--json``."""
@@ -92,7 +104,7 @@ class Analysis:
         return {
             **{
                 key: getattr(self, key)
-                for key in ("entered", "left", "lost", "under_way", "unknown", "not_ip")
+                for key in ("entered", "left", "lost", "under_way", "unknown", "not_ip", "undecided")
             },
             "sizes": self.sizes(),
             "first_loss": None
@@ -140,7 +152,10 @@ HEADINGS: Final = ("bytes", "frames", "min us", *(f"p{percent}" for percent in _
 def taps_of(
     files: list[Path], *, in_interface: str | None = None, out_interface: str | None = None
 ) -> tuple[CapturedTap, CapturedTap]:
-    """Return the taps at entrance and exit: two files, or two interfaces of one. Raises `InputError`."""
+    """Return the taps at entrance and exit: two files, or two interfaces of one. Raises `InputError`.
+
+    In one file these are by default the interfaces 0 and 1, or else the first two that have frames.
+    """
     if len(files) == 2:
         return (
             CapturedTap(path=files[0], interface=in_interface),
@@ -148,7 +163,10 @@ def taps_of(
         )
     if len(files) != 1:
         raise InputError(f"{len(files)} capture files: give one with both taps, or two, the entrance's first")
-    entrance, way_out = in_interface or "0", out_interface or "1"
+    default = ("0", "1")
+    if in_interface is None and out_interface is None:
+        default = _first_interfaces(files[0]) or default
+    entrance, way_out = in_interface or default[0], out_interface or default[1]
     if entrance == way_out:
         raise InputError(
             f"--in-interface and --out-interface are both {entrance}; name two, or give two files"
@@ -159,6 +177,17 @@ def taps_of(
     )
 
 
+def _first_interfaces(path: Path) -> tuple[str, str] | None:
+    """Return the interfaces 0 and 1, or the first two with frames; None if there are not two."""
+    seen: dict[str, None] = {}
+    for frame in itertools.islice(read_capture(path), _FIRST_FRAMES):
+        seen.setdefault(frame.interface)
+    if {"0", "1"} <= seen.keys():
+        return "0", "1"
+    first = [*seen][:2]
+    return (first[0], first[1]) if len(first) == 2 else None
+
+
 def analyse(
     entrance: CapturedTap,
     way_out: CapturedTap,
@@ -166,6 +195,7 @@ def analyse(
     *,
     stamps: Stamp = Stamp.START,
     at_sender: bool = False,
+    jumbo: bool = False,
     tell: Callable[[Fate], None] | None = None,
 ) -> Analysis:
     """Pair the frames of two taps and evaluate them, in bounded memory. Raises `InputError`.
@@ -173,9 +203,10 @@ def analyse(
     `tell` is called for every frame whose fate is known.
 
     `at_sender`: frames at the entrance were captured at the sender, on their way to the line. The time of
-    each then counts from when the line, busy with earlier ones, could start it.
+    each then counts from when the line, busy with earlier ones, could start it. `jumbo`: frames of more than
+    1,522 bytes are frames, not what a network card cuts later or has put together.
     """
-    reading = _Reading(wire, stamps, at_sender=at_sender)
+    reading = _Reading(wire, stamps, at_sender=at_sender, jumbo=jumbo)
     # A file with both taps is read twice, so that each tap's frames are in order by themselves.
     seen = heapq.merge(
         reading.sightings(entrance, at_exit=False),
@@ -211,18 +242,20 @@ def analyse(
         under_way=under_way,
         unknown=pairing.unknown,
         not_ip=reading.not_ip,
+        undecided=pairing.undecided,
         times=analysis.times(),
-        first_loss=analysis.first_loss,
+        first_loss=None if pairing.undecided else analysis.first_loss,
     )
 
 
 class _Reading:
     """Reads the sightings of taps in the order of their instants."""
 
-    def __init__(self, wire: Wire, stamps: Stamp, *, at_sender: bool) -> None:
+    def __init__(self, wire: Wire, stamps: Stamp, *, at_sender: bool, jumbo: bool) -> None:
         self._wire = wire
         self._stamps = stamps
         self._at_sender = at_sender
+        self._longest_bytes = math.inf if jumbo else _LONGEST_BYTES
         self._interfaces: dict[tuple[str, str | None], None] = {}
         self.not_ip = 0
 
@@ -230,21 +263,38 @@ class _Reading:
         frames = (
             sighting
             for frame in read_capture(tap.path)
-            if self._holds(tap, frame) and (sighting := self._sighting(frame, at_exit=at_exit))
+            if self._holds(tap, frame) and (sighting := self._sighting(tap, frame, at_exit=at_exit))
         )
-        return self._on_the_line(_in_order(tap.path, frames))
+        in_order = _in_order(tap.path, frames)
+        if self._at_sender and not at_exit:
+            return self._on_the_line(in_order)
+        return self._once(tap.path, in_order)
+
+    def _once(self, path: Path, seen: Iterable[Sighting]) -> Iterator[Sighting]:
+        """Yield the sightings. Raises `InputError` if a frame is there twice, as mirror ports show it."""
+        wire = self._wire
+        latest: OrderedDict[bytes, int] = OrderedDict()
+        for sighting in seen:
+            line_ns = wire.time_ns(wire.preamble_bytes + sighting.length_bytes + wire.gap_bytes)
+            before_ns = latest.pop(sighting.fingerprint, None)
+            # Stamps of a tap are good to a few bit times; half a frame is far from that.
+            if before_ns is not None and sighting.at_ns - before_ns < line_ns // 2:
+                raise InputError(
+                    f"{path}: a frame is there twice within {sighting.at_ns - before_ns} ns, as mirror ports"
+                    " show it that mirror both directions; capture one direction, or remove the copies:"
+                    " editcap -d"
+                )
+            latest[sighting.fingerprint] = sighting.at_ns
+            if len(latest) > _REMEMBERED:
+                latest.popitem(last=False)
+            yield sighting
 
     def _on_the_line(self, seen: Iterable[Sighting]) -> Iterator[Sighting]:
         wire, free_ns = self._wire, 0
         for sighting in seen:
-            if self._at_sender and not sighting.at_exit:
-                begins_ns = max(sighting.at_ns, free_ns)
-                free_ns = begins_ns + wire.time_ns(
-                    wire.preamble_bytes + sighting.length_bytes + wire.gap_bytes
-                )
-                yield sighting._replace(at_ns=begins_ns)
-            else:
-                yield sighting
+            begins_ns = max(sighting.at_ns, free_ns)
+            free_ns = begins_ns + wire.time_ns(wire.preamble_bytes + sighting.length_bytes + wire.gap_bytes)
+            yield sighting._replace(at_ns=begins_ns)
 
     def where(self, tap: CapturedTap) -> str:
         if tap.interface is None:
@@ -259,7 +309,13 @@ class _Reading:
         self._interfaces.setdefault(place)
         return tap.interface is None or tap.interface in place
 
-    def _sighting(self, frame: Captured, *, at_exit: bool) -> Sighting | None:
+    def _sighting(self, tap: CapturedTap, frame: Captured, *, at_exit: bool) -> Sighting | None:
+        if frame.length_bytes > self._longest_bytes:
+            raise InputError(
+                f"{tap.path}: holds a frame of {frame.length_bytes} bytes, which a network card cuts later or"
+                " has put together; capture with its offloads off (ethtool -K INTERFACE tso off gso off gro"
+                " off lro off), or say --jumbo if the links carry such frames"
+            )
         content = fingerprint(frame)
         if content is None:
             self.not_ip += 1

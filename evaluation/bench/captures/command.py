@@ -28,6 +28,9 @@ StampsOption = Annotated[Stamp, typer.Option(help="What the stamps mean: a frame
 SenderOption = Annotated[
     bool, typer.Option("--at-sender", help="The entrance was captured on the sending machine itself.")
 ]
+JumboOption = Annotated[
+    bool, typer.Option("--jumbo", help="The links carry frames of more than 1,522 bytes.")
+]
 RateOption = Annotated[int, typer.Option(min=1_000_000, help="Rate of the links in bit/s.")]
 RecordsOption = Annotated[
     Path | None, typer.Option(help="Also write every frame's record to this file, in Parquet.")
@@ -41,6 +44,7 @@ def analyse_captures(
     out_interface: OutOption = None,
     stamps: StampsOption = Stamp.START,
     at_sender: SenderOption = False,
+    jumbo: JumboOption = False,
     link_rate_bps: RateOption = 100_000_000,
     records: RecordsOption = None,
     as_json: JsonOption = False,
@@ -57,7 +61,13 @@ def analyse_captures(
     entrance, way_out = taps_of(files, in_interface=in_interface, out_interface=out_interface)
     with frame_records(records) as tell:
         analysis = analyse(
-            entrance, way_out, Wire(rate_bps=link_rate_bps), stamps=stamps, at_sender=at_sender, tell=tell
+            entrance,
+            way_out,
+            Wire(rate_bps=link_rate_bps),
+            stamps=stamps,
+            at_sender=at_sender,
+            jumbo=jumbo,
+            tell=tell,
         )
     if as_json:
         print_json(analysis.as_json())
@@ -78,6 +88,11 @@ def _print(analysis: Analysis) -> None:
     )
     if analysis.unknown or analysis.not_ip:
         tell(f"left out: {analysis.unknown} that left without entering, {analysis.not_ip} without IPv4")
+    if analysis.undecided:
+        tell(
+            f"undecided: {analysis.undecided} frames have the content of one that was lost or under way, so"
+            " their times do not count; send frames that are numbered"
+        )
     if first := analysis.first_loss:
         tell(
             f"first loss: a frame of {first.frame_bytes} bytes at {first.at_ns} ns,"

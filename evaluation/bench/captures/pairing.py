@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from evaluation.bench.device import MISSING
 
 PATIENCE_NS: Final = 1_000_000_000
 """A frame that has not come out after this long, by the capture's own time, counts as lost."""
+
+_MOST_TENTATIVE: Final = 1_000_000
+"""Frames of one content whose fates are kept until they are certain; with more, they stay undecided."""
 
 
 class Sighting(NamedTuple):
@@ -38,6 +41,15 @@ class Fate(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Alike:
+    """The frames of one content that have not come out."""
+
+    waiting: deque[int] = field(default_factory=deque)
+    tentative: list[Fate] = field(default_factory=list)
+    """Fates that are right only if none of these frames is lost: several of them were in the switch."""
+
+
+@dataclass(slots=True)
 class _Waiting:
     number: int
     entered_ns: int
@@ -49,19 +61,21 @@ class _Waiting:
 class Pairing:
     """Turns sightings in the order of their instants into fates. Holds the frames of one second in memory.
 
-    Frames of equal content are paired in order. If one of them is lost, the next would take its place.
-    Generators therefore number their frames.
+    Frames of equal content are paired in order, since a switch keeps the order. If several of them are in
+    the switch and one is lost, nobody knows which: their fates are `undecided`, and are not told.
     """
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[int, _Waiting] = OrderedDict()
-        self._by_content: dict[bytes, deque[int]] = {}
+        self._by_content: dict[bytes, _Alike] = {}
         self._arriving: deque[tuple[int, _Waiting]] = deque()
         self._entered = 0
         self._gone = 0
         self._latest_left = -1
         self.unknown = 0
         """Frames at the exit that were not seen at the entrance."""
+        self.undecided = 0
+        """Frames that came out, of which nobody knows which of several they are."""
 
     def enter(self, seen: Sighting, arrived_ns: int) -> Iterator[Fate]:
         """Take a frame that starts at the entrance and has arrived at `arrived_ns`. Yields known fates."""
@@ -69,23 +83,30 @@ class Pairing:
         frame = _Waiting(self._entered, seen.at_ns, seen.length_bytes, seen.fingerprint)
         self._entered += 1
         self._waiting[frame.number] = frame
-        self._by_content.setdefault(seen.fingerprint, deque()).append(frame.number)
+        self._by_content.setdefault(seen.fingerprint, _Alike()).waiting.append(frame.number)
         self._arriving.append((arrived_ns, frame))
         yield from self._give_up(seen.at_ns - PATIENCE_NS)
 
     def leave(self, seen: Sighting) -> Iterator[Fate]:
         """Take a frame that starts at the exit. Yields the fate of the one that entered with this content."""
         self._arrive(seen.at_ns)
-        same = self._by_content.get(seen.fingerprint)
-        if not same:
+        alike = self._by_content.get(seen.fingerprint)
+        if alike is None:
             self.unknown += 1
             return
-        frame = self._waiting.pop(same.popleft())
-        if not same:
-            del self._by_content[seen.fingerprint]
+        is_only = len(alike.waiting) == 1
+        frame = self._waiting.pop(alike.waiting.popleft())
         self._gone += 1
         self._latest_left = max(self._latest_left, frame.number)
-        yield Fate(frame.number, frame.entered_ns, seen.at_ns, frame.length_bytes, frame.backlog_frames)
+        fate = Fate(frame.number, frame.entered_ns, seen.at_ns, frame.length_bytes, frame.backlog_frames)
+        if not is_only:
+            alike.tentative.append(fate)
+            if len(alike.tentative) >= _MOST_TENTATIVE:
+                self._leave_undecided(alike)
+            return
+        del self._by_content[seen.fingerprint]
+        yield from alike.tentative
+        yield fate
 
     def end(self) -> tuple[list[Fate], int]:
         """End the capture. Return frames that were lost, and how many may still have been under way.
@@ -93,8 +114,14 @@ class Pairing:
         A switch keeps the order of frames, so a frame that a later one has overtaken is lost.
         """
         self._arrive(None)
+        for alike in self._by_content.values():
+            self._leave_undecided(alike)
         lost = [frame for frame in self._waiting.values() if frame.number < self._latest_left]
         return [_lost(frame) for frame in lost], len(self._waiting) - len(lost)
+
+    def _leave_undecided(self, alike: _Alike) -> None:
+        self.undecided += len(alike.tentative)
+        alike.tentative.clear()
 
     def _arrive(self, until_ns: int | None) -> None:
         """Note the backlog for frames whose last bit arrives before an instant."""
@@ -108,9 +135,10 @@ class Pairing:
             if frame.entered_ns >= before_ns:
                 return
             del self._waiting[number]
-            same = self._by_content[frame.fingerprint]
-            same.remove(number)
-            if not same:
+            alike = self._by_content[frame.fingerprint]
+            alike.waiting.remove(number)
+            self._leave_undecided(alike)
+            if not alike.waiting:
                 del self._by_content[frame.fingerprint]
             self._gone += 1
             yield _lost(frame)

@@ -16,6 +16,12 @@ from loko.document import InputError
 from loko.units import NS_PER_S
 
 _ETHERNET: Final = 1
+_COOKED: Final = 113
+_COOKED2: Final = 276
+_COOKED2_HEADER: Final = struct.Struct(">HHIHBB8s")
+"""What Linux puts before a packet of the pseudo-interface `any`: protocol, interface, address (SLL2)."""
+_HAS_FCS: Final = 1 << 26
+"""Bit of a pcap file's link type: the four highest bits count the words of 16 bits of the FCS."""
 _LONGEST_RECORD: Final = 1 << 24
 _MAX_SNAP: Final = 1 << 18
 
@@ -34,7 +40,9 @@ _INTERFACE: Final = 1
 _OLD_PACKET: Final = 2
 _SIMPLE_PACKET: Final = 3
 _PACKET: Final = 6
-_END, _NAME, _RESOLUTION, _OFFSET = 0, 2, 9, 14
+_END, _NAME, _RESOLUTION, _FCS_LENGTH, _OFFSET = 0, 2, 9, 13, 14
+_FLAGS: Final = 2
+"""A packet's option whose bits 5 to 8 are the length of its FCS."""
 _MICROSECONDS: Final = 6
 _BINARY: Final = 0x80
 
@@ -42,11 +50,8 @@ _BINARY: Final = 0x80
 def read_pcap(reader: Reader) -> Iterator[Captured]:
     """Yield the frames of a pcap file. Raises `InputError`."""
     order, unit_ns = PCAP_MAGICS[reader.exactly(4, "the file's header")]
-    _, _, _, _, _, link = struct.unpack(f"{order}HHiIII", reader.exactly(20, "the file's header"))
-    if link & 0x0FFFFFFF != _ETHERNET:
-        raise InputError(
-            f"{reader.path}: holds no Ethernet frames (link type {link & 0x0FFFFFFF}), only those count"
-        )
+    _, _, _, _, _, field = struct.unpack(f"{order}HHiIII", reader.exactly(20, "the file's header"))
+    link = _link(reader, field & 0xFFFF, field >> 28 << 1 if field & _HAS_FCS else 0)
     header = struct.Struct(f"{order}IIII")
     number = 0
     while data := reader.perhaps(header.size, f"the header of frame {number + 1}"):
@@ -55,15 +60,48 @@ def read_pcap(reader: Reader) -> Iterator[Captured]:
         if kept > _MAX_SNAP or fraction * unit_ns >= NS_PER_S:
             raise reader.damaged(f"frame {number} has an impossible header")
         frame = reader.exactly(kept, f"frame {number}")
-        yield Captured(
-            seconds * NS_PER_S + fraction * unit_ns, "0", None, max(length, kept) + FCS_BYTES, frame
+        stamp_ns = seconds * NS_PER_S + fraction * unit_ns
+        yield link.frame(stamp_ns, "0", None, max(length, kept), frame)
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """How the frames of a file or an interface are stored."""
+
+    kind: int
+    """Link type: Ethernet, or Linux's SLL2, which has a header of its own instead of Ethernet's."""
+    fcs_bytes: int
+    """Bytes of the FCS that belong to each stored frame."""
+
+    def frame(self, stamp_ns: int, interface: str, name: str | None, length: int, data: bytes) -> Captured:
+        """Return the frame of a record with its length on the wire."""
+        if self.kind == _ETHERNET:
+            return Captured(stamp_ns, interface, name, length + FCS_BYTES - self.fcs_bytes, data)
+        if len(data) < _COOKED2_HEADER.size:
+            return Captured(stamp_ns, interface, name, length, b"")
+        protocol, _, number, _, _, _, _ = _COOKED2_HEADER.unpack_from(data)
+        header = bytes(12) + protocol.to_bytes(2, "big")
+        on_wire = length - _COOKED2_HEADER.size + len(header) + FCS_BYTES
+        return Captured(stamp_ns, str(number), None, on_wire, header + data[_COOKED2_HEADER.size :])
+
+
+def _link(reader: Reader, kind: int, fcs_bytes: int) -> _Link:
+    """Return how frames are stored. Raises `InputError` for what is no Ethernet, or tells no interface."""
+    if kind == _COOKED:
+        raise InputError(
+            f"{reader.path}: does not say by which interface each frame came (link type {kind}); capture with"
+            " tcpdump -i any -y LINUX_SLL2, or one file for each interface"
         )
+    if kind not in (_ETHERNET, _COOKED2):
+        raise InputError(f"{reader.path}: holds no Ethernet frames (link type {kind}), only those count")
+    return _Link(kind, fcs_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Interface:
     name: str | None
     link: int
+    fcs_bytes: int
     resolution: int
     offset_s: int
 
@@ -87,15 +125,20 @@ def read_pcapng(reader: Reader) -> Iterator[Captured]:
             interfaces.append(_interface(reader, order, body))
         elif block in (_PACKET, _OLD_PACKET):
             number += 1
-            interface, captured = _packet(reader, order, block, body, number)
+            interface, units, length, data, options = _packet(reader, order, block, body, number)
             if interface >= len(interfaces):
                 raise reader.damaged(
                     f"frame {number} belongs to interface {interface}, which is not described"
                 )
             described = interfaces[interface]
-            if described.link == _ETHERNET:
-                stamp_ns = described.stamp_ns(captured.stamp_ns)
-                yield captured._replace(stamp_ns=stamp_ns, interface_name=described.name)
+            if described.link in (_ETHERNET, _COOKED, _COOKED2):
+                flags = next(
+                    (value for code, value in _options(reader, order, options) if code == _FLAGS), b""
+                )
+                (stated,) = struct.unpack(f"{order}I", flags) if len(flags) == 4 else (0,)
+                link = _link(reader, described.link, stated >> 5 & 0xF or described.fcs_bytes)
+                stamp_ns = described.stamp_ns(units)
+                yield link.frame(stamp_ns, str(interface), described.name, length, data)
         elif block == _SIMPLE_PACKET:
             raise InputError(f"{reader.path}: frame {number + 1} has no time stamp; capture with stamps")
 
@@ -130,7 +173,7 @@ def _interface(reader: Reader, order: str, body: bytes) -> _Interface:
     if len(body) < 8:
         raise reader.damaged("the description of an interface is too short")
     (link,) = struct.unpack_from(f"{order}H", body)
-    name, resolution, offset_s = None, _MICROSECONDS, 0
+    name, resolution, offset_s, fcs_bytes = None, _MICROSECONDS, 0, 0
     for code, value in _options(reader, order, body[8:]):
         if code == _NAME:
             name = value.decode("utf-8", errors="replace").rstrip("\0")
@@ -138,7 +181,9 @@ def _interface(reader: Reader, order: str, body: bytes) -> _Interface:
             resolution = value[0]
         elif code == _OFFSET and len(value) == 8:
             (offset_s,) = struct.unpack(f"{order}q", value)
-    return _Interface(name, link, resolution, offset_s)
+        elif code == _FCS_LENGTH and len(value) == 1:
+            fcs_bytes = value[0]
+    return _Interface(name, link, fcs_bytes, resolution, offset_s)
 
 
 def _options(reader: Reader, order: str, body: bytes) -> Iterator[tuple[int, bytes]]:
@@ -153,8 +198,10 @@ def _options(reader: Reader, order: str, body: bytes) -> Iterator[tuple[int, byt
         at += 4 + (length + 3) // 4 * 4
 
 
-def _packet(reader: Reader, order: str, block: int, body: bytes, number: int) -> tuple[int, Captured]:
-    """Return the interface's number, and the frame with its stamp in the interface's units."""
+def _packet(
+    reader: Reader, order: str, block: int, body: bytes, number: int
+) -> tuple[int, int, int, bytes, bytes]:
+    """Return interface, stamp in the interface's units, length, frame and options of a packet's block."""
     if len(body) < 20:
         raise reader.damaged(f"frame {number} is too short")
     place, high, low, kept, length = struct.unpack_from(f"{order}IIIII", body)
@@ -162,5 +209,5 @@ def _packet(reader: Reader, order: str, block: int, body: bytes, number: int) ->
         (place,) = struct.unpack_from(f"{order}H", body)
     if 20 + kept > len(body):
         raise reader.damaged(f"frame {number} is longer than its block")
-    frame = body[20 : 20 + kept]
-    return place, Captured(high << 32 | low, str(place), None, max(length, kept) + FCS_BYTES, frame)
+    frame, options = body[20 : 20 + kept], body[20 + (kept + 3) // 4 * 4 :]
+    return place, high << 32 | low, max(length, kept), frame, options
