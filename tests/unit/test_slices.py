@@ -17,6 +17,7 @@ from loko.slices.document import HtbPort, HtbQueue, TrtcmPort, load_slices
 from loko.slices.goodput import counted_bps, goodput_bps
 from loko.slices.latency import MeanLatency, effective_rate, mean_latency
 from loko.slices.lengths import Protocol, Scheduler, counted, payload
+from loko.slices.settings import scheduler_settings
 
 HTB: dict[str, Any] = {
     "scheduler": "htb",
@@ -105,6 +106,27 @@ def test_a_bucket_that_holds_no_packet_passes_none() -> None:
     port = trtcm(queue={"cbs_bytes": 1_000, "flow": None})
     assert counted_bps(port, port.queues[0], 1518) == 0
     assert counted_bps(port, port.queues[0], 512) == pytest.approx(100e6)
+
+
+@pytest.mark.parametrize(
+    ("rate_bps", "quantum_bytes"),
+    [
+        (4_000_000, 50_000),
+        (600_000_000, 200_000),
+        (10_000_000_000, 200_000),
+        (50_000, 1_000),
+        (800_000, 10_000),
+    ],
+)
+def test_a_queue_takes_turns_of_the_quantum_that_tc_computes(rate_bps: int, quantum_bytes: int) -> None:
+    """Its rate in bytes a second over r2q (10), within 1,000 and 200,000 bytes."""
+    queue = {"rate_bps": rate_bps, "ceil_bps": 10_000_000_000, "flow": None}
+    default = HtbPort.model_validate(changed(HTB, queue=queue, link_rate_bps=10_000_000_000))
+    stated = HtbPort.model_validate(
+        changed(HTB, queue=queue | {"quantum_bytes": quantum_bytes}, link_rate_bps=10_000_000_000)
+    )
+    assert scheduler_settings(default) == scheduler_settings(stated)
+    assert scheduler_settings(default)["classes"][1]["quantum_bytes"] == quantum_bytes
 
 
 def test_equation_1_at_the_papers_numbers() -> None:

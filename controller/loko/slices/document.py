@@ -17,6 +17,10 @@ FrameBytes = Annotated[int, Field(ge=MIN_FRAME_BYTES, le=MAX_FRAME_BYTES)]
 
 _FOLDER: Final = LABS / "slicing" / "slices"
 _DEFAULT_LIMIT: Final = 1000
+_R2Q: Final = 10
+_LEAST_QUANTUM: Final = 1_000
+_MOST_QUANTUM: Final = 200_000
+"""HTB's `r2q`, and the limits of the quantum that it computes (net/sched/sch_htb.c)."""
 
 
 class Flow(Strict):
@@ -68,7 +72,9 @@ class HtbQueue(_Queue):
     burst_bytes: Bytes
     cburst_bytes: Bytes | None = None
     """Default: `burst_bytes`, as Open vSwitch sets it."""
-    quantum_bytes: Bytes = MAX_FRAME_BYTES - 4
+    quantum_bytes: Bytes | None = None
+    """What the queue sends in its turn. Default: as tc computes it, what `rate_bps` carries in 0.1 s, within
+    1,000 and 200,000 bytes."""
     priority: int = Field(default=0, ge=0, le=7)
     limit_frames: int = Field(default=_DEFAULT_LIMIT, ge=1, le=10**6)
     drops: Annotated[LateDrops | CodelDrops, Field(discriminator="kind")] | None = None
@@ -83,6 +89,13 @@ class HtbQueue(_Queue):
     def ceiling_burst_bytes(self) -> int:
         """`cburst_bytes` or its default."""
         return self.burst_bytes if self.cburst_bytes is None else self.cburst_bytes
+
+    @property
+    def turn_bytes(self) -> int:
+        """`quantum_bytes` or its default."""
+        if self.quantum_bytes is not None:
+            return self.quantum_bytes
+        return min(max(self.rate_bps // 8 // _R2Q, _LEAST_QUANTUM), _MOST_QUANTUM)
 
     @model_validator(mode="after")
     def _rate_below_ceiling(self) -> Self:

@@ -31,7 +31,7 @@ def _htb(port: HtbPort) -> dict[str, Any]:
             "ceil_bps": queue.ceiling_bps,
             "burst_bytes": queue.burst_bytes,
             "cburst_bytes": queue.ceiling_burst_bytes,
-            "quantum_bytes": queue.quantum_bytes,
+            "quantum_bytes": queue.turn_bytes,
             "priority": queue.priority,
             "limit_frames": queue.limit_frames,
             "drops": None if queue.drops is None else _drops(queue.drops),

@@ -163,7 +163,7 @@ def _slice(port: HtbPort, default: int) -> None:
     run(["tc", "class", "add", *device, "parent", "1:", "classid", "1:1", "htb", *root], what=what)
     for number, queue in enumerate(port.queues):
         leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
-        leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
+        leaf += ["quantum", str(queue.turn_bytes), "prio", str(queue.priority)]
         at = _class(number)
         run(["tc", "class", "add", *device, "parent", "1:1", "classid", at, "htb", *leaf], what=what)
         kind, *settings = _leaf(queue)
