@@ -225,7 +225,7 @@ def test_a_lab_takes_a_controller_of_ones_own_and_can_be_watched(relaxed, machin
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     for words, says in (
-        (("--controller", "tcp:6633"), "--controller tcp:6633: give an address and a TCP port, as tcp:"),
+        (("--controller", "tcp:6633"), "--controller 'tcp:6633' is not an address and a port such as"),
         (("--no-controller", "--controller", "tcp:[::1]:6633"), "--no-controller and --controller: give one"),
         (("--no-controller", "--flows", "flows.yml"), "--flows: are for Loko's own controller"),
     ):

@@ -14,6 +14,7 @@ import uvloop
 from evaluation.beside.program import run_beside
 from evaluation.emulation.boards import run_alone
 from evaluation.emulation.traffic import TrafficLab
+from loko.address import Address
 from loko.commands.choices import wrong_input_ends
 from loko.lab import load_lab
 
@@ -35,9 +36,8 @@ def main(
     ] = False,
 ) -> None:
     """Run the boards of a lab until the standard input is closed."""
-    host, _, port = controller.rpartition(":")
-    address = (host, int(port))
     with wrong_input_ends(), contextlib.suppress(KeyboardInterrupt):
+        address = Address.parse(controller, "--controller")
         network = load_lab(lab)
         if traffic:
             uvloop.run(_run_traffic(TrafficLab(network, address, free_control=free_control)))

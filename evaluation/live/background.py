@@ -26,12 +26,13 @@ from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.exclusion import claim_name
-from evaluation.live.messages import BuildRequest, Elsewhere, LabStatus, ServeRequest, StatusRequest
+from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from evaluation.live.patience import patient
 from evaluation.live.programs import require
 from evaluation.live.state import LABS, remove_if_unused, require_root
 from evaluation.options import Builder
 from evaluation.runner import RunError
+from loko.address import Address
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Backend, Lab
@@ -208,7 +209,7 @@ def up(
     backend: Backend | None = None,
     builder: Builder = Builder.MININET,
     relaxed: bool = False,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: Address | None = None,
 ) -> BackgroundLab:
     """Start a lab that stays up. Raises `RunError` or `InputError`, also if it is up already.
 

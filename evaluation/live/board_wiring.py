@@ -14,6 +14,7 @@ from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.instruments.packet_tap import PacketTap
 from evaluation.live.real_boards import connect_s, silence
 from evaluation.runner import RunError
+from loko.address import Address
 from loko.controller.messages import PROTOCOL, barrier_request, description_request
 from loko.lab import Backend, Lab, Switch
 
@@ -37,9 +38,8 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
     sessions: Counter[int] = Counter()
     if not waiting:
         return found_boards
-    host, _, port = controller.rpartition(":")
     deadline = time.monotonic() + connect_s()
-    with closing(ControllerEndpoint(host, int(port))) as endpoint:
+    with closing(ControllerEndpoint(*Address.parse(controller, "controller"))) as endpoint:
         while waiting:
             connected = endpoint.accept(max(deadline - time.monotonic(), 0))
             if connected is None:

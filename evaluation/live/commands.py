@@ -23,12 +23,13 @@ from evaluation.live.background import BackgroundLab, ProcessLine, up
 from evaluation.live.building import remove
 from evaluation.live.containerlab.topology import topology, topology_file
 from evaluation.live.cores import CorePlan
-from evaluation.live.messages import Elsewhere, LabStatus
+from evaluation.live.messages import LabStatus
 from evaluation.live.programs import locate
 from evaluation.live.state import LABS, require_root
 from evaluation.live.watch import SWITCH_COLUMNS, look, switch_rows, view
 from evaluation.options import Builder
 from evaluation.runner import RunError
+from loko.address import Address
 from loko.commands.choices import OpenFlowOption
 from loko.commands.for_programs import JsonOption, csv_lines, print_csv, print_json, refuse_both
 from loko.commands.new_lab import new_lab
@@ -109,7 +110,7 @@ def lab_up(
     Example: sudo loko lab up two-switch
     """
     with _errors_end():
-        elsewhere = Elsewhere.parse(controller) if controller else None
+        elsewhere = Address.parse(controller, "--controller") if controller else None
         if flows and (no_controller or elsewhere):
             raise InputError("--flows: are for Loko's own controller, which is not started; leave them out")
         if no_controller and elsewhere:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
 
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.cores import CorePlan
 from evaluation.options import OS_KEN
 from evaluation.traffic import Sender
-from loko.document import InputError
+from loko.address import Address
 from loko.flow import Flow
 from loko.lab import Backend, Lab
 from loko.network import Hop
@@ -25,24 +24,6 @@ def controller_address(lab: Lab) -> str:
     """Return the address at which the boards look for the controller, inside the tree."""
     host = "127.0.0.1" if lab.controller is None else str(lab.controller.ip)
     return f"{host}:{CONTROLLER_PORT}"
-
-
-class Elsewhere(NamedTuple):
-    """A controller outside of the tree, in the network from which the lab was started."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read ``tcp:HOST:PORT`` or ``HOST:PORT``. Raises `InputError`."""
-        host, _, port = text.removeprefix("tcp:").rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            raise InputError(f"--controller {text}: give an address and a TCP port, as tcp:127.0.0.1:6633")
-        return cls(host.strip("[]"), int(port))
-
-    def __str__(self) -> str:
-        return f"tcp:{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +55,7 @@ class BuildRequest:
     """Whether the flows were admitted as the papers print it (`Lab.as_printed`)."""
     containers: Containers | None = None
     """The containers of hosts and boards, if containerlab has built the lab; else Mininet builds it."""
-    elsewhere: Elsewhere | None = None
+    elsewhere: Address | None = None
     """The controller to which the boards are relayed, if it is not ours."""
 
 

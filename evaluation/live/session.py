@@ -20,7 +20,6 @@ from evaluation.live.daemon import Daemon
 from evaluation.live.messages import (
     CONTROLLER_PORT,
     BuildRequest,
-    Elsewhere,
     LabStatus,
     TrafficRequest,
     controller_address,
@@ -28,6 +27,7 @@ from evaluation.live.messages import (
 from evaluation.live.network import Network, set_up_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
+from loko.address import Address
 from loko.flow import Flow, dump_flows
 from loko.lab import Backend, Lab, load_lab
 from loko.network import dump_paths
@@ -134,12 +134,12 @@ class Session:
     def _which_controller(self) -> str | None:
         """Return in words which controller the switches have; None if it is still to be started."""
         if self._request.elsewhere:
-            return f"{self._request.elsewhere} of this machine"
+            return f"tcp:{self._request.elsewhere} of this machine"
         if self._controller:
             return "Loko's own"
         return None
 
-    def _start_relay(self, elsewhere: Elsewhere, outside_network: Path) -> Daemon:
+    def _start_relay(self, elsewhere: Address, outside_network: Path) -> Daemon:
         ready = self._folder / "relay.ready"
         options = {
             "--listen": controller_address(self.lab),

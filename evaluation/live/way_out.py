@@ -17,8 +17,8 @@ from typing import Annotated, Final
 
 import typer
 
-from evaluation.live.messages import Elsewhere
 from evaluation.live.network_namespace import inside
+from loko.address import Address
 
 _CHUNK_BYTES: Final = 1 << 16
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
@@ -28,7 +28,7 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 class WayOut:
     """Connects boards with a controller outside the tree."""
 
-    def __init__(self, to: Elsewhere, network: Path) -> None:
+    def __init__(self, to: Address, network: Path) -> None:
         """`network` names the network namespace in which the controller is reached."""
         self._to = to
         self._network = network
@@ -86,9 +86,9 @@ def main(
     ready: Annotated[Path, typer.Option(help="File to make when boards may come.")],
 ) -> None:
     """Carry the boards' connections until ended."""
-    listening = socket.create_server(Elsewhere.parse(listen))
+    listening = socket.create_server(Address.parse(listen, "--listen"))
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(WayOut(Elsewhere.parse(to), network).serve(listening, ready))
+        asyncio.run(WayOut(Address.parse(to, "--to"), network).serve(listening, ready))
 
 
 if __name__ == "__main__":

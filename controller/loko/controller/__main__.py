@@ -16,6 +16,7 @@ from typing import Annotated, Final
 
 import typer
 
+from loko.address import Address
 from loko.admission import Admission
 from loko.allocation import FIFTH_RATE
 from loko.commands.choices import OpenFlowOption, wrong_input_ends
@@ -253,13 +254,11 @@ def admitted_tables(
 
 
 def _bound(text: str) -> socket.socket:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
-        raise InputError(f"--listen '{text}' is not an address and a port such as 127.0.0.1:6633")
-    listening = socket.socket()
+    address = Address.parse(text, "--listen")
+    listening = socket.socket(address.family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, int(port)))
+        listening.bind(address)
         return listening  # the OpenFlow application calls listen() once it can serve
     except OSError as error:
         listening.close()
