@@ -42,6 +42,8 @@ class Processing:
     link_terms: tuple[Term, ...]
     link_throughput_bps: float
     """The link between integrated switch and CPU carries l / (l + 21) of its rate."""
+    capacity_factor: float = 1.0
+    """True capacity of a busy CPU over that of equation 6; at most 1, since more is never relied on."""
 
     @property
     def cpu_ns(self) -> float:
@@ -60,8 +62,9 @@ class Processing:
 
     @property
     def throughput_bps(self) -> float:
-        """Equation 6: the slower of CPU and inner link."""
-        return min(self.case.frame_bytes * 8e9 / self.cpu_ns, self.link_throughput_bps)
+        """Equation 6: the slower of CPU and inner link; the CPU by its true capacity, if that is less."""
+        of_cpu_bps = self.case.frame_bytes * 8e9 / self.cpu_ns
+        return min(of_cpu_bps * self.capacity_factor, self.link_throughput_bps)
 
 
 def processing(profile: Profile | GenericSwitch, case: Case) -> Processing:
@@ -110,6 +113,7 @@ def _processing(profile: Profile, case: Case, search_ps: Mapping[str, int]) -> P
             Term(name=name, value_ns=profile.wire_ns(size)) for name, size in link_bytes.items() if size
         ),
         link_throughput_bps=length / (length + overhead_bytes) * ports.link_rate_bps.value,
+        capacity_factor=min(1.0, profile.cpu.capacity_factor.value),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -17,6 +17,7 @@ from loko.device import Device
 from loko.document import PROFILES, InputError
 from loko.mix import Mix
 from loko.ring import Setting
+from loko.speed import fastest, slowed, slowest
 from loko.tolerance import EXACT
 
 OF_MACHINE: Final = ":"
@@ -85,6 +86,16 @@ class Switch:
     backend: Backend = Backend.FIRMWARE
     cards: Cards = field(default_factory=dict)
     """Of a real board: by port, the network card of this machine at the other end of its cable."""
+    fastest_profile: Device | None = None
+    """The device at its fastest, for bounds from below; `profile` is then the device at its slowest.
+
+    None: the device is as its profile says.
+    """
+
+    @property
+    def fastest(self) -> Device:
+        """The device at its fastest."""
+        return self.fastest_profile or self.profile
 
     @property
     def emulated_as(self) -> str:
@@ -201,6 +212,30 @@ class Lab:
             name: replace(switch, profile=switch.profile.with_exact_clocks())
             for name, switch in self.switches.items()
         }
+        return replace(self, switches=MappingProxyType(switches))
+
+    def robust(self) -> Lab:
+        """The lab for plans that hold wherever in its range each number of a profile lies."""
+        return self._with_devices(lambda profile, fast: (slowest(profile), fastest(fast)))
+
+    def slowed(self, slower_ppm: int) -> Lab:
+        """The lab for plans that hold although each switch takes up to so many millionths longer."""
+        return self._with_devices(lambda profile, fast: (slowed(profile, slower_ppm), fast))
+
+    def _with_devices(self, change: Callable[[Device, Device], tuple[Device, Device]]) -> Lab:
+        """Return the lab with other devices, at their slowest and at their fastest.
+
+        Switches that shared a profile share one again: schemes compute what is alike once.
+        """
+        changed: dict[tuple[int, int], tuple[Device, Device]] = {}
+        switches = {}
+        for name, switch in self.switches.items():
+            ends = switch.profile, switch.fastest
+            kind = id(ends[0]), id(ends[1])
+            if kind not in changed:
+                changed[kind] = change(*ends)
+            slow, fast = changed[kind]
+            switches[name] = replace(switch, profile=slow, fastest_profile=fast)
         return replace(self, switches=MappingProxyType(switches))
 
     def behind(self, backend: Backend) -> tuple[Switch, ...]:

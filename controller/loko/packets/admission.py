@@ -336,7 +336,8 @@ class PacketAdmission:
 
     def _server(self, name: str) -> FrameServer:
         """Return the server of a switch. Switches with the same profile and wait share one."""
-        device = self._lab.switches[name].profile
+        switch = self._lab.switches[name]
+        device = switch.profile
         wait_ns = None if self._lab.controller is None else self._targets[name]
         kind = id(device), wait_ns
         if kind not in self._servers:
@@ -345,6 +346,7 @@ class PacketAdmission:
                 deterministic(device),
                 self._scenario,
                 self._traffic,
+                fastest=deterministic(switch.fastest),
                 least_entries=None if fillers is None else fillers + 1,
                 control_wait_ns=wait_ns,
             )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from loko.control_traffic import (
     NO_MESSAGES,
@@ -139,26 +139,32 @@ def frame_server(
     scenario: Scenario,
     traffic: ControlTraffic = NO_MESSAGES,
     *,
+    fastest: Profile | None = None,
     least_entries: int | None = None,
     control_wait_ns: float | None = None,
 ) -> FrameServer:
     """Return the server of a device for the worst of all cases that a scenario leaves open.
 
-    `traffic` is what the controller may send while flows are guaranteed; without it, only the board itself
-    interrupts the frames. `least_entries` is the fewest entries that the table ever holds, by default all
-    planned ones, as in Loko's tables with their dummies. Where segments of the controller come as frames, and
-    so take places in the ring, `control_wait_ns` is the longest that they wait there.
+    `profile` is the device at its slowest, `fastest` at its fastest, by default the same: times are bounds
+    for every device between them. `traffic` is what the controller may send while flows are guaranteed;
+    without it, only the board itself interrupts the frames. `least_entries` is the fewest entries that the
+    table ever holds, by default all planned ones, as in Loko's tables with their dummies. Where segments of
+    the controller come as frames, and so take places in the ring, `control_wait_ns` is the longest that they
+    wait there.
 
     Raises `InputError` if the CPU takes a frame before it has handed over the previous one, or if the links
     are slower than the CPU: then frames would also queue elsewhere.
     """
-    cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
+    board = _Board(profile, fastest or profile)
+    longest: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
+    shortest: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
         fewest = case.entries if least_entries is None else min(least_entries, case.entries)
-        cases[case.frame_bytes].append(processing(profile, case))
-        cases[case.frame_bytes].append(shortest_processing(profile, replace(case, entries=fewest)))
-    least_pause_ns = _least_pause_ns(profile, [case for times in cases.values() for case in times])
-    times = {size: _times(profile, size, times_of) for size, times_of in cases.items()}
+        longest[case.frame_bytes].append(processing(board.slowest, case))
+        shortest[case.frame_bytes].append(shortest_processing(board.fastest, replace(case, entries=fewest)))
+    every = [case for cases in (*longest.values(), *shortest.values()) for case in cases]
+    least_pause_ns = _least_pause_ns(board, every)
+    times = {size: _times(board, size, longest[size], shortest[size]) for size in longest}
     stretch = profile.tolerance.stretch
     slowest_link_ns = math.ceil(stretch * max(_inner_ns(profile, size) + _gap_ns(profile) for size in times))
     fastest_ns = math.floor(least_pause_ns / stretch) + min(each.least_work_ns for each in times.values())
@@ -184,22 +190,31 @@ def frame_server(
     )
 
 
-def _least_pause_ns(profile: Profile, cases: list[Processing]) -> float:
+class _Board(NamedTuple):
+    """A device at its slowest and at its fastest: every number lies between the two."""
+
+    slowest: Profile
+    fastest: Profile
+
+
+def _least_pause_ns(board: _Board, cases: list[Processing]) -> float:
     """Return the shortest time from when the CPU hands over a frame until it takes the next one.
 
-    Raises `InputError` if the CPU would take the next one earlier (A3).
+    Raises `InputError` if the CPU would take the next one earlier (A3). Of a range of devices, only those are
+    meant that do not.
     """
-    factor = profile.cpu.capacity_factor.value
+    profile, factor = board.fastest, board.fastest.cpu.capacity_factor.value
     longest = max(cases, key=lambda case: case.cpu_ns)
     work_ns = longest.cpu_ns - _beside_work_ns(profile)
-    if longest.cpu_ns / factor < work_ns:
+    if board.slowest is board.fastest and longest.cpu_ns / factor < work_ns:
         most = math.floor(1000 * longest.cpu_ns / work_ns) / 1000
         raise InputError(
             f"packet-granular: profile '{profile.name}', cpu.capacity_factor: with {factor:g} the CPU would"
             f" take the next frame after {longest.cpu_ns / factor / 1e3:.1f} us, but it hands one over only"
             f" after {work_ns / 1e3:.1f} us; give at most {most}"
         )
-    return min(case.cpu_ns / factor - (case.cpu_ns - _beside_work_ns(profile)) for case in cases)
+    pauses_ns = (case.cpu_ns / factor - (case.cpu_ns - _beside_work_ns(profile)) for case in cases)
+    return max(0.0, min(pauses_ns))
 
 
 def _beside_work_ns(profile: Profile) -> float:
@@ -208,26 +223,35 @@ def _beside_work_ns(profile: Profile) -> float:
     return (transits_ps + profile.cpu.loop_ps.value / 2) / PS_PER_NS
 
 
-def _times(profile: Profile, size: int, cases: list[Processing]) -> FrameTimes:
+def _times(board: _Board, size: int, longest: list[Processing], shortest: list[Processing]) -> FrameTimes:
+    """Return the times of a frame. What is taken off p_CPU is that of the other end: both may vary alone."""
+    profile, fastest = board
     wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + size)
     keeps_ns = math.floor(wire_ns) + _gap_ns(profile)
-    half_loop_ns = profile.cpu.loop_ps.value / PS_PER_NS / 2
-    factor, stretch = profile.cpu.capacity_factor.value, profile.tolerance.stretch
-    works = [case.cpu_ns - _beside_work_ns(profile) for case in cases]
+    stretch = profile.tolerance.stretch
+    most_ns, least_ns = max(case.cpu_ns for case in longest), min(case.cpu_ns for case in shortest)
+    work_ns, least_work_ns = most_ns - _beside_work_ns(fastest), least_ns - _beside_work_ns(profile)
     # p_CPU contains the mean wait for the main loop; the least wait is 0.
-    idle = [wire_ns + case.switch_ns - half_loop_ns for case in cases]
+    idle_ns = wire_ns + max(case.switch_ns for case in longest) - _half_loop_ns(fastest)
+    least_idle_ns = wire_ns + min(case.switch_ns for case in shortest) - _half_loop_ns(profile)
+    # No CPU takes a frame before it has handed over the last (A3), however large its capacity.
+    least_service_ns = max(least_ns / fastest.cpu.capacity_factor.value, least_work_ns)
     return FrameTimes(
-        service_ns=math.ceil(stretch * max(case.cpu_ns for case in cases) / factor) + 1,
-        least_service_ns=math.floor(min(case.cpu_ns for case in cases) / factor / stretch),
-        idle_ns=math.ceil(stretch * max(idle)) + _ROUNDING_NS,
-        least_idle_ns=math.floor(min(idle) / stretch) - _ROUNDING_NS,
+        service_ns=math.ceil(stretch * most_ns / profile.cpu.capacity_factor.value) + 1,
+        least_service_ns=math.floor(least_service_ns / stretch),
+        idle_ns=math.ceil(stretch * idle_ns) + _ROUNDING_NS,
+        least_idle_ns=math.floor(least_idle_ns / stretch) - _ROUNDING_NS,
         links_ns=math.ceil(stretch * (math.ceil(wire_ns) + _inner_ns(profile, size))),
         wire_ns=math.floor(keeps_ns / stretch),
         longest_wire_ns=math.ceil(stretch * keeps_ns),
-        least_work_ns=math.floor(min(works) / stretch),
-        work_ns=math.ceil(stretch * max(works)),
+        least_work_ns=math.floor(least_work_ns / stretch),
+        work_ns=math.ceil(stretch * work_ns),
         units=-(-size // profile.buffer.unit_bytes.value),
     )
+
+
+def _half_loop_ns(profile: Profile) -> float:
+    return profile.cpu.loop_ps.value / PS_PER_NS / 2
 
 
 def _inner_ns(profile: Profile, size: int) -> int:

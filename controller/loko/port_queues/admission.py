@@ -515,7 +515,8 @@ def _on_wire(flow: Flow) -> TokenBucket:
 def _device(lab: Lab, switch: str, sizes: tuple[int, ...]) -> PortDevice:
     cabled = len(lab.neighbours(switch))
     try:
-        return port_device(lab.switches[switch].profile, frame_bytes=sizes, cabled_ports=cabled)
+        device = lab.switches[switch]
+        return port_device(device.profile, frame_bytes=sizes, cabled_ports=cabled, fastest=device.fastest)
     except InputError as error:
         raise InputError(f"{switch}: {error}") from None
 

@@ -68,6 +68,9 @@ class PortDevice:
     """What all ports of a switch have in common, counted by the clock of the fastest sender."""
 
     profile: GenericSwitch
+    """The device at its slowest."""
+    fastest: GenericSwitch
+    """The same at its fastest."""
     server: Server
     """The highest queue of a port."""
     room_bytes: float
@@ -83,30 +86,39 @@ class PortDevice:
     def least_ns(self, frame_bytes: int) -> float:
         """Return the least time from a frame's arrival until it is at the next switch."""
         rate_bps = self.profile.ports.link_rate_bps.value
-        return _least_ns(self.profile, frame_bytes) + (PREAMBLE_BYTES + frame_bytes) * 8e9 / rate_bps
+        return _least_ns(self.fastest, frame_bytes) + (PREAMBLE_BYTES + frame_bytes) * 8e9 / rate_bps
 
 
-def port_device(device: Device, *, frame_bytes: tuple[int, ...], cabled_ports: int) -> PortDevice:
+def port_device(
+    device: Device, *, frame_bytes: tuple[int, ...], cabled_ports: int, fastest: Device | None = None
+) -> PortDevice:
     """Return what a device's ports promise, for flows with frames of these sizes.
 
-    Frames wait at `cabled_ports` ports. Raises `InputError` if the device can promise nothing.
+    Frames wait at `cabled_ports` ports. `device` is at its slowest, `fastest` at its fastest, by default the
+    same. Raises `InputError` if the device can promise nothing.
     """
+    fastest = fastest or device
     why = unfit(device)
     if why is not None:
         raise InputError(f"{device.name}: nothing can be promised: {why}")
     assert isinstance(device, GenericSwitch)
+    assert isinstance(fastest, GenericSwitch)
     assert device.priorities is not None
     stretch = device.tolerance.stretch
     rate_bps = device.ports.link_rate_bps.value
     most_ns, spread_ns = _latency_ns(device)
-    least_ns = min(_least_ns(device, size) for size in (*frame_bytes, *_lengths(device)))
+    least_ns = min(_least_ns(fastest, size) for size in (*frame_bytes, *_lengths(fastest)))
     before_ns = (most_ns + spread_ns) * stretch
     room_bytes = float(device.priorities.limit_frames.value * (min(frame_bytes) + BESIDE_BYTES))
     if device.buffer is not None:
         others = cabled_ports * min(device.priorities.queues.value, _QUEUES_IN_USE) - 1
-        room_bytes = min(room_bytes, float(worst_room_bytes(device.buffer, others=others)))
+        assert fastest.buffer is not None
+        for factor in (device.buffer.factor_percent, fastest.buffer.factor_percent):
+            buffer = device.buffer.model_copy(update={"factor_percent": factor})
+            room_bytes = min(room_bytes, float(worst_room_bytes(buffer, others=others)))
     return PortDevice(
         profile=device,
+        fastest=fastest,
         server=Server(
             service=RateLatency(
                 rate_bps=rate_bps / stretch, latency_ns=device.priorities.check_ns.value * stretch
