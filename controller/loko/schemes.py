@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from loko.admission import Admission, LokoAdmission
+from loko.admission import Admission, LokoAdmission, SchemeConditions
 from loko.allocation import (
     ALLOCATIONS,
     FIFTH_RATE,
@@ -25,7 +25,7 @@ from loko.document import InputError
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.mix import Mix
-from loko.rivals import Epsilon, Rival, rival_admission
+from loko.rivals import Epsilon, Rival, rival_admission, rival_conditions
 from loko.scenario import Scenario, Unknown
 
 _REQUESTS_FOR_TARGETS: Final = 150
@@ -130,6 +130,21 @@ def choice_of(
     if scheme is SchemeName.LOKO:
         allocation = allocation or lab.allocation
     return Choice(scheme=scheme, allocation=allocation, epsilon=epsilon)
+
+
+def conditions_of(choice: Choice) -> SchemeConditions:
+    """Return the conditions on which guarantees by a scheme hold, as its admission has them."""
+    if choice.scheme is SchemeName.LOKO:
+        return LokoAdmission.conditions
+    if choice.scheme is SchemeName.PACKETS:
+        from loko.packets import JointAdmission, PacketAdmission  # noqa: PLC0415 - as in `admission_of`
+
+        return (JointAdmission if choice.allocation == JOINT else PacketAdmission).conditions
+    if choice.scheme is SchemeName.PORTS:
+        from loko.port_queues import PortAdmission  # noqa: PLC0415 - as above
+
+        return PortAdmission.conditions
+    return rival_conditions(Rival(choice.scheme.value))
 
 
 def admission_of(

@@ -5,6 +5,7 @@
 
 from loko.admission.advice import Ask, Check, what_fits, what_fits_on
 from loko.admission.answer import Admitted, Change, HopTerm, Refusal
+from loko.admission.conditions import Condition, SchemeConditions, StatedCondition, Terms
 from loko.admission.register import PathAlone, Register
 from loko.admission.scheme import Admission, Demand, Share, Usage
 from loko.admission.token_buckets import ROUNDING, LokoAdmission
@@ -16,13 +17,17 @@ __all__ = [
     "Ask",
     "Change",
     "Check",
+    "Condition",
     "Demand",
     "HopTerm",
     "LokoAdmission",
     "PathAlone",
     "Refusal",
     "Register",
+    "SchemeConditions",
     "Share",
+    "StatedCondition",
+    "Terms",
     "Usage",
     "what_fits",
     "what_fits_on",

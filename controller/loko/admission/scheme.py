@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from loko.admission.answer import Admitted, Refusal
+from loko.admission.conditions import SchemeConditions
 from loko.flow import Flow
 from loko.network import Hop
 
@@ -68,6 +69,10 @@ class Admission(Protocol):
     @property
     def scheme(self) -> str:
         """Name of the scheme, as `--allocation` takes it."""
+
+    @property
+    def conditions(self) -> SchemeConditions:
+        """The conditions on which its guarantees hold."""
 
     @property
     def admitted(self) -> Mapping[str, Admitted]:

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from loko.admission.advice import what_fits_on
 from loko.admission.answer import Admitted, Change, Refusal
+from loko.admission.conditions import SchemeConditions, of_one_server
 from loko.admission.debt import Clock, Debt, patience
 from loko.admission.register import Register
 from loko.admission.scheme import Demand, Share, Usage
@@ -35,6 +36,8 @@ _MOST_FLOWS: Final = 1_000_000
 _NO_ROOM: Final = -math.inf
 _new: Final = tuple.__new__
 """Makes a named tuple from all its values in order, in half the time of a normal call."""
+CONDITIONS: Final = of_one_server()
+"""The conditions of Loko's guarantees."""
 _Remedy = Callable[[Refusal], Change]
 """Finds a remedy, as `Refusal.advice` does."""
 Sizes = tuple[int, ...] | range
@@ -48,6 +51,8 @@ class LokoAdmission:
     flows matter, are the sums over a switch's flows computed anew; its table holds at most 128. The
     allocations never change.
     """
+
+    conditions: ClassVar[SchemeConditions] = CONDITIONS
 
     def __init__(
         self,

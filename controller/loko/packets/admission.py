@@ -11,7 +11,7 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar, Final, NamedTuple
 
-from loko.admission import Admitted, Demand, Refusal, Register, Usage, what_fits_on
+from loko.admission import Admitted, Demand, Refusal, Register, SchemeConditions, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
 from loko.allocation import FULL_RATE, PACKET_GRANULAR
 from loko.calculus import bytes_in
@@ -22,6 +22,7 @@ from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop
 from loko.on_demand import OnDemand
+from loko.packets.conditions import CONDITIONS
 from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid, Staircase
 from loko.packets.switch import Load, ServerKey, SwitchUse
@@ -144,6 +145,7 @@ class Route(NamedTuple):
 class PacketAdmission:
     """Admission by staircases of whole frames. A decision costs O(path), however many flows are admitted."""
 
+    conditions: ClassVar[SchemeConditions] = CONDITIONS
     _jitter_grows: ClassVar[bool] = True
     """Without growth nothing is guaranteed: it gives only a ceiling on what better bounds could accept."""
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from loko.admission import Admitted, Refusal, Share, Usage
+from loko.admission import Admitted, Refusal, SchemeConditions, Share, Usage
 from loko.allocation import JOINT, PACKET_GRANULAR
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
@@ -23,6 +23,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.packets.admission import PacketAdmission, Route
+from loko.packets.conditions import JOINT_CONDITIONS
 from loko.packets.staircase import Curve, Grid, Staircase
 from loko.packets.switch import Load, SwitchUse, refused
 from loko.scenario import Scenario
@@ -47,6 +48,8 @@ class JointAdmission(PacketAdmission):
     The guarantees are the same. A decision also checks the switches after the path, since what passes a
     switch now bounds what leaves it. With several frame sizes it decides as `PacketAdmission` does.
     """
+
+    conditions: ClassVar[SchemeConditions] = JOINT_CONDITIONS
 
     def __init__(
         self,

@@ -12,15 +12,27 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from loko.admission import Admitted, Change, Demand, PathAlone, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission import (
+    Admitted,
+    Change,
+    Demand,
+    PathAlone,
+    Refusal,
+    Register,
+    SchemeConditions,
+    Share,
+    Usage,
+    what_fits_on,
+)
 from loko.admission.debt import Clock, patience
 from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow, UnsettledError, longest_busy_ns
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
+from loko.port_queues.conditions import CONDITIONS
 from loko.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, PortDevice, port_device
 from loko.scenario import Scenario, Unknown
 
@@ -122,6 +134,8 @@ class _Books:
 
 class PortAdmission:
     """Admission by bounds for every port; see `loko.admission.Admission`."""
+
+    conditions: ClassVar[SchemeConditions] = CONDITIONS
 
     def __init__(
         self, lab: Lab, scenario: Scenario, *, target_ns: float | None = None, fillers: int | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from loko.admission import Admission
+from loko.admission import Admission, SchemeConditions
 from loko.lab import Lab
 from loko.rivals.qjump import Epsilon, QJump, QJumpAdmission
 from loko.rivals.silo import SiloAdmission, SiloPort
@@ -22,6 +22,7 @@ __all__ = [
     "SiloAdmission",
     "SiloPort",
     "rival_admission",
+    "rival_conditions",
 ]
 
 
@@ -43,3 +44,8 @@ def rival_admission(
     if rival is Rival.SILO:
         return SiloAdmission(lab, frame_bytes=frame_bytes)
     return QJumpAdmission(lab, QJump.of(lab, scenario, frame_bytes=frame_bytes, epsilon=epsilon))
+
+
+def rival_conditions(rival: Rival) -> SchemeConditions:
+    """Return what a rival assumes, and why its guarantees do not hold."""
+    return (SiloAdmission if rival is Rival.SILO else QJumpAdmission).conditions

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from loko.admission import (
     ROUNDING,
@@ -15,6 +15,7 @@ from loko.admission import (
     PathAlone,
     Refusal,
     Register,
+    SchemeConditions,
     Share,
     Usage,
     what_fits_on,
@@ -27,6 +28,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, longest_path
 from loko.rivals.bucket import BucketAdmission, SharedBucket, Taken
+from loko.rivals.conditions import QJUMP_CONDITIONS
 from loko.scenario import Scenario
 from loko.service_curve import service_curve
 
@@ -101,6 +103,8 @@ def _epsilon_ns(lab: Lab, scenario: Scenario, epsilon: Epsilon) -> float:
 
 class QJumpAdmission(BucketAdmission):
     """QJump as admission control: together, the flows of a host keep to one packet per epoch."""
+
+    conditions: ClassVar[SchemeConditions] = QJUMP_CONDITIONS
 
     def __init__(self, lab: Lab, parameters: QJump) -> None:
         """Start empty."""

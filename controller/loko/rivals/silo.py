@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Final
+from typing import ClassVar, Final
 
 from loko.admission import (
     ROUNDING,
@@ -16,6 +16,7 @@ from loko.admission import (
     PathAlone,
     Refusal,
     Register,
+    SchemeConditions,
     Share,
     Usage,
     what_fits_on,
@@ -26,6 +27,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.rivals.bucket import BucketAdmission, SharedBucket, Taken
+from loko.rivals.conditions import SILO_CONDITIONS
 from loko.service_curve import capacity_frames
 
 REFERENCE_DEVICE: Final = "zodiac-fx"
@@ -77,6 +79,8 @@ def _shares(queue: SharedBucket) -> tuple[Share, Share]:
 
 class SiloAdmission(BucketAdmission):
     """Silo's admission control. All frames of a lab have one size, in which the buffers are counted."""
+
+    conditions: ClassVar[SchemeConditions] = SILO_CONDITIONS
 
     def __init__(self, lab: Lab, *, frame_bytes: int) -> None:
         """Start empty."""

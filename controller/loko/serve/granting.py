@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from loko.admission import Admission, Admitted, Refusal, Usage
+from loko.admission import Admission, Admitted, Refusal, SchemeConditions, Usage
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, Routed
@@ -34,6 +34,10 @@ class Granting(Protocol):
     @property
     def scheme(self) -> str:
         """Name of the admission or scheduling scheme."""
+
+    @property
+    def conditions(self) -> SchemeConditions:
+        """The conditions on which its guarantees hold."""
 
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
         """Grant again what was granted before a restart. Raises `InputError` if that is not possible here."""
@@ -91,6 +95,11 @@ class AdmissionGranting:
     def scheme(self) -> str:
         """See `Granting`, as for all methods below."""
         return self._admission.scheme
+
+    @property
+    def conditions(self) -> SchemeConditions:
+        """The conditions of the admission scheme."""
+        return self._admission.conditions
 
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
         """Request the flow again, on its stored path."""

@@ -6,16 +6,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from loko.admission import Refusal, Share, Usage
+from loko.admission import Refusal, SchemeConditions, Share, Usage
 from loko.document import InputError, read
 from loko.flow import Flow, UdpPort
 from loko.lab import Lab
 from loko.network import Hop, refuse_ends
 from loko.scenario import OpenFlow
+from loko.schedule.conditions import CONDITIONS
 from loko.schedule.kept import KeptFlow, KeptSchedule
 from loko.schedule.lab_schedule import ScheduledFlow
 from loko.schedule.standing import Full, LabStanding
@@ -134,6 +135,8 @@ class SlotGranting:
 
     A frame that leaves in its slot has arrived before the slot ends, so nothing of a flow outlasts its slot.
     """
+
+    conditions: ClassVar[SchemeConditions] = CONDITIONS
 
     def __init__(
         self,

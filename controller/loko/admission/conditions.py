@@ -1,0 +1,195 @@
+"""The conditions of a scheme: what must be true for its guarantees to hold.
+
+Each scheme states its own in one `SchemeConditions` beside its code, and every admission has it as
+`conditions`. All that shows conditions reads them there: plan, guarantee sheet, REST and documentation. Ids
+are stable, so that they can be stored and compared; texts may be reworded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from loko.device import Profile
+from loko.lab import Lab, Switch
+from loko.scenario import OpenFlow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The terms of one plan or service: the values that conditions name."""
+
+    lab: Lab
+    reserved: str
+    """What is reserved of each switch, in words."""
+    entries: Mapping[str, int]
+    """By switch, the entries that its table is planned for."""
+    fillers: int | None = None
+    """Filler entries, as for `loko.schemes.admission_of`."""
+    openflow: OpenFlow = OpenFlow.V1_0
+    """OpenFlow version of the switches' sessions."""
+    entry_per_flow: bool = True
+    """Whether switches have an entry for each flow; without, hosts tag their frames."""
+
+
+def _always(_terms: Terms) -> bool:
+    return True
+
+
+def _no_details(_terms: Terms) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """One assumption. Its id and text are the same wherever it applies."""
+
+    id: str
+    """Stable, such as `no-pause`."""
+    text: str
+    """One or two sentences, without anything of a particular plan."""
+    applies: Callable[[Terms], bool] = _always
+    """Whether guarantees on these terms rest on it."""
+    details: Callable[[Terms], tuple[str, ...]] = _no_details
+    """What it means on these terms: numbers, devices. Each is a sentence."""
+
+
+class StatedCondition(NamedTuple):
+    """A condition as stated on the terms of one plan or service."""
+
+    id: str
+    text: str
+    details: tuple[str, ...]
+
+    def as_values(self) -> dict[str, object]:
+        """Return plain values, for JSON."""
+        return {"id": self.id, "text": self.text, "details": list(self.details)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemeConditions:
+    """All conditions of a scheme, in the order in which they are shown."""
+
+    conditions: tuple[Condition, ...]
+    baseline: str = ""
+    """For baselines, why they guarantee nothing here, in a sentence; empty for schemes that do."""
+
+    def stated(self, terms: Terms) -> tuple[StatedCondition, ...]:
+        """Return the conditions that apply on these terms, with their details."""
+        return tuple(
+            StatedCondition(condition.id, condition.text, condition.details(terms))
+            for condition in self.conditions
+            if condition.applies(terms)
+        )
+
+    def ids(self, terms: Terms) -> tuple[str, ...]:
+        """Return the ids of the conditions that apply on these terms."""
+        return tuple(condition.id for condition in self.conditions if condition.applies(terms))
+
+
+def has_boards(lab: Lab) -> bool:
+    """Whether a switch forwards and handles control messages by one CPU."""
+    return any(isinstance(switch.profile, Profile) for switch in lab.switches.values())
+
+
+def by_switches(lab: Lab, said: Callable[[Switch], str]) -> tuple[str, ...]:
+    """Return what is said of each switch, once for all of which the same is said."""
+    names: dict[str, list[str]] = {}
+    for name, switch in lab.switches.items():
+        names.setdefault(said(switch), []).append(name)
+    if len(names) == 1:
+        return tuple(f"Every switch: {text}." for text in names)
+    return tuple(f"{', '.join(alike)}: {text}." for text, alike in names.items())
+
+
+def _planned_entries(terms: Terms) -> tuple[str, ...]:
+    planned = by_switches(terms.lab, lambda switch: f"planned for {terms.entries[switch.name]} entries")
+    if not has_boards(terms.lab):
+        return planned
+    filled = (
+        "Tables are filled up with entries that no frame hits."
+        if terms.fillers is None
+        else f"Of these, {terms.fillers} always stand there that no frame hits."
+    )
+    return (*planned, filled)
+
+
+def _tolerances(terms: Terms) -> tuple[str, ...]:
+    def said(switch: Switch) -> str:
+        tolerance = switch.profile.tolerance
+        return (
+            f"{switch.profile.title}: its clock ± {tolerance.board_clock_ppm.value} ppm, hosts' clocks"
+            f" ± {tolerance.sender_clock_ppm.value} ppm, a cable at most {tolerance.cable_ns.value} ns"
+        )
+
+    return by_switches(terms.lab, said)
+
+
+FLOWS_CONFORM: Final = Condition(
+    id="flows-conform",
+    text="Each host keeps to rate and burst of its flow, as its own clock counts them, and sends frames of"
+    " the stated size only.",
+)
+TABLES_AS_PLANNED: Final = Condition(
+    id="tables-as-planned",
+    text="The tables are those that the controller of this project installs for these flows, and nobody else"
+    " writes to them.",
+    applies=lambda terms: terms.entry_per_flow,
+    details=_planned_entries,
+)
+CLOCKS_AND_CABLES: Final = Condition(
+    id="clocks-and-cables",
+    text="Clocks and cables are within the limits of the switches' profiles.",
+    details=_tolerances,
+)
+AS_PROFILED: Final = Condition(
+    id="as-profiled",
+    text="The switches are as their profiles say. The guarantees are computed from these, not measured on"
+    " this network.",
+)
+
+ONLY_THESE_FLOWS: Final = Condition(
+    id="only-these-flows",
+    text="Nothing else is sent into the network. Hosts have static ARP entries.",
+)
+HOSTS_TAG_FRAMES: Final = Condition(
+    id="hosts-tag-frames",
+    text="Each host puts the tags of its flow's path in front of every frame, and the tables hold the entries"
+    " for these tags alone.",
+    applies=lambda terms: not terms.entry_per_flow,
+)
+OPENFLOW_VERSION: Final = Condition(
+    id="openflow-version",
+    text="The switches' sessions with the controller speak the OpenFlow version of the plan.",
+    applies=lambda terms: has_boards(terms.lab),
+    details=lambda terms: (f"OpenFlow {terms.openflow.value}.",),
+)
+CONTROL_AS_RESERVED: Final = Condition(
+    id="control-as-reserved",
+    text="The controller sends no more than what is reserved, one message in a TCP segment.",
+    applies=lambda terms: has_boards(terms.lab),
+    details=lambda terms: (f"Reserved of each switch beside flows: {terms.reserved}.",),
+)
+HOUSEKEEPING_OFF: Final = Condition(
+    id="housekeeping-off",
+    text="The boards' housekeeping (OFChecks) is off.",
+    applies=lambda terms: has_boards(terms.lab),
+)
+
+
+def of_one_server(*more: Condition) -> SchemeConditions:
+    """Return the conditions of schemes for switches that forward for all ports by one server."""
+    return SchemeConditions(conditions=(*_OF_ONE_SERVER, *more, *_COMMON))
+
+
+_OF_ONE_SERVER: Final = (
+    FLOWS_CONFORM,
+    ONLY_THESE_FLOWS,
+    TABLES_AS_PLANNED,
+    HOSTS_TAG_FRAMES,
+    OPENFLOW_VERSION,
+    CONTROL_AS_RESERVED,
+    HOUSEKEEPING_OFF,
+)
+_COMMON: Final = (CLOCKS_AND_CABLES, AS_PROFILED)

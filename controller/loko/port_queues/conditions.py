@@ -1,0 +1,48 @@
+"""The conditions of guarantees by port queues (docs/port-queues.md, "The model" and theorem 3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loko.admission.conditions import (
+    AS_PROFILED,
+    CLOCKS_AND_CABLES,
+    FLOWS_CONFORM,
+    TABLES_AS_PLANNED,
+    Condition,
+    SchemeConditions,
+)
+from loko.port_queues.device import LARGEST_FRAME_BYTES
+
+OTHER_TRAFFIC_LOWEST_QUEUE: Final = Condition(
+    id="other-traffic-lowest-queue",
+    text="All other traffic waits in the lowest queue of each port, where an entry without a queue sends it."
+    " No frame but those of these flows uses the highest queue, and none the queues in between.",
+)
+NO_JUMBO_FRAMES: Final = Condition(
+    id="no-jumbo-frames",
+    text=f"No frame of any traffic has more than {LARGEST_FRAME_BYTES:,} bytes with tag and FCS: there are no"
+    " jumbo frames.",
+)
+NO_PAUSE: Final = Condition(
+    id="no-pause",
+    text="PAUSE is off: no switch stops sending at the request of its neighbour (IEEE 802.3x, 802.1Qbb).",
+)
+UNCABLED_PORTS_UNUSED: Final = Condition(
+    id="uncabled-ports-unused",
+    text="Ports to which the lab has no cable stay unused: in a shared memory, a queue has the room that the"
+    " other queues of cabled ports leave.",
+)
+
+CONDITIONS: Final = SchemeConditions(
+    conditions=(
+        FLOWS_CONFORM,
+        OTHER_TRAFFIC_LOWEST_QUEUE,
+        NO_JUMBO_FRAMES,
+        NO_PAUSE,
+        UNCABLED_PORTS_UNUSED,
+        TABLES_AS_PLANNED,
+        CLOCKS_AND_CABLES,
+        AS_PROFILED,
+    )
+)
