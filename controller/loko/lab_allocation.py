@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from loko.allocation import Allocation, AllocationRule, Frontier, allocate, frontier
 from loko.control_traffic import (
@@ -20,6 +20,9 @@ from loko.lab import Lab
 from loko.on_demand import OnDemand
 from loko.scenario import Scenario
 from loko.service_curve import SwitchService, service_curve
+
+SplitsOf = Callable[[Lab, Mapping[str, float]], Mapping[str, Frontier]]
+"""Returns the splits of a lab's switches, by name, if frames wait no longer than so many ns at each."""
 
 
 class Allocator:
@@ -65,16 +68,23 @@ class Allocator:
             allocations[name] = alike[kind]
         return allocations
 
-    def frontiers(self) -> dict[str, Frontier]:
-        """All splits of every switch: `allocations` grants each of them."""
-        frontiers: dict[str, Frontier] = {}
-        for like in dict.fromkeys(self._like.values()):
+    def frontiers(self, delays_ns: Mapping[str, float] | None = None) -> dict[str, Frontier]:
+        """All splits of every switch: `allocations` grants each of them.
+
+        `delays_ns` has the longest that frames may wait at each switch, where that is known.
+        """
+        frontiers: dict[tuple[str, float | None], Frontier] = {}
+        kinds = {
+            name: (like, None if delays_ns is None else delays_ns[name]) for name, like in self._like.items()
+        }
+        for like, delay_ns in dict.fromkeys(kinds.values()):
             _, taken, service = self._alone[like]
-            frontiers[like] = frontier(service, taken)
+            splits = frontier(service, taken)
             if self._reserves_buffer:
-                longest_ns = frontiers[like].delay_ns(frontiers[like].room_bytes)
-                frontiers[like] = frontier(self._beside_control(like, longest_ns), taken)
-        return {name: frontiers[like] for name, like in self._like.items()}
+                longest_ns = splits.delay_ns(splits.room_bytes) if delay_ns is None else delay_ns
+                splits = frontier(self._beside_control(like, longest_ns), taken)
+            frontiers[like, delay_ns] = splits
+        return {name: frontiers[kind] for name, kind in kinds.items()}
 
     @property
     def _reserves_buffer(self) -> bool:
@@ -104,6 +114,11 @@ class Allocator:
         profile, _, _ = self._alone[switch]
         assert isinstance(profile, Profile)
         return service_curve(with_less_buffer(profile, units), self._scenario)
+
+
+def splits_for(scenario: Scenario, traffic: ControlTraffic | None) -> SplitsOf:
+    """Return what gives the splits of other labs for this scenario and traffic (`Allocator.frontiers`)."""
+    return lambda lab, delays_ns: Allocator(lab, scenario, traffic).frontiers(delays_ns)
 
 
 def allocations_of(

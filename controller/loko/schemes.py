@@ -23,7 +23,7 @@ from loko.calculus import NOTHING, TokenBucket
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.lab import Lab
-from loko.lab_allocation import allocations_of
+from loko.lab_allocation import allocations_of, splits_for
 from loko.mix import Mix
 from loko.rivals import Epsilon, Rival, rival_admission, rival_conditions
 from loko.scenario import Scenario, Unknown
@@ -179,7 +179,11 @@ def admission_of(
         allocation = choice.allocation or FIFTH_RATE.name
         schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
         return LokoAdmission(
-            lab, allocations_of(lab, schemes, scenario, traffic), control, fillers=fillers or 0
+            lab,
+            allocations_of(lab, schemes, scenario, traffic),
+            control,
+            fillers=fillers or 0,
+            splits_of=splits_for(scenario, traffic),
         )
     if choice.scheme is SchemeName.PACKETS:
         if traffic is AS_PRINTED:

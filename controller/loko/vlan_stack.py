@@ -20,6 +20,7 @@ from loko.document import InputError
 from loko.entries import Fields, FlowEntry, Output, PopVlan
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.lab_allocation import SplitsOf
 from loko.network import Hop, longest_path
 from loko.scenario import Action, Match, OpenFlow, Priorities, Scenario
 
@@ -109,10 +110,15 @@ class StackAdmission(LokoAdmission):
     """
 
     def __init__(
-        self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING
+        self,
+        lab: Lab,
+        allocations: Mapping[str, Allocation],
+        control: TokenBucket = NOTHING,
+        *,
+        splits_of: SplitsOf | None = None,
     ) -> None:
         """Start empty, as `LokoAdmission` does, with allocations made for `stack_scenario`."""
-        super().__init__(lab, allocations, control, entry_per_flow=False)
+        super().__init__(lab, allocations, control, entry_per_flow=False, splits_of=splits_of)
         self._most_tags = longest_path(lab)
 
     @property

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import switch_emulator
+from filled_boards import (
+    FRAME,
+    LAB,
+    admission,
+    admitted_of,
+    all_fit,
+    carried,
+    filled,
+    flow,
+    largest,
+)
 from pydantic import ValidationError
 
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.setting import prepare
-from evaluation.virtual import SEQUENCE_OFFSET, lab_network
+from evaluation.virtual import SEQUENCE_OFFSET
 from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier
 from loko.control_traffic import AS_PRINTED, interference
@@ -24,29 +34,21 @@ from loko.controller.messages import session_segments
 from loko.device import Profile, deterministic, load_profile, profile_text
 from loko.document import PROFILES, InputError
 from loko.entries import switch_entries
-from loko.flow import Flow
 from loko.frame import frame_of
 from loko.lab import Lab, load_lab
-from loko.mix import mix_of_equal
 from loko.packets import PacketAdmission, frame_server
 from loko.planning import plan
 from loko.quantity import Count
 from loko.rivals import Epsilon, QJump
 from loko.scenario import EVALUATION, of_lokos_tables
-from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named
+from loko.schemes import CHOICES, SchemeName, admission_of, choice_named
 from loko.service_curve import service_curve
 from loko.tolerance import Tolerance
 
-LAB = load_lab("two-switch")
 EXACT = LAB.as_printed()
 ZODIAC = load_profile("zodiac-fx")
-FAST_PPM = ZODIAC.tolerance.sender_clock_ppm.value
 SLOW_PPM = ZODIAC.tolerance.board_clock_ppm.value
 STRETCH = ZODIAC.tolerance.stretch
-ENDS = (("H1", "H2"), ("H2", "H1"))
-FRAME = 306
-MIX = mix_of_equal(ENDS, rate_bps=2.94e6, burst_bytes=FRAME, frame_bytes=FRAME)
-"""Four such flows take nearly all of the rate."""
 
 
 def ppm(board: int, sender: int, cable_ns: int = 0) -> Tolerance:
@@ -54,35 +56,6 @@ def ppm(board: int, sender: int, cable_ns: int = 0) -> Tolerance:
         board_clock_ppm=Count(value=board, source="assumption"),
         sender_clock_ppm=Count(value=sender, source="assumption"),
         cable_ns=Count(value=cable_ns, source="assumption"),
-    )
-
-
-def flow(number: int, rate_bps: float, burst_bytes: float = FRAME) -> Flow:
-    source, destination = ENDS[number % 2]
-    return Flow(f"f{number}", source, destination, 1000 + number, 2000 + number, rate_bps, burst_bytes, FRAME)
-
-
-def largest(fits: Callable[[float], bool], most: float) -> float:
-    """Return the largest rate that fits, by a binary search to the last bit."""
-    low, high = 0.0, most
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
-def all_fit(admission: Admission, flows: Sequence[Flow]) -> bool:
-    admission.release_all()
-    return all(isinstance(admission.request(flow), Admitted) for flow in flows)
-
-
-def admission(choice: Choice, lab: Lab) -> Admission:
-    return admission_of(
-        lab,
-        choice,
-        EVALUATION,
-        mix=MIX if choice.is_optimised else None,
-        traffic={} if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS} else None,
     )
 
 
@@ -159,60 +132,14 @@ def test_qjump_takes_an_epoch_for_longer() -> None:
 # On emulated boards ----------------------------------------------------------------------------------------
 
 
-def filled(choice: Choice, lab: Lab, flows: int) -> list[Admitted]:
-    """Admit this many one-frame flows that share the largest rate that the scheme allows."""
-    empty = admission(choice, lab)
-
-    def asked(rate_bps: float) -> list[Flow]:
-        return [flow(number, rate_bps / flows) for number in range(flows)]
-
-    all_fit(empty, asked(largest(lambda rate_bps: all_fit(empty, asked(rate_bps)), 20e6)))
-    assert len(empty.admitted) == flows
-    return list(empty.admitted.values())
-
-
-def carried(admitted: Sequence[Admitted], folder: Path, *, seconds: float) -> tuple[int, float]:
-    """Return lost frames, and the largest ratio of delay to guarantee, if fast clocks send all they may.
-
-    The boards are as slow as tolerated.
-    """
-    path = folder / "slow.toml"
-    path.write_text(profile_text("zodiac-fx", capacity_factor=1 - SLOW_PPM * 1e-6))
-    flows = [granted.flow for granted in admitted]
-    network = lab_network(
-        LAB,
-        switch_entries(LAB, admitted, entries=17),
-        seed=1,
-        profile_of=dict.fromkeys(LAB.switches, str(path)),
-    )
-    for number, flow in enumerate(flows):
-        rate_bps = flow.rate_bps * (1 + FAST_PPM * 1e-6)
-        free = flow.burst_bytes / flow.frame_bytes
-        counts = np.arange(1, int(seconds * rate_bps / 8 / flow.frame_bytes) + int(free))
-        instants_ns = np.maximum(0, np.ceil((counts - free) * flow.frame_bytes * 8e9 / rate_bps))
-        network.add_pattern(
-            flow.source,
-            flow=number,
-            frame=frame_of(LAB, flow),
-            sequence_offset=SEQUENCE_OFFSET,
-            shaper_rate_bps=math.ceil(rate_bps),
-            shaper_burst_bytes=flow.burst_bytes,
-            instants_ns=instants_ns.astype(np.int64),
-            destination=flow.destination,
-        )
-    result = network.run(duration_ns=int(seconds * 1e9), drain_ns=1_000_000_000)
-    arrived = result.received_ns >= 0
-    delays_ns = (result.received_ns - result.sent_ns)[arrived]
-    guarantees_ns = np.array([granted.guarantee_ns for granted in admitted])[result.flow[arrived]]
-    return int((~arrived).sum()), float((delays_ns / guarantees_ns).max())
-
-
 @pytest.mark.parametrize(("name", "flows"), [("full-rate", 6), ("optimised", 4), ("packet-granular", 2)])
 def test_fast_senders_and_slow_boards_keep_to_what_was_promised(name, flows, tmp_path) -> None:
     """This fails if clocks are assumed to be exact: the excess accumulates over two minutes."""
-    lost, worst = carried(filled(choice_named(name), LAB, flows), tmp_path, seconds=120)
+    slow = tmp_path / "slow.toml"
+    slow.write_text(profile_text("zodiac-fx", capacity_factor=1 - SLOW_PPM * 1e-6))
+    lost, worst = carried(admitted_of(filled(choice_named(name), LAB, flows)), slow, seconds=120)
     assert (lost, worst <= 1) == (0, True)
-    lost, worst = carried(filled(choice_named(name), EXACT, flows), tmp_path, seconds=120)
+    lost, worst = carried(admitted_of(filled(choice_named(name), EXACT, flows)), slow, seconds=120)
     assert lost or worst > 1
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from loko.admission.answer import Admitted, Refusal
 from loko.admission.conditions import SchemeConditions
 from loko.flow import Flow
+from loko.margin import Falls
 from loko.network import Hop
 
 
@@ -129,4 +130,10 @@ class Admission(Protocol):
 
         Flows whose amounts together exceed a capacity do not fit together. Whether flows fit that exceed none
         depends on the scheme: with sums of rates and bursts they do; packet-granular counts more than this.
+        """
+
+    def falls_if_slower(self) -> Falls | None:
+        """Return what tells which promise to the flows of now falls if switches are slower (`loko.margin`).
+
+        None if nothing is promised, or while released flows still count.
         """

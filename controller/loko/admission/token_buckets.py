@@ -23,6 +23,8 @@ from loko.calculus import NOTHING, TokenBucket, time_ns
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.lab_allocation import SplitsOf
+from loko.margin import Fall, Falls, Promise
 from loko.network import Hop
 from loko.on_demand import OnDemand
 from loko.scenario import Unknown
@@ -63,11 +65,13 @@ class LokoAdmission:
         fillers: int = 0,
         entry_per_flow: bool = True,
         between: Callable[[str, str], tuple[Hop, ...]] | None = None,
+        splits_of: SplitsOf | None = None,
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
         Of the planned entries, `fillers` belong to no flow. Without `entry_per_flow` none does, and entries
-        limit nothing. `between` gives the shortest paths, if the caller knows them already.
+        limit nothing. `between` gives the shortest paths, if the caller knows them already; `splits_of` the
+        splits from which the allocations would be chosen with other devices.
         """
         self.allocations = allocations
         """The allocation of each switch."""
@@ -79,6 +83,7 @@ class LokoAdmission:
         )
         self._clock = Clock()
         self._owes = False  # until a flow is released
+        self._splits_of = splits_of
         self._remedy = self._remedy_on(None)
         """Shared by all refusals on shortest paths: it takes time to make, and few are read."""
         self._control, self._fillers, self._entry_per_flow = control, fillers, entry_per_flow
@@ -203,6 +208,30 @@ class LokoAdmission:
             yield Demand(name, "burst", burst_bytes, free_bytes)
             if self._entry_per_flow:
                 yield Demand(name, "entries", 1.0, float(limits.max_entries))
+
+    def falls_if_slower(self) -> Falls | None:
+        """See `Admission.falls_if_slower`. Also None without `splits_of`."""
+        splits_of = self._splits_of
+        if splits_of is None or not self.admitted:
+            return None
+        if self._owes and any(switch.owes() for switch in self._switches.values()):
+            return None
+        used = {switch.name: switch.used() for switch in self._switches.values() if switch.entries}
+        lab = self._register.lab
+        delays_ns = {name: allocation.delay_ns for name, allocation in self.allocations.items()}
+
+        def falls(slower_ppm: int) -> Fall | None:
+            try:
+                splits = splits_of(lab.slowed(slower_ppm), delays_ns)
+            except InputError:  # what is reserved beside flows takes all
+                return Fall(next(iter(used)), Promise.LOSS)
+            for name, (rate_bps, burst_bytes) in used.items():
+                promise = splits[name].falls(rate_bps, burst_bytes, delay_ns=delays_ns[name], slack=ROUNDING)
+                if promise is not None:
+                    return Fall(name, promise)
+            return None
+
+        return falls
 
     def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
         """Yield, for each switch on the path, how long a flow counts there after its last frame was sent.
@@ -474,6 +503,11 @@ class _Switch:
         if left_bps < 0 or enough < 0 or self.entries - len(leaving) + visits > limits.max_entries:
             return math.inf
         return self.debt.paid_ns(self._spare(), enough)
+
+    def used(self) -> tuple[float, float]:
+        """Return the rate in bit/s and the burst in bytes that are used."""
+        self._know()
+        return self.used_bps, self.used_bytes
 
     def usage(self) -> Usage:
         """Return the usage, with its shares in the order in which they are checked."""

@@ -14,7 +14,7 @@ from loko.controller.hazards import refuse_entries
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.lab_allocation import allocations_of
+from loko.lab_allocation import allocations_of, splits_for
 from loko.planning import Plan
 from loko.scenario import OpenFlow
 from loko.schemes import Choice, SchemeName, schemes_of
@@ -53,7 +53,12 @@ def stack_admission(
     scenario, control = stack_scenario(lab, flows, openflow), echo_traffic(echoes_per_s)
     allocation = choice.allocation or "fifth-rate"
     schemes = schemes_of(lab, allocation, scenario, traffic=traffic, control=control)
-    return StackAdmission(lab, allocations_of(lab, schemes, scenario, traffic), control)
+    return StackAdmission(
+        lab,
+        allocations_of(lab, schemes, scenario, traffic),
+        control,
+        splits_of=splits_for(scenario, traffic),
+    )
 
 
 def entries_of_plan(result: Plan) -> dict[str, int]:

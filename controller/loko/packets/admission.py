@@ -17,9 +17,11 @@ from loko.allocation import FULL_RATE, PACKET_GRANULAR
 from loko.calculus import bytes_in
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.device import deterministic
+from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
+from loko.margin import Fall, Falls, Promise
 from loko.network import Hop
 from loko.on_demand import OnDemand
 from loko.packets.conditions import CONDITIONS
@@ -291,6 +293,55 @@ class PacketAdmission:
         for switch, load in route.loads(flow):
             yield from switch.demands(load)
 
+    def falls_if_slower(self) -> Falls | None:
+        """See `Admission.falls_if_slower`."""
+        flows = tuple(self.admitted.values())
+        if not flows or (self._owes and any(switch.owes() for switch in self._switches.values())):
+            return None
+        granted_ns: dict[tuple[int, float], dict[int, int]] = {}
+        for name, switch in self._lab.switches.items():
+            kind = id(switch.profile), self._targets[name]
+            if kind not in granted_ns:
+                use = self._switches[name]
+                granted_ns[kind] = {size: use.delay_ns(size) for size in use.server.times}
+        kinds = {
+            name: granted_ns[id(switch.profile), self._targets[name]]
+            for name, switch in self._lab.switches.items()
+        }
+        return partial(self._fall, flows, kinds)
+
+    def _fall(
+        self, flows: Sequence[Admitted], granted_ns: Mapping[str, Mapping[int, int]], slower_ppm: int
+    ) -> Fall | None:
+        """Return what falls if every switch is slower but must keep the delays granted, by frame size."""
+        lab = self._lab.slowed(slower_ppm)
+        first = flows[0].path[0].switch
+        kinds: dict[tuple[int, int], tuple[int, Promise]] = {}
+        """By profile and granted delays: the target that keeps them, and what a refusal means."""
+        targets: dict[str, float] = {}
+        promises: dict[str, Promise] = {}
+        try:
+            for name, delays_ns in granted_ns.items():
+                kind = id(lab.switches[name].profile), id(delays_ns)
+                if kind not in kinds:
+                    server = self._made_server(lab, name)
+                    # With several sizes, each has a delay of its own to keep.
+                    idle_ns = {size: server.delay_ns(size, 0) for size in delays_ns}
+                    work_ns = min(delays_ns[size] - idle_ns[size] for size in delays_ns)
+                    is_full = server.largest_work_ns < work_ns
+                    target = work_ns + max(idle_ns.values())
+                    kinds[kind] = target, Promise.LOSS if is_full else Promise.LATENESS
+                targets[name], promises[name] = kinds[kind]
+            slower = type(self)(lab, self._scenario, targets, traffic=self._traffic, fillers=self._fillers)
+        except InputError:  # not even one frame
+            return Fall(first, promises.get(first, Promise.LOSS))
+        for admitted in flows:
+            answer = slower.request(admitted.flow, admitted.path)
+            if isinstance(answer, Refusal):
+                promise = promises[answer.switch] if answer.quantity == "delay" else Promise.LOSS
+                return Fall(answer.switch, promise)
+        return None
+
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
         """Add to a refusal what finds its remedy, unless it already advises to wait."""
         advice = refusal.advice or partial(what_fits_on, self.check, path)
@@ -338,21 +389,23 @@ class PacketAdmission:
 
     def _server(self, name: str) -> FrameServer:
         """Return the server of a switch. Switches with the same profile and wait share one."""
-        switch = self._lab.switches[name]
-        device = switch.profile
         wait_ns = None if self._lab.controller is None else self._targets[name]
-        kind = id(device), wait_ns
+        kind = id(self._lab.switches[name].profile), wait_ns
         if kind not in self._servers:
-            fillers = self._fillers
-            self._servers[kind] = frame_server(
-                deterministic(device),
-                self._scenario,
-                self._traffic,
-                fastest=deterministic(switch.fastest),
-                least_entries=None if fillers is None else fillers + 1,
-                control_wait_ns=wait_ns,
-            )
+            self._servers[kind] = self._made_server(self._lab, name)
         return self._servers[kind]
+
+    def _made_server(self, lab: Lab, name: str) -> FrameServer:
+        """Return the server of a switch, which keeps the target of this admission."""
+        switch, fillers = lab.switches[name], self._fillers
+        return frame_server(
+            deterministic(switch.profile),
+            self._scenario,
+            self._traffic,
+            fastest=deterministic(switch.fastest),
+            least_entries=None if fillers is None else fillers + 1,
+            control_wait_ns=None if lab.controller is None else self._targets[name],
+        )
 
     def _switch(self, name: str) -> SwitchUse:
         lab, entries = self._lab, self._scenario.entries

@@ -21,6 +21,7 @@ from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.margin import Falls
 from loko.network import Hop
 from loko.packets.admission import PacketAdmission, Route
 from loko.packets.conditions import JOINT_CONDITIONS
@@ -109,6 +110,10 @@ class JointAdmission(PacketAdmission):
         self._relying.clear()
         for flows in self._passing.values():
             flows.clear()
+
+    def falls_if_slower(self) -> Falls | None:
+        """None: to find out takes many times as long as the plan."""
+        return None
 
     def usage(self, switch: str) -> Usage:
         """See `PacketAdmission.usage`."""

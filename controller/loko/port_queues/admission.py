@@ -31,6 +31,7 @@ from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow, Uns
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.margin import Fall, Falls, Promise
 from loko.network import Hop
 from loko.port_queues.conditions import CONDITIONS
 from loko.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, PortDevice, port_device
@@ -138,10 +139,16 @@ class PortAdmission:
     conditions: ClassVar[SchemeConditions] = CONDITIONS
 
     def __init__(
-        self, lab: Lab, scenario: Scenario, *, target_ns: float | None = None, fillers: int | None = None
+        self,
+        lab: Lab,
+        scenario: Scenario,
+        *,
+        target_ns: float | Mapping[str, float] | None = None,
+        fillers: int | None = None,
     ) -> None:
-        """Start empty. `target_ns` is the target of each port; else what its room in the buffer allows.
+        """Start empty. `target_ns` is the target of each port, or has that of each switch's ports, by name.
 
+        Without, it is what the room in the buffer allows.
         Raises `InputError` for a switch that can promise nothing, or a target that no frame can keep.
         """
         sizes = tuple(scenario.frame_bytes)
@@ -154,6 +161,7 @@ class PortAdmission:
             single_visits="of ports, each counts a flow once; take another path",
         )
         self._lab = lab
+        self._scenario, self._fillers = scenario, fillers
         self._clock = Clock()
         self._devices = {name: _device(lab, name, sizes) for name in lab.switches}
         self._most_entries = {
@@ -163,7 +171,8 @@ class PortAdmission:
         servers = {_host(name): self._sender(name) for name in lab.hosts}
         self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
         for name, device in self._devices.items():
-            target = _target_ns(device, name, max(sizes), target_ns)
+            asked_ns = target_ns.get(name) if isinstance(target_ns, Mapping) else target_ns
+            target = _target_ns(device, name, max(sizes), asked_ns)
             for port, _ in lab.neighbours(name):
                 servers[_server(name, port)] = device.server
                 self._targets[_server(name, port)] = target
@@ -337,6 +346,31 @@ class PortAdmission:
                 hop.switch, f"rate of port {hop.output_port}", wire.rate_bps, self._allowed_bps(name)
             )
             yield Demand(hop.switch, "entries", 1.0, float(self._most_entries[hop.switch]))
+
+    def falls_if_slower(self) -> Falls | None:
+        """See `Admission.falls_if_slower`."""
+        self._settle()
+        flows = tuple(self.admitted.values())
+        return None if not flows or self._books.owes or self._is_held else partial(self._fall, flows)
+
+    def _fall(self, flows: Sequence[Admitted], slower_ppm: int) -> Fall | None:
+        """Return what falls if every switch is slower but must keep its targets."""
+        lab = self._lab.slowed(slower_ppm)
+        targets = {
+            name: self._targets[_server(name, port)]
+            for name in lab.switches
+            for port, _ in lab.neighbours(name)[:1]
+        }
+        try:
+            slower = PortAdmission(lab, self._scenario, target_ns=targets, fillers=self._fillers)
+        except InputError:  # some target is less than a lone frame takes
+            return Fall(flows[0].path[0].switch, Promise.LATENESS)
+        for admitted in flows:
+            answer = slower.request(admitted.flow, admitted.path)
+            if isinstance(answer, Refusal):
+                is_late = answer.quantity.startswith("delay")
+                return Fall(answer.switch, Promise.LATENESS if is_late else Promise.LOSS)
+        return None
 
     # How requests are decided.
 

@@ -11,6 +11,7 @@ from loko.admission import Admitted, Change, PathAlone, Refusal, Register
 from loko.admission.debt import Clock, Debt, patience
 from loko.exact import ExactSum
 from loko.flow import Flow
+from loko.margin import Falls
 from loko.network import Hop
 from loko.units import BITS_NS_PER_BYTE_S
 
@@ -105,6 +106,10 @@ class BucketAdmission(ABC):
     def admitted(self) -> Mapping[str, Admitted]:
         """The accepted flows by id, in order of admission."""
         return self._register.admitted
+
+    def falls_if_slower(self) -> Falls | None:
+        """None: a baseline promises nothing."""
+        return None
 
     @abstractmethod
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
