@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import switch_emulator
+from filled_boards import all_fit, largest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_3 as of
@@ -14,6 +16,8 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from typer.testing import CliRunner
 
 import loko.service_curve
+from evaluation.adversary.admitted_set import AdmittedSet
+from evaluation.adversary.carriage import carried, judged, released
 from evaluation.adversary.random_cases import drawn
 from evaluation.adversary.schemes import GUARANTEED
 from evaluation.adversary.search import adversary
@@ -33,6 +37,7 @@ from loko.lab import load_lab
 from loko.network import on_shortest_paths
 from loko.packets import frame_server
 from loko.scenario import OpenFlow, of_lokos_tables
+from loko.schemes import admission_of, choice_named
 from loko.service_curve import processing, shortest_processing
 
 LAB = load_lab("two-switch")
@@ -151,7 +156,7 @@ def test_least_times_allow_for_entries_that_fail_at_once() -> None:
     """Lemma 4 of docs/packet-granular.md needs the quickest frame. In 1.3 its search is not the longest."""
     scenario = of_lokos_tables(entries=40, packet_sizes_bytes=(306,), openflow=V1_3)
     (times,) = frame_server(ZODIAC, scenario).times.values()
-    (case,) = scenario.cases()
+    case, *_ = scenario.cases()
     longest, shortest = processing(ZODIAC, case).cpu_ns, shortest_processing(ZODIAC, case).cpu_ns
     assert shortest < 0.7 * longest
     assert times.least_service_ns <= shortest < longest <= times.service_ns
@@ -205,3 +210,25 @@ def test_a_lab_whose_switches_speak_1_0_alone_is_refused(tmp_path: Path) -> None
     assert result.exit_code == 2
     assert "its openflow_version is 1" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("scheme", ["full-rate", "packet-granular"])
+def test_entries_behind_the_one_that_is_hit_are_charged(scheme: str) -> None:
+    """One fast flow before sixteen slow ones: its frames go on through the table after they have hit.
+
+    With the match at the end of the table, as if nothing came after it, a twentieth of the frames was lost.
+    """
+    scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(64,), openflow=V1_3)
+    admission = admission_of(LAB, choice_named(scheme), scenario, traffic={})
+
+    def asked(rate_bps: float) -> list[Flow]:
+        rates = [0.9999 * rate_bps, *(0.0001 * rate_bps / 16,) * 16]
+        return [Flow(f"f{n}", "H1", "H2", 1000, 2000 + n, rate, 64, 64) for n, rate in enumerate(rates)]
+
+    all_fit(admission, asked(largest(lambda rate_bps: all_fit(admission, asked(rate_bps)), 20e6)))
+    admitted = tuple(admission.admitted.values())
+    assert len(admitted) == 17
+    case = AdmittedSet(lab=LAB, scheme=scheme, admitted=admitted, entries=17, openflow=V1_3)
+    releases = [np.zeros(int(30 * flow.rate_bps / 8 / 64) + 1, dtype=np.int64) for flow in case.flows]
+    records = carried(case, released(case, releases), seed=1, duration_ns=30 * 10**9)
+    assert not judged(case, records).broken

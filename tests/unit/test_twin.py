@@ -61,7 +61,7 @@ def test_the_timed_twin_has_the_board_s_times_for_every_length(
 ) -> None:
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(306,), action=action)
     device = Device.of(PROFILE, scenario)
-    (case,) = replace(scenario, packet_sizes_bytes=(size,)).cases()
+    case, *_ = replace(scenario, packet_sizes_bytes=(size,)).cases()
     board = expected.Device.of(PROFILE, case)
     assert (device.cpu_base_ps + device.cpu_byte_ps * size) / 1e3 == pytest.approx(board.cpu_ns, abs=1)
     assert device.transit_ps / 1e3 == board.transit_ns
