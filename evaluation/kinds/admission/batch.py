@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from evaluation.kinds.admission.ceilings import LINEAR, LinearProgram
-from evaluation.kinds.admission.document import AdmissionFigure, Contender
+from evaluation.kinds.admission.document import ROBUST, AdmissionFigure, Contender
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.schemes import empty_admission
 from loko.admission import Admission, Refusal
@@ -208,7 +208,7 @@ def _lab(name: str) -> Lab:
 
 def _empty(batch: RunBatch) -> Admission:
     """Return an empty admission. It is cached between batches of a process, as each run empties it again."""
-    made_for = batch.hops if batch.series.scheme.endswith(OPTIMISED) else 0
+    made_for = batch.hops if batch.series.scheme.removesuffix(ROBUST).endswith(OPTIMISED) else 0
     return _made(replace(batch, hops=made_for, first_run=0, runs=0, seed=0))
 
 

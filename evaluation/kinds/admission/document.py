@@ -12,16 +12,20 @@ from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.reservations import PRINTED, RESERVATIONS
 from evaluation.options import Options
 from loko.document import Strict
+from loko.schemes import Choice, choice_named
 from loko.schemes import SchemeName as Scheme
-from loko.schemes import choice_named
 
 SAME_DELAY: Final = "full-rate-same-delay"
 """Full-rate with the D of a switch without `buffer_factor`, which is no bound for the larger buffer."""
 
 
+ROBUST: Final = "-robust"
+"""Suffix of a scheme that plans for the ends of every range of the switches' profiles."""
+
+
 def _known(name: str) -> str:
     if name != SAME_DELAY and name not in CEILINGS:
-        choice_named(name)
+        choice_named(name.removesuffix(ROBUST))
     return name
 
 
@@ -32,7 +36,10 @@ def _reservation(name: str) -> str:
 
 
 SchemeName = Annotated[str, AfterValidator(_known)]
-"""A name from `loko.schemes`, `SAME_DELAY`, or a ceiling. `optimised` refers to the figure's requests."""
+"""A name from `loko.schemes`, also with `ROBUST`; `SAME_DELAY`; or a ceiling.
+
+`optimised` refers to the figure's requests.
+"""
 ReservationName = Annotated[str, AfterValidator(_reservation)]
 """One of `RESERVATIONS`."""
 
@@ -45,6 +52,16 @@ class Contender(NamedTuple):
 
     scheme: str
     reservation: str
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether the scheme plans for the ends of every range."""
+        return self.scheme.endswith(ROBUST)
+
+    @property
+    def choice(self) -> Choice:
+        """The scheme without any suffix. Raises `InputError` for what is none of `loko.schemes`."""
+        return choice_named(self.scheme.removesuffix(ROBUST))
 
 
 class Quick(Strict):
@@ -88,7 +105,7 @@ class AdmissionFigure(FindingFigure, LabFigure):
             raise ValueError("rate_kbps: give the lower rate, above 0, then the higher one")
         for series in self.series:
             counts_frames = series.scheme in CEILINGS or (
-                series.scheme != SAME_DELAY and choice_named(series.scheme).scheme is Scheme.PACKETS
+                series.scheme != SAME_DELAY and series.choice.scheme is Scheme.PACKETS
             )
             if counts_frames and series.reservation == PRINTED:
                 raise ValueError(

@@ -15,7 +15,7 @@ from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.mix import Mix
 from loko.scenario import Scenario
-from loko.schemes import Choice, admission_of, choice_named
+from loko.schemes import Choice, admission_of
 
 
 def empty_admission(
@@ -25,7 +25,7 @@ def empty_admission(
 
     Raises `InputError` if the scheme cannot describe a switch.
     """
-    larger = _with_buffers(lab, buffer_factor)
+    larger = _with_buffers(lab.robust() if series.is_robust else lab, buffer_factor)
     reservation = RESERVATIONS[series.reservation]
     traffic, fillers = reservation.traffic, reservation.fillers
     if series.scheme == SAME_DELAY:
@@ -41,7 +41,7 @@ def empty_admission(
         )
     if series.scheme == NO_JITTER:
         return no_jitter_growth(larger, scenario, reservation)
-    choice = choice_named(series.scheme)
+    choice = series.choice
     try:
         return admission_of(larger, choice, scenario, mix=mix, traffic=traffic, fillers=fillers)
     except InputError:
