@@ -22,6 +22,7 @@ from loko.commands.choices import (
     ControlOption,
     MixOption,
     OpenFlowOption,
+    RobustOption,
     mix_of,
     refuse_idle_target,
 )
@@ -84,6 +85,7 @@ def serve(
         ),
     ] = None,
     control: ControlOption = None,
+    robust: RobustOption = False,
     rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
     allow_host: Annotated[
         list[str] | None,
@@ -147,6 +149,7 @@ def serve(
         frame_bytes=frame_bytes,
         changes_per_s=changes_per_s,
         control=control,
+        robust=robust or None,
     )
     if schedule is None:
         granted = _by_admission(network, of_admission, openflow)
@@ -199,6 +202,7 @@ class _AdmissionOptions(NamedTuple):
     frame_bytes: list[int] | None
     changes_per_s: float | None
     control: list[str] | None
+    robust: bool | None
 
 
 class _Granted(NamedTuple):
@@ -211,6 +215,7 @@ class _Granted(NamedTuple):
 
 
 def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
+    lab = lab.robust() if given.robust else lab
     scheme = given.scheme or default_scheme(lab)
     refuse_idle_target(given.target_ms, [scheme])
     entries = EVALUATION_ENTRIES if given.entries is None else given.entries
@@ -248,6 +253,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(given.control or [])),
         "openflow": openflow.value,
+        "robust": "yes" if given.robust else "no",
     }
     return _Granted(AdmissionGranting(lab, admission), options, changes_per_s, fillers)
 

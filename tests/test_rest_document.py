@@ -106,6 +106,7 @@ def test_answers_have_their_shapes(served: ServedLab) -> None:
         "/healthz": shapes.HealthShown,
         "/v1/flows/none": shapes.ErrorBody,
         "/v1/schedule": shapes.ErrorBody,
+        "/v1/margin": shapes.MarginShown,
     }
     for path, shape in named.items():
         shape.model_validate_json(served.client.get(path).content)
@@ -125,6 +126,7 @@ def test_answers_of_slots_have_their_shapes(slots: ServedLab) -> None:
         "/v1/schedule": shapes.ScheduleShown,
         "/v1/hosts/H1/sends": shapes.SendsShown,
         "/v1/hosts/none/sends": shapes.ErrorBody,
+        "/v1/margin": shapes.ErrorBody,
     }
     for path, shape in named.items():
         shape.model_validate_json(slots.client.get(path).content)

@@ -415,16 +415,22 @@ def test_busy_port_is_one_line(tmp_path: Path) -> None:
         assert lab.end() == 0
 
 
-@pytest.mark.parametrize("openflow", ["1.0", "1.3"])
-def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str) -> None:
+@pytest.mark.parametrize(("openflow", "more"), [("1.0", ()), ("1.3", ()), ("1.0", ("--robust",))])
+def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str, more: tuple[str, ...]) -> None:
     """The reservation for control traffic is also the same: 20 changes a second, two segments each."""
     flows = tmp_path / "flows.json"
     flows.write_text(json.dumps([flow(1)]))
     command = [LOKO, "plan", "two-switch", str(flows), "--openflow", openflow, "--control", "change=40"]
-    planned = subprocess.run([*command, "--json"], capture_output=True, check=True)
-    (expected,) = json.loads(planned.stdout)["accepted"]
-    with ServedLab(tmp_path, "--openflow", openflow) as lab:
+    planned = subprocess.run([*command, *more, "--json"], capture_output=True, check=True)
+    values = json.loads(planned.stdout)
+    (expected,) = values["accepted"]
+    with ServedLab(tmp_path, "--openflow", openflow, *more) as lab:
+        assert lab.client.get("/v1/margin").json()["slower_ppm"] is None
         assert lab.post(1).json()["guarantee_ns"] == expected["guarantee_ns"]
+        told = lab.client.get("/v1/margin").json()
+        assert {name: told[name] for name in ("slower_ppm", "limited_by")} == values["margin"]
+        assert ("slow ends" in told["text"]) == values["robust"] == bool(more)
+        assert lab.client.get("/v1/service").json()["options"]["robust"] == ("yes" if more else "no")
         assert {switch["complete"] for switch in lab.switches().values()} == {True}
         assert lab.client.get("/v1/service").json()["options"]["openflow"] == openflow
 

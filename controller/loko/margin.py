@@ -48,15 +48,15 @@ class Margin(NamedTuple):
     beyond: Fall | None
     """What falls beyond that; None if nothing does, up to ten times the profile's times."""
 
-    def __str__(self) -> str:
+    def told(self, *, is_robust: bool) -> str:
+        """Return it in words. If `is_robust`, the times are those at the slow ends of the ranges."""
+        said = "the slow ends of its profile's ranges say" if is_robust else "its profile says"
         if self.beyond is None:
-            return (
-                f"every switch may take {1 + self.slower_ppm // 1_000_000} times as long as its profile says"
-            )
+            return f"every switch may take {1 + self.slower_ppm // 1_000_000} times as long as {said}"
         if not self.slower_ppm:
-            return f"no slack: if switches take longer than their profiles say, {self.beyond}"
+            return f"no slack: if a switch takes longer than {said}, {self.beyond}"
         return (
-            f"every switch may take up to {in_percent(self.slower_ppm)} % longer than its profile says;"
+            f"every switch may take up to {in_percent(self.slower_ppm)} % longer than {said};"
             f" beyond that, {self.beyond}"
         )
 

@@ -356,3 +356,40 @@ def test_many_refusals_are_grouped_and_the_most_frequent_told(tmp_path: Path) ->
     assert lines[0].startswith("refused: 2 flows, by rate at s5, 0 % used; the first is f4: rate at s5: ")
     assert all(line.startswith("refused: 1 flow, by rate at s") for line in lines[1:10])
     assert lines[10:12] == ["refused: 2 flows at 2 other places; --csv lists them all", "0 of 13 fit"]
+
+
+@pytest.mark.parametrize("scheme", ["loko", "packets"])
+def test_plan_and_sheet_say_how_much_slower_switches_may_be(tmp_path: Path, scheme: str) -> None:
+    words = ("two-switch", flows_file(tmp_path, 3e5), "--scheme", scheme)
+    usual, robust = (json.loads(call("plan", *words, *more, "--json").output) for more in ((), ("--robust",)))
+    slower, beyond = usual["margin"]["slower_ppm"], usual["margin"]["limited_by"]
+    assert (usual["robust"], robust["robust"]) == (False, True)
+    assert slower > 10_000
+    assert beyond == {"switch": beyond["switch"], "promise": "lateness"}
+    said = (
+        f"every switch may take up to {slower // 100 / 100:.2f} % longer than its profile says; beyond that,"
+        f" frames may be late, first at {beyond['switch']}"
+    )
+    sheet = tmp_path / "sheet.html"
+    assert f"slower switches: {said}" in " ".join(call("plan", *words, "--sheet", sheet).output.split())
+    assert said in sheet.read_text(encoding="utf-8")
+    for own, wide in zip(usual["accepted"], robust["accepted"], strict=True):
+        assert wide["guarantee_ns"] > own["guarantee_ns"]
+    told = call("plan", *words, "--robust").output
+    assert "than the slow ends of its profile's ranges say" in " ".join(told.split())
+    assert "for every device within the ranges of the profiles" in told
+
+
+def test_a_plan_without_flows_or_by_a_baseline_tells_no_margin(tmp_path: Path) -> None:
+    nothing_fits = flows_file(tmp_path, 1e9)
+    assert json.loads(call("plan", "two-switch", nothing_fits, "--json").output)["margin"] is None
+    assert "slower switches" not in call("plan", "two-switch", nothing_fits).output
+    flows = flows_file(tmp_path, 3e5)
+    assert (
+        json.loads(call("plan", "two-switch", flows, "--scheme", "silo", "--json").output)["margin"] is None
+    )
+
+
+def test_the_margin_of_the_largest_set_is_that_of_the_same_plan(tmp_path: Path) -> None:
+    words = ("plan", "two-switch", flows_file(tmp_path, 3e5), "--json")
+    assert json.loads(call(*words, "--largest").output)["margin"] == json.loads(call(*words).output)["margin"]

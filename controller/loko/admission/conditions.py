@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from loko.device import Profile
 from loko.lab import Lab, Switch
+from loko.margin import Margin
 from loko.scenario import OpenFlow
 
 
@@ -31,6 +32,8 @@ class Terms:
     """OpenFlow version of the switches' sessions."""
     entry_per_flow: bool = True
     """Whether switches have an entry for each flow; without, hosts tag their frames."""
+    margin: Margin | None = None
+    """How much slower switches may be for the flows of the plan, where that is known."""
 
 
 def _always(_terms: Terms) -> bool:
@@ -149,6 +152,18 @@ AS_PROFILED: Final = Condition(
     " this network.",
 )
 
+
+def _slower(lab: Lab, margin: Margin | None) -> tuple[str, ...]:
+    return () if margin is None else (f"For these flows, {margin.told(is_robust=lab.is_robust)}.",)
+
+
+NO_SLOWER_THAN: Final = Condition(
+    id="no-slower-than",
+    text="No switch is slower than its profile says by more than the margin of these flows. The margin holds"
+    " while none of them leaves and no other comes.",
+    applies=lambda terms: terms.margin is not None,
+    details=lambda terms: _slower(terms.lab, terms.margin),
+)
 ONLY_THESE_FLOWS: Final = Condition(
     id="only-these-flows",
     text="Nothing else is sent into the network. Hosts have static ARP entries.",
@@ -192,4 +207,4 @@ _OF_ONE_SERVER: Final = (
     CONTROL_AS_RESERVED,
     HOUSEKEEPING_OFF,
 )
-_COMMON: Final = (CLOCKS_AND_CABLES, AS_PROFILED)
+_COMMON: Final = (CLOCKS_AND_CABLES, AS_PROFILED, NO_SLOWER_THAN)

@@ -41,6 +41,15 @@ MixOption = Annotated[
     typer.Option(help="YAML or JSON of the expected traffic mix, for `optimised`. Default: the lab's."),
 ]
 
+RobustOption = Annotated[
+    bool,
+    typer.Option(
+        "--robust",
+        help="Plan for the worst end of every range in the profiles, so that the guarantees hold for every"
+        " device within the ranges (docs/model.md, section 16).",
+    ),
+]
+
 
 def mix_of(lab: Lab, choice: Choice, path: str | None) -> Mix | None:
     """Return the mix that the scheme is optimised for, from a file or the lab; None if it needs none."""

@@ -16,6 +16,7 @@ from loko.commands.plan_tables import in_ms
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.margin import Margin
 from loko.planning import Plan
 from loko.requests import STDIN
 from loko.schemes import Choice
@@ -73,12 +74,20 @@ def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
         )
 
 
-def write_sheet(out: Path, result: Plan, terms: Terms, files: Sequence[tuple[str, str]], tool: str) -> None:
+def write_sheet(
+    out: Path,
+    result: Plan,
+    terms: Terms,
+    files: Sequence[tuple[str, str]],
+    tool: str,
+    *,
+    margin: Margin | None = None,
+) -> None:
     """Write the sheet. `files` has the kind and path of each input; `tool` names the program.
 
     The same plan gives the same bytes. Raises `InputError` if it cannot be written.
     """
-    text = sheet_text(result, terms, [_input(what, name) for what, name in files], tool)
+    text = sheet_text(result, terms, [_input(what, name) for what, name in files], tool, margin=margin)
     try:
         out.write_bytes(_as_pdf(text, result.lab) if out.suffix.lower() == _PDF else text.encode())
     except OSError as error:
@@ -91,7 +100,9 @@ def _as_pdf(text: str, lab: Lab) -> bytes:
     return as_pdf(text, f"Guarantee sheet: {lab.title}")
 
 
-def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) -> str:
+def sheet_text(
+    result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str, *, margin: Margin | None = None
+) -> str:
     """Return the sheet as HTML."""
     from loko.html_templates import html_templates  # noqa: PLC0415 - few want a sheet
 
@@ -106,6 +117,7 @@ def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) 
         deadlines=bool(result.deadlines_ns),
         terms=terms,
         tolerances=_tolerances(result.lab),
+        slower=None if margin is None else margin.told(is_robust=result.lab.is_robust),
         inputs=[*inputs, *_profiles(result.lab)],
         tool=tool,
     )

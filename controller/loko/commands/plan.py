@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,6 +18,7 @@ from loko.commands.choices import (
     ControlOption,
     MixOption,
     OpenFlowOption,
+    RobustOption,
     mix_of,
     refuse_idle_target,
     refuse_together,
@@ -46,6 +48,7 @@ from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Lab, load_lab, stays_loaded
 from loko.largest import Largest, largest
+from loko.margin import Falls, Margin, margin
 from loko.mix import Mix
 from loko.planning import Plan, scenario_of
 from loko.planning import plan as make_plan
@@ -62,7 +65,7 @@ from loko.what_if import Changes, changed, changes
 _RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
 """The schemes that reserve for what a controller sends, and for what boards do by themselves."""
 _HINTED = 2_000
-"""Up to this many flows, it is quick to find out how many fit with another scheme."""
+"""Up to this many flows, it is quick to find out how many fit with another scheme, or on slower switches."""
 _FEW_IDS: Final = 5
 """So many flows are named in a hint."""
 _TIME_LIMIT_S: Final = 10.0
@@ -105,6 +108,7 @@ def plan(
         ),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
+    robust: RobustOption = False,
     forwarding: Annotated[
         Forwarding,
         typer.Option(
@@ -165,7 +169,7 @@ def plan(
         files = [flows, *(add or [])]
         if files.count(STDIN) > 1:
             raise InputError("--add -: the standard input is read once; give a file")
-        planned = load_lab(lab)
+        planned = load_lab(lab).robust() if robust else load_lab(lab)
         before = load_requests(flows, planned)
         if not before:
             raise InputError(
@@ -206,7 +210,7 @@ def plan(
             inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
             if choices[0].is_optimised and mix is not None:
                 inputs.append(("mix", mix))
-            write_sheet(sheet, answers[0].plan, terms, inputs, tool_of(context))
+            write_sheet(sheet, answers[0].plan, terms, inputs, tool_of(context), margin=answers[0].margin)
     plans = [answer.plan for answer in answers]
     if as_json:
         values = [answer.as_values() for answer in answers]
@@ -229,6 +233,8 @@ class _Answer:
     reserved: str
     """What is reserved of each switch, in words."""
     openflow: OpenFlow
+    falls: Falls | None
+    """Tells what falls if switches are slower; None if no flow is accepted, or the scheme cannot say."""
     largest: Largest | None
     """The largest set, if it was asked for."""
     changes: Changes | None
@@ -236,8 +242,15 @@ class _Answer:
     per_flow: Plan | None
     """The plan with an entry for each flow, if `plan` is for another forwarding."""
 
+    @cached_property
+    def margin(self) -> Margin | None:
+        """How much slower the switches may be."""
+        return None if self.falls is None else margin(self.falls)
+
     def as_values(self) -> dict[str, Any]:
         values = {**self.plan.as_values(), "openflow": self.openflow.value, "reserved": self.reserved}
+        values["robust"] = self.plan.lab.is_robust
+        values["margin"] = None if self.margin is None else self.margin.as_values()
         if self.largest is not None:
             values["largest"] = self.largest.as_values()
         if self.changes is not None:
@@ -309,13 +322,15 @@ class _Asked:
             if choice.scheme is SchemeName.PORTS
             else "nothing: the scheme knows no control traffic"
         )
-        answer = self._found(choice, self.requests)
+        admission = self._admission(choice, self.requests)
+        answer = self._found(admission, self.requests)
         result = answer.plan if isinstance(answer, Largest) else answer
         return _Answer(
             plan=result,
             choice=choice,
             reserved=reserved,
             openflow=self.openflow,
+            falls=_falls_of(admission, result),
             largest=answer if isinstance(answer, Largest) else None,
             changes=self._changes(choice, result),
             per_flow=None
@@ -345,18 +360,20 @@ class _Asked:
         return [refusal.flow.id for refusal in plan.refused if refusal.flow.id in in_time]
 
     def _plan(self, choice: Choice, requests: Sequence[Request]) -> Plan:
+        return self._planned(self._admission(choice, requests), requests)
+
+    def _planned(self, admission: Admission, requests: Sequence[Request]) -> Plan:
         requested = [request.flow for request in requests]
-        admission = self._admission(choice, requests)
         return make_plan(self.lab, requested, admission, deadlines_ns=deadlines_of(requests))
 
-    def _found(self, choice: Choice, requests: Sequence[Request]) -> Plan | Largest:
+    def _found(self, admission: Admission, requests: Sequence[Request]) -> Plan | Largest:
         if self.limit_s is None:
-            return self._plan(choice, requests)
+            return self._planned(admission, requests)
         begin_ns = time.monotonic_ns()
         return largest(
             self.lab,
             [request.flow for request in requests],
-            self._admission(choice, requests),
+            admission,
             solve=solver_named(Solver.HIGHS),
             clock=Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
             deadlines_ns=deadlines_of(requests),
@@ -366,7 +383,7 @@ class _Asked:
         """Compare with the plan of the flows as they are; None if this is no what-if."""
         if self.requests == self.before:
             return None
-        before = self._found(choice, self.before)
+        before = self._found(self._admission(choice, self.before), self.before)
         return changes(before.plan if isinstance(before, Largest) else before, result)
 
     def _admission(self, choice: Choice, requests: Sequence[Request]) -> Admission:
@@ -404,6 +421,17 @@ class _Asked:
         return self.lab.fillers if self.fillers is None and self.changes_per_s is not None else self.fillers
 
 
+def _falls_of(admission: Admission, result: Plan) -> Falls | None:
+    """Return what tells what falls of a plan if switches are slower, if the scheme can, and soon."""
+    if len(result.accepted) > _HINTED:
+        return None
+    if admission.admitted.keys() != {accepted.flow.id for accepted in result.accepted}:
+        admission.release_all()
+        for accepted in result.accepted:
+            admission.request(accepted.flow, accepted.path)
+    return admission.falls_if_slower()
+
+
 def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
     console = Console()
     first = answers[0]
@@ -427,10 +455,12 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
     if len(answers) > 1:
         for answer in answers:
             tell(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")
+            _print_margin(f"{answer.plan.scheme}: ", answer)
         return
     if len(asked.requests) <= _HINTED and asked.limit_s is None and asked.forwarding is Forwarding.PER_FLOW:
         _print_hints(first, asked)
     tell(f"reserved of each switch: {first.reserved}")
+    _print_margin("", first)
     if asked.openflow is not OpenFlow.V1_0:
         tell(f"for sessions of OpenFlow {asked.openflow.value} alone")
 
@@ -448,3 +478,11 @@ def _print_hints(answer: _Answer, asked: _Asked) -> None:
             f"'loko serve' would refuse {', '.join(unserved[:_FEW_IDS])}{others}: it also reserves changes of"
             f" tables; plan with --changes-per-s {CHANGES_PER_S:g}, or serve with fewer"
         )
+
+
+def _print_margin(said: str, answer: _Answer) -> None:
+    lab = answer.plan.lab
+    if answer.margin is not None:
+        tell(f"{said}slower switches: {answer.margin.told(is_robust=lab.is_robust)}")
+    if lab.is_robust:
+        tell(f"{said}for every device within the ranges of the profiles")

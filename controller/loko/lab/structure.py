@@ -214,6 +214,11 @@ class Lab:
         }
         return replace(self, switches=MappingProxyType(switches))
 
+    @property
+    def is_robust(self) -> bool:
+        """Whether plans hold wherever in its range each number of a profile lies: `robust`."""
+        return any(switch.fastest_profile is not None for switch in self.switches.values())
+
     def robust(self) -> Lab:
         """The lab for plans that hold wherever in its range each number of a profile lies."""
         return self._with_devices(lambda profile, fast: (slowest(profile), fastest(fast)))

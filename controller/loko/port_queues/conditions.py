@@ -8,6 +8,7 @@ from loko.admission.conditions import (
     AS_PROFILED,
     CLOCKS_AND_CABLES,
     FLOWS_CONFORM,
+    NO_SLOWER_THAN,
     TABLES_AS_PLANNED,
     Condition,
     SchemeConditions,
@@ -44,5 +45,6 @@ CONDITIONS: Final = SchemeConditions(
         TABLES_AS_PLANNED,
         CLOCKS_AND_CABLES,
         AS_PROFILED,
+        NO_SLOWER_THAN,
     )
 )

@@ -20,6 +20,7 @@ from loko.serve.connections import Clients
 from loko.serve.events import EventFeed
 from loko.serve.granting import AdmissionGranting, Decide
 from loko.serve.guard import BODY_BYTES, Asgi
+from loko.serve.margins import Margins
 from loko.serve.metrics import CONTENT_TYPE as METRICS_TYPE
 from loko.serve.metrics import exposition
 from loko.serve.outcome import (
@@ -48,6 +49,7 @@ from loko.serve.shapes import (
     FlowShown,
     FlowsShown,
     HealthShown,
+    MarginShown,
     NotesShown,
     ScheduleShown,
     SendsShown,
@@ -113,6 +115,7 @@ def application(
     _add_release(app, operation)
     _add_views(app, operation, view)
     _add_schedule(app, operation, slots)
+    _add_margin(app, operation, admitting)
     _add_watching(app, operation, clients)
     add_pages(app)
     _describe(app, needs_token=view.needs_token)
@@ -381,6 +384,21 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
     async def list_notes(_: Request) -> Response:
         """What has happened: the latest events and refusals, kept over restarts."""
         return _json(200, {"notes": operation.history.values()})
+
+
+def _add_margin(app: FastAPI, operation: Operation, admitting: AdmissionGranting | None) -> None:
+    margins = None if admitting is None else Margins(admitting)
+
+    @app.get(
+        "/v1/margin",
+        responses=_responses({200: (MarginShown, "The margin.")}, {404: "The service gives slots."}),
+        tags=["network"],
+    )
+    async def show_margin(_: Request) -> Response:
+        """How much slower than planned the switches may be before a promise to the flows of now falls."""
+        if margins is None:
+            return _error(operation.tallies, 404, "gives-slots", "this service gives slots: it has no margin")
+        return _json(200, await margins.values())
 
 
 def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from loko.admission import Admission, Admitted, Refusal, SchemeConditions, Usage
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.margin import Falls
 from loko.network import Hop, Routed
 from loko.routing import admit
 from loko.serve.outcome import StoredFlow, Turn
@@ -90,6 +91,20 @@ class AdmissionGranting:
     ) -> Decide:
         """Return what decides on a flow: on the given path or else the best one, within any deadline."""
         return lambda: admit(self._lab, self._admission, flow, deadline_ns, path)
+
+    @property
+    def admitted(self) -> tuple[Admitted, ...]:
+        """The admitted flows, in order of admission."""
+        return tuple(self._admission.admitted.values())
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether guarantees hold for every device within the ranges of the profiles."""
+        return self._lab.is_robust
+
+    def falls_if_slower(self) -> Falls | None:
+        """See `loko.admission.Admission`."""
+        return self._admission.falls_if_slower()
 
     @property
     def scheme(self) -> str:

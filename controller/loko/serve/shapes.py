@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from loko.flow import FLOW_ID, AddressedDocument, FlowDocument
+from loko.margin import Promise
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.serve.outcome import Became, FlowState
@@ -164,6 +165,24 @@ class ServiceShown(_Answer):
     options: dict[str, str] = Field(description="What the guarantees depend on.")
     needs_token: bool
     measures: str | None = Field(description="What measures delays, in words.")
+
+
+class FallShown(_Answer):
+    """What falls first beyond a margin."""
+
+    switch: str
+    promise: Promise
+
+
+class MarginShown(_Answer):
+    """How much longer every switch may take for everything, with all promises kept.
+
+    It holds for the flows of now, while none leaves and no other comes.
+    """
+
+    slower_ppm: int | None = Field(description="In millionths of the planned times; null if it is not known.")
+    limited_by: FallShown | None = Field(description="What falls beyond; null if nothing does.")
+    text: str = Field(description="The same in words, or why it is not known.")
 
 
 class ScheduleShown(_Answer):

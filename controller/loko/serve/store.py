@@ -25,7 +25,7 @@ from loko.serve.outcome import (
     Write,
 )
 
-_UNWRITTEN: Final = {"openflow": "1.0"}
+_UNWRITTEN: Final = {"openflow": "1.0", "robust": "no"}
 """Circumstances of older stores, which do not state them."""
 _BEGUN: Final = "begun-with"
 """The circumstance that names the document whose flows were taken up at the beginning."""
