@@ -16,27 +16,38 @@ from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow, load_schedule
 from evaluation.schedule_check.standing import StandingCheck
 from evaluation.schedule_check.verdict import check
+from loko.admission import Terms
 from loko.allocation import FIFTH_RATE
 from loko.commands.choices import (
     AllocationOption,
     ControlOption,
+    EntriesOption,
     MixOption,
     OpenFlowOption,
     RobustOption,
     mix_of,
     refuse_idle_target,
 )
-from loko.control_traffic import CHANGES_PER_S, parse_control, served_traffic
+from loko.control_traffic import CHANGES_PER_S, described, driver_traffic, parse_control, served_traffic
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, match_of
+from loko.entries import default_entries, match_of, planned_entries
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
-from loko.schemes import SchemeName, admission_of, choice_of, default_scheme
+from loko.schemes import (
+    Choice,
+    SchemeName,
+    admission_of,
+    choice_of,
+    conditions_of,
+    default_scheme,
+    reserved_of,
+)
 from loko.serve.granting import AdmissionGranting
 from loko.serve.journal import LogFormat, begin_log
 from loko.serve.program import Settings, read_token
 from loko.serve.program import serve as run
 from loko.serve.slots import ServedSchedule, SlotGranting, load_served
+from loko.units import NS_PER_MS
 
 
 def serve(
@@ -55,15 +66,22 @@ def serve(
             help="Admission scheme. Default: ports where all switches have queues for it, else loko."
         ),
     ] = None,
+    baseline: Annotated[
+        bool,
+        typer.Option(
+            "--baseline", help="Serve a baseline for comparison: silo or qjump. It guarantees nothing here."
+        ),
+    ] = False,
     allocation: AllocationOption = None,
     mix: MixOption = None,
     target_ms: Annotated[
-        float | None, typer.Option(min=0, help="Delay of each switch, for packets. Default: the paper's.")
+        float | None,
+        typer.Option(
+            min=0,
+            help="Delay target of each port, for ports, or switch, for packets and loko (simple devices).",
+        ),
     ] = None,
-    entries: Annotated[
-        int | None,
-        typer.Option(min=1, help=f"Most entries in each flow table. Default: {EVALUATION_ENTRIES}."),
-    ] = None,
+    entries: EntriesOption = None,
     fillers: Annotated[
         int | None,
         typer.Option(
@@ -141,6 +159,7 @@ def serve(
     network = load_lab(lab).with_backend(backend)
     of_admission = _AdmissionOptions(
         scheme=scheme,
+        baseline=baseline or None,
         allocation=allocation,
         mix=mix,
         target_ms=target_ms,
@@ -169,6 +188,7 @@ def serve(
     settings = Settings(
         lab=network,
         granting=granted.granting,
+        terms=granted.terms,
         options=granted.options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
         rest=rest,
@@ -194,6 +214,7 @@ class _AdmissionOptions(NamedTuple):
     """Options for admission schemes only, as given on the command line; None where left out."""
 
     scheme: SchemeName | None
+    baseline: bool | None
     allocation: str | None
     mix: str | None
     target_ms: float | None
@@ -209,6 +230,7 @@ class _Granted(NamedTuple):
     """What grants flows, and the settings that follow from that choice."""
 
     granting: AdmissionGranting | SlotGranting
+    terms: Terms
     options: dict[str, str]
     changes_per_s: float
     fillers: int
@@ -217,10 +239,11 @@ class _Granted(NamedTuple):
 def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
     lab = lab.robust() if given.robust else lab
     scheme = given.scheme or default_scheme(lab)
-    refuse_idle_target(given.target_ms, [scheme])
-    entries = EVALUATION_ENTRIES if given.entries is None else given.entries
+    _refuse_baseline(Choice(scheme=scheme), is_wanted=bool(given.baseline))
+    entries = default_entries(lab) if given.entries is None else given.entries
     changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
     choice = choice_of(lab, scheme, given.allocation)
+    refuse_idle_target(lab, given.target_ms, [choice])
     if not choice.lets_flows_go:
         raise InputError(
             f"--allocation {given.allocation}: works only for flows that stay; leave it out, or use"
@@ -234,20 +257,21 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     )
     fillers = lab.fillers if given.fillers is None else given.fillers
     allocated = choice.allocation or FIFTH_RATE.name
+    traffic = served_traffic(changes_per_s, parse_control(given.control or ()))
     admission = admission_of(
         lab,
         choice,
         scenario,
         mix=expected,
-        traffic=served_traffic(changes_per_s, parse_control(given.control or ())),
-        target_ns=None if given.target_ms is None else given.target_ms * 1e6,
+        traffic=traffic,
+        target_ns=None if given.target_ms is None else given.target_ms * NS_PER_MS,
         fillers=fillers,
     )
     options = {
         "scheme": scheme.value,
         "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
         "target-ms": str(given.target_ms),
-        "entries": str(entries),
+        "entries": ",".join(map(str, sorted(set(planned_entries(lab, entries).values())))),
         "fillers": str(fillers),
         "frame-bytes": ",".join(map(str, sizes)),
         "changes-per-s": f"{changes_per_s:g}",
@@ -255,7 +279,26 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "openflow": openflow.value,
         "robust": "yes" if given.robust else "no",
     }
-    return _Granted(AdmissionGranting(lab, admission), options, changes_per_s, fillers)
+    terms = Terms(
+        lab=lab,
+        reserved=reserved_of(lab, choice, traffic),
+        entries=planned_entries(lab, entries),
+        fillers=fillers,
+        openflow=openflow,
+    )
+    return _Granted(AdmissionGranting(lab, admission), terms, options, changes_per_s, fillers)
+
+
+def _refuse_baseline(choice: Choice, *, is_wanted: bool) -> None:
+    """Raise `InputError` for a scheme that guarantees nothing here, unless that is what is wanted."""
+    name = choice.scheme.value
+    if choice.is_rival and not is_wanted:
+        raise InputError(
+            f"--scheme {name}: is a baseline, {conditions_of(choice).baseline};"
+            " add --baseline to serve it all the same, or choose another scheme"
+        )
+    if is_wanted and not choice.is_rival:
+        raise InputError(f"--baseline: scheme {name} is none; leave it out, or give --scheme silo or qjump")
 
 
 def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, object]) -> _Granted:
@@ -278,7 +321,14 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
         "changes-per-s": f"{served.changes_per_s:g}",
         "openflow": openflow.value,
     }
-    return _Granted(slots, options, served.changes_per_s, 0)
+    terms = Terms(
+        lab=lab,
+        reserved=described(driver_traffic(served.changes_per_s)),
+        entries=dict.fromkeys(lab.switches, served.table_entries),
+        fillers=0,
+        openflow=openflow,
+    )
+    return _Granted(slots, terms, options, served.changes_per_s, 0)
 
 
 def _refuse_refuted(lab: Lab, file: Path, document: ScheduleDocument, served: ServedSchedule) -> None:

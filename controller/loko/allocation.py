@@ -94,6 +94,12 @@ class Frontier:
         """Return the largest rate that may be admitted beside a burst; 0 or less if that is too large."""
         return min(self.max_rate_bps, (self.room_bytes - burst_bytes) * 8e9 / self.latency_ns)
 
+    def burst_within(self, delay_ns: float) -> int:
+        """Return the largest burst in whole bytes with which D is at most this; below 0 if none is."""
+        return math.floor(
+            bytes_in(rate_bps=self.service_rate_bps, duration_ns=delay_ns - self.empty_delay_ns)
+        )
+
     def delay_ns(self, burst_bytes: float) -> float:
         """Return the delay bound D if bursts of this size in total are admitted."""
         return self.empty_delay_ns + time_ns(size_bytes=burst_bytes, rate_bps=self.service_rate_bps)

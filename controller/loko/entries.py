@@ -8,12 +8,13 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
+from loko.device import Profile
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
 from loko.network import Routed, Visit, visits
-from loko.port_queues.device import highest_queue
-from loko.scenario import Match
+from loko.port_queues.device import highest_queue, table_entries
+from loko.scenario import UNKNOWN, Match, Unknown
 
 ETHERTYPE_IPV4: Final = 0x0800
 PROTOCOL_TCP: Final = 6
@@ -24,6 +25,7 @@ EVALUATION_ENTRIES: Final = 17
 """Entries a switch of section 6: 4 used and 13 dummies."""
 
 _DUMMY_NETWORK: Final = IPv4Network("192.0.2.0/24")  # TEST-NET-1, RFC 5737: never assigned to a host
+_DUMMY_HOSTS: Final = 253
 _DUMMY_UDP_PORT: Final = 9  # "discard", RFC 863; a zero port would be a wildcard on the board
 _FIRST_PRIORITY: Final = 100
 _FILLER_PRIORITY: Final = 200
@@ -138,14 +140,33 @@ def match_of(lab: Lab) -> Match:
     return Match.FIVE_TUPLE_AND_PORT if lab.laces else Match.FIVE_TUPLE
 
 
+def default_entries(lab: Lab) -> int | Unknown:
+    """Return the entries that tables are planned for by default; `UNKNOWN` is all that each device holds.
+
+    A board compares a frame with every entry, so each planned entry lengthens all guarantees: the default is
+    that of section 6. Elsewhere entries cost no time.
+    """
+    boards = any(isinstance(switch.profile, Profile) for switch in lab.switches.values())
+    return EVALUATION_ENTRIES if boards else UNKNOWN
+
+
+def planned_entries(lab: Lab, entries: int | Unknown) -> dict[str, int]:
+    """Return by switch how many entries its table is planned for."""
+    return {
+        name: table_entries(switch.profile) if isinstance(entries, Unknown) else entries
+        for name, switch in lab.switches.items()
+    }
+
+
 def switch_entries(
-    lab: Lab, routed: Sequence[Routed], *, entries: int = EVALUATION_ENTRIES
+    lab: Lab, routed: Sequence[Routed], *, entries: int | Unknown = EVALUATION_ENTRIES
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """Return the table of every switch of the lab: dummies first, used entries last, increasing priorities.
 
     Every flow has an entry for each visit to a switch of its path, and nowhere else.
     So the search visits every entry for each frame, the worst case of section 6, whatever the flows are.
-    No traffic of the lab hits a dummy. Raises `InputError` if a table would not hold its flows.
+    No traffic of the lab hits a dummy. With `UNKNOWN` entries there are no dummies, and flows may fill a
+    table. Raises `InputError` if a table would not hold its flows.
     """
     refuse_doubles([route.flow for route in routed])
     _refuse_reserved_addresses(lab)
@@ -207,15 +228,17 @@ def filler_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
     return tuple(replace(_dummy(number), priority=_FILLER_PRIORITY) for number in range(count))
 
 
-def _table(lab: Lab, switch: str, used: Sequence[FlowEntry], entries: int) -> tuple[FlowEntry, ...]:
-    limit = lab.switches[switch].profile.table.entries.value
-    if entries > limit:
-        raise InputError(f"{switch}: {entries} entries planned, its table holds {limit}; plan fewer")
-    if len(used) > entries:
+def _table(lab: Lab, switch: str, used: Sequence[FlowEntry], entries: int | Unknown) -> tuple[FlowEntry, ...]:
+    limit = table_entries(lab.switches[switch].profile)
+    planned = limit if isinstance(entries, Unknown) else entries
+    if planned > limit:
+        raise InputError(f"{switch}: {planned} entries planned, its table holds {limit}; plan fewer")
+    if len(used) > planned:
         raise InputError(
-            f"{switch}: {len(used)} flows pass, {entries} entries are planned; plan more entries"
+            f"{switch}: {len(used)} flows pass, {planned} entries are planned; plan more entries"
         )
-    dummies = [_dummy(number) for number in range(entries - len(used))]
+    fill = 0 if isinstance(entries, Unknown) else planned - len(used)
+    dummies = [_dummy(number) for number in range(fill)]
     return tuple(
         replace(entry, priority=_FIRST_PRIORITY + place) for place, entry in enumerate([*dummies, *used])
     )
@@ -226,9 +249,9 @@ def _dummy(number: int) -> FlowEntry:
     # It has an output: an entry without actions would inherit old ones on the board (quirk Q55).
     return five_tuple_entry(
         priority=_FIRST_PRIORITY,
-        nw_src=_DUMMY_NETWORK[1 + number],
+        nw_src=_DUMMY_NETWORK[1 + number % _DUMMY_HOSTS],
         nw_dst=_DUMMY_NETWORK[254],
-        tp_src=_DUMMY_UDP_PORT,
+        tp_src=_DUMMY_UDP_PORT + number // _DUMMY_HOSTS,
         tp_dst=_DUMMY_UDP_PORT,
         output_port=1,
     )

@@ -6,13 +6,16 @@ They do what the commands of the same names do, with the same defaults, so they 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from loko import planning
+from loko.admission import Admission
 from loko.control_traffic import HEARTBEAT
+from loko.deadline_targets import followed_target_ns, follows_deadlines
 from loko.device import Profile, load_profile
-from loko.entries import EVALUATION_ENTRIES, match_of
+from loko.entries import default_entries, match_of
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.mix import Mix
@@ -58,7 +61,7 @@ def plan(
     scheme: SchemeName | str | None = None,
     allocation: str | None = None,
     mix: Mix | None = None,
-    entries: int = EVALUATION_ENTRIES,
+    entries: int | None = None,
 ) -> Plan:
     """Which flows fit a lab, with which guarantee, and why the others do not (`loko plan`).
 
@@ -73,9 +76,17 @@ def plan(
     choice = choice_of(lab, default_scheme(lab) if scheme is None else SchemeName(scheme), allocation)
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]
-    scenario = planning.scenario_of(asked, entries=entries, mix=mix, match=match_of(lab))
-    admission = admission_of(lab, choice, scenario, mix=mix, traffic=HEARTBEAT)
-    return planning.plan(lab, asked, admission, deadlines_ns=deadlines_of(requests))
+    planned = default_entries(lab) if entries is None else entries
+    scenario = planning.scenario_of(asked, entries=planned, mix=mix, match=match_of(lab))
+
+    def admission(target_ns: float | None) -> Admission:
+        return admission_of(lab, choice, scenario, mix=mix, traffic=HEARTBEAT, target_ns=target_ns)
+
+    target_ns = None
+    if follows_deadlines(lab, choice, requests):
+        target_ns = followed_target_ns(lab, requests, admission)
+    planned_flows = planning.plan(lab, asked, admission(target_ns), deadlines_ns=deadlines_of(requests))
+    return replace(planned_flows, target_ns=target_ns)
 
 
 def _known(value: _Value | None) -> _Value | Unknown:

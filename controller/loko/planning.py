@@ -14,7 +14,7 @@ from loko.lab import Lab
 from loko.mix import Mix
 from loko.network import Hop
 from loko.routing import admit
-from loko.scenario import Match, OpenFlow, Scenario, of_lokos_tables
+from loko.scenario import Match, OpenFlow, Scenario, Unknown, of_lokos_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,10 @@ class Plan:
     refused: tuple[Refusal, ...]
     deadlines_ns: Mapping[str, float] = field(default_factory=dict)
     """By flow id, for the flows that have one."""
+    target_ns: float | None = None
+    """The delay target of each switch or port, if the scheme had one."""
+    baseline: str = ""
+    """Of a baseline, that its guarantees do not hold here, and why (`SchemeConditions.baseline`)."""
 
     def __repr__(self) -> str:
         return f"Plan({self.lab.name!r}, {self.scheme}: {self.fit} fit)"
@@ -49,6 +53,8 @@ class Plan:
         return {
             "lab": self.lab.name,
             "scheme": self.scheme,
+            **({"baseline": self.baseline} if self.baseline else {}),
+            **({} if self.target_ns is None else {"target_ns": self.target_ns}),
             "switches": {
                 name: {
                     "allocation": allocation.scheme.name,
@@ -88,7 +94,7 @@ class Plan:
 def scenario_of(
     flows: Sequence[Flow],
     *,
-    entries: int,
+    entries: int | Unknown,
     mix: Mix | None = None,
     openflow: OpenFlow = OpenFlow.V1_0,
     match: Match = Match.FIVE_TUPLE,
@@ -139,4 +145,5 @@ def plan(
         accepted=tuple(accepted),
         refused=tuple(refused),
         deadlines_ns=deadlines_ns,
+        baseline=admission.conditions.baseline,
     )

@@ -32,7 +32,7 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
     of the fastest. Its advice says what would be granted instead, on any path. Raises `InputError` as
     `Admission.check` does.
     """
-    best, first, tried = _tried(lab, admission, flow, deadline_ns)
+    best, first, tried, hint = _tried(lab, admission, flow, deadline_ns)
     if best is not None and _in_time(best, deadline_ns):
         return best
     smaller = partial(route, lab, admission, deadline_ns=deadline_ns)
@@ -43,36 +43,38 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
         assert isinstance(first, Refusal)
         shortest = paths(lab, flow.source, flow.destination)
         refusal = _advised(first, smaller, admission, deadline_ns, shortest)
-    return refusal._replace(paths=max(tried - 1, 1))
+    return refusal._replace(paths=max(tried - 1, 1), hint=refusal.hint or hint)
 
 
 def _tried(
     lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None
-) -> tuple[Admitted | None, Admitted | Refusal, int]:
+) -> tuple[Admitted | None, Admitted | Refusal, int, str]:
     """Return the first path in time, else the fastest; the shortest path's answer; how many paths were asked.
 
-    The shortest is asked twice if it will not do.
+    The shortest is asked twice if it will not do. The last value is the hint of the first refusal that has
+    one: whatever is said of the other paths, it may be what keeps the flow off its best path.
     """
     first = admission.check(flow)
     fastest = first if isinstance(first, Admitted) else None
     if fastest is not None and _in_time(fastest, deadline_ns):
-        return fastest, first, 1
-    tried = 1
+        return fastest, first, 1, ""
+    tried, hint = 1, first.hint if isinstance(first, Refusal) else ""
     for path in paths(lab, flow.source, flow.destination, leave_out=_Full(admission)):
         answer = admission.check(flow, path)
         tried += 1
         if isinstance(answer, Refusal):
+            hint = hint or answer.hint
             continue
         if _in_time(answer, deadline_ns):
-            return answer, first, tried
+            return answer, first, tried, ""
         if fastest is None or answer.guarantee_ns < fastest.guarantee_ns:
             fastest = answer
-    return fastest, first, tried
+    return fastest, first, tried, hint
 
 
 def _fastest(lab: Lab, admission: Admission, flow: Flow) -> Admitted | None:
     """Return the flow on the path with the lowest guarantee among those that have room."""
-    fastest, _, _ = _tried(lab, admission, flow, 0.0)
+    fastest, _, _, _ = _tried(lab, admission, flow, 0.0)
     return fastest
 
 

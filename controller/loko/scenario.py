@@ -199,7 +199,7 @@ class Scenario:
 
 def of_lokos_tables(
     *,
-    entries: int,
+    entries: int | Unknown,
     packet_sizes_bytes: tuple[int, ...],
     openflow: OpenFlow = OpenFlow.V1_0,
     match: Match = Match.FIVE_TUPLE,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
 from loko.admission import Admission, LokoAdmission, SchemeConditions
+from loko.admission.conditions import has_boards
 from loko.allocation import (
     ALLOCATIONS,
     FIFTH_RATE,
@@ -16,17 +17,19 @@ from loko.allocation import (
     OPTIMISED,
     PACKET_GRANULAR,
     AllocationRule,
+    Frontier,
     allocation_name,
     scheme_named,
 )
 from loko.calculus import NOTHING, TokenBucket
-from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
+from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic, described
 from loko.document import InputError
 from loko.lab import Lab
-from loko.lab_allocation import allocations_of, splits_for
+from loko.lab_allocation import Allocator, splits_for
 from loko.mix import Mix
 from loko.rivals import Epsilon, Rival, rival_admission, rival_conditions
 from loko.scenario import Scenario, Unknown
+from loko.units import NS_PER_MS
 
 _REQUESTS_FOR_TARGETS: Final = 150
 _FEW_SWITCHES: Final = 8
@@ -147,6 +150,23 @@ def conditions_of(choice: Choice) -> SchemeConditions:
     return rival_conditions(Rival(choice.scheme.value))
 
 
+def takes_target(lab: Lab, choice: Choice) -> bool:
+    """Return whether `admission_of` takes a delay target for this scheme and lab.
+
+    Loko's own scheme takes one where no switch is a board. Their allocation is the paper's.
+    """
+    if choice.scheme is SchemeName.LOKO:
+        return not choice.is_optimised and not has_boards(lab)
+    return choice.scheme in {SchemeName.PACKETS, SchemeName.PORTS}
+
+
+def reserved_of(lab: Lab, choice: Choice, traffic: ControlTraffic) -> str:
+    """Return what a scheme reserves of each switch beside flows, in words."""
+    if choice.is_rival:
+        return "nothing: the scheme knows no control traffic"
+    return described(traffic) if has_boards(lab) else "nothing: its agent has a processor of its own"
+
+
 def admission_of(
     lab: Lab,
     choice: Choice,
@@ -163,8 +183,8 @@ def admission_of(
     `mix` is the traffic mix for `optimised`, by default the lab's. `traffic` is the control traffic for which
     Loko and packets reserve CPU time, beside what the board does by itself. `AS_PRINTED` reserves neither;
     it is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
-    alone. Rivals and ports ignore both. `target_ns` is the delay target of each switch, for packets, or of
-    each port, for ports.
+    alone. Rivals and ports ignore both. `target_ns` is the delay target of each switch, for Loko and packets,
+    or of each port, for ports.
 
     By default, dummies fill the tables up to the planned number of entries, whatever flows there are. Where
     they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must know
@@ -178,9 +198,12 @@ def admission_of(
     if choice.scheme is SchemeName.LOKO:
         allocation = choice.allocation or FIFTH_RATE.name
         schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
+        allocator = Allocator(lab, scenario, traffic)
+        if target_ns is not None:
+            schemes = _within(target_ns, schemes, allocator.frontiers())
         return LokoAdmission(
             lab,
-            allocations_of(lab, schemes, scenario, traffic),
+            allocator.allocations(schemes),
             control,
             fillers=fillers or 0,
             splits_of=splits_for(scenario, traffic),
@@ -226,6 +249,29 @@ def schemes_of(
     from loko.optimised import optimised_splits  # noqa: PLC0415 - as above
 
     return optimised_splits(lab, scenario, expected_mix(lab, mix), traffic=traffic, control=control)
+
+
+def _within(
+    target_ns: float, rules: Mapping[str, AllocationRule], frontiers: Mapping[str, Frontier]
+) -> dict[str, AllocationRule]:
+    """Return the rules with bursts so small that no switch has a bound above the target.
+
+    Raises `InputError` if a switch cannot forward a single frame in that time.
+    """
+    alike: dict[tuple[int, int], AllocationRule] = {}
+    for name, rule in rules.items():
+        splits = frontiers[name]
+        key = id(rule), id(splits)
+        if key not in alike:
+            burst_bytes = splits.burst_within(target_ns)
+            if burst_bytes < splits.frame_bytes:
+                least_ms = splits.delay_ns(splits.frame_bytes) / NS_PER_MS
+                raise InputError(
+                    f"target {target_ns / NS_PER_MS:g} ms: a frame may take {least_ms:.4f} ms at {name};"
+                    " choose more"
+                )
+            alike[key] = replace(rule, most_burst_bytes=min(burst_bytes, rule.most_burst_bytes))
+    return {name: alike[id(rule), id(frontiers[name])] for name, rule in rules.items()}
 
 
 def expected_mix(lab: Lab, mix: Mix | None) -> Mix:

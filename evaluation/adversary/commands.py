@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, fields
 from typing import Annotated
 
@@ -27,10 +28,11 @@ from loko.commands.choices import AllocationOption, wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.telling import tell
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES
+from loko.entries import EVALUATION_ENTRIES, default_entries
 from loko.front import plan
 from loko.lab import Lab, load_lab
 from loko.planning import Plan
+from loko.scenario import Unknown
 from loko.schemes import SchemeName
 from loko.units import NS_PER_MS
 
@@ -43,7 +45,7 @@ def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[Carr
 
     On switches with queues, traffic of low priority fills every cable beside the flows.
     """
-    case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=EVALUATION_ENTRIES)
+    case = AdmittedSet(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=_entries(planned))
     duration_ns = round(seconds * 1e9)
     aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
     if planned.scheme == SchemeName.PORTS.value:
@@ -63,6 +65,15 @@ def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[Carr
             powered = runner.powered(seed=seed)
             results.append(judged(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)))
     return results
+
+
+def _entries(planned: Plan) -> int:
+    """Return the entries of each table: the default, or what the flows need where that is all of a table."""
+    entries = default_entries(planned.lab)
+    if not isinstance(entries, Unknown):
+        return entries
+    passing = Counter(hop.switch for admitted in planned.accepted for hop in admitted.path)
+    return max(EVALUATION_ENTRIES, *passing.values())
 
 
 def replay(

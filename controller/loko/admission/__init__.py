@@ -3,7 +3,7 @@
 `Admission` is what every scheme offers; `LokoAdmission` is the paper's own.
 """
 
-from loko.admission.advice import Ask, Check, what_fits, what_fits_on
+from loko.admission.advice import Ask, Check, more_entries, what_fits, what_fits_on
 from loko.admission.answer import Admitted, Change, HopTerm, Refusal
 from loko.admission.conditions import Condition, SchemeConditions, StatedCondition, Terms
 from loko.admission.register import PathAlone, Register
@@ -29,6 +29,7 @@ __all__ = [
     "StatedCondition",
     "Terms",
     "Usage",
+    "more_entries",
     "what_fits",
     "what_fits_on",
 ]

@@ -22,6 +22,15 @@ Check = Callable[[Flow, Sequence[Hop] | None], Admitted | Refusal]
 _LEAST_RATE_BPS: Final = 1
 
 
+def more_entries(switch: str, planned: int, table: int) -> str:
+    """Return the hint to plan for more entries; empty if the table has no more than are planned for."""
+    if planned >= table:
+        return ""
+    return (
+        f"{switch} has {table:,} entries, of which {planned:,} are planned for: plan for more with --entries"
+    )
+
+
 def what_fits_on(check: Check, path: Sequence[Hop] | None, refusal: Refusal) -> Change:
     """Return what would fit on the path on which a flow was refused."""
     return what_fits(lambda flow: check(flow, path), check, refusal)

@@ -109,6 +109,8 @@ class Refusal(NamedTuple):
     """The remedy, or a function that finds it when somebody reads it: that takes many decisions."""
     paths: int = 1
     """How many paths were tried; the limit is that of the first."""
+    hint: str = ""
+    """What whoever runs the network may do, such as to plan for more entries; empty if nothing is known."""
 
     @property
     def change(self) -> Change:
@@ -148,6 +150,7 @@ class Refusal(NamedTuple):
             "unit": self.unit,
             "paths": self.paths,
             "remedy": self.advice if isinstance(self.advice, str) else str(change),
+            "hint": self.hint,
             "would_fit": change.as_values(),
             "wait_ms": change.wait_ms,
         }
@@ -158,7 +161,9 @@ class Refusal(NamedTuple):
         )
         return (
             f"{self.flow.id}: {self.quantity} at {self.switch}: {used} used + {requested} requested"
-            f" > {allowed} {unit} allowed" + (f"; none of {self.paths} paths fits" if self.paths > 1 else "")
+            f" > {allowed} {unit} allowed"
+            + (f"; none of {self.paths} paths fits" if self.paths > 1 else "")
+            + (f"; {self.hint}" if self.hint else "")
         )
 
 

@@ -7,13 +7,16 @@ are stable, so that they can be stored and compared; texts may be reworded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from loko.device import Profile
+from pydantic import BaseModel
+
+from loko.device import Device, Profile
 from loko.lab import Lab, Switch
 from loko.margin import Margin
+from loko.quantity import Quantity
 from loko.scenario import OpenFlow
 
 
@@ -76,7 +79,7 @@ class SchemeConditions:
 
     conditions: tuple[Condition, ...]
     baseline: str = ""
-    """For baselines, why they guarantee nothing here, in a sentence; empty for schemes that do."""
+    """Of baselines, that they guarantee nothing here, and why; empty for schemes that do."""
 
     def stated(self, terms: Terms) -> tuple[StatedCondition, ...]:
         """Return the conditions that apply on these terms, with their details."""
@@ -85,6 +88,10 @@ class SchemeConditions:
             for condition in self.conditions
             if condition.applies(terms)
         )
+
+    def mark(self) -> dict[str, str]:
+        """Return what every answer with a guarantee carries, for JSON: nothing, but for a baseline."""
+        return {"baseline": self.baseline} if self.baseline else {}
 
     def ids(self, terms: Terms) -> tuple[str, ...]:
         """Return the ids of the conditions that apply on these terms."""
@@ -107,7 +114,7 @@ def by_switches(lab: Lab, said: Callable[[Switch], str]) -> tuple[str, ...]:
 
 
 def _planned_entries(terms: Terms) -> tuple[str, ...]:
-    planned = by_switches(terms.lab, lambda switch: f"planned for {terms.entries[switch.name]} entries")
+    planned = by_switches(terms.lab, lambda switch: f"planned for {terms.entries[switch.name]:,} entries")
     if not has_boards(terms.lab):
         return planned
     filled = (
@@ -122,11 +129,64 @@ def _tolerances(terms: Terms) -> tuple[str, ...]:
     def said(switch: Switch) -> str:
         tolerance = switch.profile.tolerance
         return (
-            f"{switch.profile.title}: its clock ± {tolerance.board_clock_ppm.value} ppm, hosts' clocks"
+            f"its clock ± {tolerance.board_clock_ppm.value} ppm, hosts' clocks"
             f" ± {tolerance.sender_clock_ppm.value} ppm, a cable at most {tolerance.cable_ns.value} ns"
         )
 
     return by_switches(terms.lab, said)
+
+
+def assumed(device: Device, uses: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the numbers of a profile that are assumptions, each with its value and range, in words.
+
+    `uses` says whether a guarantee depends on the number with a key such as `pipeline.latency[0].latency_ns`.
+    """
+    return tuple(
+        f"{key} = {number.value:,}"
+        + ("" if number.range is None else f" ({number.range[0]:,} to {number.range[1]:,})")
+        for key, number in _numbers(device, "")
+        if number.source == "assumption" and uses(key)
+    )
+
+
+def _numbers(part: object, key: str) -> Iterator[tuple[str, Quantity[int] | Quantity[float]]]:
+    if isinstance(part, Quantity):
+        yield key, part
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from _numbers(getattr(part, name), f"{key}.{name}".lstrip("."))
+    elif isinstance(part, list):
+        for index, item in enumerate(part):
+            yield from _numbers(item, f"{key}[{index}]")
+
+
+def as_profiled(uses: Callable[[str, Device, Terms], bool]) -> Condition:
+    """Return the condition that switches are as their profiles say; `uses` as for `assumed`."""
+
+    def details(terms: Terms) -> tuple[str, ...]:
+        def said(switch: Switch) -> str:
+            device = switch.profile
+            numbers = assumed(device, lambda key: uses(key, device, terms))
+            return f"assumptions in the profile of {device.title}: {'; '.join(numbers) or 'none'}"
+
+        return by_switches(terms.lab, said)
+
+    return Condition(
+        id="as-profiled",
+        text="The switches are as their profiles say. The guarantees are computed from these, not measured on"
+        " this network; this project has tested them on emulated switches only. Some numbers of a profile are"
+        " assumptions.",
+        details=details,
+    )
+
+
+_NOT_OF_FRAMES: Final = ("cpu.console.", "cpu.housekeeping.", "flow_control.")
+"""Parts of a board's profile that no guarantee depends on: they happen only where conditions are broken."""
+
+
+def _uses_of_one_server(key: str, _device: Device, terms: Terms) -> bool:
+    is_other_version = key.startswith("cpu.openflow13.") and terms.openflow is not OpenFlow.V1_3
+    return not key.startswith(_NOT_OF_FRAMES) and not is_other_version
 
 
 FLOWS_CONFORM: Final = Condition(
@@ -146,13 +206,6 @@ CLOCKS_AND_CABLES: Final = Condition(
     text="Clocks and cables are within the limits of the switches' profiles.",
     details=_tolerances,
 )
-AS_PROFILED: Final = Condition(
-    id="as-profiled",
-    text="The switches are as their profiles say. The guarantees are computed from these, not measured on"
-    " this network.",
-)
-
-
 def _slower(lab: Lab, margin: Margin | None) -> tuple[str, ...]:
     return () if margin is None else (f"For these flows, {margin.told(is_robust=lab.is_robust)}.",)
 
@@ -202,9 +255,8 @@ _OF_ONE_SERVER: Final = (
     FLOWS_CONFORM,
     ONLY_THESE_FLOWS,
     TABLES_AS_PLANNED,
-    HOSTS_TAG_FRAMES,
     OPENFLOW_VERSION,
     CONTROL_AS_RESERVED,
     HOUSEKEEPING_OFF,
 )
-_COMMON: Final = (CLOCKS_AND_CABLES, AS_PROFILED, NO_SLOWER_THAN)
+_COMMON: Final = (CLOCKS_AND_CABLES, as_profiled(_uses_of_one_server), NO_SLOWER_THAN)

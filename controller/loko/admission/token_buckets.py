@@ -12,9 +12,9 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar, Final, NamedTuple
 
-from loko.admission.advice import what_fits_on
+from loko.admission.advice import more_entries, what_fits_on
 from loko.admission.answer import Admitted, Change, Refusal
-from loko.admission.conditions import SchemeConditions, of_one_server
+from loko.admission.conditions import HOSTS_TAG_FRAMES, SchemeConditions, of_one_server
 from loko.admission.debt import Clock, Debt, patience
 from loko.admission.register import Register
 from loko.admission.scheme import Demand, Share, Usage
@@ -38,7 +38,7 @@ _MOST_FLOWS: Final = 1_000_000
 _NO_ROOM: Final = -math.inf
 _new: Final = tuple.__new__
 """Makes a named tuple from all its values in order, in half the time of a normal call."""
-CONDITIONS: Final = of_one_server()
+CONDITIONS: Final = of_one_server(HOSTS_TAG_FRAMES)
 """The conditions of Loko's guarantees."""
 _Remedy = Callable[[Refusal], Change]
 """Finds a remedy, as `Refusal.advice` does."""
@@ -369,8 +369,10 @@ class _Limits:
         "max_burst_bytes",
         "max_entries",
         "max_rate_bps",
+        "planned",
         "sender_queue_ns",
         "sizes",
+        "table",
     )
 
     def __init__(
@@ -390,6 +392,8 @@ class _Limits:
         planned = table if isinstance(scenario.entries, Unknown) else scenario.entries
         self.entry_per_flow = entry_per_flow
         self.max_entries = planned - fillers if entry_per_flow else _MOST_FLOWS
+        self.planned, self.table = planned, table
+        """Entries that the table is planned for, with fillers, and that it has."""
         certain = 1 - (self.max_entries + 4) * _ULP
         self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
         """The allowed rate and burst, less the most that rounding errors can add up to in a full table."""
@@ -530,15 +534,20 @@ class _Switch:
         used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > limits.max_rate_bps * (1 + ROUNDING):
             allowed = limits.max_rate_bps
-            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", remedy, 1))
+            return _new(
+                Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", remedy, 1, "")
+            )
         if used_bytes + burst_bytes > limits.max_burst_bytes * (1 + ROUNDING):
             allowed = limits.max_burst_bytes
             return _new(
-                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", remedy, 1)
+                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", remedy, 1, "")
             )
         if self.entries + visits > limits.max_entries:
             used, allowed = float(self.entries), float(limits.max_entries)
-            return Refusal(flow, self.name, "entries", used, float(visits), allowed, "entries", remedy)
+            hint = more_entries(self.name, limits.planned, limits.table)
+            return Refusal(
+                flow, self.name, "entries", used, float(visits), allowed, "entries", remedy, hint=hint
+            )
         return None
 
     def _know(self) -> None:

@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
+from loko.admission.conditions import has_boards
 from loko.commands.telling import tell_error
 from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Lab
 from loko.mix import Mix, load_mix
 from loko.scenario import OpenFlow
-from loko.schemes import Choice, SchemeName, expected_mix
+from loko.schemes import Choice, expected_mix, takes_target
 
 ControlOption = Annotated[
     list[str] | None,
@@ -27,6 +29,14 @@ ControlOption = Annotated[
 
 OpenFlowOption = Annotated[
     OpenFlow, typer.Option(help="OpenFlow version of the switches: it decides what tables and messages cost.")
+]
+EntriesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Entries that each flow table is planned for. Default: all that the switch's profile has;"
+        f" {EVALUATION_ENTRIES} in a lab with boards, whose CPU compares each frame with every entry.",
+    ),
 ]
 AllocationOption = Annotated[
     str | None,
@@ -66,10 +76,12 @@ def refuse_together(options: Mapping[str, bool]) -> None:
         raise InputError(f"{', '.join(options)}: give one of them")
 
 
-def refuse_idle_target(target_ms: float | None, schemes: Iterable[SchemeName]) -> None:
-    """Refuse a delay target that none of the schemes keeps. Raises `InputError`."""
-    if target_ms is not None and not {SchemeName.PACKETS, SchemeName.PORTS}.intersection(schemes):
-        raise InputError("--target-ms: is for --scheme packets or ports; give one of them, or leave it out")
+def refuse_idle_target(lab: Lab, target_ms: float | None, choices: Iterable[Choice]) -> None:
+    """Refuse a delay target that none of the schemes keeps on the lab's switches. Raises `InputError`."""
+    if target_ms is None or any(takes_target(lab, choice) for choice in choices):
+        return
+    others = "packets or ports" if has_boards(lab) else "loko, with a fixed allocation, or ports"
+    raise InputError(f"--target-ms: is for --scheme {others}; give one of them, or leave it out")
 
 
 @contextmanager

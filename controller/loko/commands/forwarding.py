@@ -16,7 +16,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of, splits_for
 from loko.planning import Plan
-from loko.scenario import OpenFlow
+from loko.scenario import OpenFlow, Unknown
 from loko.schemes import Choice, SchemeName, schemes_of
 from loko.split import echo_traffic
 from loko.vlan_stack import Forwarding, StackAdmission, stack_entries, stack_scenario
@@ -80,14 +80,15 @@ def forwarding_values(by_stacks: Plan, by_flows: Plan) -> dict[str, Any]:
 
 
 def print_forwarding(
-    console: Console, flow_ids: Sequence[str], by_stacks: Plan, by_flows: Plan, planned: int
+    console: Console, flow_ids: Sequence[str], by_stacks: Plan, by_flows: Plan, planned: int | Unknown
 ) -> None:
     """Print the plan by stacks, and what differs with an entry for each flow."""
     print_plan(console, by_stacks)
     print_comparison(console, flow_ids, [by_stacks, by_flows])
     typer.echo(
         f"entries of a switch: {_span(_stack_counts(by_stacks.lab))}, whatever the flows; with one for each"
-        f" flow {_span(entries_of_plan(by_flows))}, filled up to {planned}"
+        f" flow {_span(entries_of_plan(by_flows))}"
+        + ("" if isinstance(planned, Unknown) else f", filled up to {planned}")
     )
 
 

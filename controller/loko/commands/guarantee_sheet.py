@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 import typer
 
-from loko.admission import Admitted
+from loko.admission import Admitted, StatedCondition
+from loko.admission.conditions import ONLY_THESE_FLOWS
 from loko.commands.plan_tables import in_ms
 from loko.document import InputError
 from loko.flow import Flow
@@ -24,19 +25,6 @@ from loko.schemes import Choice
 _TEMPLATE: Final = "guarantee_sheet.html.j2"
 _PDF: Final = ".pdf"
 _SUFFIXES: Final = (".html", ".htm", _PDF)
-
-
-class Terms(NamedTuple):
-    """The conditions of a plan, beside its flows."""
-
-    reserved: str
-    """What is reserved of each switch, in words."""
-    entries: int
-    """Entries of each table."""
-    fillers: int | None
-    """Filler entries, as for `loko.schemes.admission_of`."""
-    openflow: str = "1.0"
-    """OpenFlow version of the switches' sessions."""
 
 
 class _Input(NamedTuple):
@@ -77,17 +65,15 @@ def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
 def write_sheet(
     out: Path,
     result: Plan,
-    terms: Terms,
+    conditions: Sequence[StatedCondition],
     files: Sequence[tuple[str, str]],
     tool: str,
-    *,
-    margin: Margin | None = None,
 ) -> None:
     """Write the sheet. `files` has the kind and path of each input; `tool` names the program.
 
     The same plan gives the same bytes. Raises `InputError` if it cannot be written.
     """
-    text = sheet_text(result, terms, [_input(what, name) for what, name in files], tool, margin=margin)
+    text = sheet_text(result, conditions, [_input(what, name) for what, name in files], tool)
     try:
         out.write_bytes(_as_pdf(text, result.lab) if out.suffix.lower() == _PDF else text.encode())
     except OSError as error:
@@ -101,7 +87,7 @@ def _as_pdf(text: str, lab: Lab) -> bytes:
 
 
 def sheet_text(
-    result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str, *, margin: Margin | None = None
+    result: Plan, conditions: Sequence[StatedCondition], inputs: Sequence[_Input], tool: str
 ) -> str:
     """Return the sheet as HTML."""
     from loko.html_templates import html_templates  # noqa: PLC0415 - few want a sheet
@@ -115,9 +101,8 @@ def sheet_text(
         lines=[_line(result, accepted) for accepted in result.accepted],
         refused=result.refused,
         deadlines=bool(result.deadlines_ns),
-        terms=terms,
-        tolerances=_tolerances(result.lab),
-        slower=None if margin is None else margin.told(is_robust=result.lab.is_robust),
+        conditions=conditions,
+        is_exclusive=ONLY_THESE_FLOWS.id in {condition.id for condition in conditions},
         inputs=[*inputs, *_profiles(result.lab)],
         tool=tool,
     )
@@ -144,20 +129,6 @@ def _line(result: Plan, admitted: Admitted) -> _Line:
         deadline_ms=in_ms(result.deadlines_ns.get(flow.id), math.floor),
         slack_ms=in_ms(result.slack_ns(admitted), math.floor),
     )
-
-
-def _tolerances(lab: Lab) -> list[tuple[str, str, int, int, int]]:
-    """Return by switch its device, how far off clocks may be (ppm), and how long cables may be (ns)."""
-    return [
-        (
-            name,
-            switch.profile.title,
-            switch.profile.tolerance.board_clock_ppm.value,
-            switch.profile.tolerance.sender_clock_ppm.value,
-            switch.profile.tolerance.cable_ns.value,
-        )
-        for name, switch in lab.switches.items()
-    ]
 
 
 def _profiles(lab: Lab) -> list[_Input]:

@@ -12,10 +12,11 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from loko.admission import Admission
+from loko.admission import Admission, StatedCondition, Terms
 from loko.commands.choices import (
     AllocationOption,
     ControlOption,
+    EntriesOption,
     MixOption,
     OpenFlowOption,
     RobustOption,
@@ -31,7 +32,7 @@ from loko.commands.forwarding import (
     refuse_stacks,
     stack_admission,
 )
-from loko.commands.guarantee_sheet import Terms, refuse_sheet, tool_of, write_sheet
+from loko.commands.guarantee_sheet import refuse_sheet, tool_of, write_sheet
 from loko.commands.plan_tables import as_csv, print_changes, print_comparison, print_plan
 from loko.commands.telling import tell
 from loko.control_traffic import (
@@ -39,13 +40,13 @@ from loko.control_traffic import (
     HEARTBEAT,
     NO_MESSAGES,
     ControlTraffic,
-    described,
     parse_control,
     served_traffic,
 )
 from loko.controller.manners import refuse_version
+from loko.deadline_targets import followed_target_ns, follows_deadlines
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, match_of
+from loko.entries import default_entries, match_of, planned_entries
 from loko.lab import Lab, load_lab, stays_loaded
 from loko.largest import Largest, largest
 from loko.margin import Falls, Margin, margin
@@ -54,11 +55,21 @@ from loko.planning import Plan, scenario_of
 from loko.planning import plan as make_plan
 from loko.requests import STDIN, Request, deadlines_of, load_requests
 from loko.rivals import Epsilon
-from loko.scenario import OpenFlow
-from loko.schemes import Choice, SchemeName, admission_of, choice_of, default_scheme
+from loko.scenario import OpenFlow, Unknown
+from loko.schemes import (
+    Choice,
+    SchemeName,
+    admission_of,
+    choice_of,
+    conditions_of,
+    default_scheme,
+    reserved_of,
+    takes_target,
+)
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 from loko.split import echo_traffic
+from loko.units import NS_PER_MS
 from loko.vlan_stack import Forwarding
 from loko.what_if import Changes, changed, changes
 
@@ -69,8 +80,6 @@ _HINTED = 2_000
 _FEW_IDS: Final = 5
 """So many flows are named in a hint."""
 _TIME_LIMIT_S: Final = 10.0
-_BROKEN: Final = "for comparison only: on switches with one CPU for all ports its guarantees do not hold"
-"""The remark about rivals (figures 3 and 15)."""
 
 
 def plan(
@@ -80,9 +89,7 @@ def plan(
     *,
     allocation: AllocationOption = None,
     mix: MixOption = None,
-    entries: Annotated[
-        int, typer.Option(help="Entries in each flow table, dummies included.")
-    ] = EVALUATION_ENTRIES,
+    entries: EntriesOption = None,
     scheme: Annotated[
         list[SchemeName] | None,
         typer.Option(
@@ -104,7 +111,9 @@ def plan(
     target_ms: Annotated[
         float | None,
         typer.Option(
-            min=0.001, help="Delay target of each port, for --scheme ports, or switch, for packets."
+            min=0.001,
+            help="Delay target of each port, for --scheme ports, or switch: for packets, and for loko on"
+            " simple devices, whose targets otherwise follow the deadlines.",
         ),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
@@ -181,7 +190,7 @@ def plan(
             before=before,
             requests=changed(before, added=added, without=without or ()),
             mix=mix,
-            entries=entries,
+            entries=default_entries(planned) if entries is None else entries,
             control=control,
             echoes_per_s=echoes_per_s,
             changes_per_s=changes_per_s,
@@ -192,25 +201,22 @@ def plan(
             target_ms=target_ms,
         )
         schemes = list(dict.fromkeys(scheme or [default_scheme(asked.lab)]))
-        refuse_idle_target(target_ms, schemes)
         for switch in asked.lab.switches.values():
             refuse_version(switch, openflow)
         stays_loaded()
         for name in schemes:
             asked.refuse_control(name)
         choices = [choice_of(asked.lab, name, allocation, epsilon) for name in schemes]
+        refuse_idle_target(asked.lab, target_ms, choices)
         asked.refuse_forwarding(choices, sheet)
         if sheet is not None:
             refuse_sheet(sheet, choices)
         answers = [asked.answer(choice) for choice in choices]
         if sheet is not None:
-            terms = Terms(
-                reserved=answers[0].reserved, entries=entries, fillers=fillers, openflow=openflow.value
-            )
             inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
             if choices[0].is_optimised and mix is not None:
                 inputs.append(("mix", mix))
-            write_sheet(sheet, answers[0].plan, terms, inputs, tool_of(context), margin=answers[0].margin)
+            write_sheet(sheet, answers[0].plan, answers[0].conditions, inputs, tool_of(context))
     plans = [answer.plan for answer in answers]
     if as_json:
         values = [answer.as_values() for answer in answers]
@@ -230,9 +236,8 @@ class _Answer:
 
     plan: Plan
     choice: Choice
-    reserved: str
-    """What is reserved of each switch, in words."""
-    openflow: OpenFlow
+    terms: Terms
+    """What the conditions of the scheme depend on, but for the margin."""
     falls: Falls | None
     """Tells what falls if switches are slower; None if no flow is accepted, or the scheme cannot say."""
     largest: Largest | None
@@ -247,10 +252,20 @@ class _Answer:
         """How much slower the switches may be."""
         return None if self.falls is None else margin(self.falls)
 
+    @property
+    def conditions(self) -> tuple[StatedCondition, ...]:
+        """The conditions on which its guarantees hold, or a baseline's would."""
+        return conditions_of(self.choice).stated(replace(self.terms, margin=self.margin))
+
     def as_values(self) -> dict[str, Any]:
-        values = {**self.plan.as_values(), "openflow": self.openflow.value, "reserved": self.reserved}
-        values["robust"] = self.plan.lab.is_robust
-        values["margin"] = None if self.margin is None else self.margin.as_values()
+        values = {
+            **self.plan.as_values(),
+            "openflow": self.terms.openflow.value,
+            "reserved": self.terms.reserved,
+            "conditions": [condition.as_values() for condition in self.conditions],
+            "robust": self.plan.lab.is_robust,
+            "margin": None if self.margin is None else self.margin.as_values(),
+        }
         if self.largest is not None:
             values["largest"] = self.largest.as_values()
         if self.changes is not None:
@@ -270,7 +285,7 @@ class _Asked:
     requests: tuple[Request, ...]
     """The flows as they would be."""
     mix: str | None
-    entries: int
+    entries: int | Unknown
     control: list[str] | None
     echoes_per_s: float | None
     changes_per_s: float | None
@@ -315,27 +330,30 @@ class _Asked:
                 f"--largest: for --allocation {choice.allocation} nobody knows whether a subset of what fits"
                 " also fits; leave one of them out"
             )
-        reserved = (
-            described(self.traffic)
-            if choice.scheme in _RESERVING
-            else "nothing: its agent has a processor of its own"
-            if choice.scheme is SchemeName.PORTS
-            else "nothing: the scheme knows no control traffic"
-        )
-        admission = self._admission(choice, self.requests)
-        answer = self._found(admission, self.requests)
+        target_ns = self._target_ns(choice, self.requests)
+        admission = self._admission(choice, self.requests, target_ns)
+        answer = self._found(admission, self.requests, target_ns)
         result = answer.plan if isinstance(answer, Largest) else answer
         return _Answer(
             plan=result,
             choice=choice,
-            reserved=reserved,
-            openflow=self.openflow,
+            terms=self._terms(choice),
             falls=_falls_of(admission, result),
             largest=answer if isinstance(answer, Largest) else None,
             changes=self._changes(choice, result),
             per_flow=None
             if self.forwarding is Forwarding.PER_FLOW
             else replace(self, forwarding=Forwarding.PER_FLOW).answer(choice).plan,
+        )
+
+    def _terms(self, choice: Choice) -> Terms:
+        return Terms(
+            lab=self.lab,
+            reserved=reserved_of(self.lab, choice, self.traffic),
+            entries=planned_entries(self.lab, self.entries),
+            fillers=self._fillers,
+            openflow=self.openflow,
+            entry_per_flow=self.forwarding is Forwarding.PER_FLOW,
         )
 
     def by_packets(self) -> Plan | None:
@@ -352,7 +370,9 @@ class _Asked:
         is_other = self.changes_per_s is None and self.echoes_per_s is None
         if not (in_time and is_other and answer.choice.scheme in _RESERVING):
             return []
-        served = replace(self, changes_per_s=CHANGES_PER_S)
+        target_ns = answer.plan.target_ns
+        target_ms = self.target_ms if target_ns is None else target_ns / NS_PER_MS
+        served = replace(self, changes_per_s=CHANGES_PER_S, target_ms=target_ms)
         try:
             plan = served._plan(answer.choice, self.requests)
         except InputError:
@@ -360,15 +380,19 @@ class _Asked:
         return [refusal.flow.id for refusal in plan.refused if refusal.flow.id in in_time]
 
     def _plan(self, choice: Choice, requests: Sequence[Request]) -> Plan:
-        return self._planned(self._admission(choice, requests), requests)
+        target_ns = self._target_ns(choice, requests)
+        return self._planned(self._admission(choice, requests, target_ns), requests, target_ns)
 
-    def _planned(self, admission: Admission, requests: Sequence[Request]) -> Plan:
+    def _planned(self, admission: Admission, requests: Sequence[Request], target_ns: float | None) -> Plan:
         requested = [request.flow for request in requests]
-        return make_plan(self.lab, requested, admission, deadlines_ns=deadlines_of(requests))
+        planned = make_plan(self.lab, requested, admission, deadlines_ns=deadlines_of(requests))
+        return replace(planned, target_ns=target_ns)
 
-    def _found(self, admission: Admission, requests: Sequence[Request]) -> Plan | Largest:
+    def _found(
+        self, admission: Admission, requests: Sequence[Request], target_ns: float | None
+    ) -> Plan | Largest:
         if self.limit_s is None:
-            return self._planned(admission, requests)
+            return self._planned(admission, requests, target_ns)
         begin_ns = time.monotonic_ns()
         return largest(
             self.lab,
@@ -383,10 +407,28 @@ class _Asked:
         """Compare with the plan of the flows as they are; None if this is no what-if."""
         if self.requests == self.before:
             return None
-        before = self._found(self._admission(choice, self.before), self.before)
+        target_ns = self._target_ns(choice, self.before)
+        before = self._found(self._admission(choice, self.before, target_ns), self.before, target_ns)
         return changes(before.plan if isinstance(before, Largest) else before, result)
 
-    def _admission(self, choice: Choice, requests: Sequence[Request]) -> Admission:
+    def _target_ns(self, choice: Choice, requests: Sequence[Request]) -> float | None:
+        """Return the delay target, if the scheme takes one: as given, else as the deadlines ask for.
+
+        A service does not know the deadlines to come, so `--changes-per-s` plans with what is given.
+        """
+        if self.target_ms is not None:
+            target_ns = self.target_ms * NS_PER_MS
+            if choice.scheme is SchemeName.LOKO:
+                target_ns = round(target_ns)  # what a plan advises is in whole nanoseconds
+            return target_ns if takes_target(self.lab, choice) else None
+        is_followed = self.changes_per_s is None and self.forwarding is Forwarding.PER_FLOW
+        if not is_followed or not follows_deadlines(self.lab, choice, requests):
+            return None
+        return followed_target_ns(
+            self.lab, requests, lambda target_ns: self._admission(choice, requests, target_ns)
+        )
+
+    def _admission(self, choice: Choice, requests: Sequence[Request], target_ns: float | None) -> Admission:
         if self.forwarding is Forwarding.VLAN_STACK:
             return stack_admission(
                 self.lab,
@@ -412,7 +454,7 @@ class _Asked:
             traffic=self.traffic,
             control=echo_traffic(self.echoes_per_s or 0.0),
             fillers=self._fillers,
-            target_ns=None if self.target_ms is None else self.target_ms * 1e6,
+            target_ns=target_ns,
         )
 
     @property
@@ -446,21 +488,17 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
         )
     for answer in answers:
         said = f"{answer.plan.scheme}: " if len(answers) > 1 else ""
-        if answer.choice.is_rival:
-            tell(f"{answer.plan.scheme}: {_BROKEN}")
         if answer.largest is not None:
             tell(f"{said}{answer.largest}")
         if answer.changes is not None and len(answers) == 1:
             print_changes(answer.changes)
     if len(answers) > 1:
         for answer in answers:
-            tell(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")
-            _print_margin(f"{answer.plan.scheme}: ", answer)
+            _print_terms(answer, f"{answer.plan.scheme}: ", asked)
         return
     if len(asked.requests) <= _HINTED and asked.limit_s is None and asked.forwarding is Forwarding.PER_FLOW:
         _print_hints(first, asked)
-    tell(f"reserved of each switch: {first.reserved}")
-    _print_margin("", first)
+    _print_terms(first, "", asked)
     if asked.openflow is not OpenFlow.V1_0:
         tell(f"for sessions of OpenFlow {asked.openflow.value} alone")
 
@@ -480,9 +518,18 @@ def _print_hints(answer: _Answer, asked: _Asked) -> None:
         )
 
 
-def _print_margin(said: str, answer: _Answer) -> None:
+def _print_terms(answer: _Answer, said: str, asked: _Asked) -> None:
+    """Print on which terms a plan holds; of conditions their ids, which `--json` and `--sheet` explain."""
     lab = answer.plan.lab
+    if answer.plan.baseline:
+        tell(f"{answer.plan.scheme}: {answer.plan.baseline}")
+    if answer.plan.target_ns is not None and asked.target_ms is None:
+        target_ms = f"{answer.plan.target_ns / NS_PER_MS:.6f}".rstrip("0").rstrip(".")
+        tell(f"{said}each switch's target follows the deadlines: --target-ms {target_ms}")
+    tell(f"{said}reserved of each switch: {answer.terms.reserved}")
     if answer.margin is not None:
         tell(f"{said}slower switches: {answer.margin.told(is_robust=lab.is_robust)}")
     if lab.is_robust:
         tell(f"{said}for every device within the ranges of the profiles")
+    ids = ", ".join(condition.id for condition in answer.conditions)
+    tell(f"{said}{'assumes' if answer.plan.baseline else 'holds on condition'}: {ids}")

@@ -97,7 +97,8 @@ def _counted(count: int, what: str) -> str:
 
 
 def _print_refusal(told: str, refusal: Refusal) -> None:
-    tell(f"{told}; would fit: {refusal.remedy or _NOTHING_SMALLER}")
+    is_said = refusal.hint and not refusal.change
+    tell(told if is_said else f"{told}; would fit: {refusal.remedy or _NOTHING_SMALLER}")
 
 
 def print_comparison(
@@ -167,13 +168,18 @@ def print_changes(changes: Changes) -> None:
 
 
 def as_csv(results: Sequence[Plan]) -> str:
-    """Return a CSV line for each flow, with the reason if refused; for several schemes, the scheme first."""
+    """Return a CSV line for each flow, with the reason if refused; for several schemes, the scheme first.
+
+    Beside a baseline, a last column marks its lines.
+    """
     columns = _COLUMNS if len(results) == 1 else ("scheme", *_COLUMNS)
+    if any(result.baseline for result in results):
+        columns = (*columns, "baseline")
     rows: list[Mapping[str, object]] = []
     for result in results:
         cells = [_accepted_cells(result, admitted) for admitted in result.accepted]
         cells += [_refused_cells(result, refusal) for refusal in result.refused]
-        rows += [{**row, "scheme": result.scheme} for row in cells]
+        rows += [{**row, "scheme": result.scheme, "baseline": result.baseline} for row in cells]
     return csv_lines(columns, rows)
 
 
@@ -216,7 +222,7 @@ def _refused_cells(result: Plan, refusal: Refusal) -> Mapping[str, object]:
         "requested": refusal.requested,
         "allowed": refusal.allowed,
         "unit": refusal.unit,
-        "would_fit": refusal.remedy,
+        "would_fit": refusal.remedy or refusal.hint,
     }
 
 

@@ -19,7 +19,7 @@ import typer
 from loko.address import Address
 from loko.admission import Admission
 from loko.allocation import FIFTH_RATE
-from loko.commands.choices import OpenFlowOption, wrong_input_ends
+from loko.commands.choices import EntriesOption, OpenFlowOption, wrong_input_ends
 from loko.commands.forwarding import refuse_stacks, stack_admission
 from loko.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.controller.fixed_tables import FixedTables
@@ -27,7 +27,7 @@ from loko.controller.relay import interpreter
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, FlowEntry, match_of, switch_entries
+from loko.entries import FlowEntry, default_entries, match_of, switch_entries
 from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
 from loko.network import Hop, load_paths
@@ -67,7 +67,7 @@ def main(
             " themselves.",
         ),
     ] = False,
-    entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
+    entries: EntriesOption = None,
     backend: Annotated[
         Backend | None, typer.Option(help="Backend of every switch. Default: as the lab says.")
     ] = None,
@@ -223,7 +223,7 @@ def admitted_tables(
     lab: Lab,
     requested: Sequence[Flow],
     allocation: str | None,
-    entries: int,
+    entries: int | None,
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
     *,
     openflow: OpenFlow = OpenFlow.V1_0,
@@ -233,6 +233,7 @@ def admitted_tables(
 
     Ends the program with status 1 if a flow is refused. Raises `InputError`.
     """
+    planned = default_entries(lab) if entries is None else entries
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
     reserved = AS_PRINTED if lab.is_as_printed else HEARTBEAT
     control: Admission
@@ -241,7 +242,7 @@ def admitted_tables(
         control = stack_admission(lab, choice, requested, openflow=openflow, traffic=reserved)
     else:
         mix = lab.mix if choice.is_optimised else None
-        scenario = scenario_of(requested, entries=entries, mix=mix, openflow=openflow, match=match_of(lab))
+        scenario = scenario_of(requested, entries=planned, mix=mix, openflow=openflow, match=match_of(lab))
         control = admission_of(lab, choice, scenario, traffic=reserved)
     result = plan(lab, requested, control, paths)
     if result.refused:
@@ -250,7 +251,7 @@ def admitted_tables(
         raise typer.Exit(1)
     if forwarding is Forwarding.VLAN_STACK:
         return stack_entries(lab)
-    return switch_entries(lab, result.accepted, entries=entries)
+    return switch_entries(lab, result.accepted, entries=planned)
 
 
 def _bound(text: str) -> socket.socket:

@@ -11,7 +11,16 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar, Final, NamedTuple
 
-from loko.admission import Admitted, Demand, Refusal, Register, SchemeConditions, Usage, what_fits_on
+from loko.admission import (
+    Admitted,
+    Demand,
+    Refusal,
+    Register,
+    SchemeConditions,
+    Usage,
+    more_entries,
+    what_fits_on,
+)
 from loko.admission.debt import Clock, patience
 from loko.allocation import FULL_RATE, PACKET_GRANULAR
 from loko.calculus import bytes_in
@@ -345,7 +354,7 @@ class PacketAdmission:
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
         """Add to a refusal what finds its remedy, unless it already advises to wait."""
         advice = refusal.advice or partial(what_fits_on, self.check, path)
-        return _new(Refusal, (*refusal[:7], advice, refusal.paths))
+        return refusal._replace(advice=advice)
 
     def _decide(self, flow: Flow, route: Route) -> Admitted | Refusal:
         for switch, load in route.loads(flow):
@@ -409,14 +418,16 @@ class PacketAdmission:
 
     def _switch(self, name: str) -> SwitchUse:
         lab, entries = self._lab, self._scenario.entries
+        table = lab.switches[name].profile.table.entries.value
         if isinstance(entries, Unknown):
-            entries = lab.switches[name].profile.table.entries.value
+            entries = table
         switch = SwitchUse(
             name,
             self._server(name),
             self._grid,
             target_ns=self._targets[name],
             max_entries=entries - (self._fillers or 0),
+            hint=more_entries(name, entries, table),
             clock=self._clock,
         )
         for port, far in lab.neighbours(name):

@@ -78,6 +78,7 @@ class SwitchUse:
         *,
         target_ns: float,
         max_entries: int,
+        hint: str,
         clock: Clock,
     ) -> None:
         """Start empty. Raises `InputError` if not even one frame would be in time."""
@@ -88,7 +89,7 @@ class SwitchUse:
         self.kind: ServerKey = id(server), self.work_ns
         """Switches of the same kind give a flow the same delay and jitter."""
         self._grid = grid
-        self._max_entries = max_entries
+        self._max_entries, self._hint = max_entries, hint
         self._clock = clock
         self._debt: Debt[Load] = Debt()
         self._entries = 0
@@ -202,7 +203,8 @@ class SwitchUse:
     def _refusal(self, flow: Flow, load: Load) -> Refusal | None:
         """Return the first limit exceeded by the flows that count now, without debt (equation 1)."""
         if self._entries >= self._max_entries:
-            return refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
+            counts = (self._entries, 1, self._max_entries)
+            return refused(flow, self.name, ("entries", "entries"), counts)._replace(hint=self._hint)
         used, whole = self._share.value, self._whole
         share, burst_ns = used + load.share, self._burst.value + load.burst_ns
         if share > whole:

@@ -24,6 +24,7 @@ from loko.admission import (
     SchemeConditions,
     Share,
     Usage,
+    more_entries,
     what_fits_on,
 )
 from loko.admission.debt import Clock, patience
@@ -34,7 +35,7 @@ from loko.lab import Lab
 from loko.margin import Fall, Falls, Promise
 from loko.network import Hop
 from loko.port_queues.conditions import CONDITIONS
-from loko.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, PortDevice, port_device
+from loko.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, PortDevice, port_device, table_entries
 from loko.scenario import Scenario, Unknown
 
 _MOST_USED: Final = 0.999
@@ -180,6 +181,7 @@ class PortAdmission:
         self._largest_bytes = float(max(sizes) + BESIDE_BYTES)
         self._books = _Books(servers, self._largest_bytes)
         self._entries: Counter[str] = Counter()
+        self._fillers = fillers or 0
         self._held_ns = 0
         """Until then nothing is admitted: what came before a restart may wait."""
 
@@ -416,7 +418,10 @@ class PortAdmission:
         for hop in counted.path:
             here, most = self._entries[hop.switch], self._most_entries[hop.switch]
             if here + 1 > most:
-                return Refusal(flow, hop.switch, "entries", float(here), 1.0, float(most), "entries")
+                table = table_entries(self._devices[hop.switch].profile)
+                hint = more_entries(hop.switch, most + self._fillers, table)
+                counts = (float(here), 1.0, float(most), "entries")
+                return Refusal(flow, hop.switch, "entries", *counts, hint=hint)
         full: tuple[str, float] | None = None
         network.add(counted.steps, counted.bucket)
         try:
@@ -570,7 +575,7 @@ def _device(lab: Lab, switch: str, sizes: tuple[int, ...]) -> PortDevice:
 
 
 def _most_entries(device: PortDevice, name: str, scenario: Scenario, fillers: int) -> int:
-    table = device.profile.table.entries.value
+    table = table_entries(device.profile)
     if isinstance(scenario.entries, Unknown):
         return table - fillers
     if scenario.entries > table:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from loko.admission.conditions import (
-    AS_PROFILED,
     CLOCKS_AND_CABLES,
     FLOWS_CONFORM,
     NO_SLOWER_THAN,
     TABLES_AS_PLANNED,
     Condition,
     SchemeConditions,
+    Terms,
+    as_profiled,
 )
-from loko.port_queues.device import LARGEST_FRAME_BYTES
+from loko.device import Device
+from loko.port_queues.device import LARGEST_FRAME_BYTES, flow_rule
 
 OTHER_TRAFFIC_LOWEST_QUEUE: Final = Condition(
     id="other-traffic-lowest-queue",
@@ -35,6 +38,35 @@ UNCABLED_PORTS_UNUSED: Final = Condition(
     " other queues of cabled ports leave.",
 )
 
+_USED: Final = frozenset(
+    {
+        "ports.link_rate_bps",
+        "table.entries",
+        "forwarding.latency_ns",
+        "pipeline.latency.latency_ns",
+        "pipeline.spread_ns",
+        "pipeline.busy.rise_ns",
+        "pipeline.tag_push.extra_ns",
+        "priorities.queues",
+        "priorities.limit_frames",
+        "priorities.check_ns",
+        "buffer.pool_bytes",
+        "buffer.factor_percent",
+        "tolerance.board_clock_ppm",
+        "tolerance.sender_clock_ppm",
+        "tolerance.cable_ns",
+    }
+)
+"""Keys of the numbers that `loko.port_queues` reads of a profile, without places in lists."""
+
+
+def _is_used(key: str, device: Device, _terms: Terms) -> bool:
+    rule = flow_rule(device)
+    if rule is not None and key == f"table.rules[{rule}].entries":
+        return True
+    return re.sub(r"\[\d+\]", "", key) in _USED
+
+
 CONDITIONS: Final = SchemeConditions(
     conditions=(
         FLOWS_CONFORM,
@@ -44,7 +76,7 @@ CONDITIONS: Final = SchemeConditions(
         UNCABLED_PORTS_UNUSED,
         TABLES_AS_PLANNED,
         CLOCKS_AND_CABLES,
-        AS_PROFILED,
+        as_profiled(_is_used),
         NO_SLOWER_THAN,
     )
 )

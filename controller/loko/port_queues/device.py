@@ -63,6 +63,19 @@ def highest_queue(device: Device) -> int | None:
     return device.priorities.queues.value - 1
 
 
+def table_entries(device: Device) -> int:
+    """Return how many entries of flows a device's table holds."""
+    table = device.table.entries.value
+    rule = _rule(device) if isinstance(device, GenericSwitch) else None
+    return table if rule is None or rule.entries is None else min(rule.entries.value, table)
+
+
+def flow_rule(device: Device) -> int | None:
+    """Return the place, in its table's rules, of the one that applies to the entries of flows; or None."""
+    rules = device.table.rules if isinstance(device, GenericSwitch) else []
+    return next((place for place, rule in enumerate(rules) if _applies(rule)), None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PortDevice:
     """What all ports of a switch have in common, counted by the clock of the fastest sender."""
@@ -146,12 +159,13 @@ def worst_room_bytes(buffer: Buffer, *, others: int) -> int:
 
 def _rule(device: GenericSwitch) -> TableRule | None:
     """Return the rule that applies to the entries of flows, if there is one."""
-    for rule in device.table.rules:
-        if (not rule.matches or _MATCHES & set(rule.matches)) and (
-            not rule.actions or _ACTION in rule.actions
-        ):
-            return rule
-    return None
+    place = flow_rule(device)
+    return None if place is None else device.table.rules[place]
+
+
+def _applies(rule: TableRule) -> bool:
+    is_match = not rule.matches or bool(_MATCHES & set(rule.matches))
+    return is_match and (not rule.actions or _ACTION in rule.actions)
 
 
 def _pipeline(device: GenericSwitch) -> Pipeline:

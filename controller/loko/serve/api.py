@@ -63,6 +63,7 @@ from loko.serve.slots import SlotGranting
 from loko.serve.tallies import Tallies
 from loko.serve.views import (
     ServiceView,
+    delay_values,
     flow_values,
     schedule_values,
     sends_values,
@@ -360,7 +361,7 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
     @app.get("/v1/delays", responses=_responses({200: (DelaysShown, "By flow.")}), tags=["flows"])
     async def show_delays(_: Request) -> Response:
         """Measured delays of each flow that sends, beside its guarantee; empty if nothing is measured."""
-        return _json(200, {"flows": operation.delays.values()})
+        return _json(200, {"flows": delay_values(keeper, operation.delays)})
 
     @app.get(
         "/v1/flows/{flow_id}/delays",
@@ -378,7 +379,7 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
             return _error(
                 operation.tallies, 404, "not-measured", f"no delays are measured of flow '{flow_id}'"
             )
-        return _json(200, values)
+        return _json(200, {**values, **keeper.granting.conditions.mark()})
 
     @app.get("/v1/notes", responses=_responses({200: (NotesShown, "In order.")}), tags=["operation"])
     async def list_notes(_: Request) -> Response:
@@ -466,9 +467,9 @@ def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
     async def show_health(_: Request) -> Response:
         """200 if every switch holds exactly what it should, else 503 with those that do not."""
         late = [name for name, driver in keeper.drivers.items() if not driver.complete]
-        return _json(
-            503 if late else 200, {"healthy": not late, "scheme": keeper.granting.scheme, "late": late}
-        )
+        granting = keeper.granting
+        values = {"healthy": not late, "scheme": granting.scheme, **granting.conditions.mark(), "late": late}
+        return _json(503 if late else 200, values)
 
     @app.get(
         "/metrics",

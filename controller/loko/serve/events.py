@@ -10,7 +10,7 @@ from typing import Final
 from loko.serve.history import noted_values
 from loko.serve.outcome import Noted
 from loko.serve.run import News, Operation, Over
-from loko.serve.views import flow_values, switch_values
+from loko.serve.views import delay_values, flow_values, switch_values
 
 _KEEPALIVE_S: Final = 10.0
 _TOGETHER_S: Final = 0.1
@@ -75,7 +75,8 @@ class EventFeed:
         )
 
     def _delays(self) -> bytes:
-        return _event("delays", self._operation.delays.values())
+        operation = self._operation
+        return _event("delays", delay_values(operation.keeper, operation.delays))
 
 
 async def _heard(news: asyncio.Queue[News]) -> list[News]:

@@ -140,7 +140,12 @@ class AdmissionGranting:
             }
             for hop in grant.hops
         ]
-        return {"guarantee_ns": grant.guarantee_ns, "path": path, "turn": None}
+        return {
+            "guarantee_ns": grant.guarantee_ns,
+            "path": path,
+            "turn": None,
+            **self.conditions.mark(),
+        }
 
     def advance(self, now_ns: int) -> None:
         """Let time pass: released flows count less and less."""

@@ -71,11 +71,12 @@ def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "loko_flows_interrupted", "Installed flows of whose switches some are away.", value=interrupted
     )
+    mark = keeper.granting.conditions.mark()
     guarantees = GaugeMetricFamily(
-        "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow"]
+        "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow", *mark]
     )
     for name, promise in keeper.promises.items():
-        guarantees.add_metric([name], promise.grant.guarantee_ns / NS_PER_S)
+        guarantees.add_metric([name, *mark.values()], promise.grant.guarantee_ns / NS_PER_S)
     yield guarantees
 
 
@@ -90,13 +91,14 @@ def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
     shares = ["switch", "quantity", "unit"]
     used = GaugeMetricFamily("loko_switch_used", "What flows have of its allocation.", labels=shares)
     allowed = GaugeMetricFamily("loko_switch_allocated", "What flows may have of it.", labels=shares)
-    delay = GaugeMetricFamily("loko_switch_delay_seconds", "Bound on its delay.", labels=["switch"])
+    mark = keeper.granting.conditions.mark()
+    delay = GaugeMetricFamily("loko_switch_delay_seconds", "Bound on its delay.", labels=["switch", *mark])
     for name, driver in keeper.drivers.items():
         usage = keeper.granting.usage(name)
         connected.add_metric([name], driver.phase.name != "AWAY")
         complete.add_metric([name], driver.complete)
         strangers.add_metric([name], len(driver.strangers))
-        delay.add_metric([name], usage.delay_ns / NS_PER_S)
+        delay.add_metric([name, *mark.values()], usage.delay_ns / NS_PER_S)
         for share in usage.shares:
             labels = [name, share.quantity, share.unit]
             used.add_metric(labels, share.used)

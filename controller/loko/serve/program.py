@@ -18,6 +18,7 @@ from typing import Final
 import uvicorn
 import uvloop
 
+from loko.admission import Terms
 from loko.controller.driver import driver_of
 from loko.controller.relay import interpreter
 from loko.document import InputError
@@ -59,6 +60,8 @@ class Settings:
 
     lab: Lab
     granting: AdmissionGranting | SlotGranting
+    terms: Terms
+    """What the conditions of guarantees name."""
     options: dict[str, str]
     """The options that guarantees depend on. Flows in the store must have been granted with the same ones."""
     store: Path
@@ -171,6 +174,8 @@ class _Service:
         if settings.companion is not None:
             await companion.start(settings.companion(_text_of(openflow)))
         where = _text_of(rest)
+        if baseline := keeper.granting.conditions.baseline:
+            _LOG.warning("%s: scheme %s is a baseline, %s", keeper.lab.name, keeper.granting.scheme, baseline)
         _LOG.info(
             "%s: page at http://%s, REST at http://%s/docs, %d flows",
             *(keeper.lab.name, where, where, len(keeper.promises)),
@@ -188,6 +193,7 @@ class _Service:
         view = ServiceView(
             grants=Grants.SLOTS if isinstance(settings.granting, SlotGranting) else Grants.ADMISSION,
             options=settings.options,
+            terms=settings.terms,
             needs_token=settings.token is not None,
             measures=settings.measures,
         )

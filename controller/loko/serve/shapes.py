@@ -101,6 +101,19 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+_Baseline = Field(
+    None, description="Only of a baseline: that its guarantees and bounds hold for nothing here, and why."
+)
+
+
+class ConditionShown(_Answer):
+    """One condition of all guarantees."""
+
+    id: str = Field(description="Stable, such as `no-pause`.")
+    text: str
+    details: list[str] = Field(description="What it means here: numbers, devices.")
+
+
 class Hop(_Answer):
     """What a flow takes of one switch on its path."""
 
@@ -136,6 +149,7 @@ class FlowShown(_FlowAnswer):
 
     state: FlowState
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
+    baseline: str | None = _Baseline
     waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
     path: list[Hop]
     turn: TurnShown | None = Field(description="When it sends, if it has a slot; else as its bucket allows.")
@@ -163,6 +177,10 @@ class ServiceShown(_Answer):
     scheme: str
     grants: Grants = Field(description="Whether flows are admitted, or get slots.")
     options: dict[str, str] = Field(description="What the guarantees depend on.")
+    conditions: list[ConditionShown] = Field(
+        description="On which the guarantees hold, or a baseline's would."
+    )
+    baseline: str | None = _Baseline
     needs_token: bool
     measures: str | None = Field(description="What measures delays, in words.")
 
@@ -240,6 +258,7 @@ class SwitchShown(_Answer):
     ready: bool
     complete: bool = Field(description="It holds exactly what it should.")
     delay_ns: float = Field(description="Bound on its delay.")
+    baseline: str | None = _Baseline
     use: list[ShareShown]
     strangers: list[str] = Field(description="Entries of others in its table.")
     beyond_plan: bool
@@ -303,6 +322,7 @@ class DelaysOfFlow(_Answer):
     """What was measured of one flow. Quantiles and histogram are of its latest packets."""
 
     guarantee_ns: float
+    baseline: str | None = _Baseline
     sent: int
     received: int
     lost: int
@@ -338,6 +358,7 @@ class DelaysOverTime(_Answer):
     guarantee_ns: float
     span_ns: int
     spans: list[SpanOfFlow]
+    baseline: str | None = _Baseline
 
 
 class NoteShown(_Answer):
@@ -378,6 +399,7 @@ class WouldShown(_FlowAnswer):
     """What a flow would get. Nothing is done or reserved."""
 
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
+    baseline: str | None = _Baseline
     path: list[Hop]
     turn: TurnShown | None = Field(description="When it would send, if it got a slot.")
     switches: list[SwitchWould] = Field(description="Of its path, each once.")
@@ -388,6 +410,7 @@ class HealthShown(_Answer):
 
     healthy: bool
     scheme: str
+    baseline: str | None = _Baseline
     late: list[str] = Field(description="Switches that do not.")
 
 
@@ -407,6 +430,7 @@ class ErrorDetail(BaseModel):
     unit: str | None = Field(None, description="Of the three numbers.")
     paths: int | None = Field(None, description="So many were tried.")
     remedy: str | None = Field(None, description="What to do to be admitted.")
+    hint: str | None = Field(None, description="What whoever runs the network may do; empty if nothing.")
     would_fit: dict[str, Any] | None = Field(None, description="What to change of the request for that.")
     wait_ms: int | None = Field(None, description="The same request fits so much later.")
 

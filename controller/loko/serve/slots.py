@@ -15,6 +15,7 @@ from loko.document import InputError, read
 from loko.flow import Flow, UdpPort
 from loko.lab import Lab
 from loko.network import Hop, refuse_ends
+from loko.port_queues.device import table_entries
 from loko.scenario import OpenFlow
 from loko.schedule.conditions import CONDITIONS
 from loko.schedule.kept import KeptFlow, KeptSchedule
@@ -215,6 +216,8 @@ class SlotGranting:
     def _refusal(self, flow: TimedFlow, full: Full) -> Refusal:
         if full.quantity == "entries":
             advice = f"release a flow that crosses {full.switch}"
+            if table_entries(self.lab.switches[full.switch].profile) > full.allowed:
+                advice += ", or make the schedule with more --entries"
         elif full.cost_at_most:
             advice = "release a flow on its path, or schedule all anew: moving others may make room"
         else:

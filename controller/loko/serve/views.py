@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from loko.admission import Share
+from loko.admission import Share, Terms
 from loko.schedule.sources import Slotted, source_document
+from loko.serve.delays import DelayBook
 from loko.serve.keeper import FlowKeeper, Promise
 from loko.serve.outcome import Would
 from loko.serve.slots import SlotGranting
@@ -31,6 +32,8 @@ class ServiceView:
     options: Mapping[str, str]
     """The options that guarantees depend on."""
     needs_token: bool
+    terms: Terms
+    """What conditions name."""
     measures: str | None
     """What measures the delays of flows, in words; None if nothing does."""
 
@@ -43,6 +46,8 @@ def service_values(keeper: FlowKeeper, view: ServiceView) -> dict[str, Any]:
         "scheme": keeper.granting.scheme,
         "grants": view.grants,
         "options": dict(view.options),
+        "conditions": [condition.as_values() for condition in keeper.granting.conditions.stated(view.terms)],
+        **keeper.granting.conditions.mark(),
         "needs_token": view.needs_token,
         "measures": view.measures,
     }
@@ -57,6 +62,12 @@ def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
         "waiting_for": sorted(promise.waiting),
         **keeper.granting.values(promise.grant),
     }
+
+
+def delay_values(keeper: FlowKeeper, delays: DelayBook) -> dict[str, Any]:
+    """Measured delays by flow, as plain values."""
+    mark = keeper.granting.conditions.mark()
+    return {name: {**values, **mark} for name, values in delays.values().items()}
 
 
 def schedule_values(keeper: FlowKeeper, slots: SlotGranting) -> dict[str, Any]:
@@ -121,6 +132,7 @@ def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
         "ready": driver.ready,
         "complete": driver.complete,
         "delay_ns": usage.delay_ns,
+        **keeper.granting.conditions.mark(),
         "use": [{**_share(share), "fraction": share.fraction} for share in usage.shares],
         "strangers": list(driver.strangers),
         "beyond_plan": beyond,

@@ -39,6 +39,8 @@ class Page {
       ? `, ${schedule.slots} slots of ${milliseconds(schedule.slot_ns)} in ${milliseconds(schedule.base_period_ns)}`
       : "";
     say(byId("options"), `scheme ${name}${cycle}, at most ${options.entries} entries a switch${sizes}`);
+    byId("baseline").hidden = !service.baseline;
+    say(byId("baseline"), service.baseline ? `Scheme ${scheme} is a baseline, ${service.baseline}. Nothing is guaranteed here.` : "");
     this.measures = service.measures;
     say(byId("measures"), service.measures
       ? `Delays measured at ${service.measures}; quantiles are of the latest 2,000 packets.`

@@ -220,6 +220,7 @@ export class Requests {
     ];
     const remedy = asTyped(error.would_fit) || error.remedy;
     lines.push(remedy ? `To make it fit: ${remedy}.` : "No smaller rate or burst fits beside the flows that are there.");
+    if (error.hint) lines.push(`Whoever runs the service: ${error.hint}.`);
     if (error.paths > 1) lines.push(`None of ${error.paths} paths fits.`);
     this.show("bad", `${id} does not fit`, ...lines);
   }
