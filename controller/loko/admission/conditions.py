@@ -206,6 +206,8 @@ CLOCKS_AND_CABLES: Final = Condition(
     text="Clocks and cables are within the limits of the switches' profiles.",
     details=_tolerances,
 )
+
+
 def _slower(lab: Lab, margin: Margin | None) -> tuple[str, ...]:
     return () if margin is None else (f"For these flows, {margin.told(is_robust=lab.is_robust)}.",)
 

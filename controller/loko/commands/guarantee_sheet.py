@@ -17,7 +17,6 @@ from loko.commands.plan_tables import in_ms
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.margin import Margin
 from loko.planning import Plan
 from loko.requests import STDIN
 from loko.schemes import Choice

@@ -162,7 +162,7 @@ class PortAdmission:
             single_visits="of ports, each counts a flow once; take another path",
         )
         self._lab = lab
-        self._scenario, self._fillers = scenario, fillers
+        self._scenario = scenario
         self._clock = Clock()
         self._devices = {name: _device(lab, name, sizes) for name in lab.switches}
         self._most_entries = {
