@@ -74,10 +74,10 @@ def backlog_of_port_bytes(arriving: Sequence[Arriving], service: RateLatency) ->
     )
 
 
-def longest_busy_ns(arriving: Sequence[Arriving], service: RateLatency, *, delay_ns: float) -> float:
-    """Return how long a backlog that takes at most `delay_ns` to serve can last while more arrives.
+def longest_busy_ns(arriving: Sequence[Arriving], service: RateLatency, *, delay_ns: float = 0.0) -> float:
+    """Return how long a busy period lasts at most, counted from a backlog that takes `delay_ns` to serve.
 
-    A busy period ends when all that was there, and all that came, is served: (R (d + T) + b)/(R - r).
+    It ends when all that was there, and all that came, is served: (R (d + T) + b)/(R - r).
     """
     bucket = aggregate(flow.bucket for flow in arriving)
     left_bps = service.rate_bps - bucket.rate_bps

@@ -166,11 +166,8 @@ class TotalFlow:
         return backlog_of_port_bytes(self.arriving(server, bounds), self.service(server, bounds))
 
     def busy_ns(self, server: str) -> float:
-        """Return the time after which no frame is served behind one that is there now."""
-        bounds = self.bounds
-        return longest_busy_ns(
-            self.arriving(server, bounds), self.service(server, bounds), delay_ns=bounds.get(server, 0)
-        )
+        """Return how long a busy period of a server lasts at most, if the present bounds hold."""
+        return longest_busy_ns(self.arriving(server, self.bounds), self.service(server, self.bounds))
 
     def used_bps(self, server: str) -> float:
         """Return the rate of a server's flows together."""

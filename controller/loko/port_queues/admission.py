@@ -34,6 +34,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.margin import Fall, Falls, Promise
 from loko.network import Hop
+from loko.on_demand import OnDemand
 from loko.port_queues.conditions import CONDITIONS
 from loko.port_queues.device import BESIDE_BYTES, PREAMBLE_BYTES, PortDevice, port_device, table_entries
 from loko.scenario import Scenario, Unknown
@@ -58,8 +59,8 @@ class _Leaver(NamedTuple):
     """A released flow that still counts."""
 
     counted: _Counted
-    gone_ns: int
-    """When its last frame has left the network."""
+    sent_ns: int
+    """When its last frame was sent at the latest."""
 
 
 class _Books:
@@ -94,44 +95,71 @@ class _Books:
         books.is_within = self.is_within
         return books
 
-    def passage_ns(self, counted: _Counted) -> int:
-        """Return the time within which a flow's frame leaves the network, if the bounds stay."""
-        return sum(self.network.bounds.get(step.server, 0) for step in counted.steps)
-
     def next_ns(self) -> int:
         """Return when time next changes something. Only if it owes something."""
-        return min([*(self._forgotten_ns(leaver) for leaver in self.leavers), *self._lowered_ns()])
+        ways_ns = self._ways_ns()
+        return min([*(self._forgotten_ns(leaver, ways_ns) for leaver in self.leavers), *self._lowered_ns()])
 
     def settle(self, now_ns: int) -> None:
         """Let time pass: forget flows that have left, and lower bounds that are too high."""
-        forgotten = [(self._forgotten_ns(leaver), leaver) for leaver in self.leavers]
-        for at_ns, leaver in forgotten:
-            if at_ns <= now_ns:
-                self.leavers.remove(leaver)
-                self.network.remove(leaver.counted.steps, leaver.counted.bucket)
-                self.is_above, self.since_ns = True, max(self.since_ns, at_ns)
-        while self.is_above:
-            lower = self.network.once_more()
-            if lower == self.network.bounds:
-                self.is_above = False
-            elif (at_ns := next(self._lowered_ns())) <= now_ns:
-                self.network.bounds, self.since_ns = lower, at_ns
-            else:
-                break
+        while self._forget(now_ns) or self._lower(now_ns):
+            pass
 
-    def _forgotten_ns(self, leaver: _Leaver) -> int:
-        """Return when no frame is served behind one of the flow any more, nor behind one behind it."""
-        busy_ns = max(self.network.busy_ns(step.server) for step in leaver.counted.steps)
-        return Clock.after(leaver.gone_ns, busy_ns)
+    def _forget(self, now_ns: int) -> bool:
+        """Forget released flows that count nowhere any more. Return whether there were any."""
+        ways_ns = self._ways_ns()
+        forgotten = [
+            (at_ns, leaver)
+            for leaver in self.leavers
+            if (at_ns := self._forgotten_ns(leaver, ways_ns)) <= now_ns
+        ]
+        for at_ns, leaver in forgotten:
+            self.leavers.remove(leaver)
+            self.network.remove(leaver.counted.steps, leaver.counted.bucket)
+            self.is_above, self.since_ns = True, max(self.since_ns, at_ns)
+        return bool(forgotten)
+
+    def _lower(self, now_ns: int) -> bool:
+        """Lower the bounds by one step, if they are too high and long enough in force. Return whether so."""
+        if not self.is_above:
+            return False
+        lower = self.network.once_more()
+        if lower == self.network.bounds:
+            self.is_above = False
+        elif (at_ns := next(self._lowered_ns())) <= now_ns:
+            self.network.bounds, self.since_ns = lower, at_ns
+            return True
+        return False
+
+    def _ways_ns(self) -> Mapping[str, float]:
+        """Return, by server, the longest way to its queue and busy period there together."""
+        servers = self.network.servers
+        return OnDemand(lambda name: servers[name].before_ns + self.network.busy_ns(name))
+
+    def _clear_ns(self, counted: _Counted, ways_ns: Mapping[str, float]) -> float:
+        """Return the time after which a frame is not in the network, nor in a busy period that goes on.
+
+        At each server it has passed those before within their bounds. It leaves within the bound, and the
+        busy period that serves it had begun when it came to the queue.
+        """
+        passed_ns, clear_ns = 0, 0.0
+        for step in counted.steps:
+            bound_ns = self.network.bounds[step.server]
+            clear_ns = max(clear_ns, passed_ns + max(bound_ns, ways_ns[step.server]))
+            passed_ns += bound_ns
+        return clear_ns
+
+    def _forgotten_ns(self, leaver: _Leaver, ways_ns: Mapping[str, float]) -> int:
+        """Return from when on a released flow counts nowhere, by the bounds in force: no others matter."""
+        return Clock.after(leaver.sent_ns, self._clear_ns(leaver.counted, ways_ns))
 
     def _lowered_ns(self) -> Iterator[int]:
-        """Yield when the next lower bounds hold: all that was there before is gone, and waits nowhere."""
+        """Yield when the next lower bounds hold: all earlier frames are gone, and no other waits for one."""
         if self.is_above:
-            network = self.network
+            ways_ns = self._ways_ns()
             counted = [*self.flows.values(), *(leaver.counted for leaver in self.leavers)]
-            passage_ns = max(map(self.passage_ns, counted), default=0)
-            busy_ns = max((network.busy_ns(server) for server in network.bounds), default=0.0)
-            yield Clock.after(self.since_ns, passage_ns + busy_ns)
+            clear_ns = max((self._clear_ns(flow, ways_ns) for flow in counted), default=0.0)
+            yield Clock.after(self.since_ns, clear_ns)
 
 
 class PortAdmission:
@@ -252,7 +280,7 @@ class PortAdmission:
         self._register.remove(flow_id)
         books = self._books
         counted = books.flows.pop(flow_id)
-        books.leavers.append(_Leaver(counted, Clock.after(sent_ns, books.passage_ns(counted))))
+        books.leavers.append(_Leaver(counted, sent_ns))
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -272,27 +300,32 @@ class PortAdmission:
         self._held_ns = 0
 
     def passage_ns(self, flow_id: str) -> int:
-        """Return the time from a flow's last frame until none is on its way and the flow counts nowhere."""
-        books = self._books
-        counted = books.flows[self._register.admitted[flow_id].flow.id]
-        busy_ns = max(books.network.busy_ns(step.server) for step in counted.steps)
-        return Clock.after(0, books.passage_ns(counted) + busy_ns)
+        """Return the time from a flow's last frame until none is on its way, whatever is admitted meanwhile.
+
+        Bounds may rise up to the targets. At its host's cable a frame does not wait for later ones.
+        """
+        cable, *ports = self._books.flows[flow_id].steps
+        passage_ns = self._books.network.bounds[cable.server] + sum(
+            self._targets[port.server] for port in ports
+        )
+        return Clock.after(0, passage_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
-        """Return the ports on a flow's path, as `switch:port`."""
-        return tuple(_server(hop.switch, hop.output_port) for hop in admitted.path)
+        """Return the cable of a flow's host, and the ports on its path as `switch:port`."""
+        ports = (_server(hop.switch, hop.output_port) for hop in admitted.path)
+        return (_host(admitted.flow.source), *ports)
 
     def debt(self, server: str) -> float | None:
-        """Return the bound of a port in nanoseconds while flows that have left keep bounds up; or None."""
+        """Return a server's bound in nanoseconds while flows that have left keep bounds up; or None."""
         self._settle()
         books = self._books
         return float(books.network.bounds.get(server, 0)) if books.owes or self._is_held else None
 
     def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over stored debts by port, as if no time had passed since.
+        """Take over stored debts by server, as if no time had passed since.
 
-        What the bounds were is not known, but that they were at most the targets. So they begin at bounds
-        above all targets, and fall as after a release.
+        The bounds of ports were at most the targets, and at a host's cable released flows add at most the
+        stored bound. So bounds begin there or above, and fall as after a release.
         """
         self._clock.advance(now_ns)
         if unknown := debts.keys() - self._servers.keys():
@@ -300,12 +333,13 @@ class PortAdmission:
         if not debts:
             return
         books, network = self._books, self._books.network
-        most_ns = {
-            name: math.ceil(target) if math.isfinite(target) else bound
+        start = {
+            name: max(math.ceil(target), bound)
+            if math.isfinite(target)
+            else bound + math.ceil(debts.get(name, 0.0))
             for name, bound in network.bounds.items()
             for target in [self._targets[name]]
         }
-        start = {name: max(bound, network.bounds[name]) for name, bound in most_ns.items()}
         try:
             network.bounds = network.settle(start, start=start)
         except UnsettledError:

@@ -166,6 +166,10 @@ class FlowKeeper:
         except (KeyError, ValueError):
             raise InputError("what released flows have left does not fit this lab any more") from None
         self._owing = set(debts)
+        for promise in self._promises.values():
+            if promise.state is FlowState.REMOVING:
+                # Its frames may wait behind those of released flows, so this needs their debts.
+                self._begin_removal(now_ns, promise)
 
     @property
     def promises(self) -> Mapping[str, Promise]:
@@ -569,13 +573,10 @@ class FlowKeeper:
         if promise.has_sent:
             for switch, entry in promise.entries:
                 self.drivers[switch].want(entry)
-        if stored.state is FlowState.INSTALLED:
-            return
         if stored.state is FlowState.ACCEPTED:
             self._tell_flow(promise, "was not confirmed before the restart; taking it back")
             promise.state = FlowState.REMOVING
             self._effects.writes.append(Change(stored.number, FlowState.REMOVING))
-        self._begin_removal(self._now_ns, promise)
 
     def _note(self, promise: Promise) -> None:
         self._promises[promise.flow.id] = promise

@@ -1,0 +1,165 @@
+"""Sets that change on switch chips: what a released flow has sent may still meet flows that came later."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from evaluation.adversary.carriage import CarriageResult, carried, judged, released
+from evaluation.adversary.changes import forgetful
+from evaluation.adversary.port_changes import Changed, LongLine, change
+from loko.admission import Admitted, Refusal
+from loko.controller.driver import OWN_MARK, Driver
+from loko.controller.manners import MANNERS
+from loko.flow import Flow
+from loko.port_queues import PortAdmission
+from loko.scenario import OpenFlow
+from loko.serve.granting import AdmissionGranting
+from loko.serve.keeper import FlowKeeper
+from loko.serve.outcome import FlowState, StoredFlow
+
+MS = 1_000_000
+
+
+def line_of(chips: int, *, target_ns: float | None = 400_000.0) -> LongLine:
+    return LongLine(
+        chips=chips,
+        fan=4,
+        profile="ideal-1g",
+        frame_bytes=1518,
+        target_ns=target_ns,
+        leaver=0.9,
+        across=0.9,
+        newcomer=0.95,
+    )
+
+
+def outcome(line: LongLine, *, forgets: bool = False) -> tuple[Changed, CarriageResult]:
+    lab = line.lab()
+    admission = line.admission(lab)
+    changed = change(line, forgetful(admission) if forgets else admission, lab, Random(1))
+    records = carried(
+        changed.case, released(changed.case, changed.history.offers()), seed=1, duration_ns=changed.until_ns
+    )
+    return changed, judged(changed.case, records)
+
+
+@pytest.mark.parametrize(
+    ("line", "frames"),
+    [(line_of(8), 282), (line_of(12), 394), (line_of(8, target_ns=None), 9052)],
+    ids=["eight chips", "twelve chips", "a room of 1,000 frames"],
+)
+def test_a_newcomer_is_not_late_behind_a_flow_that_has_left(line: LongLine, frames: int) -> None:
+    """Flows that come after a release hold its frames up, and the newcomer must wait for these."""
+    changed, verdict = outcome(line)
+    assert len(changed.newcomers) == 1
+    assert (verdict.packets, verdict.lost, verdict.events) == (frames, 0, ())
+    assert not verdict.broken
+
+
+def test_a_rule_that_forgets_a_released_flow_at_once_makes_it_late() -> None:
+    """Shows that the test above can fail."""
+    _, verdict = outcome(line_of(8), forgets=True)
+    assert verdict.worst > 1.1
+
+
+def flow(number: int, source: str, destination: str, frames: int) -> Flow:
+    return Flow(f"f{number}", source, destination, 5000 + number, 6000, 1e3, float(frames * 1518), 1518)
+
+
+def beside_a_released_flow() -> tuple[PortAdmission, Flow]:
+    """Return a line of eight chips that a flow has left at 0, and one that does not fit beside it."""
+    line = line_of(8)
+    admission = line.admission(line.lab())
+    assert isinstance(admission.request(flow(1, "source", "destination", 29)), Admitted)
+    for place in range(3):
+        assert isinstance(admission.request(flow(10 + place, f"fan7x{place}", "destination", 7)), Admitted)
+    admission.release("f1", now_ns=0)
+    return admission, flow(2, "newcomer", "destination", 30)
+
+
+def waiting_ms(answer: Admitted | Refusal) -> int:
+    assert isinstance(answer, Refusal)
+    assert answer.change.wait_ms is not None
+    return answer.change.wait_ms
+
+
+def test_the_advice_to_wait_is_true_and_grows_with_the_delays_of_the_path() -> None:
+    """Nothing else comes: the newcomer fits when it was told, and not 1 ms before. Others come: later."""
+    admission, newcomer = beside_a_released_flow()
+    told_ms = waiting_ms(admission.check(newcomer))
+    admission.advance((told_ms - 1) * MS)
+    assert isinstance(admission.check(newcomer), Refusal)
+    admission.advance(told_ms * MS)
+    assert isinstance(admission.check(newcomer), Admitted)
+
+    admission, newcomer = beside_a_released_flow()
+    for chip in range(7):
+        for place in range(4):
+            crossing = flow(100 + 10 * chip + place, f"fan{chip}x{place}", f"sink{chip + 1}", 7)
+            assert isinstance(admission.request(crossing), Admitted)
+    later_ms = waiting_ms(admission.check(newcomer))
+    assert later_ms > told_ms
+    admission.advance((later_ms - 1) * MS)
+    assert isinstance(admission.check(newcomer), Refusal)
+    admission.advance(later_ms * MS)
+    assert isinstance(admission.check(newcomer), Admitted)
+
+
+def test_the_time_until_no_frame_is_on_its_way_holds_whatever_is_admitted_meanwhile() -> None:
+    """The service removes entries after that time, so it must cover all delays up to the targets."""
+    line = line_of(8)
+    admission = line.admission(line.lab())
+    assert isinstance(admission.request(flow(1, "source", "destination", 29)), Admitted)
+    before_ns = admission.passage_ns("f1")
+    for chip in range(7):
+        for place in range(4):
+            crossing = flow(100 + 10 * chip + place, f"fan{chip}x{place}", f"sink{chip + 1}", 7)
+            assert isinstance(admission.request(crossing), Admitted)
+    bounds = admission.bounds_ns
+    on_its_path = sum(bounds[f"s{chip}:2"] for chip in range(7)) + bounds["s7:4"]
+    assert before_ns >= on_its_path
+    assert admission.passage_ns("f1") == before_ns
+
+
+def test_after_a_restart_a_released_flow_still_counts_on_its_hosts_cable() -> None:
+    """Frames of a flow that stays may have waited behind the released one: this adds to their jitter."""
+    line = line_of(8)
+    before, again = line.admission(line.lab()), line.admission(line.lab())
+    staying = flow(2, "source", "destination", 2)
+    answer = before.request(flow(1, "source", "destination", 29))
+    assert isinstance(answer, Admitted)
+    assert isinstance(before.request(staying), Admitted)
+    before.release("f1", now_ns=0)
+    debts = {server: debt for server in before.servers(answer) if (debt := before.debt(server)) is not None}
+    assert debts.keys() == {"source", *(f"s{chip}:2" for chip in range(7)), "s7:4"}
+    assert isinstance(again.request(staying), Admitted)
+    again.restore(debts, now_ns=0)
+    assert again.passage_ns("f2") >= before.passage_ns("f2")
+    again.advance(1_000 * MS)
+    assert [again.debt(server) for server in debts] == [None] * len(debts)
+    assert again.passage_ns("f2") < before.passage_ns("f2")
+
+
+def test_a_removal_that_a_restart_repeats_waits_for_frames_behind_those_of_released_flows() -> None:
+    """Its entries stay until the cable of its host has carried what came before."""
+    line = line_of(8)
+    lab, admission = line.lab(), line.admission(line.lab())
+    leaves = flow(2, "source", "destination", 2)
+    answer = admission.check(leaves)
+    assert isinstance(answer, Admitted)
+    cable_ns = 3_000_000.0
+    keeper = FlowKeeper(
+        lab,
+        AdmissionGranting(lab, admission),
+        {
+            name: Driver(capacity=128, own_mark=OWN_MARK, manners=MANNERS[OpenFlow.V1_0])
+            for name in lab.switches
+        },
+        now_ns=0,
+        stored=[StoredFlow(number=1, flow=leaves, path=answer.path, state=FlowState.REMOVING)],
+        debts={"source": cable_ns},
+    )
+    assert keeper.due_ns is not None
+    assert keeper.due_ns >= cable_ns + sum(answer.delays_ns)
