@@ -54,6 +54,7 @@ class ScriptedService:
             **{"id": f"flow-{number}", "source": source, "destination": destination},
             **{"udp_source": 5000 + number, "udp_destination": 6000, "rate_bps": 1000.0 * (1 + number % 7)},
             **{"burst_bytes": 306.0, "frame_bytes": 306, "state": "installed", "waiting_for": []},
+            "broken": [],
             **{"guarantee_ns": 30_000.0 + 400_000 * len(hops), "path": hops, "turn": None},
         }
         return shapes.FlowShown.model_validate(flow).model_dump(mode="json")
@@ -82,6 +83,7 @@ class ScriptedService:
                 {
                     **{"name": name, "datapath_id": f"{index:016x}", "state": "ready", "ready": True},
                     **{"complete": True, "delay_ns": 400_000.0, "strangers": [], "beyond_plan": False},
+                    **{"dead_ports": [], "stray_ports": []},
                     "use": [
                         {"quantity": "rate", "used": 9e3 * number, "allowed": 9.36e6, "unit": "bit/s",
                          "fraction": number * 9e3 / 9.36e6},

@@ -561,4 +561,4 @@ def test_boards_that_end_are_missed_and_taken_back(tmp_path: Path, openflow: str
         lab.switch_on()
         lab.wait_healthy()
         wait_for(lambda: lab.flows() == [], "the flow to go")
-        assert "is interrupted at s1" in lab.log()
+        assert "is broken at s1" in lab.log()

@@ -23,21 +23,32 @@ from loko.network import Hop, refuse_ends
 from loko.on_demand import OnDemand
 
 MOST_PATHS: Final = 256
+Ends = frozenset[tuple[str, int]]
+"""Ends of cables: nodes, each with a port."""
 
 
-def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
+def route(
+    lab: Lab,
+    admission: Admission,
+    flow: Flow,
+    deadline_ns: float | None = None,
+    dead_ends: Ends = frozenset(),
+) -> Admitted | Refusal:
     """Return the admission control's answer on the best path, without admitting the flow.
 
-    If no path will do, the refusal is that of the shortest path, or, if the flow fits but is too slow, that
-    of the fastest. Its advice says what would be granted instead, on any path. Raises `InputError` as
-    `Admission.check` does.
+    Paths out of `dead_ends`, nodes with their ports, are left out; if only such are left, the answer is that
+    of the shortest. If no path will do, the refusal is that of the shortest path, or, if the flow fits but is
+    too slow, that of the fastest. Its advice says what would be granted instead, on any path. Raises
+    `InputError` as `Admission.check` does.
     """
-    best, first, tried, hint = _tried(lab, admission, flow, deadline_ns)
+    best, first, tried, hint = _tried(lab, admission, flow, deadline_ns, dead_ends)
     if best is not None and _in_time(best, deadline_ns):
         return best
-    smaller = partial(route, lab, admission, deadline_ns=deadline_ns)
+    if best is None and isinstance(first, Admitted):
+        return first
+    smaller = partial(route, lab, admission, deadline_ns=deadline_ns, dead_ends=dead_ends)
     if best is not None and deadline_ns is not None:
-        again = partial(_fastest, lab, admission, flow)
+        again = partial(_fastest, lab, admission, flow, dead_ends)
         refusal = _too_slow(best, deadline_ns, partial(_longer, again, smaller, admission.check))
     else:
         assert isinstance(first, Refusal)
@@ -47,7 +58,7 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
 
 
 def _tried(
-    lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None
+    lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None, dead_ends: Ends
 ) -> tuple[Admitted | None, Admitted | Refusal, int, str]:
     """Return the first path in time, else the fastest; the shortest path's answer; how many paths were asked.
 
@@ -55,11 +66,11 @@ def _tried(
     one: whatever is said of the other paths, it may be what keeps the flow off its best path.
     """
     first = admission.check(flow)
-    fastest = first if isinstance(first, Admitted) else None
+    fastest = first if isinstance(first, Admitted) and not _leaves_by(dead_ends, first) else None
     if fastest is not None and _in_time(fastest, deadline_ns):
         return fastest, first, 1, ""
     tried, hint = 1, first.hint if isinstance(first, Refusal) else ""
-    for path in paths(lab, flow.source, flow.destination, leave_out=_Full(admission)):
+    for path in paths(lab, flow.source, flow.destination, leave_out=_Full(admission), dead_ends=dead_ends):
         answer = admission.check(flow, path)
         tried += 1
         if isinstance(answer, Refusal):
@@ -72,10 +83,16 @@ def _tried(
     return fastest, first, tried, hint
 
 
-def _fastest(lab: Lab, admission: Admission, flow: Flow) -> Admitted | None:
+def _fastest(lab: Lab, admission: Admission, flow: Flow, dead_ends: Ends) -> Admitted | None:
     """Return the flow on the path with the lowest guarantee among those that have room."""
-    fastest, _, _, _ = _tried(lab, admission, flow, 0.0)
+    fastest, _, _, _ = _tried(lab, admission, flow, 0.0, dead_ends)
     return fastest
+
+
+def _leaves_by(dead_ends: Ends, admitted: Admitted) -> bool:
+    """Return whether the path of a flow crosses a dead cable."""
+    leaves = [(hop.switch, hop.output_port) for hop in admitted.path]
+    return bool(dead_ends) and not dead_ends.isdisjoint([(admitted.flow.source, 1), *leaves])
 
 
 def _in_time(admitted: Admitted, deadline_ns: float | None) -> bool:
@@ -88,13 +105,15 @@ def admit(
     flow: Flow,
     deadline_ns: float | None = None,
     path: Sequence[Hop] | None = None,
+    *,
+    dead_ends: Ends = frozenset(),
 ) -> Admitted | Refusal:
-    """Admit a flow on the best path, or on the one that is given, or say why not.
+    """Admit a flow on the best path, or on the one that is given, or say why not. See `route`.
 
     Raises `InputError` as `Admission.request` does.
     """
     if path is None:
-        answer = route(lab, admission, flow, deadline_ns)
+        answer = route(lab, admission, flow, deadline_ns, dead_ends)
     else:
         answer = on_path(admission, path, deadline_ns, flow)
     if isinstance(answer, Refusal):
@@ -177,8 +196,11 @@ def paths(
     *,
     leave_out: Container[str] = frozenset(),
     visits: int = 1,
+    dead_ends: Ends = frozenset(),
 ) -> Iterator[tuple[Hop, ...]]:
     """Yield paths in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path` does.
+
+    None leaves a node by one of the `dead_ends`.
 
     None crosses a cable twice, or visits a switch more than `visits` times: by default none has a loop. The
     search first extends what can become a path of least cost (A*: Hart, Nilsson, Raphael 1968).
@@ -198,7 +220,7 @@ def paths(
         return [
             _Way(port, far.node, mark_of(node, port, far), switches, Hop(switch=node, output_port=port))
             for port, far in lab.ways(node)
-            if (switches := left.switches(far.node)) is not None
+            if (node, port) not in dead_ends and (switches := left.switches(far.node)) is not None
         ]
 
     ways: OnDemand[str, list[_Way]] = OnDemand(ways_on)

@@ -69,6 +69,10 @@ class LoneBoard:
         """See `BoardTime`."""
         self._board.segment(self._clock(), data)
 
+    def link(self, port: int, *, is_up: bool) -> None:
+        """Plug in the cable of a port, or pull it."""
+        self._board.link(self._clock(), port, is_up)
+
     def hurry(self) -> Iterator[list[switch_emulator.Output]]:
         """See `BoardTime`."""
         for _ in range(_MOST_AHEAD_NS // _AHEAD_NS):
@@ -210,7 +214,10 @@ async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool
     """Run the boards, each in its own time, until cancelled."""
     async with asyncio.TaskGroup() as tasks:
         for name, board in power_up(lab, free_control=free_control).items():
-            tasks.create_task(_run(name, LoneBoard(board), controller))
+            lone = LoneBoard(board)
+            for port in range(1, lab.switches[name].profile.ports.count.value + 1):
+                lone.link(port, is_up=lab.far_end(name, port) is not None)
+            tasks.create_task(_run(name, lone, controller))
 
 
 async def _run(name: str, board: LoneBoard, controller: tuple[str, int]) -> None:

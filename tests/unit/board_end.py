@@ -43,16 +43,18 @@ class BoardEnd:
         self.replies_at_once = 0
         self.asked = 0
 
-    def open(self) -> None:
+    def open(self) -> list[bytes]:
+        """Connect. Return the messages of the handshake, of which some are for the driver as well."""
         self.board.connected(self.now_ns)
         self.is_open = True
-        self.wait(TRIP_NS)
+        messages = self.wait(TRIP_NS)
         handshake = [self._version + HELLO, self._version + FEATURES_REQUEST]
         if self.openflow is OpenFlow.V1_3:  # as the framework does
             handshake.append(PORTS_REQUEST)
         for data in handshake:
             self.board.segment(self.now_ns, data)
-            self.wait(TRIP_NS)
+            messages += self.wait(TRIP_NS)
+        return messages
 
     def close(self) -> None:
         if self.is_open:

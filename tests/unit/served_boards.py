@@ -184,19 +184,23 @@ class ServedBoards:
         self.now_ns += duration_ns
         for name, end in self.boards.items():
             was_open = end.is_open
-            for message in end.wait(self.now_ns - end.now_ns):
-                if (reply := self.wire.decode(message)) is not None:
-                    self.keeper.reply(self.now_ns, name, reply)
-                    self.carry()
+            self._hear(name, end.wait(self.now_ns - end.now_ns))
             if was_open and not end.is_open:
                 self.keeper.disconnected(self.now_ns, name)
                 self.due[name] = self.now_ns + RECONNECTION_NS
             if not end.is_open and self.plugged[name] and self.now_ns >= self.due[name]:
-                end.open()
+                introduction = end.open()
                 self.now_ns = max(self.now_ns, end.now_ns)
                 self.keeper.connected(self.now_ns, name)
+                self._hear(name, introduction)
         self.keeper.tick(self.now_ns)
         self.carry()
+
+    def _hear(self, name: str, messages: list[bytes]) -> None:
+        for message in messages:
+            if (reply := self.wire.decode(message)) is not None:
+                self.keeper.reply(self.now_ns, name, reply)
+                self.carry()
 
     def run(self, steps: int) -> None:
         for _ in range(steps):

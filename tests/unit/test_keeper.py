@@ -206,8 +206,8 @@ def test_reboot_is_followed_by_the_whole_table(served: ServedBoards) -> None:
     served.reboot("s1")
     served.settle()
     assert served.tables() == served.promised()
-    assert said(served, "f1", "is interrupted at s1")
-    assert said(served, "f1", "is installed again")
+    assert said(served, "f1", "is broken at s1")
+    assert said(served, "f1", "is kept again")
 
 
 def test_switch_that_stays_away_keeps_what_it_had(served: ServedBoards) -> None:

@@ -77,6 +77,17 @@ def test_paths_come_in_order_of_cost_without_loops() -> None:
     assert [[hop.switch for hop in path] for path in paths(RING, "X", "Y")] == [list("abc"), list("aedc")]
 
 
+def test_dead_cables_are_left_out_of_paths() -> None:
+    control = admission(RING)
+    direct, around = list("abc"), list("aedc")
+    assert names(route(RING, control, flow(1))) == direct
+    for cable in RING.links[:2]:  # from a by b to c
+        dead = frozenset({(end.node, end.port) for end in (cable.a, cable.b)})
+        assert names(route(RING, control, flow(1), dead_ends=dead)) == around
+    every = frozenset((end.node, end.port) for end, _ in RING.cables())
+    assert names(route(RING, control, flow(1), dead_ends=every)) == direct  # there is no other answer
+
+
 def test_second_path_is_taken_when_the_first_is_full() -> None:
     control = admission(RING)
     taken = []

@@ -15,6 +15,7 @@ docs/driver.md lists what it avoids. What differs between versions or switches i
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -28,7 +29,8 @@ from loko.controller.manners import (
     Manners,
     refuse_version,
 )
-from loko.controller.notices import Failed, Installed, Note, Notice, Rejected, Removed
+from loko.controller.notices import Failed, Installed, LinkChanged, Note, Notice, Rejected, Removed
+from loko.controller.port_links import PortsReported
 from loko.controller.wire import (
     BARRIER_BYTES,
     SEGMENT_BYTES,
@@ -108,6 +110,8 @@ class Driver:
     ) -> None:
         self.phase = Phase.AWAY
         self.quiet = False
+        self.links: dict[int, bool] = {}
+        """Whether a port has a link, as the switch last said, by port; kept while it is away."""
         self._capacity = capacity
         self._own_mark = own_mark
         self._manners = manners
@@ -198,6 +202,9 @@ class Driver:
 
     def reply(self, now_ns: int, reply: Reply) -> list[Segment]:
         """Take in an answer of the switch."""
+        if isinstance(reply, PortsReported):
+            self._take_links(reply.are_up)
+            return []
         if isinstance(reply, Refused):
             self._refusals[reply.xid] = reply
         if self.phase is Phase.AWAY or isinstance(reply, Refused) or reply.xid != self._awaited:
@@ -358,6 +365,12 @@ class Driver:
             self._refusals.clear()
         if self._leaked > LEAK_LIMIT:
             self._fail_for_memory()
+
+    def _take_links(self, are_up: Mapping[int, bool]) -> None:
+        for port, is_up in are_up.items():
+            if self.links.get(port) is not is_up:
+                self._notices.append(LinkChanged(port, is_up))
+            self.links[port] = is_up
 
     def _take_count(self, active: int) -> None:
         self._active = active

@@ -8,7 +8,7 @@ from typing import Final
 
 from loko.controller.driver import OWN_MARK, Phase, Segment, driver_of
 from loko.controller.hazards import refuse_entries
-from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
+from loko.controller.notices import Failed, Installed, LinkChanged, Note, Rejected, Removed
 from loko.controller.versions import WIRES
 from loko.controller.wire import Reply
 from loko.entries import FlowEntry
@@ -108,7 +108,7 @@ class FixedTables:
                 case Failed(reason=reason):
                     self._effects.closes.append(name)
                     self._tell(name, f"{reason}; closing its connection")
-                case Installed() | Removed():
+                case Installed() | Removed() | LinkChanged():
                     pass
         self._effects.sends += [(name, segment) for segment in segments]
         is_ready = self._is_ready(name)

@@ -28,6 +28,14 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkChanged:
+    """A port has lost its link or has it again, or the switch says for the first time whether it has one."""
+
+    port: int
+    is_up: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something that people should know, in one line."""
 
@@ -42,4 +50,4 @@ class Failed:
     reason: str
 
 
-Notice = Installed | Removed | Rejected | Note | Failed
+Notice = Installed | Removed | Rejected | Note | Failed | LinkChanged

@@ -23,6 +23,7 @@ from loko.controller import framework
 from loko.controller.echo_load import EchoLoad
 from loko.controller.frames import Frame, FrameKind, FrameReader
 
+_CONFIG: Final = framework.handler.CONFIG_DISPATCHER
 _MAIN: Final = framework.handler.MAIN_DISPATCHER
 _on: Final = framework.handler.set_ev_handler
 
@@ -70,6 +71,7 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
     def __init__(self, connection: socket.socket, address: Any) -> None:
         super().__init__(connection, address)
         self.number = next(self.numbers)
+        self._introduction: list[bytes] = []
 
     def set_state(self, state: Any) -> None:
         """Tell the service when the framework's handshake is complete; in 1.3 that also asks for ports."""
@@ -77,6 +79,15 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
         if state == _MAIN and self.number not in self.service.switches:
             self.service.switches[self.number] = self
             self.service.tell(FrameKind.CONNECTED, self.number, self.id.to_bytes(8, "big"))
+            for message in self._introduction:
+                self.tell(message)
+
+    def tell(self, message: bytes) -> None:
+        """Pass a message on to the service, once that knows of the connection."""
+        if self.number in self.service.switches:
+            self.service.tell(FrameKind.MESSAGE, self.number, message)
+        else:
+            self._introduction.append(message)
 
     def _recv_loop(self) -> None:
         try:
@@ -141,6 +152,23 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
         """Replace the framework's handler: only the load asks for echoes."""
         self._replied(event)
 
+    @_on(framework.ofp_event.EventOFPSwitchFeatures, _CONFIG)  # type: ignore[untyped-decorator]
+    def switch_features_handler(self, event: Any) -> None:
+        """Pass the ports on, which are in here in 1.0, before the framework goes on with its handshake."""
+        self._tell(event)
+        super().switch_features_handler(event)
+
+    @_on(framework.ofp_event.EventOFPPortDescStatsReply, _CONFIG)  # type: ignore[untyped-decorator]
+    def multipart_reply_handler(self, event: Any) -> None:
+        """Pass the ports on, which are in here in 1.3, before the framework goes on with its handshake."""
+        self._tell(event)
+        super().multipart_reply_handler(event)
+
+    @_on(framework.ofp_event.EventOFPPortStatus, [_CONFIG, _MAIN])  # type: ignore[untyped-decorator]
+    def port_status_handler(self, event: Any) -> None:
+        """Replace the framework's handler, which keeps the ports for nobody."""
+        self._tell(event)
+
     def _pass(self, event: Any) -> None:
         """Pass on a reply that was waited for."""
         self._replied(event)
@@ -151,7 +179,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
         self._service.load.replied(switch.number, switch.send)
 
     def _tell(self, event: Any) -> None:
-        self._service.tell(FrameKind.MESSAGE, event.msg.datapath.number, bytes(event.msg.buf))
+        event.msg.datapath.tell(bytes(event.msg.buf))
 
 
 def _serve(connection: socket.socket, address: Any) -> None:

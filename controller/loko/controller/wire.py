@@ -17,6 +17,7 @@ from functools import wraps
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
+from loko.controller.port_links import PORTS_10, PortsReported
 from loko.document import InputError
 from loko.entries import Action, Enqueue, Fields, FlowEntry, Output, PopVlan, PushVlan, SetVlan
 
@@ -27,7 +28,7 @@ SEGMENT_BYTES: Final = 536
 BARRIER_BYTES: Final = 8
 """Length of a BARRIER_REQUEST, in either version."""
 
-_HELLO, _ERROR, _FEATURES_REQUEST, _FLOW_MOD = 0, 1, 5, 14
+_HELLO, _ERROR, _FEATURES_REQUEST, _FEATURES_REPLY, _PORT_STATUS, _FLOW_MOD = 0, 1, 5, 6, 12, 14
 _STATS_REQUEST, _STATS_REPLY, _BARRIER_REQUEST, _BARRIER_REPLY = 16, 17, 18, 19
 _FLOW_STATS, _TABLE_STATS, _MORE = 1, 3, 1
 _ADD, _DELETE_STRICT = 0, 4
@@ -69,6 +70,7 @@ _STRIP_VLAN: Final = struct.Struct("!HH4x")
 _ENQUEUE: Final = struct.Struct("!HHH6xI")
 _LISTED: Final = struct.Struct("!HBx40sIIHHH6xQQQ")
 _COUNTED: Final = struct.Struct("!B3x32sIIIQQ")
+_FEATURES: Final = struct.Struct("!QIB3xII")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +272,8 @@ _REFUSALS: Final = {
 }
 """Why an ADD was refused, by type and code."""
 
-Reply = BarrierReply | TableCount | Listed | Refused
+Reply = BarrierReply | TableCount | Listed | Refused | PortsReported
+"""What a switch says that is of interest here."""
 
 
 def none_if_malformed(decode: Callable[[bytes], Reply | None]) -> Callable[[bytes], Reply | None]:
@@ -294,8 +297,14 @@ def decode(message: bytes) -> Reply | None:
         return BarrierReply(xid)
     if kind == _ERROR:
         return Refused(xid, *struct.unpack_from("!HH", message, 8))
-    if kind != _STATS_REPLY:
-        return None
+    if kind == _PORT_STATUS:
+        return PORTS_10.changed(message[_HEADER.size :])
+    if kind == _FEATURES_REPLY:
+        return PORTS_10.described(message[_HEADER.size + _FEATURES.size :])
+    return _statistics(xid, message) if kind == _STATS_REPLY else None
+
+
+def _statistics(xid: int, message: bytes) -> Reply | None:
     subject, flags = struct.unpack_from("!HH", message, 8)
     if subject == _TABLE_STATS:
         tables = range(12, len(message), _COUNTED.size)

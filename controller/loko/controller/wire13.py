@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
+from loko.controller.port_links import PORTS_13
 from loko.controller.wire import (
     Add,
     Barrier,
@@ -43,9 +44,9 @@ from loko.entries import (
 
 VERSION: Final = 4
 _HEADER: Final = struct.Struct("!BBHI")
-_ERROR, _FLOW_MOD, _BARRIER_REQUEST, _BARRIER_REPLY = 1, 14, 20, 21
+_ERROR, _PORT_STATUS, _FLOW_MOD, _BARRIER_REQUEST, _BARRIER_REPLY = 1, 12, 14, 20, 21
 _MULTIPART_REQUEST, _MULTIPART_REPLY = 18, 19
-_FLOW_STATS, _AGGREGATE, _MORE = 1, 2, 1
+_FLOW_STATS, _AGGREGATE, _PORT_DESCRIPTION, _MORE = 1, 2, 13, 1
 _ADD, _DELETE_STRICT = 0, 4
 _ANY: Final = 0xFFFF_FFFF
 """Any port, group or buffer. The board deletes nothing for a specific port or group (quirk 133)."""
@@ -219,12 +220,18 @@ def decode(message: bytes) -> Reply | None:
         return BarrierReply(xid)
     if kind == _ERROR:
         return Refused(xid, *struct.unpack_from("!HH", message, _HEADER.size))
-    if kind != _MULTIPART_REPLY:
-        return None
+    if kind == _PORT_STATUS:
+        return PORTS_13.changed(message[_HEADER.size :])
+    return _multipart_reply(xid, message) if kind == _MULTIPART_REPLY else None
+
+
+def _multipart_reply(xid: int, message: bytes) -> Reply | None:
     subject, flags = _MULTIPART.unpack_from(message, _HEADER.size)
     body = message[_HEADER.size + _MULTIPART.size :]
     if subject == _AGGREGATE:
         return TableCount(xid, _AGGREGATED.unpack_from(body)[2])
+    if subject == _PORT_DESCRIPTION:
+        return PORTS_13.described(body)
     if subject == _FLOW_STATS:
         return Listed(xid, tuple(_listed(body)), more=bool(flags & _MORE))
     return None

@@ -65,6 +65,7 @@ from loko.serve.views import (
     ServiceView,
     delay_values,
     flow_values,
+    health_values,
     schedule_values,
     sends_values,
     service_values,
@@ -459,17 +460,15 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
 def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
     keeper = operation.keeper
     feed = EventFeed(operation)
-    health = _responses({200: (HealthShown, "Every switch holds exactly what it should.")})
-    health[503] = {"description": "Some do not, or the service ends.", "model": HealthShown | ErrorBody}
+    health = _responses({200: (HealthShown, "Every promise is kept, and every table is as it should be.")})
+    health[503] = {"description": "Some are not, or the service ends.", "model": HealthShown | ErrorBody}
 
     @app.get("/healthz", responses=health, tags=["operation"])
     @app.get("/v1/healthz", responses=health, tags=["operation"])
     async def show_health(_: Request) -> Response:
-        """200 if every switch holds exactly what it should, else 503 with those that do not."""
-        late = [name for name, driver in keeper.drivers.items() if not driver.complete]
-        granting = keeper.granting
-        values = {"healthy": not late, "scheme": granting.scheme, **granting.conditions.mark(), "late": late}
-        return _json(503 if late else 200, values)
+        """200 if every promise is kept and every switch holds what it should, else 503 with what does not."""
+        values = health_values(keeper)
+        return _json(200 if values["healthy"] else 503, values)
 
     @app.get(
         "/metrics",

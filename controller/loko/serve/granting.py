@@ -13,7 +13,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.margin import Falls
 from loko.network import Hop, Routed
-from loko.routing import admit
+from loko.routing import Ends, admit
 from loko.serve.outcome import StoredFlow, Turn
 
 
@@ -55,6 +55,9 @@ class Granting(Protocol):
     def values(self, grant: Grant) -> dict[str, Any]:
         """Return what was decided on a flow, as plain values for JSON: guarantee, slot, path."""
 
+    def avoid(self, dead_ends: Ends) -> None:
+        """Choose no path out of these ports, by node, from now on, as far as there is another."""
+
     def advance(self, now_ns: int) -> None:
         """Let time pass."""
 
@@ -85,12 +88,13 @@ class AdmissionGranting:
 
     def __init__(self, lab: Lab, admission: Admission) -> None:
         self._lab, self._admission = lab, admission
+        self._dead_ends: Ends = frozenset()
 
     def decision(
         self, flow: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
     ) -> Decide:
         """Return what decides on a flow: on the given path or else the best one, within any deadline."""
-        return lambda: admit(self._lab, self._admission, flow, deadline_ns, path)
+        return lambda: admit(self._lab, self._admission, flow, deadline_ns, path, dead_ends=self._dead_ends)
 
     @property
     def admitted(self) -> tuple[Admitted, ...]:
@@ -146,6 +150,10 @@ class AdmissionGranting:
             "turn": None,
             **self.conditions.mark(),
         }
+
+    def avoid(self, dead_ends: Ends) -> None:
+        """Leave these cables out when a path is chosen; one that a request gives is taken as it is."""
+        self._dead_ends = dead_ends
 
     def advance(self, now_ns: int) -> None:
         """Let time pass: released flows count less and less."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from loko.admission import Refusal, Share
 from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
-from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
+from loko.controller.notices import Failed, Installed, LinkChanged, Note, Rejected, Removed
 from loko.controller.versions import WIRES
 from loko.controller.wire import Reply, WireEntry
 from loko.document import InputError
@@ -24,6 +24,8 @@ from loko.flow import DoubleFlowError, Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.scenario import OpenFlow
+from loko.serve.breaks import Break, Breaks, Cause
+from loko.serve.cables import Cables
 from loko.serve.granting import Decide, Grant, Granting
 from loko.serve.outcome import (
     Became,
@@ -66,6 +68,8 @@ class Promise:
     since_ns: int
     entries: Sequence[tuple[str, WireEntry]]
     """The flow's entries, visit by visit: each switch with the entry there."""
+    cables: frozenset[str]
+    """The cables that its path crosses, by the names of `Cables`."""
     unconfirmed: set[tuple[str, int]]
     """The entries, by switch and cookie, that a switch has yet to confirm as installed or removed."""
     has_sent: bool = False
@@ -77,6 +81,8 @@ class Promise:
     cut_ns: int | None = None
     """When its first switch had lost its entry: no frame of the flow has entered the network since."""
     tickets: list[int] = field(default_factory=list)
+    breaks: Breaks = field(default_factory=Breaks)
+    """Why its packets are not delivered as promised, as far as is known; empty while they are."""
 
     @property
     def flow(self) -> Flow:
@@ -100,8 +106,8 @@ class Promise:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether its host may send: it is installed, and no switch of its path is away."""
-        return self.state is FlowState.INSTALLED and not self.unconfirmed
+        """Whether its host may send: it is installed, and its promise is kept."""
+        return self.state is FlowState.INSTALLED and not self.breaks
 
     def await_all(self, switch: str | None = None) -> None:
         """Mark the entries at a switch, or at all of them, as unconfirmed."""
@@ -129,18 +135,22 @@ class FlowKeeper:
         fillers: Sequence[FlowEntry] = (),
         grace_ns: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
+        utc_less_now_ns: int = 0,
     ) -> None:
         """Load the stored flows. Raises `InputError` if they no longer fit the lab or the scheme.
 
         It is not known how long ago they were stored, so the `debts` of released flows count as if no time
         had passed. `fillers` are put into every table before any flow's entry, and stay there
         (`loko.entries.filler_entries`). After a flow is released, its host may go on sending for `grace_ns`.
-        The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it.
+        The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it. What is to be
+        added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`.
         """
         self.lab = lab
         self.granting = granting
         self.drivers = drivers
         self.openflow = openflow
+        self.cables = Cables(lab)
+        self._utc_less_now_ns = utc_less_now_ns
         self._entry_of = WIRES[openflow].entry_of
         self._promises: dict[str, Promise] = {}
         self._by_number: dict[int, Promise] = {}
@@ -181,6 +191,22 @@ class FlowKeeper:
         """When `tick` next has something to do for a flow that is being removed; None if it has not."""
         ahead = (promise.clear_ns for promise in self._removing.values() if promise.clear_ns > self._now_ns)
         return min(ahead, default=None)
+
+    def broken(self) -> Counter[Cause]:
+        """Return how many promises are broken, by cause; one may be so for several."""
+        return Counter(
+            cause
+            for promise in self._promises.values()
+            for cause in {found.cause for found in promise.breaks}
+        )
+
+    def is_stray(self, switch: str, port: int) -> bool:
+        """Return whether nothing should be plugged in at a port of a switch."""
+        return port != self.lab.control_port and self.cables.at(switch, port) is None
+
+    def utc_ms(self, at_ns: int) -> int:
+        """Return an instant of the keeper's clock in milliseconds since 1970."""
+        return (at_ns + self._utc_less_now_ns) // 1_000_000
 
     def effects(self) -> Effects:
         """Return, and forget, what is to be done since the last call."""
@@ -312,6 +338,9 @@ class FlowKeeper:
     def _obstacle(self, grant: Grant) -> Outcome | None:
         """Return why a granted flow cannot be installed now; None if it can."""
         flow = grant.flow
+        dead = self.cables.first_dead(flow.source, grant.path)
+        if dead is not None:
+            return Unavailable(flow.id, grant.path[0].switch, self.cables.text(dead))
         for hop in grant.path:
             driver = self.drivers[hop.switch]
             if not driver.ready:
@@ -361,6 +390,7 @@ class FlowKeeper:
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
             entries=self._entries(self._last_number, grant),
+            cables=self.cables.of(grant.flow.source, grant.path),
             unconfirmed=set(),
             tickets=[self._ticket],
         )
@@ -382,6 +412,7 @@ class FlowKeeper:
         """Begin to remove a flow: its entries go at once if it has not sent, otherwise upstream first."""
         promise.state = FlowState.REMOVING
         promise.since_ns = now_ns
+        promise.breaks = Breaks()
         promise.await_all()
         self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
         self._begin_removal(now_ns, promise)
@@ -477,6 +508,8 @@ class FlowKeeper:
                     self._removed(now_ns, switch, cookie)
                 case Rejected(cookie=cookie, reason=reason):
                     self._rejected(now_ns, switch, cookie, reason)
+                case LinkChanged(port=port, is_up=is_up):
+                    self._link_changed(now_ns, switch, port, is_up=is_up)
                 case Note(text=text, warning=warning):
                     self._tell_switch(switch, text, warning=warning)
                 case Failed(reason=reason):
@@ -487,6 +520,7 @@ class FlowKeeper:
         if driver.ready and not self._was_ready[switch]:
             self._was_ready[switch] = True
             self._tell_switch(switch, "table compared; keeping it")
+            self._returned(now_ns, switch)
 
     def _promise_of(self, cookie: int) -> Promise | None:
         return None if cookie & _FILLER else self._by_number.get(cookie & ((1 << _VISIT) - 1))
@@ -497,6 +531,9 @@ class FlowKeeper:
         if promise is None or promise.state is FlowState.REMOVING or confirmed not in promise.unconfirmed:
             return
         promise.unconfirmed.discard(confirmed)
+        if switch not in promise.waiting:
+            self._mend(promise, Cause.SWITCH_AWAY, switch)
+            self._mend(promise, Cause.ENTRY_MISSING, switch)
         if promise.unconfirmed:
             return
         if promise.state is FlowState.ACCEPTED:
@@ -505,8 +542,6 @@ class FlowKeeper:
             self._effects.writes.append(Change(promise.number, FlowState.INSTALLED))
             self._answer_all(promise, Granted(promise.flow.id, is_new=True))
             self._tell_flow(promise, "is installed")
-        else:
-            self._tell_flow(promise, "is installed again")
 
     def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
@@ -530,6 +565,7 @@ class FlowKeeper:
         else:
             promise.unconfirmed.add((switch, cookie))
             self._tell_flow(promise, f"{text}; trying again", warning=True)
+            self._break(now_ns, promise, Cause.ENTRY_MISSING, switch, text)
 
     def _lost(self, now_ns: int, switch: str, reason: str) -> None:
         self._was_ready[switch] = False
@@ -541,9 +577,53 @@ class FlowKeeper:
                 self._take_back(now_ns, promise, outcome)
             elif promise.state is FlowState.INSTALLED:
                 promise.await_all(switch)
-                self._tell_flow(promise, f"is interrupted at {switch}: {reason}", warning=True)
+                self._break(now_ns, promise, Cause.SWITCH_AWAY, switch, reason)
             else:
                 self._review_removal(now_ns, promise)
+
+    def _returned(self, now_ns: int, switch: str) -> None:
+        """A switch's table is known again: what is missing there is missing for another reason now."""
+        for promise in self._promises.values():
+            if promise.state is FlowState.INSTALLED and switch in promise.waiting:
+                text = f"{switch} has lost its entry; installing it again"
+                self._break(now_ns, promise, Cause.ENTRY_MISSING, switch, text)
+                self._mend(promise, Cause.SWITCH_AWAY, switch)
+
+    def _link_changed(self, now_ns: int, switch: str, port: int, *, is_up: bool) -> None:
+        change = self.cables.report(switch, port, is_up=is_up)
+        if self.cables.at(switch, port) is None:
+            if is_up and self.is_stray(switch, port):
+                text = f"port {port} has a link, but the lab has no cable there"
+                self._tell_switch(switch, text, warning=True)
+            return
+        if change is None:
+            return
+        self.granting.avoid(self.cables.dead_ends)
+        text = self.cables.text(change.cable) if change.is_dead else f"cable {change.cable} has a link again"
+        self._tell_switch(switch, text, warning=change.is_dead)
+        for promise in list(self._promises.values()):
+            if change.cable not in promise.cables:
+                continue
+            if not change.is_dead:
+                self._mend(promise, Cause.LINK_DOWN, change.cable)
+            elif promise.state is FlowState.INSTALLED:
+                self._break(now_ns, promise, Cause.LINK_DOWN, change.cable, text)
+            elif promise.state is FlowState.ACCEPTED:
+                self._take_back(
+                    now_ns, promise, Unavailable(promise.flow.id, switch, text, Became.TAKEN_BACK)
+                )
+
+    # Broken promises.
+
+    def _break(self, now_ns: int, promise: Promise, cause: Cause, place: str, text: str) -> None:
+        """Note that a promise is broken, and say so unless that is known."""
+        if promise.breaks.add(Break(cause, place, text, now_ns)):
+            self._tell_flow(promise, f"is broken at {place}: {text}", warning=True)
+
+    def _mend(self, promise: Promise, cause: Cause, place: str | None = None) -> None:
+        """Note that a promise is no longer broken for this cause, and say so if it is kept again."""
+        if promise.breaks.mend(cause, place) and not promise.breaks:
+            self._tell_flow(promise, "is kept again")
 
     # Bookkeeping.
 
@@ -565,6 +645,7 @@ class FlowKeeper:
             state=stored.state,
             since_ns=0,
             entries=self._entries(stored.number, answer),
+            cables=self.cables.of(flow.source, answer.path),
             unconfirmed=set(),
             has_sent=stored.state is not FlowState.ACCEPTED,
         )
@@ -573,6 +654,11 @@ class FlowKeeper:
         if promise.has_sent:
             for switch, entry in promise.entries:
                 self.drivers[switch].want(entry)
+        if stored.state is FlowState.INSTALLED:
+            for switch in promise.switches:
+                text = "the switch has not connected since the service began"
+                promise.breaks.add(Break(Cause.SWITCH_AWAY, switch, text, self._now_ns))
+            return
         if stored.state is FlowState.ACCEPTED:
             self._tell_flow(promise, "was not confirmed before the restart; taking it back")
             promise.state = FlowState.REMOVING

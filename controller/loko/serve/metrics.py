@@ -15,11 +15,13 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from loko.serve.breaks import Cause
 from loko.serve.connections import Clients
 from loko.serve.delays import DelayBook
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState
 from loko.serve.tallies import Tallies
+from loko.serve.views import switch_ports
 from loko.units import NS_PER_S
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -64,13 +66,14 @@ def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
     states = Counter(promise.state for promise in keeper.promises.values())
     for state in FlowState:
         flows.add_metric([state.value], states[state])
-    interrupted = sum(
-        promise.state is FlowState.INSTALLED and bool(promise.waiting) for promise in keeper.promises.values()
-    )
     yield flows
-    yield GaugeMetricFamily(
-        "loko_flows_interrupted", "Installed flows of whose switches some are away.", value=interrupted
+    broken = GaugeMetricFamily(
+        "loko_flows_broken", "Flows whose promise is broken, by cause.", labels=["cause"]
     )
+    counts = keeper.broken()
+    for cause in Cause:
+        broken.add_metric([cause.value], counts[cause])
+    yield broken
     mark = keeper.granting.conditions.mark()
     guarantees = GaugeMetricFamily(
         "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow", *mark]
@@ -88,6 +91,11 @@ def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
     strangers = GaugeMetricFamily(
         "loko_switch_foreign_entries", "Entries of others in its table.", labels=["switch"]
     )
+    ports = GaugeMetricFamily(
+        "loko_switch_ports_amiss",
+        "Ports of cables without a link, and ports with a link where the lab has no cable.",
+        labels=["switch", "kind"],
+    )
     shares = ["switch", "quantity", "unit"]
     used = GaugeMetricFamily("loko_switch_used", "What flows have of its allocation.", labels=shares)
     allowed = GaugeMetricFamily("loko_switch_allocated", "What flows may have of it.", labels=shares)
@@ -98,12 +106,15 @@ def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
         connected.add_metric([name], driver.phase.name != "AWAY")
         complete.add_metric([name], driver.complete)
         strangers.add_metric([name], len(driver.strangers))
+        values = switch_ports(keeper, name)
+        ports.add_metric([name, "dead"], len(values["dead_ports"]))
+        ports.add_metric([name, "stray"], len(values["stray_ports"]))
         delay.add_metric([name, *mark.values()], usage.delay_ns / NS_PER_S)
         for share in usage.shares:
             labels = [name, share.quantity, share.unit]
             used.add_metric(labels, share.used)
             allowed.add_metric(labels, share.allowed)
-    yield from (connected, complete, strangers, used, allowed, delay)
+    yield from (connected, complete, strangers, ports, used, allowed, delay)
     yield GaugeMetricFamily(
         "loko_sessions",
         "OpenFlow sessions with switches.",

@@ -140,6 +140,7 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         fillers=filler_entries(lab, settings.fillers),
         grace_ns=_GRACE_NS if settings.companion is not None else 0,
         openflow=settings.openflow,
+        utc_less_now_ns=time.time_ns() - time.monotonic_ns(),
     )
 
 

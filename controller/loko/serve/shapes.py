@@ -15,6 +15,7 @@ from loko.flow import FLOW_ID, AddressedDocument, FlowDocument
 from loko.margin import Promise
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
+from loko.serve.breaks import Cause
 from loko.serve.outcome import Became, FlowState
 from loko.serve.views import Grants
 from loko.units import Quantity
@@ -144,6 +145,15 @@ class _FlowAnswer(_Answer):
     frame_bytes: int
 
 
+class BreakShown(_Answer):
+    """Why a promise is broken. It is kept again when nothing of this kind is left."""
+
+    cause: Cause
+    place: str = Field(description="The switch, or the cable as `s1:3-s2:3`.")
+    text: str = Field(description="In words.")
+    since_ms: int = Field(description="When it was noticed: milliseconds since 1970, UTC.")
+
+
 class FlowShown(_FlowAnswer):
     """A flow that was granted."""
 
@@ -151,6 +161,7 @@ class FlowShown(_FlowAnswer):
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
     baseline: str | None = _Baseline
     waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
+    broken: list[BreakShown] = Field(description="Why its promise is broken; empty while it is kept.")
     path: list[Hop]
     turn: TurnShown | None = Field(description="When it sends, if it has a slot; else as its bucket allows.")
 
@@ -262,6 +273,8 @@ class SwitchShown(_Answer):
     use: list[ShareShown]
     strangers: list[str] = Field(description="Entries of others in its table.")
     beyond_plan: bool
+    dead_ports: list[int] = Field(description="Where the lab has a cable and the switch reports no link.")
+    stray_ports: list[int] = Field(description="Where it reports a link and the lab has no cable.")
 
 
 class SwitchesShown(_Answer):
@@ -406,12 +419,13 @@ class WouldShown(_FlowAnswer):
 
 
 class HealthShown(_Answer):
-    """Whether every switch holds exactly what it should."""
+    """Whether every promise is kept, as far as the service can see, and every table is as it should be."""
 
     healthy: bool
     scheme: str
     baseline: str | None = _Baseline
-    late: list[str] = Field(description="Switches that do not.")
+    late: list[str] = Field(description="Switches that do not hold exactly what they should.")
+    broken: dict[Cause, int] = Field(description="Broken promises by cause; those that occur.")
 
 
 class ErrorDetail(BaseModel):

@@ -16,6 +16,7 @@ from loko.flow import Flow, UdpPort
 from loko.lab import Lab
 from loko.network import Hop, refuse_ends
 from loko.port_queues.device import table_entries
+from loko.routing import Ends
 from loko.scenario import OpenFlow
 from loko.schedule.conditions import CONDITIONS
 from loko.schedule.kept import KeptFlow, KeptSchedule
@@ -280,6 +281,9 @@ class SlotGranting:
             for hop, delay_ns in zip(grant.path, self.standing.delays_ns(grant.path), strict=True)
         ]
         return {"guarantee_ns": grant.guarantee_ns, "path": path, "turn": self.sends(grant)}
+
+    def avoid(self, _dead_ends: Ends) -> None:
+        """A schedule has its paths: a slot across a dead cable is refused until the cable is back."""
 
     def advance(self, _now_ns: int) -> None:
         """Slots do not age."""

@@ -60,6 +60,15 @@ def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
         **promise.flow._asdict(),
         "state": promise.state.value,
         "waiting_for": sorted(promise.waiting),
+        "broken": [
+            {
+                "cause": found.cause.value,
+                "place": found.place,
+                "text": found.text,
+                "since_ms": keeper.utc_ms(found.since_ns),
+            }
+            for found in promise.breaks
+        ],
         **keeper.granting.values(promise.grant),
     }
 
@@ -68,6 +77,20 @@ def delay_values(keeper: FlowKeeper, delays: DelayBook) -> dict[str, Any]:
     """Measured delays by flow, as plain values."""
     mark = keeper.granting.conditions.mark()
     return {name: {**values, **mark} for name, values in delays.values().items()}
+
+
+def health_values(keeper: FlowKeeper) -> dict[str, Any]:
+    """Whether promised flows are delivered, as far as the service can see, as plain values."""
+    late = [name for name, driver in keeper.drivers.items() if not driver.complete]
+    broken = keeper.broken()
+    granting = keeper.granting
+    return {
+        "healthy": not late and not broken,
+        "scheme": granting.scheme,
+        **granting.conditions.mark(),
+        "late": late,
+        "broken": {cause.value: count for cause, count in broken.items()},
+    }
 
 
 def schedule_values(keeper: FlowKeeper, slots: SlotGranting) -> dict[str, Any]:
@@ -136,6 +159,16 @@ def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
         "use": [{**_share(share), "fraction": share.fraction} for share in usage.shares],
         "strangers": list(driver.strangers),
         "beyond_plan": beyond,
+        **switch_ports(keeper, name),
+    }
+
+
+def switch_ports(keeper: FlowKeeper, name: str) -> dict[str, list[int]]:
+    """The ports of a switch that are not as the lab has them, as plain values."""
+    links = sorted(keeper.drivers[name].links.items())
+    return {
+        "dead_ports": [port for port, is_up in links if not is_up and keeper.cables.at(name, port)],
+        "stray_ports": [port for port, is_up in links if is_up and keeper.is_stray(name, port)],
     }
 
 

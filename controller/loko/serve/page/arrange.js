@@ -31,7 +31,7 @@ const GROUPS = {
   switch: (flow) => [...new Set(flow.path.map((hop) => hop.switch))],
   source: (flow) => [flow.source],
   destination: (flow) => [flow.destination],
-  state: (flow) => [flow.waiting_for.length && flow.state === "installed" ? "interrupted" : flow.state],
+  state: (flow) => [flow.broken.length ? "broken" : flow.state],
 };
 
 /** All words of a search are to be found in a flow: its name, hosts, switches, ports, state. */
@@ -39,7 +39,7 @@ function finder(query) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return () => true;
   return (flow) => {
-    const text = [flow.id, ...nodesOf(flow), flow.udp_source, flow.udp_destination, flow.state].join(" ").toLowerCase();
+    const text = [flow.id, ...nodesOf(flow), flow.udp_source, flow.udp_destination, GROUPS.state(flow)].join(" ").toLowerCase();
     return words.every((word) => text.includes(word));
   };
 }

@@ -15,6 +15,7 @@ export class Detail {
     this.overTime = measures ? new OverTime() : null;
     this.name = html("h3");
     this.state = html("span");
+    this.broken = html("ul", { class: "warning" });
     this.path = html("ol", { class: "hops" });
     this.sends = html("p", { class: "muted" });
     this.guarantee = html("strong");
@@ -27,7 +28,7 @@ export class Detail {
       "div", {},
       html("div", { class: "head" }, this.name, this.state),
       html("p", { class: "guarantee" }, "at most ", this.guarantee),
-      this.path, this.sends, this.strip.node,
+      this.broken, this.path, this.sends, this.strip.node,
       ...(this.overTime ? [this.overTime.node] : []),
       html("div", { class: "buttons" }, remove, close),
     );
@@ -61,6 +62,9 @@ export class Detail {
     say(this.state, state.text);
     set(this.state, { class: state.class });
     say(this.guarantee, milliseconds(flow.guarantee_ns));
+    this.broken.hidden = !flow.broken.length;
+    this.broken.replaceChildren(...flow.broken.map(({ text, since_ms: since }) =>
+      html("li", {}, `${text}, since ${new Date(since).toLocaleTimeString()}`)));
     const burst = quantity(flow.burst_bytes, "bytes");
     const sends = flow.turn ? turnText(flow.turn) : `${rate(flow.rate_bps)}, burst ${burst}`;
     say(this.sends, `${sends}, frames of ${flow.frame_bytes} bytes, UDP ${flow.udp_source} to ${flow.udp_destination}`);

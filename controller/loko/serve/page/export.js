@@ -18,10 +18,10 @@ export function csv(flows, delays) {
     const measured = delays[flow.id] ?? {};
     const path = flow.path.map((hop) => hop.switch).join(" ");
     return [
-      ...FLOW.map((name) => flow[name]), flow.state, flow.guarantee_ns, path, ...MEASURED.map((name) => measured[name]),
+      ...FLOW.map((name) => flow[name]), flow.state, flow.broken.map(({ text }) => text).join("; "), flow.guarantee_ns, path, ...MEASURED.map((name) => measured[name]),
     ];
   });
-  const names = [...FLOW, "state", "guarantee_ns", "path", ...MEASURED];
+  const names = [...FLOW, "state", "broken", "guarantee_ns", "path", ...MEASURED];
   return [names, ...lines].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
 }
 

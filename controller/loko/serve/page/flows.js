@@ -12,8 +12,8 @@ const MOST_NODES = 6;
 
 /** How a flow is: { text, class } of its badge. */
 export function standing(flow) {
-  if (flow.state === "installed" && flow.waiting_for.length) {
-    return { text: `interrupted at ${flow.waiting_for.join(", ")}`, class: "badge bad" };
+  if (flow.broken.length) {
+    return { text: `broken at ${flow.broken.map(({ place }) => place).join(", ")}`, class: "badge bad" };
   }
   const isIn = flow.state === "installed";
   return { text: WORDS[flow.state] ?? flow.state, class: `badge ${isIn ? "good" : "busy"}` };
@@ -150,7 +150,7 @@ export class FlowList {
       set(part.state, { class: state.class });
       say(part.path, shortPath(flow));
       say(part.guarantee, milliseconds(flow.guarantee_ns));
-      part.node.classList.toggle("interrupted", state.class.endsWith("bad"));
+      part.node.classList.toggle("broken", state.class.endsWith("bad"));
     }
     if (part.flow !== flow || part.measured !== measured || part.row === null) part.strip.update(flow, measured);
     Object.assign(part, { flow, measured, row: flow, through });

@@ -90,11 +90,13 @@ class Page {
   showHealth() {
     const away = this.state.switches.filter(({ state }) => state === "away").length;
     const late = this.state.switches.filter(({ complete }) => !complete).length;
-    const text = away
-      ? `${away} of ${this.state.switches.length} switches away`
-      : late ? "setting tables" : "every switch as it should be";
-    say(byId("health"), text);
-    set(byId("health"), { class: `badge ${away ? "bad" : late ? "busy" : "good"}` });
+    const broken = this.state.flows.filter((flow) => flow.broken.length).length;
+    const amiss = [
+      ...(away ? [`${away} of ${this.state.switches.length} switches away`] : []),
+      ...(broken ? [`${broken} ${broken === 1 ? "promise" : "promises"} broken`] : []),
+    ].join(", ");
+    say(byId("health"), amiss || (late ? "setting tables" : "every switch as it should be"));
+    set(byId("health"), { class: `badge ${amiss ? "bad" : late ? "busy" : "good"}` });
   }
 }
 

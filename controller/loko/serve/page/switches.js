@@ -41,13 +41,24 @@ export class SwitchList {
     part.node.classList.toggle("limiting", this.limiting === one.name);
     set(part.pick, { "aria-pressed": String(isChosen) });
     part.shares = reconcile(part.bars, part.shares, one.use, (use) => use.quantity, bar);
-    const others = one.strangers.length;
-    part.note.hidden = !others;
-    if (others) {
-      const whose = others === 1 ? "1 entry of somebody else" : `${others} entries of others`;
-      say(part.note, `${whose} in its table${one.beyond_plan ? "; with them it is fuller than planned" : ""}`);
-    }
+    const notes = notesOf(one);
+    part.note.hidden = !notes.length;
+    say(part.note, notes.join(". "));
   }
+}
+
+/** What is amiss at a switch: entries of others, cables without a link, cables that should not be there. */
+function notesOf(one) {
+  const others = one.strangers.length;
+  const notes = [];
+  if (others) {
+    const whose = others === 1 ? "1 entry of somebody else" : `${others} entries of others`;
+    notes.push(`${whose} in its table${one.beyond_plan ? "; with them it is fuller than planned" : ""}`);
+  }
+  const ports = (numbers) => `port${numbers.length === 1 ? "" : "s"} ${numbers.join(", ")}`;
+  if (one.dead_ports.length) notes.push(`No link at ${ports(one.dead_ports)}`);
+  if (one.stray_ports.length) notes.push(`A cable that the lab does not have at ${ports(one.stray_ports)}`);
+  return notes;
 }
 
 function bar(use) {

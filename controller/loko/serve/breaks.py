@@ -1,0 +1,66 @@
+"""Why promises are broken: the one mechanism by which the service says that a granted flow is not delivered.
+
+A break has a cause, the place where it is, words for people, and since when. A flow may have several at once,
+one for each cause and place; its promise is kept again when the last of them has gone. `FlowKeeper` notes
+breaks as it hears of them; REST, page, log, metrics and health all read them from there (docs/service.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Why a promise is broken. Add a cause here, and the keeper's callers need nothing else."""
+
+    SWITCH_AWAY = "switch-away"
+    """A switch of its path has no session, so nobody knows whether it forwards."""
+    ENTRY_MISSING = "entry-missing"
+    """A switch of its path lacks the flow's entry: it restarted, or refuses it."""
+    LINK_DOWN = "link-down"
+    """A cable of its path has no link, as the switch at one of its ends reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One reason for which a promise is broken."""
+
+    cause: Cause
+    place: str
+    """The switch, or the cable as `s1:3-s2:3`: with the cause it identifies the break of a flow."""
+    text: str
+    """In words: what is broken, without the flow's name."""
+    since_ns: int
+    """When it was noticed, of the keeper's clock."""
+
+
+class Breaks:
+    """The breaks of one promise, in the order in which they were noticed."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Cause, str], Break] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def __iter__(self) -> Iterator[Break]:
+        return iter(self._known.values())
+
+    def add(self, found: Break) -> bool:
+        """Note a break. Return whether it is new; one that is known keeps its text and its beginning."""
+        key = (found.cause, found.place)
+        if key in self._known:
+            return False
+        self._known[key] = found
+        return True
+
+    def mend(self, cause: Cause, place: str | None = None) -> bool:
+        """Forget the break of this cause at a place, or everywhere. Return whether there was one."""
+        gone = [key for key in self._known if key[0] is cause and place in (None, key[1])]
+        for key in gone:
+            del self._known[key]
+        return bool(gone)

@@ -1,0 +1,109 @@
+"""What boards say of their links reaches the service through the OpenFlow application."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+import switch_emulator
+
+from evaluation.emulation.boards import KEPT_SESSION, EmulatedBoard, LoneBoard
+from loko.controller import wire, wire13
+from loko.controller.port_links import PORTS_10, PORTS_13, PortsReported
+from loko.controller.switchboard import Switchboard
+from loko.controller.wire import Reply
+from loko.lab import load_lab
+from loko.scenario import OpenFlow
+
+LAB = load_lab("two-switch")
+PATIENCE_S = 60
+
+
+class Heard:
+    """A subscriber that keeps what the switch says of its ports."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+
+    def switch_connected(self, name: str) -> None:
+        self.events.append(name)
+
+    def switch_replied(self, _name: str, reply: Reply) -> None:
+        if isinstance(reply, PortsReported):
+            self.events.append(dict(reply.are_up))
+
+    def switch_disconnected(self, _name: str) -> None:
+        self.events.append("gone")
+
+    def application_ended(self, status: int) -> None:
+        self.events.append(status)
+
+
+async def until(condition: Callable[[], bool], take: Callable[[], object], heard: Heard) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end_s, heard.events
+        take()
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("openflow", list(OpenFlow))
+def test_links_reach_the_service_as_the_board_connects_and_when_they_change(openflow: OpenFlow) -> None:
+    async def converse() -> list[object]:
+        heard = Heard()
+        switchboard = Switchboard(LAB, heard, openflow)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            await switchboard.start(listening, "os-ken", sys.executable)
+            config = {**LAB.switches["s1"].config, **KEPT_SESSION, "ofchecks": True}
+            board = switch_emulator.Board(config=config)
+            lone = LoneBoard(board)
+            lone.link(2, is_up=False)
+            connection = EmulatedBoard("s1", lone, listening.getsockname())
+
+            def take() -> None:
+                connection.take(lone.advance())
+
+            await until(lambda: len(heard.events) == 2, take, heard)
+            lone.link(3, is_up=False)
+            await until(lambda: len(heard.events) == 3, take, heard)
+            await switchboard.end()
+        return heard.events
+
+    first = {1: True, 2: False, 3: True}
+    assert asyncio.run(converse()) == ["s1", first, {3: False}]
+
+
+def port_10(number: int, *, configuration: int = 0, state: int = 0) -> bytes:
+    return PORTS_10.description.pack(number, configuration, state)
+
+
+def status(reason: int, description: bytes, *, version: int) -> bytes:
+    body = struct.pack("!B7x", reason) + description
+    return struct.pack("!BBHI", version, 12, 8 + len(body), 0) + body
+
+
+@pytest.mark.parametrize(
+    ("configuration", "state", "is_up"), [(0, 0, True), (1, 0, False), (0, 1, False), (0, 0x200, True)]
+)
+def test_a_port_is_down_by_its_state_or_by_its_configuration(
+    configuration: int, state: int, is_up: bool
+) -> None:
+    description = port_10(2, configuration=configuration, state=state)
+    assert wire.decode(status(2, description, version=1)) == PortsReported({2: is_up})
+    description = PORTS_13.description.pack(2, configuration, state)
+    assert wire13.decode(status(2, description, version=4)) == PortsReported({2: is_up})
+
+
+def test_a_port_that_is_deleted_is_down() -> None:
+    assert wire.decode(status(1, port_10(2), version=1)) == PortsReported({2: False})
+
+
+def test_reserved_ports_and_torn_messages_say_nothing() -> None:
+    assert wire.decode(status(2, port_10(0xFFFE), version=1)) == PortsReported({})
+    assert wire.decode(status(1, port_10(0xFFFE), version=1)) == PortsReported({})
+    assert wire.decode(status(2, port_10(2)[:20], version=1)) is None
