@@ -19,12 +19,11 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from loko.commands.telling import tell, tell_error
-from loko.one_line_error import OneLineError
+from loko.one_line_error import NOT_NOW, OF_ENVIRONMENT, WRONG_INPUT, OneLineError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
 
-WRONG_INPUT: Final = 2
 INTERRUPTED: Final = 130
 _PACKAGE: Final = "loko-testbed"
 _PYTHONS_WARNING: Final = warnings.showwarning
@@ -221,9 +220,10 @@ def main() -> None:
         _end(f"{error.format_message() or 'no command given'} (see '{_command_of(error)} --help')")
     except OneLineError as error:
         tell_error(error)
-        sys.exit(WRONG_INPUT)
+        sys.exit(error.status)
     except OSError as error:
-        _end(f"{error.filename or 'system'}: {error.strerror or error}")
+        status = NOT_NOW if error.errno in OF_ENVIRONMENT else WRONG_INPUT
+        _end(f"{error.filename or 'system'}: {error.strerror or error}", status)
     except MemoryError:
         _end("out of memory; ask for less, or give the program more")
     except (KeyboardInterrupt, typer.Abort):
@@ -251,6 +251,6 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _end(message: str) -> None:
+def _end(message: str, status: int = WRONG_INPUT) -> None:
     tell(f"error: {' '.join(message.split())}", err=True)
-    sys.exit(WRONG_INPUT)
+    sys.exit(status)

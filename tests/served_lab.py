@@ -43,8 +43,9 @@ class ServedLab:
         free_control: bool = True,
         has_boards: bool = True,
         files: int | None = None,
+        within: tuple[str, ...] = (),
     ) -> None:
-        """`files` is the maximum number of open files (`ulimit -n`)."""
+        """`files` is the maximum number of open files (`ulimit -n`); `within` a command that runs others."""
         self.folder, self.options, self.lab = folder, options, lab
         self._ports = (ReservedPort(), ReservedPort())
         self.rest, openflow = (port.number for port in self._ports)
@@ -56,6 +57,7 @@ class ServedLab:
         self._free_control = free_control
         self._has_boards = has_boards
         self._files = files
+        self._within = within
 
     def __enter__(self) -> Self:
         try:
@@ -81,6 +83,7 @@ class ServedLab:
 
     def start(self) -> None:
         words = [
+            *self._within,
             *([] if self._files is None else ["prlimit", f"--nofile={self._files}"]),
             *(LOKO, "serve", self.lab, "--store", str(self.folder / "flows.sqlite")),
             *("--rest", f"127.0.0.1:{self.rest}", "--listen", f"127.0.0.1:{self.openflow}"),

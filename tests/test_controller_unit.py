@@ -18,6 +18,8 @@ import yaml
 from reserved_port import ReservedPort
 from served_lab import LOKO, PATIENCE_S, wait_for
 
+from loko.one_line_error import NOT_NOW, WRONG_INPUT
+
 ROLE = Path(__file__).resolve().parents[1] / "playbooks" / "roles" / "controller"
 
 
@@ -56,6 +58,27 @@ def test_it_has_a_watchdog_and_ends_the_service_alone() -> None:
     assert said["KillMode"] == ["mixed"]
     assert said["DynamicUser"] == ["true"]
     assert "User" not in said
+
+
+PACKAGED = ROLE.parents[2] / "setup" / "service" / "loko@.service"
+
+
+def is_started_again(said: dict[str, list[str]], status: int) -> bool:
+    """Return whether systemd starts a unit again, and never gives it up, after an exit with this status.
+
+    systemd.service(5), `Restart=` and `RestartPreventExitStatus=`; systemd.unit(5), `StartLimitIntervalSec=`.
+    """
+    prevented = {number for text in said.get("RestartPreventExitStatus", []) for number in text.split()}
+    is_limited = said.get("StartLimitIntervalSec") != ["0"]
+    return said["Restart"] == ["always"] and str(status) not in prevented and not is_limited
+
+
+@pytest.mark.parametrize("text", [unit(), PACKAGED.read_text()], ids=["role", "package"])
+def test_faults_of_the_environment_are_tried_again_and_wrong_input_is_not(text: str) -> None:
+    said = settings(text)
+    assert is_started_again(said, NOT_NOW)
+    assert is_started_again(said, 1)
+    assert not is_started_again(said, WRONG_INPUT)
 
 
 def test_what_is_given_reaches_the_program_as_it_is() -> None:

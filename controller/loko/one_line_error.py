@@ -1,7 +1,31 @@
-"""The error that ends a command with one line. It has its own module so that `loko --help` loads little."""
+"""The errors that end a command with one line. A module of their own, so that `loko --help` loads little."""
 
 from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+WRONG_INPUT: Final = 2
+"""The exit status after wrong input: the same command fails again."""
+NOT_NOW: Final = os.EX_TEMPFAIL
+"""The exit status, 75, after a fault of the environment: the same command may succeed later."""
+OF_ENVIRONMENT: Final = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO),
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL),
+    }
+)
+"""Errors of the operating system that are faults of the environment, not of what the user has given."""
 
 
 class OneLineError(Exception):
     """An error told in one line: what could not be done, where, and how to mend it."""
+
+    status = WRONG_INPUT
+
+
+class EnvironmentFaultError(OneLineError):
+    """A fault of the environment, such as a full disk, told in one line."""
+
+    status = NOT_NOW

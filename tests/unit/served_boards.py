@@ -22,7 +22,7 @@ from loko.scenario import OpenFlow, of_lokos_tables
 from loko.schedule.timed_flow import TimedFlow
 from loko.serve.granting import AdmissionGranting, Decide, Granting
 from loko.serve.keeper import FlowKeeper
-from loko.serve.outcome import FlowState, Happening, Outcome, Write
+from loko.serve.outcome import Change, Effects, FlowState, Happening, Insert, Outcome, Write
 from loko.serve.slots import ServedSchedule, SlotGranting
 from loko.serve.store import Store
 
@@ -31,6 +31,7 @@ RECONNECTION_NS = 2_000_000_000
 LAB = load_lab("two-switch")
 HOSTS = tuple(LAB.hosts)
 OPTIONS = {"entries": "17"}
+FULL = "the disk is full"
 
 
 class KilledError(Exception):
@@ -81,6 +82,7 @@ class ServedBoards:
         self.plugged = dict.fromkeys(lab.switches, True)
         self.due = dict.fromkeys(lab.switches, self.now_ns)
         self.fuse: int | None = None
+        self.full = False
         self.answers: dict[int, Outcome] = {}
         self.log: list[Happening] = []
         self.store: Store | None = None
@@ -155,13 +157,10 @@ class ServedBoards:
 
     def carry(self) -> None:
         """Apply the effects; each is a step at which the service may be killed."""
-        assert self.store is not None
-        effects = self.keeper.effects()
-        self.unwritten += effects.writes
-        if effects.must_wait:
-            self._burn()
-            self.store.write(self.unwritten)
-            self.unwritten = []
+        while effects := self.keeper.effects():
+            self._carry(effects)
+
+    def _carry(self, effects: Effects) -> None:
         self.log += effects.happenings
         for switch, requests in effects.sends:
             self._burn()
@@ -173,6 +172,20 @@ class ServedBoards:
         for ticket, outcome in effects.answers:
             self._burn()
             self.answers[ticket] = outcome
+        self.unwritten += effects.writes
+        if any(isinstance(write, Insert | Change) for write in effects.writes):
+            self._burn()
+            self._write()
+
+    def _write(self) -> None:
+        """Write a transaction, or note that the disk takes none if it is `full`."""
+        assert self.store is not None
+        writes, self.unwritten = self.unwritten, []
+        if self.full:
+            self.unwritten = self.keeper.failed(self.now_ns, writes, FULL)
+        else:
+            self.store.write(writes)
+            self.keeper.stored(self.now_ns, writes)
 
     def _burn(self) -> None:
         if self.fuse is not None:

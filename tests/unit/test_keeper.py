@@ -360,6 +360,7 @@ def test_a_removal_says_when_it_has_next_something_to_do(served: ServedBoards) -
     assert served.keeper.due_ns is None
     passage_ns = served.admission.passage_ns("f1")
     ticket = served.keeper.release(served.now_ns, "f1")
+    served.carry()
     assert served.keeper.due_ns == served.now_ns + passage_ns
     before_ns = served.now_ns
     assert served.ask(ticket) == Gone("f1")

@@ -30,6 +30,7 @@ from loko.serve.outcome import (
     Gone,
     Granted,
     Interrupted,
+    NotStored,
     NotTaken,
     Outcome,
     Unavailable,
@@ -467,7 +468,7 @@ def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
     @app.get("/v1/healthz", responses=health, tags=["operation"])
     async def show_health(_: Request) -> Response:
         """200 if every promise is kept and every switch holds what it should, else 503 with what does not."""
-        values = health_values(keeper)
+        values = {**health_values(keeper), "storage": operation.storage_failure}
         return _json(200 if values["healthy"] else 503, values)
 
     @app.get(
@@ -479,7 +480,12 @@ def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
     async def show_metrics(_: Request) -> Response:
         """Metrics in the text format of Prometheus."""
         text = exposition(
-            keeper, operation.delays, clients, operation.tallies, restarts=operation.application.count
+            keeper,
+            operation.delays,
+            clients,
+            operation.tallies,
+            restarts=operation.application.count,
+            is_storage_available=operation.storage_failure is None,
         )
         return Response(text, media_type=METRICS_TYPE)
 
@@ -520,6 +526,9 @@ def _refused(tallies: Tallies, outcome: Outcome) -> Response:
         case Interrupted(flow_id=flow_id, reason=reason, became=became):
             details = {"became": became.value}
             status, code, message = 503, "service-ending", f"{reason}; {_told(flow_id, became)}"
+        case NotStored(flow_id=flow_id, reason=reason, became=became):
+            details = {"became": became.value}
+            status, code, message = 503, "storage-unavailable", f"{reason}; {_told(flow_id, became)}"
         case Conflict(flow_id=flow_id, reason=reason):
             status, code, message = 409, "conflict", f"flow '{flow_id}': {reason}"
         case Unknown(flow_id=flow_id):

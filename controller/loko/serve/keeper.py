@@ -1,7 +1,8 @@
 """The keeper of flows joins grants, switches' tables and promises. Events and `now` in, effects out.
 
-It does no I/O. Effects must be carried out in order, beginning with the writes to disk, in one transaction.
-So whenever the process ends, the disk knows every flow that a switch or a requester has heard of.
+It does no I/O. What depends on a write follows only when `stored` says that it is on disk. So whenever the
+process ends, the disk knows every flow that a switch or a requester has heard of; and if the disk takes
+nothing, `failed` takes back what was begun, and all other flows go on.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from loko.serve.outcome import (
     Happening,
     Insert,
     Interrupted,
+    NotStored,
     NotTaken,
     Outcome,
     Owe,
@@ -47,6 +49,7 @@ from loko.serve.outcome import (
     Unavailable,
     Unknown,
     Would,
+    Write,
     Wrong,
 )
 
@@ -65,6 +68,7 @@ class Promise:
     number: int
     grant: Grant
     state: FlowState
+    """As on disk, except while its removal goes on although the disk takes nothing."""
     since_ns: int
     entries: Sequence[tuple[str, WireEntry]]
     """The flow's entries, visit by visit: each switch with the entry there."""
@@ -81,6 +85,12 @@ class Promise:
     cut_ns: int | None = None
     """When its first switch had lost its entry: no frame of the flow has entered the network since."""
     tickets: list[int] = field(default_factory=list)
+    on_disk: FlowState | None = None
+    """The state that is on disk; None before the flow is."""
+    is_leaving: bool = False
+    """Whether its removal is being written. Nothing of it has begun."""
+    taken_back: Outcome | None = None
+    """If it is taken back: what its requesters are told once that is certain."""
     breaks: Breaks = field(default_factory=Breaks)
     """Why its packets are not delivered as promised, as far as is known; empty while they are."""
 
@@ -160,6 +170,7 @@ class FlowKeeper:
         self._ticket = 0
         self._last_number = max([last_number, *(flow.number for flow in stored)])
         self._effects = Effects()
+        self._interrupted: str | None = None
         self._was_ready = dict.fromkeys(drivers, False)
         self._fillers = [
             self._entry_of(entry, cookie=OWN_MARK << 48 | _FILLER | number)
@@ -179,7 +190,7 @@ class FlowKeeper:
         for promise in self._promises.values():
             if promise.state is FlowState.REMOVING:
                 # Its frames may wait behind those of released flows, so this needs their debts.
-                self._begin_removal(now_ns, promise)
+                self._remove_entries(now_ns, promise)
 
     @property
     def promises(self) -> Mapping[str, Promise]:
@@ -255,7 +266,7 @@ class FlowKeeper:
             self._answer(Conflict(flow_id, "it is being installed; try again when that is answered"))
         else:
             if promise.state is FlowState.INSTALLED:
-                self._withdraw(now_ns, promise)
+                self._withdraw(promise)
             promise.tickets.append(self._ticket)
             self._poll(now_ns, promise)
             self._review_removal(now_ns, promise)
@@ -286,12 +297,11 @@ class FlowKeeper:
         for switch in self.drivers:
             self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
         for promise in list(self._promises.values()):
-            if promise.state is FlowState.ACCEPTED and now_ns - promise.since_ns > PATIENCE_NS:
+            late = promise.on_disk is not None and now_ns - promise.since_ns > PATIENCE_NS
+            if promise.state is FlowState.ACCEPTED and late and promise.waiting:
                 silent = min(promise.waiting)
                 reason = "no confirmation in time"
-                self._take_back(
-                    now_ns, promise, Unavailable(promise.flow.id, silent, reason, Became.TAKEN_BACK)
-                )
+                self._take_back(promise, Unavailable(promise.flow.id, silent, reason, Became.TAKEN_BACK))
         for promise in list(self._removing.values()):
             self._review_removal(now_ns, promise)
         self._write_debts(server for server in list(self._owing) if self.granting.debt(server) is None)
@@ -299,12 +309,66 @@ class FlowKeeper:
     def interrupt(self, now_ns: int, reason: str) -> None:
         """Tell all who wait that the service ends. Nothing may be requested after this."""
         self._advance(now_ns)
+        self._interrupted = reason
         for promise in list(self._promises.values()):
-            flow_id = promise.flow.id
             if promise.state is FlowState.ACCEPTED:
-                self._take_back(now_ns, promise, Interrupted(flow_id, reason, Became.TAKEN_BACK))
+                self._take_back(promise, Interrupted(promise.flow.id, reason, Became.TAKEN_BACK))
             elif promise.state is FlowState.REMOVING:
-                self._answer_all(promise, Interrupted(flow_id, reason, Became.GOES_ON))
+                self._leave_to_restart(promise)
+
+    # The disk.
+
+    def stored(self, now_ns: int, writes: Iterable[Write]) -> None:
+        """Note that these writes are on disk, and go on with what depends on them."""
+        self._advance(now_ns)
+        for write in writes:
+            match write:
+                case Insert(stored=StoredFlow(number=number)):
+                    if (promise := self._by_number.get(number)) is not None:
+                        self._begin_installation(now_ns, promise)
+                case Change(number=number, state=state):
+                    if (promise := self._by_number.get(number)) is not None:
+                        promise.on_disk = state
+                        if state is FlowState.REMOVING:
+                            self._begin_removal(now_ns, promise)
+                        elif not promise.is_leaving:
+                            self._grant(promise)
+
+    def failed(self, now_ns: int, writes: Iterable[Write], reason: str) -> list[Write]:
+        """Note that the disk took none of these writes: take back what they would have begun.
+
+        Installed flows stay, and removals go on; a restart would do the same. Return the writes to try again,
+        before all others.
+        """
+        self._advance(now_ns)
+        again: list[Write] = []
+        for write in writes:
+            match write:
+                case Insert(stored=StoredFlow(number=number)):
+                    if (promise := self._by_number.get(number)) is not None:
+                        self._drop(promise)
+                        self._answer_all(promise, NotStored(promise.flow.id, reason, Became.NOTHING))
+                case Change(number=number, state=state):
+                    if (promise := self._by_number.get(number)) is not None:
+                        self._not_changed(now_ns, promise, state, reason)
+                case _:
+                    again.append(write)
+        return again
+
+    def _not_changed(self, now_ns: int, promise: Promise, state: FlowState, reason: str) -> None:
+        """Undo what a change of state would have begun."""
+        flow_id = promise.flow.id
+        if state is FlowState.INSTALLED:
+            if not promise.is_leaving:
+                promise.taken_back = NotStored(flow_id, reason, Became.TAKEN_BACK)
+                self._begin_removal(now_ns, promise)
+        elif promise.is_leaving and promise.on_disk is FlowState.INSTALLED:
+            promise.is_leaving, promise.taken_back = False, None
+            became = Became.NOTHING if promise.state is FlowState.INSTALLED else Became.UNKNOWN
+            promise.state, promise.has_sent = FlowState.INSTALLED, True
+            self._answer_all(promise, NotStored(flow_id, reason, became))
+        elif promise.is_leaving:
+            self._begin_removal(now_ns, promise)
 
     # How requests are carried out.
 
@@ -328,7 +392,7 @@ class FlowKeeper:
             self._answer(
                 Conflict(flow.id, "this id belongs to another flow; choose another id, or delete it")
             )
-        elif known.state is FlowState.REMOVING:
+        elif known.state is FlowState.REMOVING or known.is_leaving:
             self._answer(Conflict(flow.id, "it is being removed; try again when that is done"))
         elif known.state is FlowState.ACCEPTED:
             known.tickets.append(self._ticket)
@@ -404,21 +468,52 @@ class FlowKeeper:
             turn=self.granting.turn(promise.flow.id),
         )
         self._effects.writes.append(Insert(stored))
-        for switch, entry in promise.entries:
-            self.drivers[switch].want(entry)
-        self._poll(now_ns, promise)
 
-    def _withdraw(self, now_ns: int, promise: Promise) -> None:
-        """Begin to remove a flow: its entries go at once if it has not sent, otherwise upstream first."""
-        promise.state = FlowState.REMOVING
+    def _begin_installation(self, now_ns: int, promise: Promise) -> None:
+        """Have the switches take the flow's entries, as the flow is on disk."""
+        promise.on_disk = FlowState.ACCEPTED
+        promise.since_ns = now_ns
+        if not promise.is_leaving:
+            for switch, entry in promise.entries:
+                self.drivers[switch].want(entry)
+            self._poll(now_ns, promise)
+
+    def _grant(self, promise: Promise) -> None:
+        """Say that a flow is installed, as that is on disk."""
+        promise.state = FlowState.INSTALLED
+        promise.has_sent = True
+        self._answer_all(promise, Granted(promise.flow.id, is_new=True))
+        self._tell_flow(promise, "is installed")
+
+    def _withdraw(self, promise: Promise) -> None:
+        """Have it written that a flow is to be removed, unless that is so already."""
+        if not promise.is_leaving:
+            promise.is_leaving = True
+            self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
+
+    def _begin_removal(self, now_ns: int, promise: Promise) -> None:
+        """Begin to remove a flow, unless it has begun, and say so to those whose flow is taken back."""
+        if promise.number in self._removing:
+            return
+        promise.state, promise.is_leaving = FlowState.REMOVING, False
         promise.since_ns = now_ns
         promise.breaks = Breaks()
         promise.await_all()
-        self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
-        self._begin_removal(now_ns, promise)
+        self._remove_entries(now_ns, promise)
         self._tell_flow(promise, "is being removed")
+        if promise.taken_back is not None:
+            self._answer_all(promise, promise.taken_back)
+        self._poll(now_ns, promise)
+        self._review_removal(now_ns, promise)
+        self._leave_to_restart(promise)
 
-    def _begin_removal(self, now_ns: int, promise: Promise) -> None:
+    def _leave_to_restart(self, promise: Promise) -> None:
+        """Tell who waits for a removal that it goes on, if the service ends."""
+        if self._interrupted is not None:
+            self._answer_all(promise, Interrupted(promise.flow.id, self._interrupted, Became.GOES_ON))
+
+    def _remove_entries(self, now_ns: int, promise: Promise) -> None:
+        """Let the entries go at once if the flow has not sent, otherwise upstream first (`_retire`)."""
         self._removing[promise.number] = promise
         if promise.has_sent:
             promise.staying = list(promise.entries)
@@ -447,10 +542,11 @@ class FlowKeeper:
             self._unwant(promise, promise.staying)
         self._poll(now_ns, promise)
 
-    def _take_back(self, now_ns: int, promise: Promise, outcome: Outcome) -> None:
-        self._answer_all(promise, outcome)
-        self._withdraw(now_ns, promise)
-        self._poll(now_ns, promise)
+    def _take_back(self, promise: Promise, outcome: Outcome) -> None:
+        """Remove a flow that was not granted. Its requesters are told once that is certain."""
+        if not promise.is_leaving:
+            promise.taken_back = outcome
+            self._withdraw(promise)
 
     def _review_removal(self, now_ns: int, promise: Promise) -> None:
         """Go on with a removal, and answer it once only switches that are away are missing."""
@@ -472,11 +568,17 @@ class FlowKeeper:
         if promise.has_sent:
             self.granting.release(flow_id, now_ns=now_ns, sent_until_ns=promise.cut_ns)
             self._write_debts(self.granting.servers(promise.grant))
+            del self._promises[flow_id], self._by_number[promise.number]
         else:
-            self.granting.cancel(flow_id)
-        del self._promises[flow_id], self._by_number[promise.number], self._removing[promise.number]
+            self._drop(promise)
+        del self._removing[promise.number]
         self._tell_flow(promise, "is removed")
         self._answer_all(promise, Gone(flow_id))
+
+    def _drop(self, promise: Promise) -> None:
+        """Forget a flow that has sent nothing."""
+        self.granting.cancel(promise.flow.id)
+        del self._promises[promise.flow.id], self._by_number[promise.number]
 
     def _write_debts(self, servers: Iterable[str]) -> None:
         debts = {server: self.granting.debt(server) for server in servers}
@@ -536,12 +638,8 @@ class FlowKeeper:
             self._mend(promise, Cause.ENTRY_MISSING, switch)
         if promise.unconfirmed:
             return
-        if promise.state is FlowState.ACCEPTED:
-            promise.state = FlowState.INSTALLED
-            promise.has_sent = True
+        if promise.state is FlowState.ACCEPTED and not promise.is_leaving:
             self._effects.writes.append(Change(promise.number, FlowState.INSTALLED))
-            self._answer_all(promise, Granted(promise.flow.id, is_new=True))
-            self._tell_flow(promise, "is installed")
 
     def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
@@ -561,7 +659,7 @@ class FlowKeeper:
         text = f"{switch} does not take its entry: {reason}"
         if promise.state is FlowState.ACCEPTED:
             self._tell_flow(promise, f"is taken back: {text}", warning=True)
-            self._take_back(now_ns, promise, NotTaken(promise.flow.id, switch, reason))
+            self._take_back(promise, NotTaken(promise.flow.id, switch, reason))
         else:
             promise.unconfirmed.add((switch, cookie))
             self._tell_flow(promise, f"{text}; trying again", warning=True)
@@ -574,7 +672,7 @@ class FlowKeeper:
                 continue
             if promise.state is FlowState.ACCEPTED:
                 outcome = Unavailable(promise.flow.id, switch, reason, Became.TAKEN_BACK)
-                self._take_back(now_ns, promise, outcome)
+                self._take_back(promise, outcome)
             elif promise.state is FlowState.INSTALLED:
                 promise.await_all(switch)
                 self._break(now_ns, promise, Cause.SWITCH_AWAY, switch, reason)
@@ -609,9 +707,7 @@ class FlowKeeper:
             elif promise.state is FlowState.INSTALLED:
                 self._break(now_ns, promise, Cause.LINK_DOWN, change.cable, text)
             elif promise.state is FlowState.ACCEPTED:
-                self._take_back(
-                    now_ns, promise, Unavailable(promise.flow.id, switch, text, Became.TAKEN_BACK)
-                )
+                self._take_back(promise, Unavailable(promise.flow.id, switch, text, Became.TAKEN_BACK))
 
     # Broken promises.
 
@@ -648,6 +744,7 @@ class FlowKeeper:
             cables=self.cables.of(flow.source, answer.path),
             unconfirmed=set(),
             has_sent=stored.state is not FlowState.ACCEPTED,
+            on_disk=stored.state,
         )
         promise.await_all()
         self._note(promise)

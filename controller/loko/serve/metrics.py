@@ -28,7 +28,13 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(
-    keeper: FlowKeeper, delays: DelayBook, clients: Clients, tallies: Tallies, *, restarts: int
+    keeper: FlowKeeper,
+    delays: DelayBook,
+    clients: Clients,
+    tallies: Tallies,
+    *,
+    restarts: int,
+    is_storage_available: bool,
 ) -> bytes:
     """Return all metrics as they are now. `restarts` counts those of the OpenFlow application."""
     registry = CollectorRegistry(auto_describe=False)
@@ -41,6 +47,9 @@ def exposition(
                 *_requests(tallies),
                 *_clients(clients),
                 _total("loko_openflow_restarts", "Times its application was started again.", restarts),
+                GaugeMetricFamily(
+                    "loko_store_available", "1 while the disk takes changes.", value=is_storage_available
+                ),
                 _total("loko_stalls", "Times the service was kept from its work.", tallies.stalls),
                 _total("loko_stall_seconds", "Time for which it was, in all.", tallies.stalled_s),
             )

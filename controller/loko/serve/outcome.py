@@ -163,6 +163,15 @@ class Interrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class NotStored:
+    """The disk takes nothing, so nothing can be promised or released; what is installed is kept."""
+
+    flow_id: str
+    reason: str
+    became: Became
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """The id, or the hosts and ports, are in use, or the flow is in a state that forbids the request."""
 
@@ -196,14 +205,16 @@ class Would:
     """What would be used with the flow, by switch of its path."""
 
 
-Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | Conflict | Unknown | Wrong
+Outcome = (
+    Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | NotStored | Conflict | Unknown | Wrong
+)
 
 
 @dataclass(slots=True)
 class Effects:
-    """What is to be done, in this order: first `writes`, in one transaction, then all the rest.
+    """What is to be done at once; but `writes` go into the next transaction, in order.
 
-    Transactions are carried out in order. The rest need not wait for one without `must_wait`.
+    What depends on a write is an effect of `FlowKeeper.stored`.
     """
 
     writes: list[Write] = field(default_factory=list)
@@ -215,12 +226,5 @@ class Effects:
     """Tickets, with the outcome of their requests."""
     happenings: list[Happening] = field(default_factory=list)
 
-    @property
-    def must_wait(self) -> bool:
-        """Whether the rest must wait until the writes are on disk.
-
-        Erasures and debts need not: a flow that is erased is on disk as one being removed, so a restart would
-        erase it again. Its debt is written together with the erasure, and before any flow that is admitted
-        later. Notes need not either: nothing follows from them.
-        """
-        return not all(isinstance(write, Erase | Owe | Noted) for write in self.writes)
+    def __bool__(self) -> bool:
+        return any((self.writes, self.sends, self.closes, self.answers, self.happenings))

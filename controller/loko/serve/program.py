@@ -24,6 +24,7 @@ from loko.controller.relay import interpreter
 from loko.document import InputError
 from loko.entries import filler_entries
 from loko.lab import Lab, stays_loaded
+from loko.one_line_error import OF_ENVIRONMENT, EnvironmentFaultError
 from loko.scenario import OpenFlow
 from loko.serve.api import application
 from loko.serve.companion import Companion
@@ -285,6 +286,8 @@ def _listening(option: str, host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         text = error.strerror or str(error)
+        if error.errno in OF_ENVIRONMENT:
+            raise EnvironmentFaultError(f"{option}: cannot listen on {host}:{port} now: {text}") from None
         raise InputError(
             f"{option}: cannot listen on {host}:{port}: {text}; end what uses it or choose another"
         ) from None

@@ -7,7 +7,7 @@ import contextvars
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
@@ -17,6 +17,7 @@ from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.flow import Flow
 from loko.serve.delays import DelayBook, DelaysChanged, Observation
+from loko.serve.disk import WriteQueue
 from loko.serve.granting import Decide
 from loko.serve.history import History
 from loko.serve.journal import fields
@@ -28,11 +29,11 @@ from loko.serve.outcome import (
     Happening,
     Interrupted,
     Noted,
+    NotStored,
     Outcome,
     Would,
-    Write,
 )
-from loko.serve.store import Store
+from loko.serve.store import Store, StoreUnavailableError
 from loko.serve.tallies import Tallies
 
 TICK_S: Final = 0.05
@@ -45,10 +46,6 @@ class Over:
 
 
 News = Noted | DelaysChanged | Over
-DISK_PATIENCE_S: Final = 20.0
-"""A disk that takes longer than this for a transaction will not recover by itself."""
-_NOTES_S: Final = 1.0
-"""Time after which what has happened is on disk; a kill loses no more of it."""
 _MEASURED_S: Final = 0.5
 """Least time between two reports of measured delays to those who watch."""
 _ANSWERS_S: Final = 5.0
@@ -81,20 +78,17 @@ class Operation:
         self.tallies = Tallies()
         self.delays = DelayBook()
         self.history = History() if history is None else history
-        self._unwritten: list[Noted] = []
-        """Noted, but not yet in any transaction. What has happened alone waits for others, or a while."""
-        self._write_notes_s = 0.0
+        self._writes = WriteQueue()
+        self._writing: asyncio.Future[None] | None = None
         self._watchers: set[asyncio.Queue[News]] = set()
         self._is_measured = False
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
-        self._flush_is_due = self._is_flushing = self._is_waking = False
+        self._flush_is_due = self._is_waking = self._is_halted = False
         self._loop = asyncio.get_running_loop()
         # What is carried out for many belongs to no request, not even to the one that triggered it.
         self._context = contextvars.copy_context()
         self._ticking = self._loop.create_task(self._tick_forever())
         self._ticking.add_done_callback(self._check_ticking)
-        self._waits_for_disk_s: float | None = None
-        """Since when a transaction has been waiting for the disk; None if none is."""
         self._flush_soon()
 
     async def start(self, listening: socket.socket, framework: str, python: str) -> None:
@@ -106,8 +100,8 @@ class Operation:
 
     async def request(self, flow: Flow, decide: Decide) -> Outcome:
         """Install a flow if it is granted. Return once that is decided."""
-        if self._ending is not None:
-            return Interrupted(flow.id, self._ending, Became.NOTHING)
+        if (refusal := self._refusal(flow.id)) is not None:
+            return refusal
         ticket = self.keeper.request(time.monotonic_ns(), flow, decide)
         outcome = await self._outcome(ticket, flow.id)
         if isinstance(outcome, Denied):
@@ -121,9 +115,22 @@ class Operation:
 
     async def release(self, flow_id: str) -> Outcome:
         """Remove a flow. Return once it is gone."""
+        if (refusal := self._refusal(flow_id)) is not None:
+            return refusal
+        return await self._outcome(self.keeper.release(time.monotonic_ns(), flow_id), flow_id)
+
+    @property
+    def storage_failure(self) -> str | None:
+        """Why nothing may change, as the disk takes nothing; None while it does."""
+        return self._writes.failure
+
+    def _refusal(self, flow_id: str) -> Outcome | None:
+        """Return why nothing may change now, if so."""
         if self._ending is not None:
             return Interrupted(flow_id, self._ending, Became.NOTHING)
-        return await self._outcome(self.keeper.release(time.monotonic_ns(), flow_id), flow_id)
+        if self.storage_failure is not None:
+            return NotStored(flow_id, self.storage_failure, Became.NOTHING)
+        return None
 
     def interrupt(self, reason: str) -> None:
         """Tell all who wait what becomes of their requests, as the service ends. Begin nothing more."""
@@ -174,7 +181,7 @@ class Operation:
     def _note(self, happening: Happening) -> None:
         """Keep what has happened, and tell those who watch."""
         noted = self.history.add(happening, at_ms=time.time_ns() // 1_000_000)
-        self._unwritten.append(noted)
+        self._writes.note(noted)
         self._tell(noted)
 
     def _tell_measured(self) -> None:
@@ -191,7 +198,11 @@ class Operation:
     async def end(self) -> None:
         """End the OpenFlow application, and let the disk finish."""
         self._ticking.cancel()
-        self._write_notes()
+        if self._writing is not None:
+            await asyncio.wait([self._writing], timeout=_ANSWERS_S)
+        if not self._is_halted:
+            self._flush()
+            self._write(notes_at_once=True)
         self.application.end()
         await self.switches.end()
         self._disk.shutdown()
@@ -223,9 +234,7 @@ class Operation:
 
     def works(self) -> bool:
         """Return whether the keeper ticks and the disk answers; if not, the service had better restart."""
-        since_s = self._waits_for_disk_s
-        stuck = since_s is not None and self._loop.time() - since_s > DISK_PATIENCE_S
-        return not (stuck or self._ticking.done())
+        return not (self._writes.is_stuck(self._loop.time()) or self._ticking.done())
 
     def _check_ticking(self, ticking: asyncio.Task[None]) -> None:
         if not ticking.cancelled() and (problem := ticking.exception()) is not None:
@@ -238,28 +247,51 @@ class Operation:
             await asyncio.sleep(TICK_S)
             self._note_stall(self._loop.time() - due_s)
             self.keeper.tick(time.monotonic_ns())
-            if self._loop.time() >= self._write_notes_s:
-                self._write_notes()
             self._flush_soon()
 
-    def _write_notes(self) -> None:
-        """Write down what has happened since the last transaction, once a second."""
-        self._write_notes_s = self._loop.time() + _NOTES_S
-        if self._unwritten and self._waits_for_disk_s is None:
-            self._write(self._taken_notes())
+    def _write(self, *, notes_at_once: bool = False) -> None:
+        """Hand the next transaction to the disk, if one is due."""
+        writes = self._writes.take(self._loop.time(), notes_at_once=notes_at_once)
+        if writes:
+            self._writing = self._loop.run_in_executor(self._disk, self._store.write, writes)
+            self._writing.add_done_callback(self._written)
 
-    def _taken_notes(self) -> list[Write]:
-        taken: list[Write] = [*self._unwritten]
-        self._unwritten.clear()
-        return taken
+    def _written(self, done: asyncio.Future[None]) -> None:
+        """Go on with what depends on a transaction, now that it is on disk or known to be not."""
+        problem = done.exception()
+        if problem is not None and not isinstance(problem, StoreUnavailableError):
+            self._halt(f"{problem}: nothing more can be promised")
+            return
+        was_failing = self.storage_failure is not None
+        with self._effects_or_halt():
+            if problem is None:
+                self.keeper.stored(time.monotonic_ns(), self._writes.written())
+            else:
+                writes = self._writes.failed(self._loop.time(), str(problem))
+                self._writes.put_back(self.keeper.failed(time.monotonic_ns(), writes, str(problem)))
+        if problem is not None and not was_failing:
+            self._note_storage(f"{problem}; nothing can change until this is mended", warning=True)
+        elif problem is None and was_failing:
+            self._note_storage("it takes changes again")
+        self._flush_soon()
 
-    def _write(self, writes: Sequence[Write]) -> asyncio.Future[None]:
-        """Hand a transaction to the disk."""
-        if self._waits_for_disk_s is None:
-            self._waits_for_disk_s = self._loop.time()
-        written = self._loop.run_in_executor(self._disk, self._store.write, writes)
-        written.add_done_callback(self._check_disk)
-        return written
+    def _halt(self, text: str) -> None:
+        """Carry out nothing more, and end the service."""
+        self._is_halted = True
+        self._fatal(text)
+
+    @contextmanager
+    def _effects_or_halt(self) -> Iterator[None]:
+        """Halt if half of some effects are lost: nothing may follow then."""
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001 - whatever it is, nothing may follow
+            _LOG.exception("effects were not carried out")
+            self._halt(f"effects were not carried out: {problem!r}")
+
+    def _note_storage(self, text: str, *, warning: bool = False) -> None:
+        _LOG.log(logging.WARNING if warning else logging.INFO, "store: %s", text)
+        self._note(Happening(kind="note", name="store", text=text, warning=warning))
 
     def _note_stall(self, late_s: float) -> None:
         if late_s >= STALL_S:
@@ -281,43 +313,20 @@ class Operation:
         self._flush_soon()
 
     def _flush_soon(self) -> None:
-        self._flush_is_due = True
-        if not self._is_flushing:
-            self._is_flushing = True
+        if not (self._flush_is_due or self._is_halted):
+            self._flush_is_due = True
             self._loop.call_soon(self._flush, context=self._context)
 
     def _flush(self) -> None:
-        """Carry out the effects. While the disk is busy with some, further ones gather for the next time."""
+        """Carry out the effects. What is to be written waits for the transaction that is on its way."""
         self._flush_is_due = False
         effects = self.keeper.effects()
         self._wake_when_due()
-        if effects.writes:
-            written = self._write([*effects.writes, *self._taken_notes()])
-            if effects.must_wait:
-                written.add_done_callback(lambda done: self._written(effects, done))
-                return
-        self._flushed(effects)
-
-    def _written(self, effects: Effects, done: asyncio.Future[None]) -> None:
-        if done.exception() is None:
-            self._flushed(effects)
-
-    def _check_disk(self, done: asyncio.Future[None]) -> None:
-        self._waits_for_disk_s = None
-        if (problem := done.exception()) is not None:
-            self._fatal(f"{problem}: nothing more can be promised")
-
-    def _flushed(self, effects: Effects) -> None:
-        """Carry out the rest: the disk has what must be there first."""
-        try:
+        self._writes.add(effects.writes)
+        with self._effects_or_halt():
             self._carry_out(effects)
-        except Exception as problem:  # noqa: BLE001 - half of them are lost, so nothing may follow
-            _LOG.exception("effects were not carried out")
-            self._fatal(f"effects were not carried out: {problem!r}")
-            return
-        self._is_flushing = False
-        if self._flush_is_due:
-            self._flush_soon()
+        if not self._is_halted:
+            self._write()
 
     def _carry_out(self, effects: Effects) -> None:
         for switch, requests in effects.sends:

@@ -426,6 +426,7 @@ class HealthShown(_Answer):
     baseline: str | None = _Baseline
     late: list[str] = Field(description="Switches that do not hold exactly what they should.")
     broken: dict[Cause, int] = Field(description="Broken promises by cause; those that occur.")
+    storage: str | None = Field(description="Why nothing can change now, as the disk takes nothing.")
 
 
 class ErrorDetail(BaseModel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Final, Self
 from loko.document import InputError
 from loko.flow import FlowDocument
 from loko.network import Hop
+from loko.one_line_error import OF_ENVIRONMENT, EnvironmentFaultError, OneLineError
 from loko.serve.history import KEPT
 from loko.serve.outcome import (
     Change,
@@ -55,8 +58,26 @@ CREATE TABLE IF NOT EXISTS notes (
 """
 
 
+_OF_ENVIRONMENT: Final = frozenset(
+    {
+        *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
+        *(sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+    }
+)
+"""What SQLite reports if the disk, or another program, is the cause."""
+
+
 class StoreError(Exception):
     """The disk did not take what was to be stored."""
+
+
+class StoreUnavailableError(StoreError):
+    """It did not, but may do so later: it is full, read-only, or has failed. Nothing of it was stored."""
+
+
+def _is_of_environment(error: sqlite3.Error) -> bool:
+    """Return whether an error is no fault of the file's contents. Its code is above the first 8 bits."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_ENVIRONMENT
 
 
 class Store:
@@ -71,6 +92,7 @@ class Store:
         self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))  # says why not, if not
             self._database = sqlite3.connect(path, isolation_level=None, timeout=0.2, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -81,16 +103,25 @@ class Store:
                 raise InputError(
                     f"--store {path}: another service uses it; end that or give another"
                 ) from None
-            raise InputError(f"--store {path}: {error}") from None
+            raise self._refusal(error) from None
         except sqlite3.DatabaseError:
             raise InputError(f"--store {path}: is no store of flows; give another file") from None
         except OSError as error:
+            if error.errno in OF_ENVIRONMENT:
+                raise EnvironmentFaultError(f"--store {path}: {error.strerror}") from None
             raise InputError(f"--store {path}: {error.strerror}") from None
         try:
             self._compare({"lab": lab, **options})
         except InputError:
             self.close()
             raise
+        except sqlite3.OperationalError as error:
+            self.close()
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: sqlite3.Error) -> OneLineError:
+        kind = EnvironmentFaultError if _is_of_environment(error) else InputError
+        return kind(f"--store {self._path}: {error}")
 
     def close(self) -> None:
         """Close the file, so that another process can use it."""
@@ -151,12 +182,17 @@ class Store:
         writes = [Insert(flow) for flow in flows_after(self.last_number())]
         try:
             self._transact(writes, begun=name)
+        except StoreUnavailableError as error:
+            raise EnvironmentFaultError(f"--store {error}") from None
         except StoreError as error:
             raise InputError(f"--store {error}") from None
         return True
 
     def write(self, writes: Iterable[Write]) -> None:
-        """Carry out all writes or, if the process ends meanwhile, none. Raises `StoreError`."""
+        """Carry out all writes or, if the process ends meanwhile, none.
+
+        Raises `StoreUnavailableError` if the disk takes nothing now, `StoreError` if it never will.
+        """
         self._transact(writes)
 
     def _transact(self, writes: Iterable[Write], *, begun: str | None = None) -> None:
@@ -168,7 +204,11 @@ class Store:
                 self._database.execute("INSERT OR REPLACE INTO circumstances VALUES (?, ?)", (_BEGUN, begun))
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
-            raise StoreError(f"{self._path}: {error}") from None
+            if self._database.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+            kind = StoreUnavailableError if _is_of_environment(error) else StoreError
+            raise kind(f"{self._path}: {error}") from None
 
     def _write(self, write: Write) -> None:
         match write:
