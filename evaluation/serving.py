@@ -44,7 +44,7 @@ from loko.schemes import (
 )
 from loko.serve.granting import AdmissionGranting
 from loko.serve.journal import LogFormat, begin_log
-from loko.serve.program import Settings, read_token
+from loko.serve.program import Settings, read_tls, read_token
 from loko.serve.program import serve as run
 from loko.serve.slots import ServedSchedule, SlotGranting, load_served
 from loko.units import NS_PER_MS
@@ -111,6 +111,17 @@ def serve(
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
     listen: Annotated[str, typer.Option(help="Where to listen for switches.")] = "127.0.0.1:6633",
+    tls_listen: Annotated[
+        str | None, typer.Option(help="Where to listen for switches that use TLS. Default: nowhere.")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="With --tls-listen: the controller's certificate (PEM).")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="With --tls-listen: its private key (PEM).")] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(help="With --tls-listen: certificate of the authority that signs the switches' (PEM)."),
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="Database. Default: results/serve/LAB.sqlite.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="Token for calls that change something. Also: $LOKO_TOKEN.")
@@ -194,6 +205,8 @@ def serve(
         rest=rest,
         allow_hosts=tuple(allow_host or ()),
         listen=listen,
+        tls_listen=tls_listen,
+        tls_files=read_tls(tls_listen, certificate=tls_cert, key=tls_key, authority=tls_ca),
         openflow=openflow,
         framework=framework,
         framework_python=framework_python,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -26,7 +27,16 @@ class ScriptedBoard:
     has vanished.
     """
 
-    def __init__(self, address: tuple[str, int], datapath_id: int, *, loses: int | None = None) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        datapath_id: int,
+        *,
+        loses: int | None = None,
+        source: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`source` is the address from which it connects."""
         self.datapath_id = datapath_id
         self.table: list[bytes] = []
         self.flow_mods = 0
@@ -35,8 +45,10 @@ class ScriptedBoard:
         self.answers = True
         self.closed = threading.Event()
         self._loses = loses
-        self._socket = socket.create_connection(address)
+        self._socket = socket.create_connection(address, source_address=(source, 0))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket)
         self._socket.sendall(message(HELLO, 1, version=4))
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -66,7 +78,7 @@ class ScriptedBoard:
                     if handler and (reply := handler(xid, segment[8:length])) and self.answers:
                         self._socket.sendall(reply)
                     segment = segment[length:]
-        except ConnectionError:  # the controller was killed before it had read everything
+        except (ConnectionError, ssl.SSLError):  # it was refused, or the controller was killed
             pass
         self._socket.close()
         self.closed.set()

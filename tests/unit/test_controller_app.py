@@ -140,15 +140,6 @@ def test_switch_that_vanishes_and_comes_back_is_set_up_again(controller: Control
     assert "s1: disconnected" in controller.log.read_text()
 
 
-def test_new_connection_replaces_the_old_one_at_once(controller: Controller) -> None:
-    boards = [controller.board(datapath_id) for datapath_id in DATAPATHS]
-    wait_for(controller.ready.exists, "the ready file")
-    again = controller.board(DATAPATHS[0])
-    wait_for(lambda: len(again.table) == 17, "the new table")
-    assert boards[0].closed.wait(PATIENCE_S)
-    wait_for(controller.ready.exists, "the ready file again")
-
-
 def test_silent_switch_is_closed(controller: Controller) -> None:
     board = controller.board(DATAPATHS[0])
     wait_for(lambda: len(board.table) == 17, "17 entries")

@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
+from loko.controller.seldom import MOST_EXAMPLES, PAUSE_S, Seldom
 from loko.serve.journal import REQUEST, JsonLines, TextLines, fields, request_id
-from loko.serve.seldom import PAUSE_S, Seldom
 
 
 class Clock:
@@ -29,7 +29,7 @@ def log_into(stream: io.StringIO, formatter: logging.Formatter) -> logging.Logge
 
 def test_what_happens_often_is_said_once_and_then_summed_up() -> None:
     stream, clock = io.StringIO(), Clock()
-    seldom = Seldom(log_into(stream, logging.Formatter("%(message)s")), clock)
+    seldom = Seldom(log_into(stream, logging.Formatter("%(message)s")).warning, clock)
     for _ in range(9000):
         seldom.warning("they left")
     seldom.warning("they came")
@@ -43,6 +43,23 @@ def test_what_happens_often_is_said_once_and_then_summed_up() -> None:
     assert len(stream.getvalue().splitlines()) == 3
     seldom.warning("they left")
     assert stream.getvalue().splitlines()[3:] == ["they left"]
+
+
+def test_each_example_is_said_once_but_not_without_end() -> None:
+    lines: list[str] = []
+    clock = Clock()
+    seldom = Seldom(lines.append, clock)
+    for _ in range(3):
+        seldom.warning(" knocks", "10.0.0.1")
+        seldom.warning(" knocks", "10.0.0.2")
+    assert lines == ["10.0.0.1 knocks", "10.0.0.2 knocks"]
+    for number in range(3 * MOST_EXAMPLES):
+        seldom.warning(" knocks", f"10.0.1.{number}")
+    assert len(lines) == MOST_EXAMPLES + 1
+    assert lines[-1] == " knocks"
+    clock.now_s += PAUSE_S
+    seldom.warning(" knocks", "10.0.2.1")
+    assert lines[-1] == "10.0.2.1 knocks"
 
 
 def test_lines_in_json_have_the_request_the_fields_and_the_exception() -> None:

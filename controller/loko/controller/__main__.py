@@ -23,7 +23,8 @@ from loko.commands.choices import EntriesOption, OpenFlowOption, wrong_input_end
 from loko.commands.forwarding import refuse_stacks, stack_admission
 from loko.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.controller.fixed_tables import FixedTables
-from loko.controller.relay import interpreter
+from loko.controller.lab_access import access_list
+from loko.controller.relay import Listening, interpreter
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.document import InputError
@@ -133,7 +134,7 @@ class Controller:
         self._lab, self._planned, self._listen = lab, tables, listen
         self._ready, self._echo_rate = ready, echo_rate
         self._tables = FixedTables(lab, tables, openflow)
-        self._switches = Switchboard(lab, self, openflow)
+        self._switches = Switchboard(access_list(lab, listen=None), self, openflow)
         self._ended = asyncio.Event()
         self._status = 0
         self._was_ready = True
@@ -144,7 +145,7 @@ class Controller:
         self._tell(is_ready=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._ended.set)
-        await self._switches.start(listening, framework, python)
+        await self._switches.start(Listening(plain=listening), framework, python)
         while not self._ended.is_set():
             self._tables.tick(time.monotonic_ns())
             self._carry_out()
@@ -171,6 +172,9 @@ class Controller:
         """Called when the connection of a switch is gone."""
         self._tables.disconnected(name)
         self._carry_out()
+
+    def connection_refused(self, text: str) -> None:
+        """Called with a line, which is logged already, when a connection was refused."""
 
     def application_ended(self, status: int) -> None:
         """End with status 1: the OpenFlow application has ended, which it should not."""

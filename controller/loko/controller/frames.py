@@ -2,30 +2,87 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
+
+from loko.controller.access import AccessList, Peer
+from loko.controller.tls_files import TlsFiles
 
 _HEAD: Final = struct.Struct("!BII")
 
 
 class FrameKind(IntEnum):
-    """What a frame says. The first three come from the application, the others from the service."""
+    """What a frame says. The first four come from the application, the others from the service."""
 
     CONNECTED = 1
-    """A switch has introduced itself; the data is its datapath identifier."""
+    """A switch has introduced itself; the data is an `Introduction`."""
     MESSAGE = 2
     """A whole message of a switch."""
     DISCONNECTED = 3
     """The connection is gone."""
+    REFUSED = 7
+    """A connection was refused; the data is a line about it. No connection."""
     SEND = 4
     """Send this in one write."""
     CLOSE = 5
     """Close the connection."""
     LOAD = 6
     """Send EchoRequests to all switches as a load; the data is the rate per second to each. No connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What is known of a switch that has introduced itself."""
+
+    datapath_id: int
+    peer: Peer
+
+    def encoded(self) -> bytes:
+        """Return the data of a frame that says so."""
+        return json.dumps({"datapath_id": self.datapath_id, "peer": self.peer.to_json()}).encode("ascii")
+
+    @classmethod
+    def decoded(cls, data: bytes) -> Self:
+        """Return what a frame with this data says."""
+        values = json.loads(data)
+        return cls(values["datapath_id"], Peer.of_json(values["peer"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListeningSettings:
+    """Where the application accepts switches, and which."""
+
+    listening_fd: int
+    access: AccessList
+    tls_listening_fd: int | None = None
+    tls: TlsFiles | None = None
+    """The files for TLS, which `tls_listening_fd` needs."""
+
+    def encoded(self) -> bytes:
+        """Return the text that the application reads at its start."""
+        values = {
+            "listening_fd": self.listening_fd,
+            "access": self.access.to_json(),
+            "tls_listening_fd": self.tls_listening_fd,
+            "tls": None if self.tls is None else asdict(self.tls),
+        }
+        return json.dumps(values).encode("ascii")
+
+    @classmethod
+    def decoded(cls, text: str) -> Self:
+        """Return the settings of such a text."""
+        values = json.loads(text)
+        tls = values["tls"]
+        return cls(
+            listening_fd=values["listening_fd"],
+            access=AccessList.of_json(values["access"]),
+            tls_listening_fd=values["tls_listening_fd"],
+            tls=None if tls is None else TlsFiles(**tls),
+        )
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,14 @@ import asyncio
 import os
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, cast
 
 import loko
-from loko.controller.frames import Frame, FrameKind, FrameReader
+from loko.controller.access import AccessList
+from loko.controller.frames import Frame, FrameKind, FrameReader, Introduction, ListeningSettings
+from loko.controller.tls_files import TlsFiles
 from loko.document import InputError
 
 FRAMEWORKS: Final = {"os-ken": "os_ken", "ryu": "ryu"}
@@ -21,7 +24,7 @@ _PACKAGES: Final = str(Path(loko.__file__).resolve().parents[1])
 class Listener(Protocol):
     """What is told about the switches."""
 
-    def switch_connected(self, connection: int, datapath_id: int) -> None:
+    def switch_connected(self, connection: int, introduction: Introduction) -> None:
         """Called when a switch has introduced itself."""
 
     def switch_said(self, connection: int, message: bytes) -> None:
@@ -30,8 +33,21 @@ class Listener(Protocol):
     def switch_disconnected(self, connection: int) -> None:
         """Called when a connection is gone."""
 
+    def connection_refused(self, text: str) -> None:
+        """Called with a line when the application has refused a connection."""
+
     def application_ended(self, status: int) -> None:
         """Called when the OpenFlow application has ended, which it should not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """The bound sockets at which switches connect."""
+
+    plain: socket.socket
+    tls: socket.socket | None = None
+    tls_files: TlsFiles | None = None
+    """The files for TLS, which its socket needs."""
 
 
 class Relay(asyncio.Protocol):
@@ -45,14 +61,23 @@ class Relay(asyncio.Protocol):
         self._ending = False
         self._is_over = False
 
-    async def start(self, listening: socket.socket, framework: str, python: str, version: int) -> None:
-        """Start the application on a bound socket, with one of the `FRAMEWORKS` and its interpreter.
+    async def start(
+        self, listening: Listening, access: AccessList, framework: str, python: str, version: int
+    ) -> None:
+        """Start the application on bound sockets, with one of the `FRAMEWORKS` and its interpreter.
 
         `version` is the OpenFlow wire version that it speaks.
         """
         near, far = socket.socketpair()
         environment = {**os.environ, "LOKO_FRAMEWORK": FRAMEWORKS[framework], "PYTHONPATH": _PACKAGES}
-        descriptors = (listening.fileno(), far.fileno())
+        tls_fd = None if listening.tls is None else listening.tls.fileno()
+        settings = ListeningSettings(
+            listening_fd=listening.plain.fileno(),
+            access=access,
+            tls_listening_fd=tls_fd,
+            tls=listening.tls_files,
+        )
+        descriptors = [settings.listening_fd, far.fileno(), *([] if tls_fd is None else [tls_fd])]
         try:
             self._child = await asyncio.create_subprocess_exec(
                 python,
@@ -60,10 +85,10 @@ class Relay(asyncio.Protocol):
                 "ignore",
                 "-m",
                 "loko.controller.shim",
-                *map(str, (*descriptors, version)),
+                *map(str, (far.fileno(), version)),
                 pass_fds=descriptors,
                 env=environment,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for the service, which then ends the application
             )
         except OSError as error:
@@ -71,6 +96,9 @@ class Relay(asyncio.Protocol):
             raise InputError(f"--framework-python {python}: {error.strerror}") from None
         finally:
             far.close()
+        if self._child.stdin is not None:
+            self._child.stdin.write(settings.encoded())
+            self._child.stdin.close()
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self, near)
         self._watch = asyncio.create_task(self._wait(self._child))
 
@@ -126,11 +154,13 @@ class Relay(asyncio.Protocol):
         for frame in self._reader.frames(data):
             match frame.kind:
                 case FrameKind.CONNECTED:
-                    self._listener.switch_connected(frame.connection, int.from_bytes(frame.data, "big"))
+                    self._listener.switch_connected(frame.connection, Introduction.decoded(frame.data))
                 case FrameKind.MESSAGE:
                     self._listener.switch_said(frame.connection, frame.data)
                 case FrameKind.DISCONNECTED:
                     self._listener.switch_disconnected(frame.connection)
+                case FrameKind.REFUSED:
+                    self._listener.connection_refused(frame.data.decode())
 
 
 def interpreter(framework: str, given: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Interface, ip_network
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -23,6 +23,20 @@ class SwitchFile(Strict):
     config: dict[str, Setting] = Field(default_factory=dict)
     backend: Backend = Field(default=Backend.FIRMWARE, strict=False)  # YAML knows no enumerations
     cards: dict[int, str] = Field(default_factory=dict)
+    addresses: list[str] | None = Field(default=None, min_length=1)
+    certificate: str | None = Field(default=None, min_length=1)
+
+    @field_validator("addresses")
+    @classmethod
+    def _networks(cls, texts: list[str] | None) -> list[str] | None:
+        for text in texts or ():
+            try:
+                ip_network(text)
+            except ValueError:
+                raise ValueError(
+                    f"'{text}' is neither an address nor a network, such as 10.0.1.99 or 10.0.1.0/24"
+                ) from None
+        return texts
 
     @field_validator("datapath_id")
     @classmethod

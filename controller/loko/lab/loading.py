@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface, ip_network
 from pathlib import Path
 from types import MappingProxyType
 
@@ -176,6 +176,8 @@ class _Checker:
             config=MappingProxyType(config),
             backend=file.backend,
             cards=MappingProxyType(dict(file.cards)),
+            addresses=None if file.addresses is None else tuple(map(ip_network, file.addresses)),
+            certificate=file.certificate,
         )
 
     def _mac(self, name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Interface, IPv4Network, IPv6Network
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -91,6 +91,10 @@ class Switch:
 
     None: the device is as its profile says.
     """
+    addresses: tuple[IPv4Network | IPv6Network, ...] | None = None
+    """From where it may connect to the controller, if the lab says so."""
+    certificate: str | None = None
+    """The name in its certificate, if it must connect by TLS."""
 
     @property
     def fastest(self) -> Device:

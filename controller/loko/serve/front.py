@@ -19,8 +19,8 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from loko.controller.seldom import Seldom
 from loko.serve.connections import Clients, Phase, Place, Places, client_of
-from loko.serve.seldom import Seldom
 
 HEADER_BYTES: Final = 65_536
 SWEEP_S: Final = 0.5
@@ -127,7 +127,7 @@ class Front:
         self._clients = clients
         self._listening = listening
         self._config = config
-        self._seldom = Seldom(logging.getLogger("loko.serve"))
+        self._seldom = Seldom(logging.getLogger("loko.serve").warning)
         self._state = uvicorn.server.ServerState()
         self._entering: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None

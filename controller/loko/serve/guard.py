@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from starlette.requests import ClientDisconnect
 
+from loko.controller.seldom import Seldom
 from loko.serve.connections import Clients, Counts, client_of
 from loko.serve.hosts import KnownHosts
 from loko.serve.journal import REQUEST, fields, request_id
-from loko.serve.seldom import Seldom
 from loko.serve.tallies import Tallies
 
 Message = MutableMapping[str, Any]
@@ -68,7 +68,7 @@ class Guard:
         self._token = token
         self._rate = requests_per_s
         self._buckets: dict[str, tuple[float, float]] = {}
-        self._seldom = Seldom(_LOG)
+        self._seldom = Seldom(_LOG.warning)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""

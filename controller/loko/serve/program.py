@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import os
 import socket
@@ -19,8 +18,11 @@ import uvicorn
 import uvloop
 
 from loko.admission import Terms
+from loko.controller.access import AccessList
 from loko.controller.driver import driver_of
-from loko.controller.relay import interpreter
+from loko.controller.lab_access import access_list, is_loopback
+from loko.controller.relay import Listening, interpreter
+from loko.controller.tls_files import TlsFiles
 from loko.document import InputError
 from loko.entries import filler_entries
 from loko.lab import Lab, stays_loaded
@@ -71,6 +73,9 @@ class Settings:
     """Names by which clients may address the service, beside its own address and those of loopback."""
     listen: str = "127.0.0.1:6633"
     """Address and port for switches."""
+    tls_listen: str | None = None
+    """Address and port for switches that use TLS, which needs `tls_files`."""
+    tls_files: TlsFiles | None = None
     openflow: OpenFlow = OpenFlow.V1_0
     """OpenFlow version of the switches' sessions, which guarantees depend on."""
     framework: str = "os-ken"
@@ -96,23 +101,47 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises `InputError` in one line, before anything has begun."""
     rest_host, rest_port = address(settings.rest, "--rest")
     openflow_host, openflow_port = address(settings.listen, "--listen")
-    if settings.token is None and not _is_loopback(rest_host):
+    if settings.token is None and not is_loopback(rest_host):
         raise InputError(
             f"--rest {settings.rest}: whoever reaches it could change flows; give a token by --token-file, or"
             " listen on 127.0.0.1"
         )
     interpreter(settings.framework, settings.framework_python)
+    access = access_list(settings.lab, listen=openflow_host)
+    _check_access(settings, access)
     hosts = KnownHosts(rest_host, settings.allow_hosts)
     limits = Limits.of(settings.connections, files=files_allowed(settings.connections + OWN_FILES))
     sys.setswitchinterval(_TURN_S)
     with contextlib.ExitStack() as open_:
         rest = open_.enter_context(_listening("--rest", rest_host, rest_port))
         with settings.openflow_place():
-            openflow = open_.enter_context(_listening("--listen", openflow_host, openflow_port))
+            plain = open_.enter_context(_listening("--listen", openflow_host, openflow_port))
+            tls = None
+            if settings.tls_listen is not None:
+                place = address(settings.tls_listen, "--tls-listen")
+                tls = open_.enter_context(_listening("--tls-listen", *place))
+        openflow = Listening(plain=plain, tls=tls, tls_files=settings.tls_files)
         store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
         stays_loaded()
         with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
-            uvloop.run(_Service(settings, hosts, limits).run(_keeper(settings, store), store, rest, openflow))
+            service = _Service(settings, hosts, limits, access)
+            uvloop.run(service.run(_keeper(settings, store), store, rest, openflow))
+
+
+def _check_access(settings: Settings, access: AccessList) -> None:
+    """Raise `InputError` if switches need TLS in vain. Warn of switches that anybody could claim to be."""
+    if settings.tls_files is None:
+        by_tls = [switch.name for switch in settings.lab.switches.values() if switch.certificate is not None]
+        if by_tls:
+            raise InputError(
+                f"{', '.join(by_tls)}: must connect by TLS, as the lab says: give --tls-listen, --tls-cert,"
+                " --tls-key and --tls-ca"
+            )
+    if access.open_to_all:
+        _LOG.warning(
+            "%s: may connect from any address; give their `addresses` in the lab's file (docs/service.md)",
+            ", ".join(access.open_to_all),
+        )
 
 
 def _keeper(settings: Settings, store: Store) -> FlowKeeper:
@@ -148,19 +177,20 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
 class _Service:
     """A service from its start to its end."""
 
-    def __init__(self, settings: Settings, hosts: KnownHosts, limits: Limits) -> None:
+    def __init__(self, settings: Settings, hosts: KnownHosts, limits: Limits, access: AccessList) -> None:
         self._settings = settings
+        self._access = access
         self._hosts = hosts
         self._clients = Clients(limits)
         self._failures: list[str] = []
         self._server: Server | None = None
 
-    async def run(
-        self, keeper: FlowKeeper, store: Store, rest: socket.socket, openflow: socket.socket
-    ) -> None:
+    async def run(self, keeper: FlowKeeper, store: Store, rest: socket.socket, openflow: Listening) -> None:
         """Run until SIGTERM or Ctrl-C. End the program with status 1 if the service cannot go on."""
         settings = self._settings
-        operation = Operation(keeper, store, fatal=self._fatal, history=History(store.notes()))
+        operation = Operation(
+            keeper, store, fatal=self._fatal, history=History(store.notes()), access=self._access
+        )
         python = interpreter(settings.framework, settings.framework_python)
         await operation.start(openflow, settings.framework, python)
         config = self._configuration(operation)
@@ -174,7 +204,7 @@ class _Service:
         self._server = Server(config, front, ready=lambda: systemd.ready(operation.works), ending=ending)
         companion = Companion(operation, measures=settings.measures is not None)
         if settings.companion is not None:
-            await companion.start(settings.companion(_text_of(openflow)))
+            await companion.start(settings.companion(_text_of(openflow.plain)))
         where = _text_of(rest)
         if baseline := keeper.granting.conditions.baseline:
             _LOG.warning("%s: scheme %s is a baseline, %s", keeper.lab.name, keeper.granting.scheme, baseline)
@@ -273,13 +303,6 @@ def address(text: str, option: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _listening(option: str, host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -291,6 +314,31 @@ def _listening(option: str, host: str, port: int) -> socket.socket:
         raise InputError(
             f"{option}: cannot listen on {host}:{port}: {text}; end what uses it or choose another"
         ) from None
+
+
+def read_tls(
+    listen: str | None, *, certificate: Path | None, key: Path | None, authority: Path | None
+) -> TlsFiles | None:
+    """Return the files of the options --tls-cert, --tls-key and --tls-ca, which --tls-listen needs.
+
+    Raises `InputError` for some without the others, and for files that do not go together.
+    """
+    if listen is None and certificate is None and key is None and authority is None:
+        return None
+    if listen is None or certificate is None or key is None or authority is None:
+        raise InputError("--tls-listen, --tls-cert, --tls-key and --tls-ca: give all of them, or none")
+    for option, path in (("--tls-cert", certificate), ("--tls-key", key), ("--tls-ca", authority)):
+        if not os.access(path, os.R_OK):
+            raise InputError(f"{option} {path}: cannot be read")
+    files = TlsFiles(certificate=str(certificate), key=str(key), authority=str(authority))
+    try:
+        files.context()
+    except OSError as error:
+        raise InputError(
+            f"--tls-cert {certificate}, --tls-key {key}, --tls-ca {authority}: are not a certificate, its key"
+            f" and an authority's certificate in PEM: {error}"
+        ) from None
+    return files
 
 
 def read_token(path: Path | None) -> str | None:

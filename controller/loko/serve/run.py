@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
 
+from loko.controller.access import AccessList
+from loko.controller.lab_access import access_list
+from loko.controller.relay import Listening
 from loko.controller.restarts import Restarts
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
@@ -66,10 +68,16 @@ class Operation:
         *,
         fatal: Callable[[str], None],
         history: History | None = None,
+        access: AccessList | None = None,
     ) -> None:
-        """`fatal` is called with one line when the service cannot go on. `history` is of former runs."""
+        """`fatal` is called with one line when the service cannot go on. `history` is of former runs.
+
+        `access` says from where switches may connect; by default, it is that of the lab on loopback.
+        """
         self.keeper = keeper
-        self.switches = Switchboard(keeper.lab, self, keeper.openflow)
+        self.switches = Switchboard(
+            access or access_list(keeper.lab, listen="127.0.0.1"), self, keeper.openflow
+        )
         self._store = store
         self._fatal = fatal
         self._waiting: dict[int, tuple[str, asyncio.Future[Outcome]]] = {}
@@ -91,8 +99,8 @@ class Operation:
         self._ticking.add_done_callback(self._check_ticking)
         self._flush_soon()
 
-    async def start(self, listening: socket.socket, framework: str, python: str) -> None:
-        """Start the OpenFlow application on a bound socket; restart it when it ends. Raises `InputError`."""
+    async def start(self, listening: Listening, framework: str, python: str) -> None:
+        """Start the OpenFlow application on bound sockets; restart it when it ends. Raises `InputError`."""
         self.application = Restarts(
             "the OpenFlow application", lambda: self.switches.start(listening, framework, python)
         )
@@ -223,6 +231,10 @@ class Operation:
         """Called when a connection is gone."""
         self.keeper.disconnected(time.monotonic_ns(), name)
         self._flush_soon()
+
+    def connection_refused(self, text: str) -> None:
+        """Called with a line, which is logged already, when a connection was refused."""
+        self._note(Happening(kind="note", name="control network", text=text, warning=True))
 
     def application_ended(self, status: int) -> None:
         """Called when the OpenFlow application has ended. Switches connect again when it is back."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 PAUSE_S: Final = 60.0
+MOST_EXAMPLES: Final = 256
+"""Lines to remember at most; further examples are counted with the others of their text."""
 
 
 @dataclass(slots=True)
@@ -20,20 +21,30 @@ class _Told:
 class Seldom:
     """Logs each text at most once in `PAUSE_S`, with the number of times it was suppressed since."""
 
-    def __init__(self, log: logging.Logger, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, log: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic) -> None:
+        """`log` takes a line, as `logging.Logger.warning` does."""
         self._log = log
         self._clock_s = clock_s
         self._told: dict[str, _Told] = {}
 
-    def warning(self, text: str) -> None:
-        """Log a text, or count it if it was logged recently. Texts are those in the code, so they are few."""
+    def warning(self, text: str, example: str = "") -> None:
+        """Log a text, or count it if it was logged recently. Texts are those in the code, so they are few.
+
+        An `example`, such as the address of a client, is put before the text. Each is logged by itself, up to
+        `MOST_EXAMPLES`.
+        """
+        if len(self._told) >= MOST_EXAMPLES:
+            self.sum_up()
         now_s = self._clock_s()
-        told = self._told.get(text)
+        line = example + text
+        if line not in self._told and len(self._told) >= MOST_EXAMPLES:
+            line = text
+        told = self._told.get(line)
         if told is not None and now_s < told.until_s:
             told.more += 1
             return
-        self._log.warning("%s%s", text, _times(told.more) if told is not None else "")
-        self._told[text] = _Told(now_s + PAUSE_S)
+        self._log(line + (_times(told.more) if told is not None else ""))
+        self._told[line] = _Told(now_s + PAUSE_S)
 
     def sum_up(self) -> None:
         """Log the counts of suppressed texts. Call it now and then."""
@@ -43,7 +54,7 @@ class Seldom:
                 continue
             del self._told[text]
             if told.more:
-                self._log.warning("%s%s", text, _times(told.more))
+                self._log(text + _times(told.more))
 
 
 def _times(more: int) -> str:
