@@ -28,7 +28,14 @@ from loko.commands.choices import (
     mix_of,
     refuse_idle_target,
 )
-from loko.control_traffic import CHANGES_PER_S, described, driver_traffic, parse_control, served_traffic
+from loko.control_traffic import (
+    CHANGES_PER_S,
+    COMPARISON_S,
+    described,
+    driver_traffic,
+    parse_control,
+    served_traffic,
+)
 from loko.document import InputError
 from loko.entries import default_entries, match_of, planned_entries
 from loko.lab import Backend, Lab, load_lab
@@ -100,6 +107,14 @@ def serve(
             min=0,
             help="Changes per second at each switch; 0: no limit, and nothing reserved. Default:"
             f" {CHANGES_PER_S:g}.",
+        ),
+    ] = None,
+    compare_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Read the entries of short tables back this often, which is reserved for; 0: never. Default:"
+            f" {COMPARISON_S:g}.",
         ),
     ] = None,
     control: ControlOption = None,
@@ -178,6 +193,7 @@ def serve(
         fillers=fillers,
         frame_bytes=frame_bytes,
         changes_per_s=changes_per_s,
+        compare_s=compare_s,
         control=control,
         robust=robust or None,
     )
@@ -214,6 +230,7 @@ def serve(
         requests_per_s=requests_per_s,
         connections=connections,
         changes_per_s=granted.changes_per_s,
+        compare_s=granted.compare_s,
         fillers=granted.fillers,
         delete_strangers=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
@@ -235,6 +252,7 @@ class _AdmissionOptions(NamedTuple):
     fillers: int | None
     frame_bytes: list[int] | None
     changes_per_s: float | None
+    compare_s: float | None
     control: list[str] | None
     robust: bool | None
 
@@ -246,6 +264,7 @@ class _Granted(NamedTuple):
     terms: Terms
     options: dict[str, str]
     changes_per_s: float
+    compare_s: float
     fillers: int
 
 
@@ -255,6 +274,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     _refuse_baseline(Choice(scheme=scheme), is_wanted=bool(given.baseline))
     entries = default_entries(lab) if given.entries is None else given.entries
     changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
+    compare_s = COMPARISON_S if given.compare_s is None else given.compare_s
     choice = choice_of(lab, scheme, given.allocation)
     refuse_idle_target(lab, given.target_ms, [choice])
     if not choice.lets_flows_go:
@@ -270,7 +290,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
     )
     fillers = lab.fillers if given.fillers is None else given.fillers
     allocated = choice.allocation or FIFTH_RATE.name
-    traffic = served_traffic(changes_per_s, parse_control(given.control or ()))
+    traffic = served_traffic(changes_per_s, parse_control(given.control or ()), compare_s=compare_s)
     admission = admission_of(
         lab,
         choice,
@@ -291,6 +311,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "control": ",".join(sorted(given.control or [])),
         "openflow": openflow.value,
         "robust": "yes" if given.robust else "no",
+        **({"compare-s": f"{compare_s:g}"} if compare_s else {}),
     }
     terms = Terms(
         lab=lab,
@@ -299,7 +320,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         fillers=fillers,
         openflow=openflow,
     )
-    return _Granted(AdmissionGranting(lab, admission), terms, options, changes_per_s, fillers)
+    return _Granted(AdmissionGranting(lab, admission), terms, options, changes_per_s, compare_s, fillers)
 
 
 def _refuse_baseline(choice: Choice, *, is_wanted: bool) -> None:
@@ -341,7 +362,7 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
         fillers=0,
         openflow=openflow,
     )
-    return _Granted(slots, terms, options, served.changes_per_s, 0)
+    return _Granted(slots, terms, options, served.changes_per_s, 0.0, 0)
 
 
 def _refuse_refuted(lab: Lab, file: Path, document: ScheduleDocument, served: ServedSchedule) -> None:

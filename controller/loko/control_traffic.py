@@ -46,6 +46,10 @@ KEEPALIVE_AFTER_NS: Final = 2_500_000_000
 """The board never asks if less than this passes from one segment of the controller to the next (quirk 7)."""
 HEARTBEAT_NS: Final = 2_000_000_000
 """The switch driver counts the entries of a table this long after it last heard of it (docs/driver.md)."""
+COMPARISON_S: Final = 60.0
+"""How often `loko serve` compares the entries of a table by default (docs/driver.md)."""
+COMPARED_ENTRIES: Final = 8
+"""The most entries, with one action each, of a board's table that the switch driver compares."""
 
 
 class Message(Enum):
@@ -67,8 +71,14 @@ class Message(Enum):
     """The switch driver's count of a table's entries, so frequent that the board asks for no sign of life."""
     CHANGE = "change"
     """One segment of the switch driver: a barrier with two FLOW_MODs (docs/driver.md)."""
+    COMPARISON = "comparison"
+    """The switch driver's listing of at most `COMPARED_ENTRIES`, in the turn of a change or a heartbeat."""
     UNKNOWN = "unknown"
     """Any of the other kinds: the most expensive one is charged."""
+
+
+_OF_DRIVER: Final = (Message.HEARTBEAT, Message.CHANGE)
+"""What the switch driver sends; one segment at a time is on its way or unanswered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +209,9 @@ def interference(
         return NO_INTERFERENCE
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     costs = {message: message_ns(profile, message, count, openflow) for message in traffic}
+    if Message.COMPARISON in costs:  # for the turn that it takes, another of the driver's segments is charged
+        turn_ns = max(costs.get(kind, 0.0) for kind in _OF_DRIVER)
+        costs[Message.COMPARISON] = max(0.0, costs[Message.COMPARISON] - turn_ns)
     messages = TimeBucket(
         share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / NS_PER_S,
         burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
@@ -223,14 +236,29 @@ def driver_traffic(changes_per_s: float) -> ControlTraffic:
     return MappingProxyType({Message.CHANGE: MessageRate(per_s=2 * changes_per_s)})
 
 
-def served_traffic(changes_per_s: float, others: ControlTraffic) -> ControlTraffic:
-    """What `loko serve` sends, and whatever else is said to be sent. Raises `InputError` for less."""
-    own = driver_traffic(changes_per_s)
+_LESS: Final = {
+    Message.CHANGE: "lower --changes-per-s",
+    Message.HEARTBEAT: "say that tables change, by --changes-per-s",
+    Message.COMPARISON: "raise --compare-s",
+}
+"""How to have the switch driver send less."""
+
+
+def served_traffic(
+    changes_per_s: float, others: ControlTraffic, *, compare_s: float = COMPARISON_S
+) -> ControlTraffic:
+    """What `loko serve` sends, and whatever else is said to be sent. Raises `InputError` for less.
+
+    Tables are compared every `compare_s` seconds; 0: never.
+    """
+    own = dict(driver_traffic(changes_per_s))
+    if compare_s:
+        own[Message.COMPARISON] = MessageRate(per_s=1 / compare_s)
     for kind in own.keys() & others.keys():
         if others[kind].per_s < own[kind].per_s:
             raise InputError(
                 f"--control {kind.value}={others[kind].per_s:g}: the driver sends up to"
-                f" {own[kind].per_s:g}/s; reserve at least that, leave it out, or lower --changes-per-s"
+                f" {own[kind].per_s:g}/s; reserve at least that, leave it out, or {_LESS[kind]}"
             )
     return {**own, **others}
 
@@ -241,11 +269,7 @@ def silences_keepalive(traffic: ControlTraffic) -> bool:
     Heartbeats and changes are the driver's. It is silent until its last segment is answered and for
     `HEARTBEAT_NS` after that (docs/driver.md), unless it is paced to fewer segments.
     """
-    return any(
-        traffic[kind].per_s * HEARTBEAT_NS >= NS_PER_S
-        for kind in (Message.HEARTBEAT, Message.CHANGE)
-        if kind in traffic
-    )
+    return any(traffic[kind].per_s * HEARTBEAT_NS >= NS_PER_S for kind in _OF_DRIVER if kind in traffic)
 
 
 def ring_units(
@@ -384,6 +408,7 @@ def _replies_10_bytes(profile: Profile, message: Message, entries: int) -> list[
         Message.FLOW_DELETE: 0,
         Message.FLOW_DELETE_STRICT: 0,
         Message.FLOW_STATISTICS: 12 + (88 + 8 * _ACTION_UNITS) * min(entries, _REPORTED_ENTRIES),
+        Message.COMPARISON: 12 + (88 + 8) * min(entries, COMPARED_ENTRIES),
         Message.TABLE_STATISTICS: 12 + 64,
         Message.HEARTBEAT: 12 + 64,
         Message.PORT_STATISTICS: 12 + 104 * ports,
@@ -409,6 +434,7 @@ def _replies_13_bytes(profile: Profile, message: Message, entries: int) -> list[
         Message.FLOW_DELETE_STRICT: 0,
         Message.TABLE_STATISTICS: 16 + 10 * 24,
         Message.HEARTBEAT: 16 + 24,
+        Message.COMPARISON: 16 + _FLOW_MOD_BYTES[OpenFlow.V1_3] * min(entries, COMPARED_ENTRIES),
         Message.PORT_STATISTICS: 16 + 112 * profile.ports.count.value,
         Message.DESCRIPTION: 16 + 1056,
         Message.CHANGE: 8 + 2 * _ERROR_BYTES,
@@ -441,6 +467,9 @@ def _work_10_ps(profile: Profile, message: Message, entries: int) -> int:
         Message.FLOW_DELETE_STRICT: deleting_strictly,
         Message.CHANGE: costs.barrier_ps.value + 2 * max(adding, deleting_strictly),
         Message.FLOW_STATISTICS: costs.flow_statistics_ps.value + min(entries, _REPORTED_ENTRIES) * entry,
+        Message.COMPARISON: costs.flow_statistics_ps.value
+        + min(entries, COMPARED_ENTRIES)
+        * (costs.flow_statistics_entry_ps.value + costs.flow_statistics_action_ps.value),
         Message.TABLE_STATISTICS: costs.table_statistics_ps.value,
         Message.HEARTBEAT: costs.table_statistics_ps.value,
         Message.PORT_STATISTICS: costs.port_statistics_ps.value
@@ -473,6 +502,8 @@ def _work_13_ps(profile: Profile, message: Message, entries: int) -> int:
         Message.TABLE_STATISTICS: costs.table_statistics_ps.value
         + entries * costs.table_statistics_entry_ps.value,
         Message.HEARTBEAT: costs.multipart_ps.value + entries * costs.aggregate_entry_ps.value,
+        Message.COMPARISON: costs.multipart_ps.value
+        + min(entries, COMPARED_ENTRIES) * costs.flow_statistics_entry_ps.value,
         Message.PORT_STATISTICS: costs.port_statistics_ps.value + ports,
         Message.DESCRIPTION: costs.description_ps.value,
     }[message]

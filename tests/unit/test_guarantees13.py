@@ -23,7 +23,14 @@ from evaluation.adversary.schemes import GUARANTEED
 from evaluation.adversary.search import adversary
 from evaluation.adversary.trial import trial
 from evaluation.cli import app
-from loko.control_traffic import HEARTBEAT, Message, driver_traffic, interference, message_ns
+from loko.control_traffic import (
+    COMPARED_ENTRIES,
+    HEARTBEAT,
+    Message,
+    driver_traffic,
+    interference,
+    message_ns,
+)
 from loko.controller import messages13
 from loko.controller.messages import serialized
 from loko.controller.wire import Add, Barrier, DeleteStrict
@@ -141,6 +148,14 @@ def test_a_frame_waits_no_longer_for_a_message(name: str, entries: int, quirks: 
     loop_ns = ZODIAC.cpu.loop_ps.value / 1000
     assert waited_ns <= message_ns(ZODIAC, kind, entries, V1_3) + loop_ns
     assert waited_ns > 0 or name == "delete dummies"  # then there is less to search
+
+
+@pytest.mark.parametrize("quirks", ["firmware", "spec"])
+@pytest.mark.parametrize("entries", [1, COMPARED_ENTRIES])
+def test_a_frame_waits_no_longer_for_a_comparison(entries: int, quirks: str) -> None:
+    waited_ns = delay_ns(entries, messages13.flow_stats_request(9), quirks) - delay_ns(entries, None, quirks)
+    bound_ns = message_ns(ZODIAC, Message.COMPARISON, entries, V1_3) + ZODIAC.cpu.loop_ps.value / 1000
+    assert 0 < waited_ns <= bound_ns
 
 
 def test_messages_of_the_driver_cost_what_1_3_says() -> None:

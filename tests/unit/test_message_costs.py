@@ -8,7 +8,7 @@ import switch_emulator
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.control_traffic import Message, message_ns
+from loko.control_traffic import COMPARED_ENTRIES, Message, message_ns
 from loko.controller.messages import (
     PROTOCOL,
     barrier_request,
@@ -136,6 +136,15 @@ def test_a_frame_waits_no_longer(name: str, entries: int) -> None:
     loop_ns = ZODIAC.cpu.loop_ps.value / 1000
     assert waited_ns <= message_ns(ZODIAC, kind, entries) + loop_ns
     assert waited_ns > 0
+
+
+@pytest.mark.parametrize("entries", [1, COMPARED_ENTRIES])
+def test_a_frame_waits_no_longer_for_a_comparison(entries: int) -> None:
+    waited_ns = delay_ns(entries, flow_stats_request(9), of_frame=True) - delay_ns(
+        entries, None, of_frame=True
+    )
+    bound_ns = message_ns(ZODIAC, Message.COMPARISON, entries) + ZODIAC.cpu.loop_ps.value / 1000
+    assert 0 < waited_ns <= bound_ns
 
 
 def test_the_bound_is_no_exaggeration() -> None:

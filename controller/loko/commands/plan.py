@@ -37,6 +37,7 @@ from loko.commands.plan_tables import as_csv, print_changes, print_comparison, p
 from loko.commands.telling import tell
 from loko.control_traffic import (
     CHANGES_PER_S,
+    COMPARISON_S,
     HEARTBEAT,
     NO_MESSAGES,
     ControlTraffic,
@@ -134,6 +135,10 @@ def plan(
             f" {CHANGES_PER_S:g}: reserve so many changes of each table. Default: tables stay as they are.",
         ),
     ] = None,
+    compare_s: Annotated[
+        float,
+        typer.Option(min=0, help="With --changes-per-s: how often the service compares tables; 0: never."),
+    ] = COMPARISON_S,
     echoes_per_s: Annotated[
         float | None,
         typer.Option(
@@ -194,6 +199,7 @@ def plan(
             control=control,
             echoes_per_s=echoes_per_s,
             changes_per_s=changes_per_s,
+            compare_s=compare_s,
             fillers=fillers,
             openflow=openflow,
             forwarding=forwarding,
@@ -289,6 +295,7 @@ class _Asked:
     control: list[str] | None
     echoes_per_s: float | None
     changes_per_s: float | None
+    compare_s: float
     fillers: int | None
     openflow: OpenFlow
     forwarding: Forwarding
@@ -300,7 +307,8 @@ class _Asked:
     def traffic(self) -> ControlTraffic:
         """What the controller may send."""
         if self.changes_per_s is not None:
-            return served_traffic(self.changes_per_s, parse_control(self.control or ()))
+            others = parse_control(self.control or ())
+            return served_traffic(self.changes_per_s, others, compare_s=self.compare_s)
         silent = NO_MESSAGES if self.echoes_per_s is not None else HEARTBEAT
         return silent if self.control is None else parse_control(self.control)
 

@@ -15,17 +15,18 @@ docs/driver.md lists what it avoids. What differs between versions or switches i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from typing import Final
 
-from loko.control_traffic import HEARTBEAT_NS, KEEPALIVE_AFTER_NS
+from loko.control_traffic import COMPARED_ENTRIES, HEARTBEAT_NS, KEEPALIVE_AFTER_NS
 from loko.controller.manners import (
     LEAK_LIMIT,
     MANNERS,
     MOST_ENTRIES,
     OF_OPEN_VSWITCH,
     PACED_BATCH,
+    REFRESH_NS,
     Manners,
     refuse_version,
 )
@@ -78,6 +79,8 @@ class Phase(Enum):
     """The table is known, and kept in the wanted state."""
     CHECKING = auto()
     """Reading the first entries back."""
+    COMPARING = auto()
+    """Reading all entries of a known table back, to see whether anybody has changed them."""
 
 
 _Op = Add | DeleteStrict
@@ -94,7 +97,8 @@ class Driver:
     While it keeps a table, at least `pace_ns` pass between two segments. Each has at most `batch` FLOW_MODs
     (2 or more), and no more than its manners allow. A `fixed` table is not meant to change: it is counted as
     soon as it is complete, and its entries keep their order when they are renewed. While `quiet` is set,
-    entries are renewed only at twice the usual age.
+    entries are renewed only at twice the usual age. A known table is compared again every `compare_ns` (0:
+    never); one that cannot be listed within what is reserved for that is renewed entry by entry.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class Driver:
         pace_ns: int = 0,
         batch: int | None = None,
         fixed: bool = False,
+        compare_ns: int = 0,
     ) -> None:
         self.phase = Phase.AWAY
         self.quiet = False
@@ -119,6 +124,7 @@ class Driver:
         self._pace_ns = pace_ns
         self._batch = manners.batch if batch is None else min(batch, manners.batch)
         self._fixed = fixed
+        self._compare_ns = compare_ns
         self._wanted: dict[int, WireEntry] = {}
         self._leaving: dict[int, WireEntry] = {}
         self._notices: list[Notice] = []
@@ -136,7 +142,7 @@ class Driver:
         self._forced: deque[list[_Change]] = deque()  # to do before all else; each list within one segment
         self._listed: list[WireEntry] = []
         self._awaited = 0
-        self._asked_ns = self._heard_ns = 0
+        self._asked_ns = self._heard_ns = self._compared_ns = 0
         self._paced_ns = -self._pace_ns
         self._checked = not self._manners.reads_back
         self._leaked = 0
@@ -147,7 +153,7 @@ class Driver:
     @property
     def ready(self) -> bool:
         """Whether the table is known and can be changed."""
-        return self.phase in (Phase.KEEPING, Phase.CHECKING)
+        return self.phase in (Phase.KEEPING, Phase.CHECKING, Phase.COMPARING)
 
     @property
     def complete(self) -> bool:
@@ -193,6 +199,7 @@ class Driver:
         self._forget()
         self.phase = Phase.COUNTING
         self._paced_ns = now_ns - self._pace_ns
+        self._compared_ns = now_ns
         return self.poll(now_ns)
 
     def disconnected(self) -> None:
@@ -240,7 +247,7 @@ class Driver:
         requests = self._due(now_ns)
         if not requests:
             return []
-        if self.phase in (Phase.KEEPING, Phase.REWRITING):
+        if self.phase in (Phase.KEEPING, Phase.REWRITING, Phase.COMPARING):
             self._paced_ns = now_ns
         self._mind_silence(now_ns)
         self._awaited = requests[0].xid
@@ -258,11 +265,13 @@ class Driver:
             )
 
     def _due(self, now_ns: int) -> Segment:
+        if self._must_compare(now_ns) and not self._processed:
+            self.phase = Phase.COMPARING
         if self.phase in (Phase.KEEPING, Phase.REWRITING):
             segment = self._changes(now_ns)
             if segment or self._forced:
                 return segment
-        if self.phase is Phase.LISTING:
+        if self.phase in (Phase.LISTING, Phase.COMPARING):
             return [FlowStats(self._next_xid())]
         if self.phase is not Phase.KEEPING or now_ns - self._heard_ns >= HEARTBEAT_NS:
             return [TableStats(self._next_xid())]
@@ -271,6 +280,29 @@ class Driver:
         if self._fixed and self.complete and not self._counted:
             return [TableStats(self._next_xid())]
         return []
+
+    def _must_compare(self, now_ns: int) -> bool:
+        """Return whether the table is to be compared before anything else is changed in it.
+
+        A comparison takes the turn of a change or a heartbeat, for which more is reserved then.
+        """
+        has_turn = self._pace_ns > 0 or now_ns - self._heard_ns >= HEARTBEAT_NS
+        return (
+            has_turn
+            and self._compare_ns > 0
+            and now_ns - self._compared_ns >= self._compare_ns
+            and self.phase is Phase.KEEPING
+            and self._checked
+            and not self._forced
+            and self._is_comparable
+        )
+
+    @property
+    def _is_comparable(self) -> bool:
+        """Whether the table can be listed safely, at the cost that is reserved for that."""
+        if self._manners.listable is None:
+            return True
+        return len(self._actual) <= COMPARED_ENTRIES and not self.strangers
 
     def _check_first(self) -> Segment:
         """Read the first entries back if the reply is short enough, whatever their actions are (quirk 28)."""
@@ -284,7 +316,7 @@ class Driver:
 
     def _changes(self, now_ns: int) -> Segment:
         """Return a barrier with FLOW_MODs behind it, or a barrier alone to confirm the previous ones."""
-        ops = self._next_ops(now_ns)
+        ops = [] if self._must_compare(now_ns) else self._next_ops(now_ns)
         if not ops and not self._processed:
             return []
         barrier = Barrier(self._next_xid())
@@ -304,9 +336,15 @@ class Driver:
                 ops.append((DeleteStrict, entry))
         if self._checked or not self._actual:
             ops += self._additions(now_ns, unsettled, self._batch - len(ops))
-        if self._manners.refresh_ns is not None and not ops:
-            ops += self._renewals(now_ns, unsettled, self._manners.refresh_ns)
+        if self._refresh_ns is not None and not ops:
+            ops += self._renewals(now_ns, unsettled, self._refresh_ns)
         return ops
+
+    @property
+    def _refresh_ns(self) -> int | None:
+        """Age at which entries are renewed, because the switch forgets them, or they cannot be compared."""
+        renews = self._compare_ns > 0 and self._pace_ns > 0 and not self._is_comparable
+        return self._manners.refresh_ns or (REFRESH_NS if renews else None)
 
     def _additions(self, now_ns: int, unsettled: set[int], room: int) -> list[_Change]:
         adds: list[_Change] = []
@@ -414,18 +452,18 @@ class Driver:
         self._fail(f"its memory may run out: so many entries {what}")
 
     def _take_listing(self, now_ns: int, listed: list[WireEntry]) -> None:
+        self._compared_ns = now_ns
         if self.phase is Phase.CHECKING:
             self._check(now_ns, listed)
             return
-        strangers: list[str] = []
+        if self.phase is Phase.COMPARING:
+            self._compare(listed)
+            return
         doubles: set[int] = set()
-        for entry in listed:
+        strangers = self._take_strangers(listed)
+        for entry in self._own(listed):
             wanted = self._wanted.get(entry.cookie)
-            if entry.cookie >> 48 != self._own_mark:
-                strangers.append(str(entry))
-                if self._delete_strangers:
-                    self._forced.append([(DeleteStrict, entry)])
-            elif wanted is None or not _same(wanted, entry) or entry.cookie in self._actual:
+            if wanted is None or not self._same(wanted, entry) or entry.cookie in self._actual:
                 doubles |= {entry.cookie} & self._actual.keys()
                 self._forced.append([(DeleteStrict, entry)])
             else:
@@ -434,13 +472,30 @@ class Driver:
         for cookie in doubles:  # a strict DELETE passes over what moves into the gap (quirk 49)
             del self._actual[cookie]
             self._forced.append([(DeleteStrict, self._wanted[cookie])])
-        known = () if self._delete_strangers else strangers
         unlisted = max(self._active - len(listed), 0)  # left by a session of the other version (quirk 85)
-        self.strangers = (*known, *("an entry that it does not list",) * unlisted)
-        for text in strangers:
-            self._note(f"stranger in its table{', deleted' * self._delete_strangers}: {text}", warning=True)
+        self.strangers = (*strangers, *("an entry that it does not list",) * unlisted)
         self._checked = self._checked or bool(self._actual)
         self._keep(0)
+
+    def _own(self, listed: list[WireEntry]) -> Iterator[WireEntry]:
+        return (entry for entry in listed if entry.cookie >> 48 == self._own_mark)
+
+    def _take_strangers(self, listed: list[WireEntry]) -> tuple[str, ...]:
+        """Report strangers that are new, and delete them if that is wanted. Return those that stay."""
+        strangers = [entry for entry in listed if entry.cookie >> 48 != self._own_mark]
+        for text in map(str, strangers):
+            if text not in self.strangers:
+                deleted = ", deleted" * self._delete_strangers
+                self._note(f"stranger in its table{deleted}: {text}", warning=True)
+        if self._delete_strangers:
+            self._forced += [[(DeleteStrict, entry)] for entry in strangers]
+            return ()
+        return tuple(map(str, strangers))
+
+    def _same(self, wanted: WireEntry, listed: WireEntry) -> bool:
+        if self._manners.lists_priorities and wanted.priority != listed.priority:
+            return False
+        return wanted.fields == listed.fields and wanted.actions == listed.actions
 
     def _check(self, now_ns: int, listed: list[WireEntry]) -> None:
         """Compare what the first entries do with what they should do: slots are never cleared (quirk 55)."""
@@ -456,6 +511,28 @@ class Driver:
         self._unread = [cookie for cookie in self._unread if cookie not in harmed]
         if not harmed:
             self._read_back()
+
+    def _compare(self, listed: list[WireEntry]) -> None:
+        """Restore what somebody has changed in a known table since it was last compared."""
+        self.phase = Phase.KEEPING
+        self.strangers = self._take_strangers(listed)
+        right: set[int] = set()
+        wrong: set[int] = set()
+        for entry in self._own(listed):
+            known = self._wanted.get(entry.cookie) or self._leaving.get(entry.cookie)
+            if known is not None and entry.cookie not in right and self._same(known, entry):
+                right.add(entry.cookie)
+                continue
+            self._note(f"an entry is not as it was made, restoring it: {entry}", warning=True)
+            self._forced.append([(DeleteStrict, entry)])
+            wrong |= {entry.cookie} & self._wanted.keys()
+        for cookie in wrong:  # whichever of several a strict DELETE has found
+            self._forced.append([(DeleteStrict, self._wanted[cookie]), (Add, self._wanted[cookie])])
+        for cookie in self._actual.keys() - right - wrong:
+            del self._actual[cookie]
+            self._leaked += self._manners.vanished_leak
+            if cookie in self._wanted:
+                self._note(f"an entry has vanished, restoring it: {self._wanted[cookie]}", warning=True)
 
     def _read_back(self) -> None:
         """Report the first entries as installed: they are right, as far as that can be known."""
@@ -493,10 +570,6 @@ class Driver:
         return self._xid
 
 
-def _same(wanted: WireEntry, listed: WireEntry) -> bool:
-    return wanted.fields == listed.fields
-
-
 def driver_of(
     switch: Switch,
     *,
@@ -504,6 +577,7 @@ def driver_of(
     delete_strangers: bool = False,
     pace_ns: int = 0,
     fixed: bool = False,
+    compare_ns: int = 0,
 ) -> Driver:
     """Return a driver for a switch of a lab, whatever its backend.
 
@@ -518,4 +592,5 @@ def driver_of(
         pace_ns=pace_ns,
         batch=PACED_BATCH if pace_ns else None,
         fixed=fixed,
+        compare_ns=compare_ns,
     )

@@ -36,6 +36,8 @@ class Manners:
     """The most entries that it lists whole, whatever they are; None: any number, and in any order."""
     listing_quirk: int = 0
     """The quirk that limits `listable`."""
+    lists_priorities: bool = False
+    """Whether it lists the priority of an entry as it was given (quirk 27)."""
     reads_back: bool = False
     """Whether entries must be read back, as they may have other actions than they were given (quirk 55)."""
     refresh_ns: int | None = None
@@ -56,10 +58,12 @@ MANNERS: Final = {
         vanished_leak=True,
     ),
     # Three deletions with the longest possible matches fit into a segment, four do not.
-    OpenFlow.V1_3: Manners(batch=3, listable=LISTABLE_13, listing_quirk=103, refused_leak=True),
+    OpenFlow.V1_3: Manners(
+        batch=3, listable=LISTABLE_13, listing_quirk=103, lists_priorities=True, refused_leak=True
+    ),
 }
 """The manners of a board, by the OpenFlow version of its session."""
-OF_OPEN_VSWITCH: Final = Manners(batch=6, listable=None)
+OF_OPEN_VSWITCH: Final = Manners(batch=6, listable=None, lists_priorities=True)
 """The manners of Open vSwitch, in OpenFlow 1.0."""
 
 

@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 
 from loko.admission import Terms
+from loko.control_traffic import COMPARISON_S
 from loko.controller.access import AccessList
 from loko.controller.driver import driver_of
 from loko.controller.lab_access import access_list, is_loopback
@@ -86,6 +87,8 @@ class Settings:
     """The most connections of clients."""
     changes_per_s: float = 0.0
     """Changes per second that a switch gets; 0 for as many as it takes."""
+    compare_s: float = 0.0
+    """How often tables of boards are compared again; 0: never. The admission scheme must have been told."""
     fillers: int = 0
     """Entries in every table that no frame hits. The admission scheme must have been told."""
     delete_strangers: bool = False
@@ -154,6 +157,8 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
             openflow=settings.openflow,
             delete_strangers=settings.delete_strangers,
             pace_ns=pace_ns,
+            # No other switch's agent takes anything from its flows.
+            compare_ns=round(NS_PER_S * (settings.compare_s if switch.backend.is_board else COMPARISON_S)),
         )
         for name, switch in lab.switches.items()
     }
