@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from scripted_board import ScriptedBoard
+from served_lab import ServedLab
 from test_controller_app import DATAPATHS, PATIENCE_S, Controller, wait_for
 
 from loko.controller.access import AccessList, Peer, SwitchAccess
@@ -162,6 +164,43 @@ def test_garbage_ends_one_connection_in_one_line(running: Controller) -> None:
     before = answered(boards[0])
     wait_for(lambda: answered(boards[0]) > before, "another heartbeat")
     assert "Traceback" not in running.log.read_text()
+
+
+# The same in the service: what clients see.
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[ServedLab]:
+    with ServedLab(tmp_path) as lab:
+        yield lab
+
+
+def notes(lab: ServedLab) -> list[str]:
+    found: list[dict[str, Any]] = lab.client.get("/v1/notes").json()["notes"]
+    return [note["text"] for note in found]
+
+
+@pytest.mark.parametrize("source", [BOARD, ELSEWHERE])
+def test_an_impostor_takes_no_switch_over(served: ServedLab, source: str) -> None:
+    assert served.post(1).status_code == 201
+    impostor = ScriptedBoard(("127.0.0.1", served.openflow), DATAPATHS[0], source=source)
+    assert impostor.closed.wait(PATIENCE_S)
+    assert impostor.table == []
+    wait_for(lambda: any(f"refused {source}" in text for text in notes(served)), "the note")
+    assert f"refused {source}" in served.log()
+    assert served.is_healthy()
+    assert served.post(2).status_code == 201  # the switch itself has confirmed it
+    assert "s1: disconnected" not in served.log()
+
+
+def test_nobody_else_is_a_switch_while_that_is_away(served: ServedLab) -> None:
+    served.switch_off()
+    wait_for(lambda: not served.is_healthy(), "the boards to be missed")
+    impostor = ScriptedBoard(("127.0.0.1", served.openflow), DATAPATHS[0], source=ELSEWHERE)
+    assert impostor.closed.wait(PATIENCE_S)
+    assert impostor.messages == []  # not even a handshake
+    served.switch_on()
+    served.wait_healthy()
 
 
 # What decides, without sockets.
