@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from ipaddress import IPv6Address
 from typing import Final, NamedTuple, Self
 
@@ -43,9 +42,9 @@ class Address(NamedTuple):
         return cls(host, port)
 
     @property
-    def family(self) -> socket.AddressFamily:
-        """The family of sockets that listen at the address."""
-        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
+    def is_ipv6(self) -> bool:
+        """Whether the host is an address of IPv6."""
+        return ":" in self.host
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"

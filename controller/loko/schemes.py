@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Final
 
 from loko.admission import Admission, LokoAdmission, SchemeConditions
-from loko.admission.conditions import has_boards
 from loko.allocation import (
     ALLOCATIONS,
     FIFTH_RATE,
@@ -22,6 +21,7 @@ from loko.allocation import (
     scheme_named,
 )
 from loko.calculus import NOTHING, TokenBucket
+from loko.conditions import has_boards
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic, described
 from loko.document import InputError
 from loko.lab import Lab

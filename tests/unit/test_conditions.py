@@ -100,7 +100,7 @@ def sheet_of_a_chip(folder: Path, suffix: str) -> Path:
 def test_the_sheet_of_a_chip_states_its_conditions_and_none_of_a_board(tmp_path: Path) -> None:
     text = sheet_of_a_chip(tmp_path, ".html").read_text(encoding="utf-8")
     listed = re.findall(r"<li>.*?\(([a-z-]+)\)", text)
-    assert listed == list(OF_PORTS.ids(terms(load_lab("chip-ring"))))
+    assert listed == [*OF_PORTS.ids(terms(load_lab("chip-ring"))), "no-slower-than"]
     for said in (
         "All other traffic waits in the lowest queue",
         "more than 1,522 bytes",
@@ -122,7 +122,7 @@ def test_a_plan_says_on_which_conditions_it_holds(tmp_path: Path) -> None:
     words = ["plan", "chip-ring", str(flows)]
     values = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     ids = [condition["id"] for condition in values["conditions"]]
-    assert ids == list(OF_PORTS.ids(terms(load_lab("chip-ring"))))
+    assert ids == [*OF_PORTS.ids(terms(load_lab("chip-ring"))), "no-slower-than"]
     (line,) = re.findall(r"^holds on condition: (.*)$", CliRunner().invoke(app, words).output, re.M)
     assert line.split(", ") == ids
     assert "baseline" not in values

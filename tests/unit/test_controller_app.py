@@ -151,7 +151,8 @@ def test_silent_switch_is_closed(controller: Controller) -> None:
 def test_unknown_datapath_is_refused_with_a_line(controller: Controller) -> None:
     board = controller.board(0x42)
     assert board.closed.wait(PATIENCE_S)
-    assert "refused datapath 0x0000000000000042" in controller.log.read_text()
+    told = "as datapath 0x0000000000000042: no switch of the lab has this id"
+    wait_for(lambda: told in controller.log.read_text(), "the line that says why")
     assert board.table == []
 
 

@@ -183,7 +183,7 @@ def analyse(patch: Patch, flows: Path) -> None:
         mean_ns=2.0,
         quantiles_ns=dict.fromkeys((5, 25, 50, 75, 95), 2.0),
     )
-    counts = dict.fromkeys(("entered", "left", "lost", "under_way", "unknown", "not_ip"), 0)
+    counts = dict.fromkeys(("entered", "left", "lost", "under_way", "unknown", "not_ip", "undecided"), 0)
     patch.setattr(captures, "taps_of", lambda *_, **__: (None, None))
     patch.setattr(captures, "analyse", lambda *_, **__: Analysis(**counts, times=(times,), first_loss=None))
     (row,) = rows_of("bench", "analyse", flows)

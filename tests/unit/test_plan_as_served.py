@@ -77,7 +77,7 @@ def test_a_plan_names_the_deadlines_that_the_service_would_not_keep(tmp_path: Pa
     values |= {"burst": "1 frame", "frame": "306 bytes"}
     flows = [
         {**values, "id": "late", "udp_source": 1, "deadline": "4.5 ms"},
-        {**values, "id": "kept", "udp_source": 2, "deadline": "4.65 ms"},
+        {**values, "id": "kept", "udp_source": 2, "deadline": "6 ms"},
     ]
     file = tmp_path / "flows.json"
     file.write_text(json.dumps(flows))

@@ -15,6 +15,7 @@ import switch_emulator
 from evaluation.emulation.boards import KEPT_SESSION, EmulatedBoard, LoneBoard
 from loko.controller import wire, wire13
 from loko.controller.port_links import PORTS_10, PORTS_13, PortsReported
+from loko.controller.relay import Listening
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.lab import load_lab
@@ -40,6 +41,9 @@ class Heard:
     def switch_disconnected(self, _name: str) -> None:
         self.events.append("gone")
 
+    def connection_refused(self, text: str) -> None:
+        self.events.append(text)
+
     def application_ended(self, status: int) -> None:
         self.events.append(status)
 
@@ -58,7 +62,7 @@ def test_links_reach_the_service_as_the_board_connects_and_when_they_change(open
         heard = Heard()
         switchboard = Switchboard(LAB, heard, openflow)
         with socket.create_server(("127.0.0.1", 0)) as listening:
-            await switchboard.start(listening, "os-ken", sys.executable)
+            await switchboard.start(Listening(plain=listening), "os-ken", sys.executable)
             config = {**LAB.switches["s1"].config, **KEPT_SESSION, "ofchecks": True}
             board = switch_emulator.Board(config=config)
             lone = LoneBoard(board)

@@ -5,10 +5,10 @@
 
 from loko.admission.advice import Ask, Check, more_entries, what_fits, what_fits_on
 from loko.admission.answer import Admitted, Change, HopTerm, Refusal
-from loko.admission.conditions import Condition, SchemeConditions, StatedCondition, Terms
 from loko.admission.register import PathAlone, Register
 from loko.admission.scheme import Admission, Demand, Share, Usage
 from loko.admission.token_buckets import ROUNDING, LokoAdmission
+from loko.conditions import Condition, SchemeConditions, StatedCondition, Terms
 
 __all__ = [
     "ROUNDING",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from loko.admission.answer import Admitted, Refusal
-from loko.admission.conditions import SchemeConditions
+from loko.conditions import SchemeConditions
 from loko.flow import Flow
 from loko.margin import Falls
 from loko.network import Hop

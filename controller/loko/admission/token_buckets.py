@@ -14,12 +14,12 @@ from typing import ClassVar, Final, NamedTuple
 
 from loko.admission.advice import more_entries, what_fits_on
 from loko.admission.answer import Admitted, Change, Refusal
-from loko.admission.conditions import HOSTS_TAG_FRAMES, SchemeConditions, of_one_server
 from loko.admission.debt import Clock, Debt, patience
 from loko.admission.register import Register
 from loko.admission.scheme import Demand, Share, Usage
 from loko.allocation import Allocation
 from loko.calculus import NOTHING, TokenBucket, time_ns
+from loko.conditions import HOSTS_TAG_FRAMES, SchemeConditions, of_one_server
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from loko.admission.conditions import has_boards
 from loko.commands.telling import tell_error
+from loko.conditions import has_boards
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Lab

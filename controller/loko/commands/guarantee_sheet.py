@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import typer
 
 from loko.admission import Admitted, StatedCondition
-from loko.admission.conditions import ONLY_THESE_FLOWS
 from loko.commands.plan_tables import in_ms
+from loko.conditions import ONLY_THESE_FLOWS
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab

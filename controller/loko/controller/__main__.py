@@ -260,7 +260,7 @@ def admitted_tables(
 
 def _bound(text: str) -> socket.socket:
     address = Address.parse(text, "--listen")
-    listening = socket.socket(address.family)
+    listening = socket.socket(socket.AF_INET6 if address.is_ipv6 else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(address)

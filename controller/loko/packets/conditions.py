@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from loko.admission.conditions import Condition, of_one_server
+from loko.conditions import Condition, of_one_server
 
 FLOWS_STAY: Final = Condition(
     id="flows-stay",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from loko.admission.conditions import (
+from loko.conditions import (
     CLOCKS_AND_CABLES,
     FLOWS_CONFORM,
     NO_SLOWER_THAN,

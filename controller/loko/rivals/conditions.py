@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from loko.admission.conditions import FLOWS_CONFORM, Condition, SchemeConditions
+from loko.conditions import FLOWS_CONFORM, Condition, SchemeConditions
 
 LINE_RATE: Final = Condition(
     id="line-rate", text="Every switch forwards at the rate of its links, however many frames come at once."
