@@ -44,8 +44,12 @@ class ServedLab:
         has_boards: bool = True,
         files: int | None = None,
         within: tuple[str, ...] = (),
+        data_bytes: int | None = None,
     ) -> None:
-        """`files` is the maximum number of open files (`ulimit -n`); `within` a command that runs others."""
+        """`files` is the maximum number of open files (`ulimit -n`), `data_bytes` of each process (`-d`).
+
+        `within` is a command that runs others.
+        """
         self.folder, self.options, self.lab = folder, options, lab
         self._ports = (ReservedPort(), ReservedPort())
         self.rest, openflow = (port.number for port in self._ports)
@@ -56,7 +60,7 @@ class ServedLab:
         self.boards: subprocess.Popen[bytes] | None = None
         self._free_control = free_control
         self._has_boards = has_boards
-        self._files = files
+        self._limits = {"nofile": files, "data": data_bytes}
         self._within = within
 
     def __enter__(self) -> Self:
@@ -84,7 +88,7 @@ class ServedLab:
     def start(self) -> None:
         words = [
             *self._within,
-            *([] if self._files is None else ["prlimit", f"--nofile={self._files}"]),
+            *("prlimit", *(f"--{name}={most}" for name, most in self._limits.items() if most is not None)),
             *(LOKO, "serve", self.lab, "--store", str(self.folder / "flows.sqlite")),
             *("--rest", f"127.0.0.1:{self.rest}", "--listen", f"127.0.0.1:{self.openflow}"),
             *("--verbose", *self.options),
@@ -122,6 +126,12 @@ class ServedLab:
         children = psutil.Process(self.process.pid).children()
         [shims] = [child for child in children if "loko.controller.shim" in child.cmdline()]
         return shims
+
+    def memory_bytes(self) -> int:
+        """Return the memory that the service's processes occupy."""
+        assert self.process is not None
+        service = psutil.Process(self.process.pid)
+        return sum(process.memory_info().rss for process in (service, *service.children(recursive=True)))
 
     def end(self) -> int:
         assert self.process is not None

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from served_lab import PATIENCE_S, ServedLab, flow, wait_for
 
 FILES = 1024
+DATA_BYTES = 1 << 30
+"""More than the service ever needs, and so little that a fault in it does no harm to the machine."""
+GREEDY_BYTES = 40 << 20
+"""More memory than clients may cost that send many requests and read no answer."""
 HEADERS = b"POST /v1/flows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 HALF = {
     "headers": HEADERS,
@@ -20,7 +26,8 @@ HALF = {
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
-    with ServedLab(tmp_path_factory.mktemp("crowd"), files=FILES) as lab:
+    folder, any_rate = tmp_path_factory.mktemp("crowd"), ("--requests-per-s", "1000000")
+    with ServedLab(folder, *any_rate, files=FILES, data_bytes=DATA_BYTES) as lab:
         yield lab
 
 
@@ -59,6 +66,17 @@ def answer_on(client: socket.socket) -> bytes:
 def send_forever(client: socket.socket, data: bytes) -> None:
     while True:
         client.sendall(data)
+
+
+def send_until_closed(client: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        client.sendall(data)
+
+
+def too_slow(served: ServedLab) -> float:
+    """Return how many connections were closed because their clients took too long."""
+    [text] = re.findall(r"^loko_clients_too_slow_total (\S+)", served.client.get("/metrics").text, re.M)
+    return float(text)
 
 
 def lines_with(served: ServedLab, text: str) -> int:
@@ -154,3 +172,21 @@ def test_kept_connections_are_used_again(served: ServedLab) -> None:
         assert served.client.post("/v1/flows", json=flow(number)).status_code == 201
         assert served.client.delete(f"/v1/flows/f{number}").status_code == 204
     assert 'loko_clients{kind="connections"} 1.0' in served.client.get("/metrics").text
+
+
+@pytest.mark.parametrize(("clients", "each_bytes"), [(1, 10_000_000), (16, 250_000)])
+def test_requests_whose_answers_nobody_reads_take_little_memory(
+    served: ServedLab, clients: int, each_bytes: int
+) -> None:
+    """Clients send requests one after the other, and read nothing until the service closes the connection."""
+    is_served(served)
+    request = b"GET /v1/flows HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    sent = request * (each_bytes // len(request))
+    before_bytes, closed = served.memory_bytes(), too_slow(served)
+    with crowd(served, clients) as sockets, ThreadPoolExecutor(clients) as senders:
+        for client in sockets:
+            senders.submit(send_until_closed, client, sent)
+        while too_slow(served) < closed + clients:
+            assert served.memory_bytes() - before_bytes < GREEDY_BYTES
+    is_served(served)
+    assert "Traceback" not in served.log()

@@ -24,6 +24,9 @@ from loko.serve.connections import Clients, Phase, Place, Places, client_of
 
 HEADER_BYTES: Final = 65_536
 SWEEP_S: Final = 0.5
+_RECEIVE_BYTES: Final = 32_768
+_SEND_BYTES: Final = 131_072
+"""Sizes of each connection's buffers in the kernel, which also limit what is read in one go."""
 _AT_ONCE: Final = 32
 """Connections to accept in one go. Those that are closed meanwhile still count."""
 _PAUSE_S: Final = 0.1
@@ -33,13 +36,20 @@ _FULL: Final = 503, "busy", "too many requests are being worked on; ask again"
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, which also reports what it waits for."""
+    """uvicorn's connection, which handles one request at a time, and reports what it waits for.
+
+    uvicorn parses all requests in what it has read, and queues them. Here the parser gets a further request
+    when the one before it is answered and nearly all of the answer has been sent; meanwhile nothing is read.
+    """
 
     def __init__(self, places: Places, place: Place, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
         self._places = places
         self._place = place
         self._header_bytes = 0
+        self._body_bytes = 0
+        """What is to come of a body whose length was announced."""
+        self._unparsed = bytearray()
         place.close, place.refuse = self._end, self._overdue
 
     def _enter(self, phase: Phase) -> None:
@@ -52,10 +62,32 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
-        self._header_bytes += len(data)
-        super().data_received(data)
-        if self._place.phase in {Phase.OPEN, Phase.HEADERS} and self._header_bytes > HEADER_BYTES:
-            self._refuse(431, "too-large", f"the headers have more than {HEADER_BYTES} bytes")
+        self._unparsed += data
+        self._parse()
+
+    def _parse(self) -> None:
+        """Parse to the end of the next request. Read more only when all that was read is parsed."""
+        while self._unparsed and self._may_parse():
+            part = self._next_part()
+            self._header_bytes += len(part)
+            super().data_received(part)
+            if self._place.phase in {Phase.OPEN, Phase.HEADERS} and self._header_bytes > HEADER_BYTES:
+                self._refuse(431, "too-large", f"the headers have more than {HEADER_BYTES} bytes")
+        if self._unparsed:
+            self.flow.pause_reading()
+
+    def _may_parse(self) -> bool:
+        is_answered = self.cycle is None or self.cycle.response_complete
+        is_incomplete = is_answered or self.cycle.more_body
+        return is_incomplete and not (self.flow.write_paused or self.transport.is_closing())
+
+    def _next_part(self) -> bytes:
+        """Remove and return as much of what was read as belongs to one request: a line, or of a body."""
+        line_bytes = self._unparsed.find(b"\n") + 1
+        length = self._body_bytes or line_bytes or len(self._unparsed)
+        part = bytes(self._unparsed[:length])
+        del self._unparsed[:length]
+        return part
 
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn."""
@@ -71,20 +103,27 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Called by the parser."""
         super().on_headers_complete()
+        self._body_bytes = int(dict(self.headers).get(b"content-length", 0))
         if self._place.phase is Phase.HEADERS:
             self._enter(Phase.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        super().on_body(body)
+        self._body_bytes = max(0, self._body_bytes - len(body))
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
         super().on_message_complete()
+        self._body_bytes = 0  # a request to upgrade has no body, whatever it says
         if self._place.phase is Phase.BODY:
             self._enter(Phase.WORKING)
 
     def on_response_complete(self) -> None:
         """Called by uvicorn."""
-        has_more = bool(self.pipeline)
         super().on_response_complete()
-        self._enter(Phase.WORKING if has_more else Phase.IDLE)
+        self._enter(Phase.IDLE)
+        self._parse()
 
     def pause_writing(self) -> None:
         """Called by asyncio: the client reads more slowly than it is sent to."""
@@ -95,6 +134,9 @@ class Connection(HttpToolsProtocol):
         """Called by asyncio."""
         super().resume_writing()
         self._place.stuck_s = None
+        self._parse()
+        if not self._unparsed:
+            self.flow.resume_reading()
 
     def _overdue(self) -> None:
         if self._place.stuck_s is not None:
@@ -139,6 +181,8 @@ class Front:
         self._is_open = True
         self._listening.setblocking(False)
         self._listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
+        self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         self._listen()
         self._sweeping = asyncio.get_running_loop().create_task(self._sweep_forever())
 
