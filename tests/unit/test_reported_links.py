@@ -14,6 +14,7 @@ import switch_emulator
 
 from evaluation.emulation.boards import KEPT_SESSION, EmulatedBoard, LoneBoard
 from loko.controller import wire, wire13
+from loko.controller.lab_access import access_list
 from loko.controller.port_links import PORTS_10, PORTS_13, PortsReported
 from loko.controller.relay import Listening
 from loko.controller.switchboard import Switchboard
@@ -60,7 +61,7 @@ async def until(condition: Callable[[], bool], take: Callable[[], object], heard
 def test_links_reach_the_service_as_the_board_connects_and_when_they_change(openflow: OpenFlow) -> None:
     async def converse() -> list[object]:
         heard = Heard()
-        switchboard = Switchboard(LAB, heard, openflow)
+        switchboard = Switchboard(access_list(LAB, listen="127.0.0.1"), heard, openflow)
         with socket.create_server(("127.0.0.1", 0)) as listening:
             await switchboard.start(Listening(plain=listening), "os-ken", sys.executable)
             config = {**LAB.switches["s1"].config, **KEPT_SESSION, "ofchecks": True}
