@@ -65,6 +65,11 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
     "serve": Elsewhere(
         "evaluation.serving", "serve", "Serve a lab: admit flows over REST and keep them in its switches."
     ),
+    "store": Elsewhere(
+        "loko.commands.store",
+        "store_app",
+        "Show, save and restore the promises that 'loko serve' keeps on disk.",
+    ),
     "evaluate": Elsewhere(
         "evaluation.commands",
         "evaluate",

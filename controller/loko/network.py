@@ -73,12 +73,19 @@ def visits(lab: Lab, source: str, path: Sequence[Hop]) -> tuple[Visit, ...]:
     return tuple(visits)
 
 
-class _HopDocument(Strict):
+class HopDocument(Strict):
+    """A hop as programs write it down."""
+
     switch: str
     output_port: int
 
+    @property
+    def hop(self) -> Hop:
+        """The hop that the document describes."""
+        return Hop(switch=self.switch, output_port=self.output_port)
 
-class _PathsFile(RootModel[dict[str, list[_HopDocument]]]):
+
+class _PathsFile(RootModel[dict[str, list[HopDocument]]]):
     """The hops of a path, by flow id."""
 
 
@@ -86,10 +93,7 @@ def load_paths(file: Path) -> dict[str, tuple[Hop, ...]]:
     """Read the paths of flows by id, as `dump_paths` gives them. Raises `InputError` in one line."""
     if not file.is_file():
         raise InputError(f"paths '{file}': no such file")
-    return {
-        flow_id: tuple(Hop(switch=hop.switch, output_port=hop.output_port) for hop in hops)
-        for flow_id, hops in read(file, _PathsFile).root.items()
-    }
+    return {flow_id: tuple(hop.hop for hop in hops) for flow_id, hops in read(file, _PathsFile).root.items()}
 
 
 def dump_paths(paths: Mapping[str, Sequence[Hop]]) -> dict[str, list[dict[str, object]]]:

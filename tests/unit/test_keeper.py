@@ -318,18 +318,6 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
         Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
 
 
-def test_store_that_does_not_say_its_version_is_one_of_1_0(tmp_path: Path) -> None:
-    """Stores from before there was a choice: their flows were admitted for sessions of 1.0."""
-    served = ServedBoards(tmp_path / "flows.sqlite")
-    served.settle()
-    served.request(flow(1))
-    served.kill()
-    with Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.0"}) as store:
-        assert len(store.load()) == 1
-    with pytest.raises(InputError, match=r"granted with openflow 1\.0, not 1\.3; delete them first"):
-        Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.3"})
-
-
 def test_a_store_says_whether_its_promises_are_robust(tmp_path: Path) -> None:
     """A store that does not say is of promises for the values of the profiles."""
     served = ServedBoards(tmp_path / "flows.sqlite")

@@ -33,6 +33,20 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promised:
+    """What the requester of a flow was told, and what that rests on."""
+
+    guarantee_ns: float
+    """The bound on its delay from end to end."""
+    deadline_ns: float | None
+    """What the requester needs; None if it did not say."""
+    profiles: Mapping[str, str]
+    """By switch of its path, the digest of the profile from which the bound was computed."""
+    conditions: tuple[str, ...]
+    """Ids of the conditions on which the guarantee holds (`loko.admission.conditions`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFlow:
     """A flow as it is on disk."""
 
@@ -43,6 +57,8 @@ class StoredFlow:
     state: FlowState
     turn: Turn | None = None
     """When it sends, if it has a slot."""
+    promise: Promised | None = None
+    """None if it was granted by a version of the service that did not store it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,122 @@
+"""A store's content as a document: what `loko store export` writes, and the check of all that is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Final, Literal
+
+from pydantic import Field, model_validator
+
+from loko.document import Strict
+from loko.flow import FlowDocument
+from loko.network import HopDocument
+from loko.serve.outcome import FlowState, Happening, Noted, Promised, StoredFlow, Turn
+
+MOST_FLOWS: Final = 1 << 32
+"""Numbers of flows are below it: they are a part of their entries' cookies."""
+
+
+class TurnDocument(Strict):
+    """When a flow with a slot sends."""
+
+    slot: int = Field(ge=0)
+    period_ns: int = Field(gt=0)
+
+
+class PromiseDocument(Strict):
+    """See `loko.serve.outcome.Promised`."""
+
+    guarantee_ns: float = Field(gt=0, allow_inf_nan=False)
+    deadline_ns: float | None = Field(gt=0, allow_inf_nan=False)
+    profiles: dict[str, str]
+    conditions: list[str]
+
+    @property
+    def promised(self) -> Promised:
+        """The promise that the document describes."""
+        return Promised(**{**dict(self), "conditions": tuple(self.conditions)})
+
+
+class StoredFlowDocument(Strict):
+    """A flow as it is stored."""
+
+    number: int = Field(ge=1, lt=MOST_FLOWS)
+    state: FlowState = Field(strict=False)
+    flow: FlowDocument
+    path: list[HopDocument] = Field(min_length=1)
+    turn: TurnDocument | None
+    promise: PromiseDocument | None
+
+    @property
+    def stored(self) -> StoredFlow:
+        """The flow that the document describes."""
+        turn, promise = self.turn, self.promise
+        return StoredFlow(
+            number=self.number,
+            flow=self.flow.flow,
+            path=tuple(hop.hop for hop in self.path),
+            state=self.state,
+            turn=None if turn is None else Turn(turn.slot, turn.period_ns),
+            promise=None if promise is None else promise.promised,
+        )
+
+
+class NoteDocument(Strict):
+    """Something that has happened."""
+
+    number: int
+    at_ms: int
+    kind: str
+    name: str
+    text: str
+    warning: bool
+
+    @property
+    def noted(self) -> Noted:
+        """What the document describes."""
+        what = Happening(kind=self.kind, name=self.name, text=self.text, warning=self.warning)
+        return Noted(self.number, self.at_ms, what)
+
+
+class StoreDocument(Strict):
+    """All that a store holds."""
+
+    version: Literal[1]
+    circumstances: dict[str, str]
+    """The lab, and the options under which its flows were granted."""
+    last_number: int = Field(ge=0, lt=MOST_FLOWS)
+    """The highest number ever given to a flow."""
+    flows: list[StoredFlowDocument]
+    debts: dict[str, float]
+    notes: list[NoteDocument]
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> StoreDocument:
+        numbers = [flow.number for flow in self.flows]
+        if max(numbers, default=0) > self.last_number:
+            raise ValueError(f"last_number {self.last_number} is below {max(numbers)}, the number of a flow")
+        for what, values in (("number", numbers), ("id", [flow.flow.id for flow in self.flows])):
+            if len(set(values)) < len(values):
+                raise ValueError(f"flows: two have the same {what}")
+        for server, amount in self.debts.items():
+            if not 0 <= amount < float("inf"):
+                raise ValueError(f"debts: {amount} at {server} is not a finite amount")
+        return self
+
+
+def flow_row(stored: StoredFlow) -> tuple[object, ...]:
+    """Return the row of a flow in the table `flows`."""
+    details = {
+        "flow": stored.flow._asdict(),
+        "path": [asdict(hop) for hop in stored.path],
+        "turn": None if stored.turn is None else stored.turn._asdict(),
+        "promise": None if stored.promise is None else asdict(stored.promise),
+    }
+    return stored.number, stored.flow.id, stored.state.value, json.dumps(details)
+
+
+def note_row(noted: Noted) -> tuple[object, ...]:
+    """Return the row of something that has happened in the table `notes`."""
+    what = noted.what
+    return noted.number, noted.at_ms, what.kind, what.name, what.text, int(what.warning)
