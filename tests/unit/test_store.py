@@ -210,6 +210,20 @@ def test_an_unversioned_store_becomes_one_of_this_version(tmp_path: Path, oldest
         assert database.execute("PRAGMA user_version").fetchone() == (1,)
 
 
+def test_an_unversioned_store_is_not_converted_while_another_program_reads_it(tmp_path: Path) -> None:
+    """Its log would become that of the new file."""
+    path = tmp_path / "flows.sqlite"
+    unversioned(path, named=OPTIONS)
+    altered("PRAGMA journal_mode = WAL")(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM flows").fetchone()
+        with pytest.raises(InputError, match="database is locked"):
+            opened(path, ALL)
+    with opened(path, ALL) as store:
+        assert len(store.load()) == 2
+
+
 def test_an_unversioned_store_that_says_no_openflow_version_is_one_of_1_0(tmp_path: Path) -> None:
     path = tmp_path / "flows.sqlite"
     unversioned(path, named=OPTIONS)

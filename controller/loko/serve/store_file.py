@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 from urllib.parse import quote
 
 from loko.document import InputError
@@ -57,12 +57,6 @@ class Lock:
         """Let others have the store."""
         os.close(self._descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """Open a store whose lock is held, or create it. It is checked, and of the current version.
@@ -79,6 +73,9 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         try:
             document = read(database)
             if version_of(database) == 0:
+                database.execute(
+                    "PRAGMA journal_mode = DELETE"
+                )  # its log must not become that of the new file
                 database.close()
                 _replace(path, document)
                 database = _connected(path)
@@ -97,22 +94,26 @@ def reading(path: Path) -> Iterator[tuple[sqlite3.Connection, StoreDocument]]:
     """
     with one_line(path):
         _refuse_strange_file(path)
-        lock = None
-        with contextlib.suppress(InputError):
-            lock = Lock(path, wait_s=0)
-        try:
-            if lock is not None:  # while a service writes to the log, its end is not yet complete
-                _refuse_damaged_log(path)
-            database = sqlite3.connect(
-                f"{_uri(path)}?mode=ro", uri=True, isolation_level=None, timeout=_BUSY_S
-            )
-            database.execute("BEGIN")
-            database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        finally:
-            if lock is not None:
-                lock.release()
-        with contextlib.closing(database):
+        uri = f"{_uri(path)}?mode=ro"
+        connected = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_S)
+        with contextlib.closing(connected) as database:
+            _begin_reading(path, database)
             yield database, read(database)
+
+
+def _begin_reading(path: Path, database: sqlite3.Connection) -> None:
+    """Begin to read the store as it is. Its log is checked unless a service is writing to it."""
+    lock = None
+    with contextlib.suppress(InputError):
+        lock = Lock(path, wait_s=0)
+    try:
+        if lock is not None:
+            _refuse_damaged_log(path)
+        database.execute("BEGIN")
+        database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def create_store(path: Path, document: StoreDocument) -> None:
