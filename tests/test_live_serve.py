@@ -134,7 +134,7 @@ def test_live_lab_whose_switches_are_split_for_a_mix_gives_what_the_plan_says(tm
         for number in range(1, 6)
     ]
     (tmp_path / "flows.json").write_text(json.dumps(asked))
-    words = ["plan", "two-switch", str(tmp_path / "flows.json"), "--control", "change=40", "--json"]
+    words = ["plan", "two-switch", str(tmp_path / "flows.json"), "--changes-per-s", "20", "--json"]
     fixed, split = (planned(*words, *more) for more in ([], ["--allocation", "optimised", "--mix", MIX]))
     assert split
     assert max(split.values()) < min(fixed.values()), "the mix has flows in a hurry"

@@ -11,7 +11,7 @@ from loko.document import InputError
 _EXAMPLE: Final = "127.0.0.1:6633 or [::1]:6633"
 _OTHER_KINDS: Final = re.compile(r"(ssl|tls|unix|ptcp|pssl|punix|https?):")
 """How other programs write connections that are none of TCP alone."""
-_WRITTEN: Final = re.compile(r"(?:tcp:)?(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^:\[\]/]+)):(?P<port>[0-9]{1,5})")
+_WRITTEN: Final = re.compile(r"(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^:\[\]/]+)):(?P<port>[0-9]{1,5})")
 
 
 class Address(NamedTuple):
@@ -24,7 +24,7 @@ class Address(NamedTuple):
     @classmethod
     def parse(cls, text: str, option: str, *, any_port: bool = False) -> Self:
         """Read the value of an option; with `any_port` also port 0. Raises `InputError` in one line."""
-        match = _WRITTEN.fullmatch(text)
+        match = _WRITTEN.fullmatch(text.removeprefix("tcp:"))
         if match is None:
             if kind := _OTHER_KINDS.match(text):
                 raise InputError(

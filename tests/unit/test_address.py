@@ -27,6 +27,7 @@ def test_addresses_are_read_and_written(text: str, address: tuple[str, int], wri
     ("text", "says"),
     [
         ("6633", "--listen '6633' is not an address and a port such as 127.0.0.1:6633 or [::1]:6633"),
+        ("tcp:6633", "--listen 'tcp:6633' is not an address and a port"),
         ("::1:6633", "is not an address and a port"),
         ("[::1]", "is not an address and a port"),
         ("[here]:6633", "here is no IPv6 address, such as ::1"),
