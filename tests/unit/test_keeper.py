@@ -318,18 +318,6 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
         Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
 
 
-def test_a_store_says_whether_its_promises_are_robust(tmp_path: Path) -> None:
-    """A store that does not say is of promises for the values of the profiles."""
-    served = ServedBoards(tmp_path / "flows.sqlite")
-    served.settle()
-    served.request(flow(1))
-    served.kill()
-    with pytest.raises(InputError, match="granted with robust no, not yes; delete them first"):
-        Store(served.path, lab=LAB.name, options={**OPTIONS, "robust": "yes"})
-    with Store(served.path, lab=LAB.name, options={**OPTIONS, "robust": "no"}) as store:
-        assert len(store.load()) == 1
-
-
 def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:
     path = tmp_path / "flows.sqlite"
     with Store(path, lab=LAB.name, options=OPTIONS) as store:

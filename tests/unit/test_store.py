@@ -18,12 +18,13 @@ from typer.testing import CliRunner
 
 from evaluation.cli import app
 from loko.document import LABS, InputError
+from loko.one_line_error import OneLineError
 from loko.serve import store_file
 from loko.serve.outcome import FlowState, Insert
 from loko.serve.store import StoreError
 from loko.serve.store_file import reading
 
-ALL = {**OPTIONS, "openflow": "1.0", "fillers": "0", "target-ms": "None"}
+ALL = {**OPTIONS, "openflow": "1.0", "fillers": "0", "target-ms": "None", "robust": "no"}
 """What a store names that knows all options of admission."""
 
 
@@ -218,10 +219,17 @@ def test_an_unversioned_store_is_not_converted_while_another_program_reads_it(tm
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM flows").fetchone()
-        with pytest.raises(InputError, match="database is locked"):
+        with pytest.raises(OneLineError, match="database is locked"):
             opened(path, ALL)
     with opened(path, ALL) as store:
         assert len(store.load()) == 2
+
+
+def test_an_unversioned_store_is_of_promises_for_the_values_of_the_profiles(tmp_path: Path) -> None:
+    path = tmp_path / "flows.sqlite"
+    unversioned(path, named=OPTIONS)
+    with pytest.raises(InputError, match="granted with robust no, not yes; delete them first"):
+        opened(path, {**ALL, "robust": "yes"})
 
 
 def test_an_unversioned_store_that_says_no_openflow_version_is_one_of_1_0(tmp_path: Path) -> None:
