@@ -160,7 +160,9 @@ def test_switch_that_goes_and_comes_back_is_shown(page: Page, served: ServedLab)
     served.post(1)
     page.wait(lambda: page.all(page.flow("f1")), "the flow")
     served.switch_off()
-    page.wait(lambda: page.text("#health") == "2 of 2 switches away, 1 promise broken", "the switches to be away")
+    page.wait(
+        lambda: page.text("#health") == "2 of 2 switches away, 1 promise broken", "the switches to be away"
+    )
     assert len(page.all("#topology .switch.away")) == 2
     assert "away" in page.text("#switch-list [data-switch=s1] .badge")
     page.wait(lambda: "broken at s1, s2" in page.text(page.flow("f1")), "the flow to be broken")
