@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -28,6 +29,8 @@ from loko.commands.choices import (
     mix_of,
     refuse_idle_target,
 )
+from loko.commands.for_programs import print_json
+from loko.commands.telling import tell
 from loko.control_traffic import (
     CHANGES_PER_S,
     COMPARISON_S,
@@ -51,7 +54,7 @@ from loko.schemes import (
 )
 from loko.serve.granting import AdmissionGranting
 from loko.serve.journal import LogFormat, begin_log
-from loko.serve.program import Settings, read_tls, read_token
+from loko.serve.program import Settings, migration_of, read_tls, read_token
 from loko.serve.program import serve as run
 from loko.serve.slots import ServedSchedule, SlotGranting, load_served
 from loko.units import NS_PER_MS
@@ -170,6 +173,18 @@ def serve(
     free_control: Annotated[
         bool, typer.Option("--free-control", help="With --emulate: control messages cost no time.")
     ] = False,
+    migrate: Annotated[
+        bool,
+        typer.Option(
+            "--migrate",
+            help="Show what becomes of the stored flows if they are served like this: in another lab, with"
+            " other profiles or options. Status 1 if a promise breaks.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --migrate: switch over, whatever breaks, and serve.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --migrate: print JSON.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every flow and request.")] = False,
     log_format: Annotated[
         LogFormat, typer.Option(help="Lines for people, or JSON for programs.")
@@ -182,6 +197,8 @@ def serve(
     Example: loko serve two-switch --emulate --traffic
     """
     begin_log(log_format, verbose=verbose)
+    if (yes or as_json) and not migrate:
+        raise InputError("--yes, --json: go with --migrate; add it, or leave them out")
     network = load_lab(lab).with_backend(backend)
     of_admission = _AdmissionOptions(
         scheme=scheme,
@@ -237,7 +254,22 @@ def serve(
         companion=companion,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
     )
-    run(settings)
+    run(_migrated(settings, yes=yes, as_json=as_json) if migrate else settings)
+
+
+def _migrated(settings: Settings, *, yes: bool, as_json: bool) -> Settings:
+    """Show what a migration does. Return the settings for it, or end the program if it is not wanted yet."""
+    migration = migration_of(settings)
+    if as_json:
+        print_json({"store": str(settings.store), **migration.values()})
+    else:
+        for line in migration.lines():
+            tell(line)
+    if yes:
+        return replace(settings, migration=migration)
+    if not as_json:
+        tell("nothing is changed; stop what sends the flows that break, then add --yes to switch over")
+    raise typer.Exit(1 if migration.breaking else 0)
 
 
 class _AdmissionOptions(NamedTuple):

@@ -55,6 +55,7 @@ class ScriptedService:
             **{"udp_source": 5000 + number, "udp_destination": 6000, "rate_bps": 1000.0 * (1 + number % 7)},
             **{"burst_bytes": 306.0, "frame_bytes": 306, "state": "installed", "waiting_for": []},
             "broken": [],
+            **{"deadline_ns": None, "promised_ns": 30_000.0 + 400_000 * len(hops)},
             **{"guarantee_ns": 30_000.0 + 400_000 * len(hops), "path": hops, "turn": None},
         }
         return shapes.FlowShown.model_validate(flow).model_dump(mode="json")

@@ -80,5 +80,5 @@ def test_a_start_without_a_disk_says_so_with_its_status(
     )
     assert done.returncode == status, done.stderr
     [line] = done.stderr.splitlines()
-    assert line.startswith(f"error: --store {tmp_path}/flows.sqlite: ")
+    assert line.startswith(f"error: store {tmp_path}/flows.sqlite: ")
     assert text in line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Final, NamedTuple
 
@@ -202,3 +202,8 @@ def _refuse_ambiguous(value: Decimal, unit: str, quantity: _Quantity) -> None:
         raise ValueError(
             f"'{value:f} {unit}' may be {1000 * value:f} or {1024 * value:f} bytes; write kB or KiB"
         )
+
+
+def in_ms(value_ns: float | None, rounded: Callable[[float], int]) -> str:
+    """Format a time in ms to whole microseconds. `rounded` rounds so that no promise is too good."""
+    return "" if value_ns is None else f"{rounded(value_ns / NS_PER_US) / US_PER_MS:.3f}"

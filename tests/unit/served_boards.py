@@ -22,7 +22,8 @@ from loko.scenario import OpenFlow, of_lokos_tables
 from loko.schedule.timed_flow import TimedFlow
 from loko.serve.granting import AdmissionGranting, Decide, Granting
 from loko.serve.keeper import FlowKeeper
-from loko.serve.outcome import Change, Effects, FlowState, Happening, Insert, Outcome, Write
+from loko.serve.migration import Migration
+from loko.serve.outcome import Change, Effects, FlowState, Happening, Insert, Outcome, Restate, Write
 from loko.serve.slots import ServedSchedule, SlotGranting
 from loko.serve.store import Store
 
@@ -32,6 +33,7 @@ LAB = load_lab("two-switch")
 HOSTS = tuple(LAB.hosts)
 OPTIONS = {"entries": "17"}
 FULL = "the disk is full"
+CONDITIONS = ("flows-conform", "as-profiled")
 
 
 class KilledError(Exception):
@@ -83,6 +85,7 @@ class ServedBoards:
         self.due = dict.fromkeys(lab.switches, self.now_ns)
         self.fuse: int | None = None
         self.full = False
+        self.migration: Migration | None = None  # to be carried out at the next start
         self.answers: dict[int, Outcome] = {}
         self.log: list[Happening] = []
         self.store: Store | None = None
@@ -91,7 +94,8 @@ class ServedBoards:
 
     def start(self) -> None:
         """Start the service from the stored state."""
-        self.store = Store(self.path, lab=self.lab.name, options=OPTIONS)
+        self.store = Store(self.path, lab=self.lab.name, options=OPTIONS, migration=self.migration)
+        self.migration = None
         self.grant_anew(self.store)
         self.keeper = FlowKeeper(
             self.lab,
@@ -111,6 +115,7 @@ class ServedBoards:
             last_number=self.store.last_number(),
             fillers=filler_entries(self.lab, self.fillers),
             openflow=self.openflow,
+            conditions=CONDITIONS,
         )
         self.answers = {}
         self.unwritten = []
@@ -128,9 +133,11 @@ class ServedBoards:
         self.admission = LokoAdmission(self.lab, allocations, fillers=self.fillers)
         self.granting: Granting = AdmissionGranting(self.lab, self.admission)
 
-    def decision(self, wanted: Flow, path: Sequence[Hop] | None = None) -> Decide:
+    def decision(
+        self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
+    ) -> Decide:
         """Return the function that decides on a flow."""
-        return AdmissionGranting(self.lab, self.admission).decision(wanted, path)
+        return AdmissionGranting(self.lab, self.admission).decision(wanted, path, deadline_ns)
 
     def kill(self) -> None:
         """Leave the state that kill -9 would leave: only the disk survives, and the connections end."""
@@ -173,7 +180,7 @@ class ServedBoards:
             self._burn()
             self.answers[ticket] = outcome
         self.unwritten += effects.writes
-        if any(isinstance(write, Insert | Change) for write in effects.writes):
+        if any(isinstance(write, Insert | Change | Restate) for write in effects.writes):
             self._burn()
             self._write()
 
@@ -227,7 +234,8 @@ class ServedBoards:
                 away = set(self.boards) - set(names)
                 states = self.keeper.promises.values()
                 if all(
-                    state.state is FlowState.INSTALLED or set() < state.waiting <= away for state in states
+                    state.state in {FlowState.INSTALLED, FlowState.LOST} or set() < state.waiting <= away
+                    for state in states
                 ):
                     return
             self.step(STEP_NS if any(end.is_open for end in self.boards.values()) else 100_000_000)
@@ -241,12 +249,14 @@ class ServedBoards:
             self.step()
         raise AssertionError(f"no answer: {self.log[-5:]}")
 
-    def request(self, wanted: Flow, path: Sequence[Hop] | None = None) -> Outcome:
-        return self.ask(self.begin(wanted, path))
+    def request(
+        self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
+    ) -> Outcome:
+        return self.ask(self.begin(wanted, path, deadline_ns))
 
-    def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:
+    def begin(self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None) -> int:
         """Request a flow; return the ticket for the answer."""
-        return self.keeper.request(self.now_ns, wanted, self.decision(wanted, path))
+        return self.keeper.request(self.now_ns, wanted, self.decision(wanted, path, deadline_ns), deadline_ns)
 
     def release(self, flow_id: str) -> Outcome:
         return self.ask(self.keeper.release(self.now_ns, flow_id))
@@ -301,9 +311,10 @@ class ServedSlots(ServedBoards):
         self.granting = self.slots = SlotGranting(self.lab, self.schedule, openflow=self.openflow)
         store.begin(self.schedule.digest, self.slots.first)
 
-    def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:
+    def begin(self, wanted: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None) -> int:
         """Request a slot; return the ticket for the answer."""
         assert path is None
+        assert deadline_ns is None
         timed_flow = timed(wanted)
         return self.keeper.request(
             self.now_ns, self.slots.on_the_wire(timed_flow), self.slots.decision(timed_flow)

@@ -13,19 +13,16 @@ from pathlib import Path
 import pytest
 from served_boards import OPTIONS
 from served_lab import LOKO
-from stores import full, killed, opened, stored, unversioned
+from stores import ALL, full, killed, opened, stored, unversioned
 from typer.testing import CliRunner
 
 from evaluation.cli import app
 from loko.document import LABS, InputError
-from loko.one_line_error import OneLineError
-from loko.serve import store_file
+from loko.one_line_error import EnvironmentFaultError
+from loko.serve import store_file, store_reading
 from loko.serve.outcome import FlowState, Insert
 from loko.serve.store import StoreError
 from loko.serve.store_file import reading
-
-ALL = {**OPTIONS, "openflow": "1.0", "fillers": "0", "target-ms": "None", "robust": "no"}
-"""What a store names that knows all options of admission."""
 
 
 def run(*words: str | Path) -> str:
@@ -94,7 +91,7 @@ DAMAGES = {
     ),
     "later version": (altered("PRAGMA user_version = 2"), "was written by a later version of loko"),
     "foreign": (foreign, "is no store of flows; give another file"),
-    "folder": (a_folder, "is no file; give another"),
+    "folder": (a_folder, "Is a directory; give a file"),
 }
 
 
@@ -219,7 +216,7 @@ def test_an_unversioned_store_is_not_converted_while_another_program_reads_it(tm
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM flows").fetchone()
-        with pytest.raises(OneLineError, match="database is locked"):
+        with pytest.raises(EnvironmentFaultError, match="database is locked"):
             opened(path, ALL)
     with opened(path, ALL) as store:
         assert len(store.load()) == 2
@@ -371,3 +368,19 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
         assert store.load() == []
         store.write([Insert(stored(2))])
         assert store.load() == [stored(2)]
+
+
+def test_a_disk_that_fails_is_not_taken_for_a_damaged_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restart may find a disk that works, so the start must end with the status that has it tried again."""
+    full(tmp_path / "flows.sqlite", flows=3)
+
+    def fail(_database: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+        raise error
+
+    monkeypatch.setattr(store_reading, "_values", fail)
+    with pytest.raises(EnvironmentFaultError, match="disk I/O error"):
+        opened(tmp_path / "flows.sqlite")

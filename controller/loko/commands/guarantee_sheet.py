@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 import typer
 
 from loko.admission import Admitted, StatedCondition
-from loko.commands.plan_tables import in_ms
 from loko.conditions import ONLY_THESE_FLOWS
 from loko.document import InputError
 from loko.flow import Flow
@@ -20,6 +19,7 @@ from loko.lab import Lab
 from loko.planning import Plan
 from loko.requests import STDIN
 from loko.schemes import Choice
+from loko.units import in_ms
 
 _TEMPLATE: Final = "guarantee_sheet.html.j2"
 _PDF: Final = ".pdf"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from loko.admission import Admitted, Refusal
 from loko.commands.for_programs import csv_lines
 from loko.commands.telling import tell
 from loko.planning import Plan
-from loko.units import NS_PER_MS, NS_PER_US, US_PER_MS
+from loko.units import NS_PER_MS, in_ms
 from loko.what_if import Changes
 
 _NO_CHANGE: Final = "nothing changes for the flows that stay"
@@ -224,8 +224,3 @@ def _refused_cells(result: Plan, refusal: Refusal) -> Mapping[str, object]:
         "unit": refusal.unit,
         "would_fit": refusal.remedy or refusal.hint,
     }
-
-
-def in_ms(value_ns: float | None, rounded: Callable[[float], int]) -> str:
-    """Format a time in ms to whole microseconds. `rounded` rounds so that no promise is too good."""
-    return "" if value_ns is None else f"{rounded(value_ns / NS_PER_US) / US_PER_MS:.3f}"

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 
 from loko.commands.choices import wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_json
-from loko.commands.plan_tables import in_ms
 from loko.commands.telling import tell
 from loko.document import InputError, problems, read_text
 from loko.serve.salvage import salvage
 from loko.serve.store_document import StoredFlowDocument, StoreDocument
 from loko.serve.store_file import copy, create_store, one_line, reading
+from loko.units import in_ms
 
 store_app = typer.Typer(
     add_completion=False,
@@ -48,11 +48,12 @@ def list_flows(store: StoreArgument, *, as_json: JsonOption = False) -> None:
 
 def _line(flow: StoredFlowDocument) -> str:
     path = "-".join(hop.switch for hop in flow.path)
+    broken = "" if flow.broken is None else f"; broken at {flow.broken.place}: {flow.broken.text}"
     if flow.promise is None:
-        return f"{flow.flow.id}: {flow.state}, {path}, guarantee not stored"
+        return f"{flow.flow.id}: {flow.state}, {path}, guarantee not stored{broken}"
     guarantee, deadline_ns = in_ms(flow.promise.guarantee_ns, math.ceil), flow.promise.deadline_ns
     within = "" if deadline_ns is None else f", deadline {in_ms(deadline_ns, math.floor)} ms"
-    return f"{flow.flow.id}: {flow.state}, {path}, guarantee {guarantee} ms{within}"
+    return f"{flow.flow.id}: {flow.state}, {path}, guarantee {guarantee} ms{within}{broken}"
 
 
 @store_app.command("export")

@@ -176,15 +176,20 @@ def _add_requests(
     }
     in_use = "a switch does not take it, id or hosts and ports are in use, or the service"
 
-    async def install(request: Request, flow: Flow, decide: Decide) -> Response:
+    async def install(
+        request: Request, flow: Flow, decide: Decide, deadline_ns: float | None = None
+    ) -> Response:
         request.scope["flow"] = flow.id  # for the log
-        outcome = await operation.request(flow, decide)
+        outcome = await operation.request(flow, decide, deadline_ns)
         if isinstance(outcome, Granted) and flow.id in keeper.promises:
             return _json(201 if outcome.is_new else 200, flow_values(keeper, flow.id))
         return _refused(tallies, outcome)
 
-    async def admission_of(request: Request) -> tuple[Flow, Decide] | Response:
-        """Return the requested flow and what decides on it, or an error if this service admits no flows."""
+    async def admission_of(request: Request) -> tuple[Flow, Decide, float | None] | Response:
+        """Return the requested flow, what decides on it, and any deadline.
+
+        Return an error if this service admits no flows.
+        """
         if admitting is None:
             return _error(
                 tallies, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
@@ -197,7 +202,7 @@ def _add_requests(
             path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
         except InputError as problem:
             return _error(tallies, 422, "invalid", str(problem))
-        return flow, admitting.decision(flow, path or None, wanted.deadline_ns)
+        return flow, admitting.decision(flow, path or None, wanted.deadline_ns), wanted.deadline_ns
 
     async def slot_of(request: Request) -> tuple[Flow, Decide] | Response:
         """Return the requested flow and what decides on it, or an error if this service gives no slots."""
@@ -217,10 +222,10 @@ def _add_requests(
             return _error(tallies, 422, "invalid", str(problem))
         return flow, slots.decision(wanted.timed)
 
-    def would(wanted: tuple[Flow, Decide] | Response) -> Response:
+    def would(wanted: tuple[Flow, Decide] | tuple[Flow, Decide, float | None] | Response) -> Response:
         if isinstance(wanted, Response):
             return wanted
-        outcome = operation.what_if(*wanted)
+        outcome = operation.what_if(*wanted[:2])
         return _json(200, would_values(outcome)) if isinstance(outcome, Would) else _refused(tallies, outcome)
 
     @app.post(

@@ -21,6 +21,10 @@ class Cause(StrEnum):
     """A switch of its path lacks the flow's entry: it restarted, or refuses it."""
     LINK_DOWN = "link-down"
     """A cable of its path has no link, as the switch at one of its ends reports."""
+    GUARANTEE_RAISED = "guarantee-raised"
+    """It was migrated, and frames may take longer than its requester was told."""
+    NO_ROOM = "no-room"
+    """It was migrated, and has neither room nor path: no switch has its entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,17 @@ class Break:
     """In words: what is broken, without the flow's name."""
     since_ns: int
     """When it was noticed, of the keeper's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBreak:
+    """A break that lasts until the flow is released or migrated again, whatever is restarted."""
+
+    cause: Cause
+    place: str
+    text: str
+    since_ms: int
+    """When it began, in milliseconds since 1970."""
 
 
 class Breaks:

@@ -43,6 +43,12 @@ class Granting(Protocol):
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
         """Grant again what was granted before a restart. Raises `InputError` if that is not possible here."""
 
+    def move(self, flow: Flow, within_ns: float | None) -> Grant | Refusal:
+        """Grant a flow on whichever path has room and keeps a bound, if any is to be kept.
+
+        Raises `InputError` where flows cannot be moved.
+        """
+
     def turn(self, flow_id: str) -> Turn | None:
         """Return when a granted flow sends; None if it was granted no particular time."""
 
@@ -123,6 +129,10 @@ class AdmissionGranting:
     def take_up(self, stored: StoredFlow) -> Grant | Refusal:
         """Request the flow again, on its stored path."""
         return self._admission.request(stored.flow, stored.path)
+
+    def move(self, flow: Flow, within_ns: float | None) -> Grant | Refusal:
+        """Request the flow as if it were new."""
+        return self.decision(flow, None, within_ns)()
 
     def turn(self, _flow_id: str) -> Turn | None:
         """None: admitted flows send at any time, as their token buckets allow."""

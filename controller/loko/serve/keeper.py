@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -45,6 +45,8 @@ from loko.serve.outcome import (
     NotTaken,
     Outcome,
     Owe,
+    Promised,
+    Restate,
     StoredFlow,
     Unavailable,
     Unknown,
@@ -52,6 +54,7 @@ from loko.serve.outcome import (
     Write,
     Wrong,
 )
+from loko.serve.promises import Grounds, Restored, Ungranted, restored
 
 _FILLER: Final = 1 << 47
 """The bit of a cookie that marks a filler entry, which belongs to no flow."""
@@ -74,6 +77,8 @@ class Promise:
     """The flow's entries, visit by visit: each switch with the entry there."""
     cables: frozenset[str]
     """The cables that its path crosses, by the names of `Cables`."""
+    promised: Promised
+    """What its requester was told."""
     unconfirmed: set[tuple[str, int]]
     """The entries, by switch and cookie, that a switch has yet to confirm as installed or removed."""
     has_sent: bool = False
@@ -146,14 +151,16 @@ class FlowKeeper:
         grace_ns: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
         utc_less_now_ns: int = 0,
+        conditions: Sequence[str] = (),
     ) -> None:
-        """Load the stored flows. Raises `InputError` if they no longer fit the lab or the scheme.
+        """Load the stored flows. Raises `InputError` with a line for each promise that cannot be kept.
 
         It is not known how long ago they were stored, so the `debts` of released flows count as if no time
         had passed. `fillers` are put into every table before any flow's entry, and stay there
         (`loko.entries.filler_entries`). After a flow is released, its host may go on sending for `grace_ns`.
         The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it. What is to be
-        added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`.
+        added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`. Guarantees hold on the
+        `conditions` with these ids.
         """
         self.lab = lab
         self.granting = granting
@@ -179,9 +186,9 @@ class FlowKeeper:
         for driver in drivers.values():
             for entry in self._fillers:
                 driver.want(entry)
+        self._grounds = Grounds.of(lab, conditions)
         granting.advance(now_ns)
-        for stored_flow in stored:
-            self._take_up(stored_flow)
+        self._restore(stored)
         try:
             granting.restore(debts, now_ns=now_ns)
         except (KeyError, ValueError):
@@ -226,8 +233,11 @@ class FlowKeeper:
 
     # Requests of clients.
 
-    def request(self, now_ns: int, flow: Flow, decide: Decide) -> int:
-        """Install a flow if it is granted. Return the ticket of the answer, which may follow at once."""
+    def request(self, now_ns: int, flow: Flow, decide: Decide, deadline_ns: float | None = None) -> int:
+        """Install a flow if it is granted. Return the ticket of the answer, which may follow at once.
+
+        `decide` keeps any deadline; it is stored with the promise.
+        """
         self._ticket += 1
         self._advance(now_ns)
         known = self._promises.get(flow.id)
@@ -238,7 +248,7 @@ class FlowKeeper:
         if isinstance(answer, Outcome):
             self._answer(answer)
         else:
-            self._accept(now_ns, answer)
+            self._accept(now_ns, answer, deadline_ns)
         return self._ticket
 
     def what_if(self, now_ns: int, flow: Flow, decide: Decide) -> Would | Outcome:
@@ -264,6 +274,9 @@ class FlowKeeper:
             self._answer(Unknown(flow_id))
         elif promise.state is FlowState.ACCEPTED:
             self._answer(Conflict(flow_id, "it is being installed; try again when that is answered"))
+        elif promise.state is FlowState.LOST:
+            promise.tickets.append(self._ticket)
+            self._withdraw(promise)
         else:
             if promise.state is FlowState.INSTALLED:
                 self._withdraw(promise)
@@ -329,7 +342,9 @@ class FlowKeeper:
                 case Change(number=number, state=state):
                     if (promise := self._by_number.get(number)) is not None:
                         promise.on_disk = state
-                        if state is FlowState.REMOVING:
+                        if promise.state is FlowState.LOST:
+                            self._forget_lost(promise)
+                        elif state is FlowState.REMOVING:
                             self._begin_removal(now_ns, promise)
                         elif not promise.is_leaving:
                             self._grant(promise)
@@ -358,7 +373,10 @@ class FlowKeeper:
     def _not_changed(self, now_ns: int, promise: Promise, state: FlowState, reason: str) -> None:
         """Undo what a change of state would have begun."""
         flow_id = promise.flow.id
-        if state is FlowState.INSTALLED:
+        if promise.state is FlowState.LOST:
+            promise.is_leaving = False
+            self._answer_all(promise, NotStored(flow_id, reason, Became.NOTHING))
+        elif state is FlowState.INSTALLED:
             if not promise.is_leaving:
                 promise.taken_back = NotStored(flow_id, reason, Became.TAKEN_BACK)
                 self._begin_removal(now_ns, promise)
@@ -394,6 +412,8 @@ class FlowKeeper:
             )
         elif known.state is FlowState.REMOVING or known.is_leaving:
             self._answer(Conflict(flow.id, "it is being removed; try again when that is done"))
+        elif known.state is FlowState.LOST:
+            self._answer(Conflict(flow.id, "a migration has left no room for it; delete it, then ask again"))
         elif known.state is FlowState.ACCEPTED:
             known.tickets.append(self._ticket)
         else:
@@ -446,8 +466,9 @@ class FlowKeeper:
             )
         )
 
-    def _accept(self, now_ns: int, grant: Grant) -> None:
+    def _accept(self, now_ns: int, grant: Grant, deadline_ns: float | None) -> None:
         self._last_number += 1
+        promised = self._grounds.promised(grant, deadline_ns)
         promise = Promise(
             number=self._last_number,
             grant=grant,
@@ -455,6 +476,7 @@ class FlowKeeper:
             since_ns=now_ns,
             entries=self._entries(self._last_number, grant),
             cables=self.cables.of(grant.flow.source, grant.path),
+            promised=promised,
             unconfirmed=set(),
             tickets=[self._ticket],
         )
@@ -466,6 +488,7 @@ class FlowKeeper:
             path=promise.path,
             state=FlowState.ACCEPTED,
             turn=self.granting.turn(promise.flow.id),
+            promise=promised,
         )
         self._effects.writes.append(Insert(stored))
 
@@ -574,6 +597,13 @@ class FlowKeeper:
         del self._removing[promise.number]
         self._tell_flow(promise, "is removed")
         self._answer_all(promise, Gone(flow_id))
+
+    def _forget_lost(self, promise: Promise) -> None:
+        """Forget a flow that is neither granted nor installed."""
+        self._effects.writes.append(Erase(promise.number))
+        del self._promises[promise.flow.id], self._by_number[promise.number]
+        self._tell_flow(promise, "is removed")
+        self._answer_all(promise, Gone(promise.flow.id))
 
     def _drop(self, promise: Promise) -> None:
         """Forget a flow that has sent nothing."""
@@ -727,21 +757,66 @@ class FlowKeeper:
         self._now_ns = now_ns
         self.granting.advance(now_ns)
 
-    def _take_up(self, stored: StoredFlow) -> None:
-        flow = stored.flow
-        try:
-            answer = self.granting.take_up(stored)
-        except InputError as error:
-            raise InputError(f"stored flow '{flow.id}' does not fit this lab any more: {error}") from None
-        if isinstance(answer, Refusal):
-            raise InputError(f"stored flow does not fit any more: {answer}; serve with the former options")
+    def _restore(self, stored: Sequence[StoredFlow]) -> None:
+        """Take up the stored flows. Raises `InputError` for promises that break, unless that is known."""
+        problems: list[str] = []
+        others: set[str] = set()
+        for stored_flow in stored:
+            if stored_flow.state is FlowState.LOST:
+                self._show_lost(stored_flow)
+                continue
+            found = restored(self.granting, stored_flow, self._grounds)
+            if found.grant is None or (found.problem is not None and stored_flow.broken is None):
+                problems.append(
+                    f"stored flow '{stored_flow.flow.id}' {found.problem}; serve as before, or add --migrate"
+                    " to see what would become of it"
+                )
+            elif not problems:
+                self._take_up(found, found.grant)
+                if stored_flow.promise is not None:
+                    others |= self._grounds.further(stored_flow.promise)
+        if problems:
+            raise InputError(*problems)
+        if others:
+            text = f"former promises rest on further conditions: {', '.join(sorted(others))}"
+            self._effects.happenings.append(Happening(kind="note", name="promises", text=text, warning=True))
+
+    def _show_lost(self, stored: StoredFlow) -> None:
+        grant = Ungranted(stored.flow)
         promise = Promise(
             number=stored.number,
-            grant=answer,
+            grant=grant,
+            state=FlowState.LOST,
+            since_ns=0,
+            entries=(),
+            cables=frozenset(),
+            promised=stored.promise or self._grounds.promised(grant, None),
+            unconfirmed=set(),
+            on_disk=FlowState.LOST,
+        )
+        self._note(promise)
+        self._break_as_stored(promise, stored)
+
+    def _break_as_stored(self, promise: Promise, stored: StoredFlow) -> None:
+        if (known := stored.broken) is not None:
+            since_ns = known.since_ms * 1_000_000 - self._utc_less_now_ns
+            promise.breaks.add(Break(known.cause, known.place, known.text, since_ns))
+            self._tell_flow(promise, f"is broken at {known.place}: {known.text}", warning=True)
+
+    def _take_up(self, found: Restored, grant: Grant) -> None:
+        stored, holds = found.stored, found.problem is None
+        promised = self._grounds.promised(grant, None)
+        if (before := stored.promise) is not None:
+            told = replace(promised, guarantee_ns=before.guarantee_ns, deadline_ns=before.deadline_ns)
+            promised = told if holds else before
+        promise = Promise(
+            number=stored.number,
+            grant=grant,
             state=stored.state,
             since_ns=0,
-            entries=self._entries(stored.number, answer),
-            cables=self.cables.of(flow.source, answer.path),
+            entries=self._entries(stored.number, grant),
+            cables=self.cables.of(grant.flow.source, grant.path),
+            promised=promised,
             unconfirmed=set(),
             has_sent=stored.state is not FlowState.ACCEPTED,
             on_disk=stored.state,
@@ -752,6 +827,12 @@ class FlowKeeper:
             for switch, entry in promise.entries:
                 self.drivers[switch].want(entry)
         if stored.state is FlowState.INSTALLED:
+            restated = replace(stored, promise=promised, broken=None if holds else stored.broken)
+            if restated != stored:
+                self._effects.writes.append(Restate(restated))
+            if stored.broken is not None and holds:
+                self._tell_flow(promise, "gets the guarantee again that was promised")
+            self._break_as_stored(promise, restated)
             for switch in promise.switches:
                 text = "the switch has not connected since the service began"
                 promise.breaks.add(Break(Cause.SWITCH_AWAY, switch, text, self._now_ns))

@@ -88,6 +88,8 @@ def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
         "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow", *mark]
     )
     for name, promise in keeper.promises.items():
+        if promise.state is FlowState.LOST:
+            continue
         guarantees.add_metric([name, *mark.values()], promise.grant.guarantee_ns / NS_PER_S)
     yield guarantees
 

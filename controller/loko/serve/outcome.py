@@ -11,6 +11,7 @@ from loko.admission import Refusal, Usage
 from loko.controller.wire import Request
 from loko.flow import Flow
 from loko.network import Hop
+from loko.serve.breaks import StoredBreak
 
 
 class FlowState(StrEnum):
@@ -22,6 +23,8 @@ class FlowState(StrEnum):
     """Every switch of its path has confirmed its entry: the requester was told, and a restart restores it."""
     REMOVING = "removing"
     """Its entries are being removed, upstream first. It counts until every switch has confirmed."""
+    LOST = "lost"
+    """A migration has left it without room: no switch has its entries. It is shown until it is released."""
 
 
 class Turn(NamedTuple):
@@ -59,6 +62,8 @@ class StoredFlow:
     """When it sends, if it has a slot."""
     promise: Promised | None = None
     """None if it was granted by a version of the service that did not store it."""
+    broken: StoredBreak | None = None
+    """Why its promise is broken, if a migration broke it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,13 @@ class Change:
 
     number: int
     state: FlowState
+
+
+@dataclass(frozen=True, slots=True)
+class Restate:
+    """Write all of a flow that is there anew."""
+
+    stored: StoredFlow
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,7 @@ class Noted:
     what: Happening
 
 
-Write = Insert | Change | Erase | Owe | Noted
+Write = Insert | Change | Restate | Erase | Owe | Noted
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,15 @@ from loko.serve.guard import Guard
 from loko.serve.history import History
 from loko.serve.hosts import KnownHosts
 from loko.serve.keeper import FlowKeeper
+from loko.serve.migration import Migration, migration
+from loko.serve.promises import Grounds
 from loko.serve.run import Operation
 from loko.serve.slots import SlotGranting
 from loko.serve.store import Store
+from loko.serve.store_file import reading
 from loko.serve.systemd import Systemd
 from loko.serve.views import Grants, ServiceView
-from loko.units import NS_PER_S
+from loko.units import NS_PER_MS, NS_PER_S
 
 _LOG: Final = logging.getLogger("loko.serve")
 _GRACE_NS: Final = 250_000_000
@@ -98,6 +101,33 @@ class Settings:
     """Returns, for the OpenFlow address, the command of a program to run beside: emulated boards, taps."""
     measures: str | None = None
     """What the companion measures delays with, in words; None if it does not measure."""
+    migration: Migration | None = None
+    """What is to become of the stored flows, which were granted under other circumstances."""
+
+    @property
+    def circumstances(self) -> dict[str, str]:
+        """What the store names: the lab and the options."""
+        return {"lab": self.lab.name, **self.options}
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Ids of the conditions on which guarantees hold."""
+        return self.granting.conditions.ids(self.terms)
+
+
+def migration_of(settings: Settings) -> Migration:
+    """Return what would become of the store's flows if they were served like this. Raises `InputError`."""
+    with reading(settings.store) as (_, held):
+        pass
+    schedule = held.options.get("schedule")
+    if schedule != settings.options.get("schedule"):
+        raise InputError(
+            f"store {settings.store}: flows cannot be migrated between schedules, or from or to one: its"
+            " hosts were told when to send; release them, and request them again"
+        )
+    grounds = Grounds.of(settings.lab, settings.conditions)
+    now_ms = time.time_ns() // NS_PER_MS
+    return migration(held, settings.granting, grounds, settings.circumstances, now_ms=now_ms)
 
 
 def serve(settings: Settings) -> None:
@@ -124,7 +154,14 @@ def serve(settings: Settings) -> None:
                 place = address(settings.tls_listen, "--tls-listen")
                 tls = open_.enter_context(_listening("--tls-listen", *place))
         openflow = Listening(plain=plain, tls=tls, tls_files=settings.tls_files)
-        store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
+        store = open_.enter_context(
+            Store(
+                settings.store,
+                lab=settings.lab.name,
+                options=settings.options,
+                migration=settings.migration,
+            )
+        )
         stays_loaded()
         with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
             service = _Service(settings, hosts, limits, access)
@@ -175,6 +212,7 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         fillers=filler_entries(lab, settings.fillers),
         grace_ns=_GRACE_NS if settings.companion is not None else 0,
         openflow=settings.openflow,
+        conditions=settings.conditions,
         utc_less_now_ns=time.time_ns() - time.monotonic_ns(),
     )
 

@@ -106,11 +106,11 @@ class Operation:
         )
         await self.application.begin()
 
-    async def request(self, flow: Flow, decide: Decide) -> Outcome:
+    async def request(self, flow: Flow, decide: Decide, deadline_ns: float | None = None) -> Outcome:
         """Install a flow if it is granted. Return once that is decided."""
         if (refusal := self._refusal(flow.id)) is not None:
             return refusal
-        ticket = self.keeper.request(time.monotonic_ns(), flow, decide)
+        ticket = self.keeper.request(time.monotonic_ns(), flow, decide, deadline_ns)
         outcome = await self._outcome(ticket, flow.id)
         if isinstance(outcome, Denied):
             text = str(outcome.refusal).removeprefix(f"{flow.id}: ")

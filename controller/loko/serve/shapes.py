@@ -158,7 +158,11 @@ class FlowShown(_FlowAnswer):
     """A flow that was granted."""
 
     state: FlowState
-    guarantee_ns: float = Field(description="Bound on the delay from end to end.")
+    guarantee_ns: float | None = Field(description="Bound on its delay, end to end; null if lost.")
+    deadline_ns: float | None = Field(description="What was asked for; null if nothing.")
+    promised_ns: float | None = Field(
+        description="The guarantee that its requester was told; null if it is lost and that is not stored."
+    )
     baseline: str | None = _Baseline
     waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
     broken: list[BreakShown] = Field(description="Why its promise is broken; empty while it is kept.")

@@ -255,6 +255,10 @@ class SlotGranting:
         timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.turn.period_ns, None)
         return self._note(self.standing.keep(timed, stored.turn.slot, stored.path))
 
+    def move(self, flow: Flow, within_ns: float | None) -> Grant | Refusal:  # noqa: ARG002 - as others
+        """Raise `InputError`: its host was told its slot, and nobody else may tell it another."""
+        raise InputError("a flow with a slot cannot be moved")
+
     def turn(self, flow_id: str) -> Turn | None:
         """Return the flow's slot and its period."""
         scheduled = self._granted[flow_id].scheduled

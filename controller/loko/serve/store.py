@@ -6,19 +6,17 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from loko.document import InputError
 from loko.one_line_error import EnvironmentFaultError, OneLineError
 from loko.serve.history import KEPT
-from loko.serve.outcome import Change, Erase, Insert, Noted, Owe, StoredFlow, Write
-from loko.serve.store_document import StoreDocument, flow_row, note_row
-from loko.serve.store_file import Lock, is_of_environment, one_line, open_for_writing, refuse_memory
-from loko.serve.store_reading import LAST_NUMBER, content
+from loko.serve.migration import Migration
+from loko.serve.outcome import Change, Erase, Insert, Noted, Owe, Restate, StoredFlow, Write
+from loko.serve.store_document import BEGUN, StoreDocument, flow_row, note_row
+from loko.serve.store_file import Lock, one_line, open_for_writing, refuse_memory
+from loko.serve.store_reading import LAST_NUMBER, content, is_of_environment
 from loko.serve.store_schema import checksum, insert
-
-_BEGUN: Final = "begun-with"
-"""The circumstance that names the document whose flows were taken up at the beginning."""
 
 
 class StoreError(Exception):
@@ -29,6 +27,12 @@ class StoreUnavailableError(StoreError):
     """It did not, but may do so later: it is full, read-only, or has failed. Nothing of it was stored."""
 
 
+def _in_one_line(error: StoreError) -> OneLineError:
+    """Return the error that ends a start at which the disk took nothing."""
+    kind = EnvironmentFaultError if isinstance(error, StoreUnavailableError) else InputError
+    return kind(f"store {error}")
+
+
 class Store:
     """The flows of one lab on disk. Only one process can use it at a time: a second one is refused.
 
@@ -36,8 +40,13 @@ class Store:
     has written survives a kill and a power cut.
     """
 
-    def __init__(self, path: Path, *, lab: str, options: Mapping[str, str]) -> None:
-        """Open or create a store. Raises `InputError` if it is damaged, or of other circumstances."""
+    def __init__(
+        self, path: Path, *, lab: str, options: Mapping[str, str], migration: Migration | None = None
+    ) -> None:
+        """Open or create a store. Raises `InputError` if it is damaged, or of other circumstances.
+
+        A `migration` is carried out first.
+        """
         self._path = path
         refuse_memory(path)
         with one_line(path):
@@ -51,6 +60,8 @@ class Store:
         self._database.create_function("row_checksum", -1, lambda table, *row: checksum(table, row))
         try:
             with one_line(path):
+                if migration is not None:
+                    self._migrate(migration)
                 self._compare({"lab": lab, **options})
         except OneLineError:
             self.close()
@@ -94,15 +105,13 @@ class Store:
         `flows_after` makes them, with numbers above the one that it is given. Return whether they were taken
         up now. Raises `InputError` if the disk does not take them; then none is taken up.
         """
-        if self.content().circumstances.get(_BEGUN) == name:
+        if self.content().circumstances.get(BEGUN) == name:
             return False
         writes = [Insert(flow) for flow in flows_after(self.last_number())]
         try:
             self._transact(writes, begun=name)
-        except StoreUnavailableError as error:
-            raise EnvironmentFaultError(f"--store {error}") from None
         except StoreError as error:
-            raise InputError(f"store {error}") from None
+            raise _in_one_line(error) from None
         return True
 
     def write(self, writes: Iterable[Write]) -> None:
@@ -112,13 +121,24 @@ class Store:
         """
         self._transact(writes)
 
-    def _transact(self, writes: Iterable[Write], *, begun: str | None = None) -> None:
+    def _transact(
+        self,
+        writes: Iterable[Write],
+        *,
+        begun: str | None = None,
+        circumstances: Mapping[str, str] | None = None,
+        forgets_notes: bool = False,
+    ) -> None:
         try:
             self._database.execute("BEGIN IMMEDIATE")
             for write in writes:
                 self._write(write)
             if begun is not None:
-                insert(self._database, "circumstances", [(_BEGUN, begun)], replacing=True)
+                insert(self._database, "circumstances", [(BEGUN, begun)], replacing=True)
+            if circumstances is not None:
+                self._restate(circumstances)
+            if forgets_notes:
+                self._database.execute("DELETE FROM notes")
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
             if self._database.in_transaction:
@@ -139,6 +159,8 @@ class Store:
                     " checksum = row_checksum('flows', number, id, :state, document) WHERE number = :number",
                     {"number": number, "state": state.value},
                 )
+            case Restate(stored=stored):
+                insert(database, "flows", [flow_row(stored)], replacing=True)
             case Erase(number=number):
                 database.execute("DELETE FROM flows WHERE number = ?", (number,))
             case Noted(number=number):
@@ -157,9 +179,14 @@ class Store:
         An empty store takes over the new circumstances. Raises `InputError` if one differs.
         """
         held = self.content()
-        written = {name: value for name, value in held.circumstances.items() if name != _BEGUN}
+        written = held.options
         if not held.flows and not held.debts:
-            self._take_over(written, circumstances)
+            try:
+                # Notes of another lab name switches that are not here.
+                is_another = written.get("lab") != circumstances["lab"]
+                self._transact([], circumstances=circumstances, forgets_notes=is_another)
+            except StoreError as error:
+                raise _in_one_line(error) from None
             return
         for name in sorted(written.keys() | circumstances.keys(), key=lambda name: (name != "lab", name)):
             before, after = written.get(name), circumstances.get(name)
@@ -169,19 +196,23 @@ class Store:
                 mend = "delete them first" if held.flows else "serve once more as before for a second"
                 raise InputError(
                     f"store {self._path}: holds {what} granted {granted}, not"
-                    f" {'without' if after is None else after}; {mend}, or give another store"
+                    f" {'without' if after is None else after}; {mend}, give another store, or add"
+                    " --migrate to see what would become of them"
                 )
 
-    def _take_over(self, written: Mapping[str, str], circumstances: Mapping[str, str]) -> None:
-        """Make an empty store one of other circumstances."""
-        database = self._database
+    def _migrate(self, migration: Migration) -> None:
+        """Write what becomes of the flows, under new circumstances, or nothing. Raises `InputError`."""
+        if self.content() != migration.held:
+            raise InputError(f"store {self._path}: has changed meanwhile; look again what would break")
+        debts = Owe(dict.fromkeys(migration.held.debts))
         try:
-            database.execute("BEGIN IMMEDIATE")
-            if written.get("lab") != circumstances["lab"]:
-                database.execute("DELETE FROM notes")  # they name the switches of another
-            for name in written.keys() - circumstances.keys():
-                database.execute("DELETE FROM circumstances WHERE name = ?", (name,))
-            insert(database, "circumstances", circumstances.items(), replacing=True)
-            database.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise InputError(f"store {self._path}: {error}") from None
+            self._transact([*migration.writes, debts], circumstances=migration.circumstances)
+        except StoreError as error:
+            raise _in_one_line(error) from None
+
+    def _restate(self, circumstances: Mapping[str, str]) -> None:
+        """Replace the circumstances, within a transaction."""
+        kept = {LAST_NUMBER, BEGUN} | circumstances.keys()
+        gone = [(name,) for name in self.content().circumstances.keys() - kept]
+        self._database.executemany("DELETE FROM circumstances WHERE name = ?", gone)
+        insert(self._database, "circumstances", circumstances.items(), replacing=True)

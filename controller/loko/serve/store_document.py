@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from loko.document import Strict
 from loko.flow import FlowDocument
 from loko.network import HopDocument
+from loko.serve.breaks import Cause, StoredBreak
 from loko.serve.outcome import FlowState, Happening, Noted, Promised, StoredFlow, Turn
 
 MOST_FLOWS: Final = 1 << 32
 """Numbers of flows are below it: they are a part of their entries' cookies."""
+
+BEGUN: Final = "begun-with"
+"""The circumstance that names the document whose flows were taken up at the beginning."""
 
 
 class TurnDocument(Strict):
@@ -38,6 +42,15 @@ class PromiseDocument(Strict):
         return Promised(**{**dict(self), "conditions": tuple(self.conditions)})
 
 
+class BrokenDocument(Strict):
+    """See `loko.serve.breaks.StoredBreak`."""
+
+    cause: Cause = Field(strict=False)
+    place: str
+    text: str
+    since_ms: int
+
+
 class StoredFlowDocument(Strict):
     """A flow as it is stored."""
 
@@ -47,11 +60,12 @@ class StoredFlowDocument(Strict):
     path: list[HopDocument] = Field(min_length=1)
     turn: TurnDocument | None
     promise: PromiseDocument | None
+    broken: BrokenDocument | None
 
     @property
     def stored(self) -> StoredFlow:
         """The flow that the document describes."""
-        turn, promise = self.turn, self.promise
+        turn, promise, broken = self.turn, self.promise, self.broken
         return StoredFlow(
             number=self.number,
             flow=self.flow.flow,
@@ -59,6 +73,7 @@ class StoredFlowDocument(Strict):
             state=self.state,
             turn=None if turn is None else Turn(turn.slot, turn.period_ns),
             promise=None if promise is None else promise.promised,
+            broken=None if broken is None else StoredBreak(**dict(broken)),
         )
 
 
@@ -91,8 +106,13 @@ class StoreDocument(Strict):
     debts: dict[str, float]
     notes: list[NoteDocument]
 
+    @property
+    def options(self) -> dict[str, str]:
+        """The circumstances under which flows were granted: all that must be the same to serve them."""
+        return {name: value for name, value in self.circumstances.items() if name != BEGUN}
+
     @model_validator(mode="after")
-    def _hangs_together(self) -> StoreDocument:
+    def _hangs_together(self) -> Self:
         numbers = [flow.number for flow in self.flows]
         if max(numbers, default=0) > self.last_number:
             raise ValueError(f"last_number {self.last_number} is below {max(numbers)}, the number of a flow")
@@ -112,6 +132,7 @@ def flow_row(stored: StoredFlow) -> tuple[object, ...]:
         "path": [asdict(hop) for hop in stored.path],
         "turn": None if stored.turn is None else stored.turn._asdict(),
         "promise": None if stored.promise is None else asdict(stored.promise),
+        "broken": None if stored.broken is None else asdict(stored.broken),
     }
     return stored.number, stored.flow.id, stored.state.value, json.dumps(details)
 

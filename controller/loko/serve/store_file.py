@@ -15,7 +15,15 @@ from urllib.parse import quote
 from loko.document import InputError
 from loko.one_line_error import OF_ENVIRONMENT, EnvironmentFaultError
 from loko.serve.store_document import StoreDocument, flow_row, note_row
-from loko.serve.store_reading import LAST_NUMBER, DamagedError, ForeignError, NewerError, read, version_of
+from loko.serve.store_reading import (
+    LAST_NUMBER,
+    DamagedError,
+    ForeignError,
+    NewerError,
+    is_of_environment,
+    read,
+    version_of,
+)
 from loko.serve.store_schema import create, insert
 from loko.serve.write_ahead_log import log_damage
 
@@ -23,13 +31,6 @@ _WAIT_S: Final = 2.0
 """How long to wait for a store that is in use: another command may be looking at it."""
 _BUSY_S: Final = 5.0
 """How long a transaction waits for another connection, such as one that makes a backup."""
-_OF_ENVIRONMENT: Final = frozenset(
-    {
-        *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
-        *(sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
-    }
-)
-"""What SQLite reports if the disk, or another program, is the cause."""
 _LONGEST: Final = 160
 """Characters of what is wrong that fit into a line."""
 
@@ -242,11 +243,6 @@ def one_line(path: Path) -> Iterator[None]:
         raise kind(f"store {path}: {error.strerror or error}") from None
 
 
-def is_of_environment(error: sqlite3.Error) -> bool:
-    """Return whether an error is no fault of the file's contents. Its code is above the first 8 bits."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_ENVIRONMENT
-
-
 def refuse_memory(path: Path) -> None:
     """Raise `InputError` for SQLite's name of a database that is on no disk."""
     if path.name == ":memory:":
@@ -262,8 +258,10 @@ def _refuse_damaged_log(path: Path) -> None:
 def _refuse_strange_file(path: Path) -> None:
     if not path.exists():
         raise InputError(f"store {path}: no such file")
+    if path.is_dir():
+        raise InputError(f"store {path}: Is a directory; give a file")
     if not path.is_file():
-        raise InputError(f"store {path}: is no file; give another")
+        raise InputError(f"store {path}: is no ordinary file; give another")
     if not path.stat().st_size:
         raise InputError(f"store {path}: is empty, so what it held is lost; put a backup there, or remove it")
 

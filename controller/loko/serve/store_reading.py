@@ -35,6 +35,18 @@ _UNWRITTEN: Final = {"openflow": "1.0"}
 """Circumstances that stores without a version need not name: there was no choice yet."""
 _UNWRITTEN_OF_ADMISSION: Final = {**_UNWRITTEN, "fillers": "0", "target-ms": "None", "robust": "no"}
 
+_NOT_STORED: Final = {"promise": None, "broken": None}
+"""What stores without a version do not say of a flow."""
+
+
+_OF_ENVIRONMENT: Final = frozenset(
+    {
+        *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
+        *(sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+    }
+)
+"""What SQLite reports if the disk, or another program, is the cause."""
+
 
 class DamagedError(Exception):
     """A store cannot be read as it should be. The text says what is wrong, as a clause."""
@@ -46,6 +58,11 @@ class ForeignError(Exception):
 
 class NewerError(Exception):
     """A store is of a later version than this program knows."""
+
+
+def is_of_environment(error: sqlite3.Error) -> bool:
+    """Return whether an error is no fault of the file's contents. Its code is above the first 8 bits."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_ENVIRONMENT
 
 
 def version_of(database: sqlite3.Connection) -> int:
@@ -71,6 +88,8 @@ def read(database: sqlite3.Connection) -> StoreDocument:
         # More than `quick_check`: it also compares the index of ids with the flows.
         [told] = database.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.Error as error:
+        if is_of_environment(error):
+            raise
         raise DamagedError(str(error)) from None
     if told != "ok":
         raise DamagedError(" ".join(str(told).removeprefix("*** in database main ***").split()))
@@ -91,6 +110,8 @@ def _document(
         problem = problems(error)[0]
         raise DamagedError(f"{problem.name}: {problem.message}") from None
     except sqlite3.Error as error:
+        if is_of_environment(error):
+            raise
         raise DamagedError(str(error)) from None
 
 
@@ -158,7 +179,7 @@ def _unversioned(database: sqlite3.Connection) -> dict[str, Any]:
         try:
             hops = [{"switch": switch, "output_port": port} for switch, port in json.loads(path)]
             document = json.dumps(
-                {"flow": json.loads(flow), "path": hops, "turn": turns.get(number), "promise": None}
+                {"flow": json.loads(flow), "path": hops, "turn": turns.get(number), **_NOT_STORED}
             )
         except (ValueError, TypeError):
             raise DamagedError(f"what it says of flow {flow_id!r} is no JSON of a flow") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +12,7 @@ from loko.admission import Share, Terms
 from loko.schedule.sources import Slotted, source_document
 from loko.serve.delays import DelayBook
 from loko.serve.keeper import FlowKeeper, Promise
-from loko.serve.outcome import Would
+from loko.serve.outcome import FlowState, Would
 from loko.serve.slots import SlotGranting
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
@@ -56,6 +57,7 @@ def service_values(keeper: FlowKeeper, view: ServiceView) -> dict[str, Any]:
 def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
     """A flow as plain values."""
     promise = keeper.promises[flow_id]
+    promised_ns = promise.promised.guarantee_ns
     return {
         **promise.flow._asdict(),
         "state": promise.state.value,
@@ -69,8 +71,16 @@ def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
             }
             for found in promise.breaks
         ],
-        **keeper.granting.values(promise.grant),
+        "deadline_ns": promise.promised.deadline_ns,
+        "promised_ns": promised_ns if math.isfinite(promised_ns) else None,
+        **_granted(keeper, promise),
     }
+
+
+def _granted(keeper: FlowKeeper, promise: Promise) -> dict[str, Any]:
+    if promise.state is FlowState.LOST:
+        return {"guarantee_ns": None, "path": [], "turn": None}
+    return keeper.granting.values(promise.grant)
 
 
 def delay_values(keeper: FlowKeeper, delays: DelayBook) -> dict[str, Any]:

@@ -154,7 +154,7 @@ export class Requests {
       ["id", "source", "destination", "udp_source", "udp_destination", "frame_bytes"].map((name) => [name, flow[name]]),
     );
     if (flow.turn) wanted.period_ns = flow.turn.period_ns;
-    else Object.assign(wanted, { rate_bps: flow.rate_bps, burst_bytes: flow.burst_bytes, path: flow.path.map((hop) => hop.switch) });
+    else Object.assign(wanted, { rate_bps: flow.rate_bps, burst_bytes: flow.burst_bytes, path: flow.path.length ? flow.path.map((hop) => hop.switch) : null });
     for (let tries = 1; ; tries += 1) {
       const response = await this.call("POST", flow.turn ? "/v1/slots" : "/v1/flows", wanted);
       const values = await response.json();

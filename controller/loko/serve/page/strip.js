@@ -34,7 +34,7 @@ export class Strip {
   }
 
   update(flow, measured) {
-    const scale = WIDTH / (flow.guarantee_ns * REACH);
+    const scale = WIDTH / ((flow.guarantee_ns ?? 1) * REACH);
     this.drawHops(flow, scale);
     if (!measured) {
       this.numbers.hidden = true;

@@ -9,6 +9,7 @@ const figures = (value) => {
 
 /** Two decimals below 10 ms, so that columns of them line up. */
 export function milliseconds(ns) {
+  if (ns === null) return "none";
   if (ns >= 1e7) return `${figures(ns / 1e6)} ms`;
   return `${(ns / 1e6).toFixed(ns < 1e5 ? 3 : 2)} ms`;
 }

@@ -1,0 +1,252 @@
+"""Which stored promises hold in another lab, with other profiles or options, and what becomes of the rest.
+
+Flows are granted again in the order of their requests. First those that keep their promise on their path;
+then those that keep it on another path; then those that can be carried at all, with a worse guarantee. So no
+flow loses its promise to one whose own promise is broken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from loko.admission import Refusal
+from loko.document import InputError
+from loko.network import Hop
+from loko.serve.breaks import Cause, StoredBreak
+from loko.serve.granting import Grant, Granting
+from loko.serve.outcome import Erase, FlowState, Restate, StoredFlow, Write
+from loko.serve.promises import Grounds, keeps, raised_text, serves
+from loko.serve.store_document import StoreDocument
+from loko.units import in_ms
+
+
+class Fate(StrEnum):
+    """What becomes of a flow."""
+
+    KEPT = "kept"
+    """Its promise holds."""
+    RAISED = "raised"
+    """Its guarantee is worse than promised, but still meets its deadline. It is promised anew."""
+    BROKEN = "broken"
+    """It is carried with a guarantee that is worse than promised, and too bad for any deadline it has."""
+    LOST = "lost"
+    """There is no room or no path for it. It is taken from the switches."""
+    ENDED = "ended"
+    """It was being removed, or nobody had been told of it. It is forgotten."""
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """What becomes of one flow."""
+
+    before: StoredFlow
+    fate: Fate
+    text: str
+    """In words."""
+    after: StoredFlow | None
+    """As it is to be stored; None if it is to be forgotten."""
+    guarantee_ns: float | None
+    """What it would get; None if it gets nothing."""
+
+    @property
+    def path(self) -> tuple[Hop, ...]:
+        """Its new path; empty if it gets nothing."""
+        return () if self.after is None or self.guarantee_ns is None else self.after.path
+
+    def values(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        promised = self.before.promise
+        return {
+            "id": self.before.flow.id,
+            "fate": self.fate.value,
+            "text": self.text,
+            "promised_ns": None if promised is None else promised.guarantee_ns,
+            "deadline_ns": None if promised is None else promised.deadline_ns,
+            "guarantee_ns": self.guarantee_ns,
+            "path_before": [hop.switch for hop in self.before.path],
+            "path": [hop.switch for hop in self.path],
+        }
+
+
+@dataclass(frozen=True)
+class Migration:
+    """The difference that it makes to serve a store under other circumstances."""
+
+    held: StoreDocument
+    """What the store holds before."""
+    circumstances: Mapping[str, str]
+    """The new ones."""
+    differences: tuple[tuple[str, str | None, str | None], ...]
+    """The circumstances that differ: name, value before, value after; None where it is not named."""
+    profiles: tuple[str, ...]
+    """Switches whose profile is not the one on which a promise rests."""
+    conditions: tuple[str, ...]
+    """Ids of the conditions of which a requester was not told."""
+    flows: tuple[Migrated, ...]
+
+    @property
+    def breaking(self) -> tuple[Migrated, ...]:
+        """The flows whose promise breaks."""
+        return tuple(flow for flow in self.flows if flow.fate in {Fate.BROKEN, Fate.LOST})
+
+    @property
+    def writes(self) -> list[Write]:
+        """What is to be written to switch over, beside the circumstances."""
+        return [
+            Erase(flow.before.number) if flow.after is None else Restate(flow.after) for flow in self.flows
+        ]
+
+    def values(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return {
+            "differences": [
+                {"name": name, "before": before, "after": after} for name, before, after in self.differences
+            ],
+            "profiles": list(self.profiles),
+            "conditions": list(self.conditions),
+            "flows": [flow.values() for flow in self.flows],
+            "debts": len(self.held.debts),
+            "breaking": len(self.breaking),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the difference in words, a line for each."""
+        debts = len(self.held.debts)
+        return [
+            *(
+                f"{name}: {_named(before)} before, {_named(after)} now"
+                for name, before, after in self.differences
+            ),
+            *([f"profile changed: {', '.join(self.profiles)}"] if self.profiles else []),
+            *([f"further conditions: {', '.join(self.conditions)}"] if self.conditions else []),
+            *(f"{flow.before.flow.id}: {flow.fate}, {flow.text}" for flow in self.flows),
+            *([f"what released flows have left at {debts} servers is forgotten"] if debts else []),
+            f"{len(self.breaking)} of {len(self.flows)} promises break",
+        ]
+
+
+def _named(value: str | None) -> str:
+    return "not named" if value is None else value or "none"
+
+
+def migration(
+    held: StoreDocument,
+    granting: Granting,
+    grounds: Grounds,
+    circumstances: Mapping[str, str],
+    *,
+    now_ms: int,
+) -> Migration:
+    """Return what would become of a store's flows. Nothing may be granted before; nothing is afterwards."""
+    stored = [flow.stored for flow in held.flows]
+    decided = _Decided(granting, grounds, now_ms)
+    try:
+        flows = decided.fates(stored)
+    finally:
+        for flow_id in decided.granted:
+            granting.cancel(flow_id)
+    names = sorted(held.options.keys() | circumstances.keys(), key=lambda name: (name != "lab", name))
+    differences = ((name, held.options.get(name), circumstances.get(name)) for name in names)
+    promises = [flow.promise for flow in stored if flow.promise is not None]
+    changed = {name for promised in promises for name in grounds.changed(promised)}
+    further = {name for promised in promises for name in grounds.further(promised)}
+    return Migration(
+        held=held,
+        circumstances=circumstances,
+        differences=tuple(found for found in differences if found[1] != found[2]),
+        profiles=tuple(sorted(changed)),
+        conditions=tuple(sorted(further)),
+        flows=tuple(flows),
+    )
+
+
+class _Decided:
+    """Decides on flows one by one."""
+
+    def __init__(self, granting: Granting, grounds: Grounds, now_ms: int) -> None:
+        self._granting, self._grounds, self._now_ms = granting, grounds, now_ms
+        self.granted: list[str] = []
+
+    def fates(self, stored: Sequence[StoredFlow]) -> list[Migrated]:
+        """Return what becomes of each flow, in their order."""
+        fates: dict[int, Migrated] = {}
+        waiting: list[StoredFlow] = []
+        for flow in stored:
+            if flow.state in {FlowState.ACCEPTED, FlowState.REMOVING}:
+                fates[flow.number] = Migrated(flow, Fate.ENDED, "it was not in use", None, None)
+            else:
+                waiting.append(flow)
+        for step in (self._on_its_path, self._on_another_path, self._in_any_way):
+            left = []
+            for flow in waiting:
+                found = step(flow)
+                if found is None:
+                    left.append(flow)
+                else:
+                    fates[flow.number] = found
+            waiting = left
+        return [fates[flow.number] for flow in stored]
+
+    def _on_its_path(self, flow: StoredFlow) -> Migrated | None:
+        return self._promising(flow, self._asked(flow, None, moved=False))
+
+    def _on_another_path(self, flow: StoredFlow) -> Migrated | None:
+        promised = flow.promise
+        limit_ns = None if promised is None else max(promised.guarantee_ns, promised.deadline_ns or 0.0)
+        return self._promising(flow, self._asked(flow, limit_ns, moved=True))
+
+    def _promising(self, flow: StoredFlow, answer: Grant | str) -> Migrated | None:
+        """Return what becomes of a flow that keeps its promise; give back what another got."""
+        if isinstance(answer, str):
+            return None
+        promised, guarantee_ns = flow.promise, answer.guarantee_ns
+        if promised is not None and not serves(promised, guarantee_ns):
+            self._granting.cancel(flow.flow.id)
+            self.granted.remove(flow.flow.id)
+            return None
+        anew = self._grounds.promised(answer, None if promised is None else promised.deadline_ns)
+        fate, text = Fate.KEPT, f"guarantee {in_ms(guarantee_ns, math.ceil)} ms"
+        if promised is not None and keeps(promised, guarantee_ns):
+            anew = replace(anew, guarantee_ns=promised.guarantee_ns)
+        elif promised is not None:
+            fate, text = Fate.RAISED, raised_text(promised, guarantee_ns, self._grounds)
+        after = replace(flow, path=answer.path, state=FlowState.INSTALLED, promise=anew, broken=None)
+        return Migrated(flow, fate, text + _moved(flow, answer.path), after, guarantee_ns)
+
+    def _in_any_way(self, flow: StoredFlow) -> Migrated:
+        """Return what becomes of a flow whose promise breaks."""
+        answer = self._asked(flow, None, moved=False)
+        why = answer
+        if isinstance(answer, str):
+            answer = self._asked(flow, None, moved=True)
+        if isinstance(answer, str):
+            broken = StoredBreak(Cause.NO_ROOM, flow.path[0].switch, str(why), self._now_ms)
+            lost = replace(flow, state=FlowState.LOST, broken=broken)
+            return Migrated(flow, Fate.LOST, str(why), lost, None)
+        assert flow.promise is not None  # without a promise, any guarantee keeps it
+        text = raised_text(flow.promise, answer.guarantee_ns, self._grounds)
+        changed = self._grounds.changed(flow.promise)
+        broken = StoredBreak(
+            Cause.GUARANTEE_RAISED, (changed or [answer.path[0].switch])[0], text, self._now_ms
+        )
+        after = replace(flow, path=answer.path, state=FlowState.INSTALLED, broken=broken)
+        return Migrated(flow, Fate.BROKEN, text + _moved(flow, answer.path), after, answer.guarantee_ns)
+
+    def _asked(self, flow: StoredFlow, within_ns: float | None, *, moved: bool) -> Grant | str:
+        """Grant a flow on its path, or on any; or say in words why not."""
+        try:
+            answer = self._granting.move(flow.flow, within_ns) if moved else self._granting.take_up(flow)
+        except InputError as error:
+            return str(error)
+        if isinstance(answer, Refusal):
+            return str(answer).removeprefix(f"{flow.flow.id}: ")
+        self.granted.append(flow.flow.id)
+        return answer
+
+
+def _moved(flow: StoredFlow, path: Sequence[Hop]) -> str:
+    return "" if tuple(path) == flow.path else f"; by {'-'.join(hop.switch for hop in path)}"
