@@ -156,6 +156,10 @@ def serve(
         str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
     ] = None,
     backend: Annotated[Backend | None, typer.Option(help="Backend of every switch.")] = None,
+    cabling: Annotated[
+        Path | None,
+        typer.Option(help="Which switches are real boards: these connect from their ip_address only."),
+    ] = None,
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Also run emulated boards; needs no root.")
     ] = False,
@@ -199,7 +203,7 @@ def serve(
     begin_log(log_format, verbose=verbose)
     if (yes or as_json) and not migrate:
         raise InputError("--yes, --json: go with --migrate; add it, or leave them out")
-    network = load_lab(lab).with_backend(backend)
+    network = load_lab(lab, cabling).with_backend(backend)
     of_admission = _AdmissionOptions(
         scheme=scheme,
         baseline=baseline or None,
@@ -220,6 +224,8 @@ def serve(
         granted = _by_slots(network, schedule, openflow, of_admission._asdict())
     if live and emulate:
         raise InputError("--live: the lab has its boards already; leave --emulate out")
+    if emulate and (real := network.behind(Backend.HARDWARE)):
+        raise InputError(f"--emulate: {real[0].name} is a real board; leave --emulate or --cabling out")
     if traffic and not (emulate or live):
         raise InputError(
             "--traffic: there are no hosts; add --emulate, or --live for those of a lab that is up"

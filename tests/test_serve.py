@@ -23,10 +23,12 @@ from served_lab import LOKO, PATIENCE_S, ServedLab, flow, survives_kills, wait_f
 from benchmarks.one_board import BUILD
 from evaluation import cli
 from loko.device import profile_text
+from loko.document import LABS
 from loko.units import readable
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
 KILLS = 5
+ONE_REAL_BOARD = str(LABS / "two-switch" / "one-real-board.yml")
 COMPARED = "connected; comparing its table"
 NOTICED = "the OpenFlow application has ended with status -9; starting it again"
 
@@ -354,6 +356,8 @@ def test_token_is_asked_of_what_changes_something(tmp_path: Path) -> None:
         (["--token-file", "/nowhere"], "--token-file /nowhere: cannot be read"),
         (["--allocation", "none"], "allocation 'none' is unknown"),
         (["--schedule", "none.json"], "--schedule none.json: no such file"),
+        (["--tls-listen", "127.0.0.1:0"], "--tls-key and --tls-ca: give all of them, or none"),
+        (["--emulate", "--cabling", ONE_REAL_BOARD], "--emulate: s1 is a real board; leave --emulate or"),
         (["--schedule", "a.json", "--scheme", "packets"], "--scheme: is of admission control"),
     ],
 )

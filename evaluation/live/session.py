@@ -163,6 +163,7 @@ class Session:
         paths.write_text(json.dumps(dump_paths(request.paths)), encoding="utf-8")
         options = {
             "--lab": self.lab.path,
+            **({"--cabling": request.cabling} if request.cabling else {}),
             "--flows": flows,
             "--paths": paths,
             "--allocation": request.allocation,

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from scripted_board import ScriptedBoard
 from served_lab import ServedLab
-from test_controller_app import DATAPATHS, PATIENCE_S, Controller, wait_for
+from test_controller_app import DATAPATHS, FLOWS, PATIENCE_S, Controller, wait_for
 
 from loko.controller.access import AccessList, Peer, SwitchAccess
 from loko.controller.lab_access import access_list
@@ -44,8 +44,8 @@ def running(tmp_path: Path) -> Iterator[Controller]:
 
 
 @contextlib.contextmanager
-def started(folder: Path, *options: str) -> Iterator[Controller]:
-    controller = Controller(folder, *options)
+def started(folder: Path, *options: str, flows: object = FLOWS) -> Iterator[Controller]:
+    controller = Controller(folder, *options, flows=flows)
     try:
         yield controller
     finally:
@@ -115,6 +115,24 @@ def test_a_switch_that_may_not_connect_from_there_gets_no_session(tmp_path: Path
         assert "as datapath 0x000070b3d56c0001: s1 may not connect from there" in controller.log.read_text()
         board = controller.board(DATAPATHS[0])
         wait_for(lambda: len(board.table) == 17, "its table")
+
+
+def test_a_board_that_the_cabling_calls_real_is_taken_from_its_configured_address_only(
+    tmp_path: Path,
+) -> None:
+    cabling = tmp_path / "cabling.yml"
+    cabling.write_text("switches:\n  s1: {1: a0, 2: a1, 3: a2, 4: a3}\n")
+    lab = lab_with(tmp_path, "")
+    text = lab.read_text().replace("10.0.1.99", "127.0.0.9").replace("10.0.1.100", "127.0.0.10")
+    lab.write_text(text.replace("controller: 10.0.1.8/24", "controller: 127.0.0.8/24"))
+    options = ["--lab", str(lab), "--cabling", str(cabling)]
+    with started(tmp_path, *options, flows=FLOWS[:1]) as controller:
+        controller.board(DATAPATHS[1])
+        impostor = ScriptedBoard(controller.address, DATAPATHS[0], source=ELSEWHERE)
+        assert impostor.closed.wait(PATIENCE_S)
+        board = ScriptedBoard(controller.address, DATAPATHS[0], source="127.0.0.9")
+        wait_for(lambda: len(board.table) == 17, "its table")
+        assert impostor.table == []
 
 
 def test_an_address_of_no_switch_gets_not_even_a_handshake(tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ def main(
     *,
     lab: Annotated[str, typer.Option(help="Name or path of a lab.")],
     flows: Annotated[str, typer.Option(help="YAML or JSON list of flows.")],
+    cabling: Annotated[
+        Path | None,
+        typer.Option(help="Which switches are real boards: these connect from their ip_address only."),
+    ] = None,
     allocation: Annotated[
         str | None,
         typer.Option(
@@ -99,7 +103,7 @@ def main(
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     with wrong_input_ends():
-        the_lab = load_lab(lab).with_backend(backend)
+        the_lab = load_lab(lab, cabling).with_backend(backend)
         if as_printed:
             the_lab = the_lab.as_printed()
         decided = {} if paths is None else load_paths(paths)
