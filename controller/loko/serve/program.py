@@ -17,6 +17,7 @@ from typing import Final
 import uvicorn
 import uvloop
 
+from loko.address import Address
 from loko.admission import Terms
 from loko.control_traffic import COMPARISON_S
 from loko.controller.access import AccessList
@@ -68,7 +69,7 @@ class Settings:
     lab: Lab
     granting: AdmissionGranting | SlotGranting
     terms: Terms
-    """What the conditions of guarantees name."""
+    """Terms of the conditions of guarantees."""
     options: dict[str, str]
     """The options that guarantees depend on. Flows in the store must have been granted with the same ones."""
     store: Path
@@ -132,27 +133,27 @@ def migration_of(settings: Settings) -> Migration:
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises `InputError` in one line, before anything has begun."""
-    rest_host, rest_port = address(settings.rest, "--rest")
-    openflow_host, openflow_port = address(settings.listen, "--listen")
-    if settings.token is None and not is_loopback(rest_host):
+    rest_address = Address.parse(settings.rest, "--rest", any_port=True)
+    openflow_address = Address.parse(settings.listen, "--listen", any_port=True)
+    if settings.token is None and not is_loopback(rest_address.host):
         raise InputError(
             f"--rest {settings.rest}: whoever reaches it could change flows; give a token by --token-file, or"
             " listen on 127.0.0.1"
         )
     interpreter(settings.framework, settings.framework_python)
-    access = access_list(settings.lab, listen=openflow_host)
+    access = access_list(settings.lab, listen=openflow_address.host)
     _check_access(settings, access)
-    hosts = KnownHosts(rest_host, settings.allow_hosts)
+    hosts = KnownHosts(rest_address.host, settings.allow_hosts)
     limits = Limits.of(settings.connections, files=files_allowed(settings.connections + OWN_FILES))
     sys.setswitchinterval(_TURN_S)
     with contextlib.ExitStack() as open_:
-        rest = open_.enter_context(_listening("--rest", rest_host, rest_port))
+        rest = open_.enter_context(_listening("--rest", rest_address))
         with settings.openflow_place():
-            plain = open_.enter_context(_listening("--listen", openflow_host, openflow_port))
+            plain = open_.enter_context(_listening("--listen", openflow_address))
             tls = None
             if settings.tls_listen is not None:
-                place = address(settings.tls_listen, "--tls-listen")
-                tls = open_.enter_context(_listening("--tls-listen", *place))
+                tls_address = Address.parse(settings.tls_listen, "--tls-listen", any_port=True)
+                tls = open_.enter_context(_listening("--tls-listen", tls_address))
         openflow = Listening(plain=plain, tls=tls, tls_files=settings.tls_files)
         store = open_.enter_context(
             Store(
@@ -334,28 +335,19 @@ class Server(uvicorn.Server):
 
 
 def _text_of(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return str(Address(*listening.getsockname()[:2]))
 
 
-def address(text: str, option: str) -> tuple[str, int]:
-    """Return the host and port of text such as `127.0.0.1:8080`. Raises `InputError`."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 <= int(port) <= 65535:
-        raise InputError(f"{option} '{text}' is not an address and a port such as 127.0.0.1:8080")
-    return host.strip("[]"), int(port)
-
-
-def _listening(option: str, host: str, port: int) -> socket.socket:
+def _listening(option: str, address: Address) -> socket.socket:
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=1024)
+        family = socket.AF_INET6 if address.is_ipv6 else socket.AF_INET
+        return socket.create_server(address, family=family, backlog=1024)
     except OSError as error:
         text = error.strerror or str(error)
         if error.errno in OF_ENVIRONMENT:
-            raise EnvironmentFaultError(f"{option}: cannot listen on {host}:{port} now: {text}") from None
+            raise EnvironmentFaultError(f"{option}: cannot listen on {address} now: {text}") from None
         raise InputError(
-            f"{option}: cannot listen on {host}:{port}: {text}; end what uses it or choose another"
+            f"{option}: cannot listen on {address}: {text}; end what uses it or choose another"
         ) from None
 
 
