@@ -26,7 +26,7 @@ class Terms:
 
     lab: Lab
     reserved: str
-    """What is reserved of each switch, in words."""
+    """Reservation of each switch, in words."""
     entries: Mapping[str, int]
     """By switch, the entries that its table is planned for."""
     fillers: int | None = None
@@ -58,7 +58,7 @@ class Condition:
     applies: Callable[[Terms], bool] = _always
     """Whether guarantees on these terms rest on it."""
     details: Callable[[Terms], tuple[str, ...]] = _no_details
-    """What it means on these terms: numbers, devices. Each is a sentence."""
+    """Its meaning on these terms, such as numbers and devices. Each is a sentence."""
 
 
 class StatedCondition(NamedTuple):

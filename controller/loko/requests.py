@@ -297,7 +297,7 @@ _HEADINGS: Final = {
     "frame": r"((frame|packet)[ _-]?)?(size|length)|frame|packet",
     "deadline": r"(max\w*[. ]*)?(latency|delay)|deadline",
 }
-"""What people and other programs call the columns."""
+"""Headings of people and other programs, as patterns, by column."""
 
 
 def _meant(heading: str) -> str | None:

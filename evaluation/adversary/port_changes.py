@@ -36,7 +36,7 @@ _FIRST_FAN_PORT: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class LongLine:
-    """What happens on a line of chips. Sizes of bursts are parts of what a port serves within its target."""
+    """Changes on a line of chips. Sizes of bursts are parts of what a port serves within its target."""
 
     chips: int
     fan: int
@@ -114,7 +114,7 @@ class LongLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """What has happened on a line, to be carried."""
+    """Flows and frames of a line, to be sent."""
 
     history: History
     case: AdmittedSet

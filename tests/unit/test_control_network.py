@@ -184,7 +184,7 @@ def test_garbage_ends_one_connection_in_one_line(running: Controller) -> None:
     assert "Traceback" not in running.log.read_text()
 
 
-# The same in the service: what clients see.
+# In the service: what clients see.
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_nobody_else_is_a_switch_while_that_is_away(served: ServedLab) -> None:
     served.wait_healthy()
 
 
-# What decides, without sockets.
+# Decisions, without sockets.
 
 
 def peer(address: str, port: int = 1000, near: str = "10.0.1.8", **values: object) -> Peer:

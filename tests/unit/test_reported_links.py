@@ -1,4 +1,4 @@
-"""What boards say of their links reaches the service through the OpenFlow application."""
+"""Link states of boards reach the service through the OpenFlow application."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Refusal(NamedTuple):
     paths: int = 1
     """How many paths were tried; the limit is that of the first."""
     hint: str = ""
-    """What whoever runs the network may do, such as to plan for more entries; empty if nothing is known."""
+    """Advice to whoever runs the network, such as to plan for more entries; empty if there is none."""
 
     @property
     def change(self) -> Change:

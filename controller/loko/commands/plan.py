@@ -243,7 +243,7 @@ class _Answer:
     plan: Plan
     choice: Choice
     terms: Terms
-    """What the conditions of the scheme depend on, but for the margin."""
+    """Terms of the scheme's conditions, but for the margin."""
     falls: Falls | None
     """Tells what falls if switches are slower; None if no flow is accepted, or the scheme cannot say."""
     largest: Largest | None

@@ -16,7 +16,7 @@ _HEAD: Final = struct.Struct("!BII")
 
 
 class FrameKind(IntEnum):
-    """What a frame says. The first four come from the application, the others from the service."""
+    """Kind of a frame. The first four come from the application, the others from the service."""
 
     CONNECTED = 1
     """A switch has introduced itself; the data is an `Introduction`."""
@@ -36,7 +36,7 @@ class FrameKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """What is known of a switch that has introduced itself."""
+    """Identity and peer of a switch that has introduced itself."""
 
     datapath_id: int
     peer: Peer

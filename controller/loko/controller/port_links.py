@@ -20,7 +20,7 @@ _REASON: Final = struct.Struct("!B7x")
 
 @dataclass(frozen=True, slots=True)
 class PortsReported:
-    """What a switch says of its ports."""
+    """Link states that a switch reports of its ports."""
 
     are_up: Mapping[int, bool]
     """Whether a port has a link, by number. Ports that are not listed are as before."""

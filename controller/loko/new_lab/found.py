@@ -19,7 +19,7 @@ class FoundNode(NamedTuple):
     """A node of a file."""
 
     label: str
-    """What people call it; empty if the file has no label."""
+    """Name for people; empty if the file has none."""
     is_host: bool
 
 
@@ -30,9 +30,9 @@ class FoundNetwork:
     nodes: Mapping[str, FoundNode]
     cables: Sequence[tuple[str, str]]
     interfaces: Sequence[tuple[str, str]] = ()
-    """What the interfaces at the ends of each cable are called; empty if the file does not say."""
+    """Names of the interfaces at the ends of each cable; empty if the file has none."""
     notes: tuple[str, ...] = ()
-    """What was left out or read in one of several ways, a line each."""
+    """Lines that say what was left out, or how an ambiguity was read."""
 
 
 def says_host(values: Mapping[str, Any]) -> bool:

@@ -28,7 +28,7 @@ class Imported(NamedTuple):
     renamed: Mapping[str, str]
     """The nodes that have another name in the lab, by what the file calls them."""
     notes: tuple[str, ...]
-    """What was left out, a line each."""
+    """Lines that say what was left out."""
 
 
 def imported(path: Path, *, name: str, environment: Mapping[str, str]) -> Imported:

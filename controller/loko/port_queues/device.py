@@ -83,7 +83,7 @@ class PortDevice:
     profile: GenericSwitch
     """The device at its slowest."""
     fastest: GenericSwitch
-    """The same at its fastest."""
+    """Server of the device at its fastest."""
     server: Server
     """The highest queue of a port."""
     room_bytes: float

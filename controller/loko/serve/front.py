@@ -48,7 +48,7 @@ class Connection(HttpToolsProtocol):
         self._place = place
         self._header_bytes = 0
         self._body_bytes = 0
-        """What is to come of a body whose length was announced."""
+        """Bytes still to come of a body whose length was announced."""
         self._unparsed = bytearray()
         place.close, place.refuse = self._end, self._overdue
 

@@ -95,7 +95,7 @@ class Migration:
 
     @property
     def writes(self) -> list[Write]:
-        """What is to be written to switch over, beside the circumstances."""
+        """Return the writes that switch over, beside the circumstances."""
         return [
             Erase(flow.before.number) if flow.after is None else Restate(flow.after) for flow in self.flows
         ]

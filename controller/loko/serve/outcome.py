@@ -37,12 +37,12 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """What the requester of a flow was told, and what that rests on."""
+    """Promise to the requester of a flow, and the profiles and conditions behind it."""
 
     guarantee_ns: float
     """The bound on its delay from end to end."""
     deadline_ns: float | None
-    """What the requester needs; None if it did not say."""
+    """Deadline of the requester; None if it stated none."""
     profiles: Mapping[str, str]
     """By switch of its path, the digest of the profile from which the bound was computed."""
     conditions: tuple[str, ...]

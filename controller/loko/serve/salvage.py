@@ -26,7 +26,7 @@ _LENGTHS: Final = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
 
 @dataclass
 class Salvaged:
-    """What could be read of a damaged store."""
+    """Rows that could be read of a damaged store."""
 
     rows: dict[str, dict[object, tuple[Any, ...]]] = field(
         default_factory=lambda: {table: {} for table in COLUMNS}

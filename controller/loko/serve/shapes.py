@@ -449,7 +449,7 @@ class ErrorDetail(BaseModel):
     unit: str | None = Field(None, description="Of the three numbers.")
     paths: int | None = Field(None, description="So many were tried.")
     remedy: str | None = Field(None, description="What to do to be admitted.")
-    hint: str | None = Field(None, description="What whoever runs the network may do; empty if nothing.")
+    hint: str | None = Field(None, description="Advice to whoever runs the network; empty if there is none.")
     would_fit: dict[str, Any] | None = Field(None, description="What to change of the request for that.")
     wait_ms: int | None = Field(None, description="The same request fits so much later.")
 

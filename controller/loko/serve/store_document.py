@@ -89,7 +89,7 @@ class NoteDocument(Strict):
 
     @property
     def noted(self) -> Noted:
-        """What the document describes."""
+        """Return the note that the document describes."""
         what = Happening(kind=self.kind, name=self.name, text=self.text, warning=self.warning)
         return Noted(self.number, self.at_ms, what)
 

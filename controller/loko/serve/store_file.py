@@ -195,7 +195,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         if mode != "wal":
             raise InputError(f"store {path}: its disk does not support SQLite's WAL mode; give a local file")
         database.execute("PRAGMA synchronous = FULL")
-        # What is deleted is overwritten, so that nobody takes it for a flow that is there.
+        # Deleted rows are overwritten, so that no repair takes them for flows.
         database.execute("PRAGMA secure_delete = ON")
     except BaseException:
         database.close()

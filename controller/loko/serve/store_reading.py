@@ -45,7 +45,7 @@ _OF_ENVIRONMENT: Final = frozenset(
         *(sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
     }
 )
-"""What SQLite reports if the disk, or another program, is the cause."""
+"""Errors of SQLite that the disk, or another program, causes."""
 
 
 class DamagedError(Exception):

@@ -34,7 +34,7 @@ class ServiceView:
     """The options that guarantees depend on."""
     needs_token: bool
     terms: Terms
-    """What conditions name."""
+    """Terms of the conditions."""
     measures: str | None
     """What measures the delays of flows, in words; None if nothing does."""
 

@@ -73,8 +73,10 @@ class HtbQueue(_Queue):
     cburst_bytes: Bytes | None = None
     """Default: `burst_bytes`, as Open vSwitch sets it."""
     quantum_bytes: Bytes | None = None
-    """What the queue sends in its turn. Default: as tc computes it, what `rate_bps` carries in 0.1 s, within
-    1,000 and 200,000 bytes."""
+    """Bytes that the queue sends in its turn.
+
+    Default: as tc computes them, what `rate_bps` carries in 0.1 s, within 1,000 and 200,000 bytes.
+    """
     priority: int = Field(default=0, ge=0, le=7)
     limit_frames: int = Field(default=_DEFAULT_LIMIT, ge=1, le=10**6)
     drops: Annotated[LateDrops | CodelDrops, Field(discriminator="kind")] | None = None

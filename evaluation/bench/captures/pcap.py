@@ -19,7 +19,7 @@ _ETHERNET: Final = 1
 _COOKED: Final = 113
 _COOKED2: Final = 276
 _COOKED2_HEADER: Final = struct.Struct(">HHIHBB8s")
-"""What Linux puts before a packet of the pseudo-interface `any`: protocol, interface, address (SLL2)."""
+"""Header of the pseudo-interface `any` of Linux (SLL2): protocol, interface, address."""
 _HAS_FCS: Final = 1 << 26
 """Bit of a pcap file's link type: the four highest bits count the words of 16 bits of the FCS."""
 _LONGEST_RECORD: Final = 1 << 24
