@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -29,7 +29,7 @@ from loko.commands.choices import (
     mix_of,
     refuse_idle_target,
 )
-from loko.commands.for_programs import print_json
+from loko.commands.for_programs import print_csv, print_json, refuse_both
 from loko.commands.telling import tell
 from loko.control_traffic import (
     CHANGES_PER_S,
@@ -189,6 +189,9 @@ def serve(
         bool, typer.Option("--yes", help="With --migrate: switch over, whatever breaks, and serve.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --migrate: print JSON.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="With --migrate: print CSV, a line for each flow.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every flow and request.")] = False,
     log_format: Annotated[
         LogFormat, typer.Option(help="Lines for people, or JSON for programs.")
@@ -201,8 +204,9 @@ def serve(
     Example: loko serve two-switch --emulate --traffic
     """
     begin_log(log_format, verbose=verbose)
-    if (yes or as_json) and not migrate:
-        raise InputError("--yes, --json: go with --migrate; add it, or leave them out")
+    if (yes or as_json or as_csv) and not migrate:
+        raise InputError("--yes, --json, --csv: go with --migrate; add it, or leave them out")
+    refuse_both(as_json=as_json, as_csv=as_csv)
     network = load_lab(lab, cabling).with_backend(backend)
     of_admission = _AdmissionOptions(
         scheme=scheme,
@@ -260,20 +264,33 @@ def serve(
         companion=companion,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
     )
-    run(_migrated(settings, yes=yes, as_json=as_json) if migrate else settings)
+    run(_migrated(settings, yes=yes, as_json=as_json, as_csv=as_csv) if migrate else settings)
 
 
-def _migrated(settings: Settings, *, yes: bool, as_json: bool) -> Settings:
+_MIGRATED: Final = (
+    *("id", "fate", "text", "promised_ns", "deadline_ns", "guarantee_ns"),
+    *("path_before", "path"),
+)
+"""Columns of the flows of a migration."""
+
+
+def _migrated(settings: Settings, *, yes: bool, as_json: bool, as_csv: bool) -> Settings:
     """Show what a migration does. Return the settings for it, or end the program if it is not wanted yet."""
     migration = migration_of(settings)
     if as_json:
         print_json({"store": str(settings.store), **migration.values()})
+    elif as_csv:
+        rows = (flow.values() for flow in migration.flows)
+        print_csv(
+            _MIGRATED,
+            ({**row, **{key: " ".join(row[key]) for key in ("path_before", "path")}} for row in rows),
+        )
     else:
         for line in migration.lines():
             tell(line)
     if yes:
         return replace(settings, migration=migration)
-    if not as_json:
+    if not (as_json or as_csv):
         tell("nothing is changed; stop what sends the flows that break, then add --yes to switch over")
     raise typer.Exit(1 if migration.breaking else 0)
 

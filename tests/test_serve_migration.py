@@ -100,7 +100,7 @@ def test_what_goes_with_a_migration_is_refused_without_one(tmp_path: Path) -> No
         words = [LOKO, "serve", "two-switch", "--store", str(tmp_path / "s"), option]
         done = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
         assert (done.returncode, done.stderr) == (
-            *(2, "error: --yes, --json: go with --migrate; add it, or leave them out\n"),
+            *(2, "error: --yes, --json, --csv: go with --migrate; add it, or leave them out\n"),
         )
     words[-1] = "--migrate"
     done = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)

@@ -88,7 +88,8 @@ def test_a_newcomer_from_the_same_address_is_refused_while_the_session_answers(r
     assert newcomer.closed.wait(PATIENCE_S)
     assert newcomer.table == []
     assert not boards[0].closed.is_set()
-    assert f"refused {BOARD} as s1: its session goes on" in running.log.read_text()
+    told = f"refused {BOARD} as s1: its session goes on"
+    wait_for(lambda: told in running.log.read_text(), "the line that says why")
 
 
 def test_a_newcomer_from_the_same_address_replaces_a_session_that_answers_no_more(

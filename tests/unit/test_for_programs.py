@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stores import full, stored
 from typer.testing import CliRunner
 
 import evaluation.bench.captures.command as captures
@@ -21,6 +22,7 @@ import evaluation.evaluate as evaluated
 import evaluation.fleet.command as fleet
 import evaluation.live.commands as live
 import evaluation.schedule_check.commands as checks
+import evaluation.serving as serving
 import evaluation.slice_bench.command as slice_bench
 from evaluation.bench.captures.analysis import Analysis, Times
 from evaluation.bench.live.shaped_senders import CASES, Seen
@@ -32,6 +34,7 @@ from evaluation.live.messages import LabStatus
 from evaluation.predictability.marks import Mark
 from evaluation.result import ClaimResult
 from evaluation.slice_bench.judgement import Row, Verdict
+from loko.serve.migration import Fate, Migrated
 
 FLOW = (
     "- {id: voice, source: H1, destination: H3, udp_source: 1, udp_destination: 2, rate_bps: 64000,"
@@ -267,6 +270,23 @@ def whole(patch: Patch, flows: Path) -> None:
     ]
 
 
+def stored_flows(_: Patch, flows: Path) -> None:
+    store = flows.with_name("flows.sqlite")
+    held = full(store, flows=4).flows
+    rows = rows_of("store", "list", store)
+    assert [row["flow"] for row in rows] == [flow.flow.id for flow in held]
+    assert {(row["state"], row["broken"]) for row in rows} == {("installed", "")}
+    assert [row["path"].split() for row in rows] == [[hop.switch for hop in flow.path] for flow in held]
+
+
+def migrated(patch: Patch, flows: Path) -> None:
+    lost = Migrated(stored(1), Fate.LOST, "no room", None, None)
+    patch.setattr(serving, "migration_of", lambda _: SimpleNamespace(flows=(lost,), breaking=(lost,)))
+    words = ("serve", "two-switch", "--migrate", "--store", flows.with_name("flows.sqlite"))
+    (row,) = rows_of(*words, status=1)
+    assert (row["id"], row["fate"], row["path_before"], row["path"]) == ("f1", "lost", "s1 s2", "")
+
+
 TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "model": model,
     "plan": plan,
@@ -275,6 +295,8 @@ TRIED: dict[str, Callable[[Patch, Path], None]] = {
     "check-gates": check_gates,
     "doctor": doctor_told,
     "replay": replay,
+    "serve": migrated,
+    "store list": stored_flows,
     "evaluate": evaluate,
     "figures": listed,
     "lab status": status,

@@ -6,13 +6,13 @@ import json
 import math
 import sqlite3
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from pydantic import ValidationError
 
 from loko.commands.choices import wrong_input_ends
-from loko.commands.for_programs import JsonOption, print_json
+from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.telling import tell
 from loko.document import InputError, problems, read_text
 from loko.serve.salvage import salvage
@@ -31,19 +31,44 @@ StoreArgument = Annotated[
 
 
 @store_app.command("list")
-def list_flows(store: StoreArgument, *, as_json: JsonOption = False) -> None:
+def list_flows(
+    store: StoreArgument,
+    *,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
+) -> None:
     """List the flows in a store: state, guarantee, deadline and path. The service may be running.
 
     Example: loko store list results/serve/two-switch.sqlite
     """
-    with wrong_input_ends(), reading(store) as (_, document):
-        if as_json:
-            print_json(document.model_dump(mode="json")["flows"])
-            return
-        for flow in document.flows:
+    with wrong_input_ends():
+        refuse_both(as_json=as_json, as_csv=as_csv)
+        with reading(store) as (_, document):
+            flows = document.flows
+    if as_json:
+        print_json(document.model_dump(mode="json")["flows"])
+    elif as_csv:
+        print_csv(_COLUMNS, map(_row, flows))
+    else:
+        for flow in flows:
             tell(_line(flow))
         named = ", ".join(f"{name} {value}" for name, value in sorted(document.circumstances.items()))
-        tell(f"{len(document.flows)} flows, granted with {named or 'nothing yet'}")
+        tell(f"{len(flows)} flows, granted with {named or 'nothing yet'}")
+
+
+_COLUMNS: Final = ("flow", "state", "path", "guarantee_ns", "deadline_ns", "broken")
+
+
+def _row(flow: StoredFlowDocument) -> dict[str, object]:
+    promise = flow.promise
+    return {
+        "flow": flow.flow.id,
+        "state": flow.state,
+        "path": " ".join(hop.switch for hop in flow.path),
+        "guarantee_ns": None if promise is None else promise.guarantee_ns,
+        "deadline_ns": None if promise is None else promise.deadline_ns,
+        "broken": None if flow.broken is None else flow.broken.text,
+    }
 
 
 def _line(flow: StoredFlowDocument) -> str:
