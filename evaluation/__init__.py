@@ -3,3 +3,8 @@
 ``lab -> traffic -> records -> figure -> report``. Virtual, live and hardware runs yield the same records
 (`evaluation.runner.RunRecords`), so each analysis is written once.
 """
+
+import logging
+
+# Without a home that it can write to, matplotlib warns in each process, and draws all the same.
+logging.getLogger("matplotlib").setLevel(logging.ERROR)

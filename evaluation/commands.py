@@ -20,6 +20,7 @@ from evaluation.flow_figure import refuse_unless_followed
 from evaluation.hardware import with_boards_at_hand
 from evaluation.kinds import kind_named, refuse_unless_honoured
 from evaluation.kinds.experiments import experiments, experiments_named, select
+from evaluation.live.permission import obstacle
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.progress import ProgressBar
 from evaluation.result import ClaimResult, FigureResult, GuaranteeResult
@@ -246,8 +247,8 @@ def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -
 def _check_real_time(mode: ModeName, capacity_factor: float | None, *, needs_root: bool) -> None:
     if capacity_factor is not None:
         raise InputError("--capacity-factor: for --mode virtual only; leave it out")
-    if needs_root and os.geteuid() != 0:
-        raise InputError(f"--mode {mode}: needs root for network namespaces; use sudo, or --mode virtual")
+    if needs_root and (reason := obstacle()):
+        raise InputError(f"--mode {mode}: {reason}; or use --mode virtual")
 
 
 def figures(

@@ -8,7 +8,6 @@ Judges whether frames arrive. Delays are only printed: to judge them, use `loko 
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import typer
 from evaluation.doctor.facts import Requirement
 from evaluation.doctor.parts import parts
 from evaluation.live.containerlab.deployment import obstacle as no_containers
+from evaluation.live.permission import obstacle as no_namespaces
 from evaluation.live.runner import LiveRunner
 from evaluation.options import Builder
 from evaluation.runner import LOST, RunError, RunRecords
@@ -141,8 +141,8 @@ def main(
     Example: sudo make smoke
     """
     with wrong_input_ends():
-        if os.geteuid() != 0:
-            raise InputError("live runs make network namespaces, which needs root: repeat with sudo")
+        if reason := no_namespaces():
+            raise InputError(reason)
         tried = parts(root=True)
         outcomes = [
             _outcome(combination, tried, seconds) for combination in combinations(backend or WITHOUT_BOARDS)

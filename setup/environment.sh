@@ -84,6 +84,8 @@ use_tools() {
     export PATH VIRTUAL_ENV="$venv"
     # If set, every program would compile all its imports at each start, which would take most of the start-up time.
     unset PYTHONDONTWRITEBYTECODE
+    # Ansible refuses every other encoding, and any locale that is not generated. C.UTF-8 is always there.
+    [ "$(locale charmap 2>/dev/null)" = UTF-8 ] || export LC_ALL=C.UTF-8
     # One interpreter for every build of the Python module, so that cargo never builds it twice.
     export PYO3_PYTHON="$venv/bin/python"
 }

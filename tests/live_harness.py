@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import time
 from dataclasses import dataclass
@@ -15,13 +14,12 @@ import pytest
 from evaluation.kinds.experiments import load_experiment
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.setting import prepare, traffic
+from evaluation.live.permission import obstacle
 from evaluation.live.realtime_limit import LIMIT
 from evaluation.live.state import state_folder
 from loko.document import LABS
 
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0, reason="network namespaces need root: run the tests with sudo"
-)
+needs_namespaces = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 
 GONE_TIMEOUT_S = 60
 

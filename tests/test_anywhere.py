@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import switch_emulator
-from live_harness import needs_root
+from live_harness import needs_namespaces
 
 from evaluation import provenance
 from evaluation.live.confinement import Confinement
@@ -93,7 +93,7 @@ def clone(tmp_path_factory):
     return clone
 
 
-pytestmark = [needs_root, pytest.mark.throwaway]
+pytestmark = [needs_namespaces, pytest.mark.throwaway]
 
 
 def test_set_up_has_nothing_left_to_do_but_the_emulator_and_writes_nothing_into_the_source(clone):

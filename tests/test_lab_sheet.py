@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from throwaway import ROOT
 from typer.testing import CliRunner
 
@@ -85,7 +85,7 @@ def test_virtual_parts_print_what_the_solutions_say(folder: Path, monkeypatch) -
 
 @pytest.mark.namespaces
 @pytest.mark.waits
-@needs_root
+@needs_namespaces
 def test_live_part_prints_what_the_solutions_say(relaxed, folder: Path) -> None:
     live = [(command, said) for command, said in solved() if command.startswith(LIVE)]
     senders = [line for line in commands_of_sheet() if " mgen " in line]

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from throwaway import ROOT
 
 from evaluation.live.programs import locate
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
 
 def with_own_mounts(script, *words):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live_harness import Machine, descendants, left, needs_root, wait_until
+from live_harness import Machine, descendants, left, needs_namespaces, wait_until
 
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
@@ -58,7 +58,7 @@ from loko.document import InputError
 from loko.lab import Lab, Switch, load_lab
 from loko.scenario import Action, Match
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
 
 def refuses_priority() -> bool:

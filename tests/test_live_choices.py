@@ -7,7 +7,7 @@ import os
 
 import psutil
 import pytest
-from live_harness import admitted, needs_root
+from live_harness import admitted, needs_namespaces
 from typer.testing import CliRunner
 
 from benchmarks.one_board import BUILD
@@ -15,7 +15,7 @@ from evaluation import cli
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
 SETTING, TRAFFIC = admitted()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import socket
@@ -14,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
@@ -34,7 +34,7 @@ from benchmarks.one_board import (
 
 pytestmark = [
     pytest.mark.namespaces,
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
+    needs_namespaces,
 ]
 
 FRAME_BYTES = 306

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from cabled_board import CARDS, board
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from roles_play import play
 from throwaway import ROOT
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
 SHORT = ["--runs", "1", "--seconds", "1"]
 

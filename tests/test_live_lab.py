@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 import typer
-from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
+from live_harness import Machine, admitted, descendants, left, named, needs_namespaces, wait_until
 from throwaway import ROOT
 from typer.testing import CliRunner
 
@@ -25,10 +25,11 @@ from evaluation.doctor.commands import doctor
 from evaluation.live.background import BackgroundLab
 from evaluation.live.boards import STALL_THRESHOLD_US
 from evaluation.live.commands import lab_app
-from evaluation.live.confinement import NEW_TREE, Confinement
+from evaluation.live.confinement import Confinement
 from evaluation.live.containerlab import deployment
 from evaluation.live.cores import NOT_JUDGED
 from evaluation.live.network_namespace import namespace_of
+from evaluation.live.permission import NEW_TREE
 from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.live.watch import port_rows, switch_rows
@@ -37,7 +38,7 @@ from loko.controller.messages import features_request, hello
 from loko.document import LABS
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, needs_namespaces]
 waits = pytest.mark.waits
 
 SETTING, TRAFFIC = admitted()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 import time
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
@@ -27,7 +27,7 @@ from benchmarks.one_board import (
 pytestmark = [
     pytest.mark.namespaces,
     pytest.mark.waits,
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
+    needs_namespaces,
 ]
 
 HOUSEKEEPING = "ofchecks = true\n"

@@ -7,14 +7,14 @@ import threading
 import pytest
 import yaml
 from cabled_board import CARDS, board, power_off
-from live_harness import Machine, admitted, needs_root, wait_until
+from live_harness import Machine, admitted, needs_namespaces, wait_until
 
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Bucket, Greedy, Sender, flow_of
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
 SETTING, TRAFFIC = admitted()
 

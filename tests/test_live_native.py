@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import struct
 import subprocess
 import time
 
 import pytest
+from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
@@ -23,7 +23,7 @@ from benchmarks.one_board import (
 pytestmark = [
     pytest.mark.namespaces,
     pytest.mark.waits,
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
+    needs_namespaces,
 ]
 
 CONTROLLER, BOARD = "10.0.1.8", "10.0.1.99"

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from served_lab import wait_for
 from test_live_serve import _lab, loko, served  # noqa: F401 (pytest finds the fixture by its name)
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
 
 @pytest.mark.usefixtures("_lab")

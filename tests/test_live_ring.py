@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from live_harness import Machine, descendants, left, named, needs_root, wait_until
+from live_harness import Machine, descendants, left, named, needs_namespaces, wait_until
 
 from evaluation.kinds.experiments import load_experiment
 from evaluation.kinds.paths.admission import admit_paths
@@ -18,7 +18,7 @@ from evaluation.kinds.paths.production import compute
 from evaluation.options import Options, Silent
 from loko.document import LABS
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
 
 def figure(name: str) -> Paths:

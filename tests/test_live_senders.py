@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
@@ -11,7 +11,7 @@ from evaluation.traffic import Bucket, Greedy, Sender, TimeTriggered, flow_of
 from loko.document import LABS
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
 SECONDS = 2
 MS = 1_000_000

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from live_harness import Machine, needs_root, wait_until
+from live_harness import Machine, needs_namespaces, wait_until
 from own_machine import own_machine
 from served_lab import LOKO, ServedLab, flow, made, slotted, wait_for
 
 from loko.document import LABS
 from loko.mix import load_mix
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
 
 MIX = str(LABS / "two-switch" / "mix.yml")

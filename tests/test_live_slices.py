@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import psutil
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 
 from benchmarks.one_board import Namespace
 from evaluation.kinds.slice_transfers.document import SlicedPort
@@ -33,7 +33,7 @@ from loko.slices.document import HtbPort, TrtcmPort, load_slices
 
 pytestmark = [
     pytest.mark.live,
-    needs_root,
+    needs_namespaces,
     pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitch is not installed"),
 ]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.time_triggered.document import Row
 from evaluation.kinds.time_triggered.sent import Sending
 from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
 
-pytestmark = [pytest.mark.live, needs_root]
+pytestmark = [pytest.mark.live, needs_namespaces]
 
 TABLE2 = experiments()["tssdn/table2"]
 FIG4B = experiments()["tssdn/fig4b"].in_real_time()

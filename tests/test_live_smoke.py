@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from live_harness import admitted, needs_root
+from live_harness import admitted, needs_namespaces
 
 from evaluation.analysis import under_stall
 from evaluation.live.runner import LiveRunner
@@ -14,7 +14,7 @@ from evaluation.runner import LOST
 from evaluation.traffic import Greedy, Sender
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
 SETTING, TRAFFIC = admitted()
 SECONDS = 2.0

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from live_harness import Machine, descendants, left, needs_root, wait_until
+from live_harness import Machine, descendants, left, needs_namespaces, wait_until
 
 from evaluation.bench.software_switches.opened import NAMES, opened_switch
 from evaluation.bench.software_switches.ports import QUEUE_FRAMES
@@ -24,7 +24,7 @@ from evaluation.predictability.subject import Stream, carry, evenly
 from evaluation.predictability.table_iii import Scenario, flow_mods, frame
 from evaluation.runner import LOST, RunError
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 
 needs_ovs = pytest.mark.skipif(not SCHEMA.is_file(), reason="needs Open vSwitch: openvswitch-switch")
 needs_dpdk = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
+from live_harness import Machine, admitted, descendants, left, named, needs_namespaces, wait_until
 
 from benchmarks.fidelity import expected
 from benchmarks.one_board import Controller, Namespace, Tap, add_flow, sequence_of, udp_frame
@@ -27,7 +27,7 @@ from loko.lab import Backend
 from loko.scenario import EVALUATION
 from loko.service_curve import service_curve
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
 waits = pytest.mark.waits
 
 PROFILE = load_profile("zodiac-fx")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_program import OLDEST
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from roles_play import play
 from throwaway import Throwaway
 
@@ -74,7 +74,20 @@ def test_a_wrong_value_is_refused_with_those_that_do(tmp_path):
 
 
 @needs_oldest
-@needs_root
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [("runs=0 seconds=2", "runs=0: give a whole number"), ("figures=fig99", "there is no figure fig99")],
+)
+def test_variables_of_the_replay_are_judged_in_check_mode(chosen, said, tmp_path):
+    words = ["evaluate.yml", "--check", *OF_THE_SYSTEM, "-e", chosen]
+    ran = play(tmp_path, words, program=OLDEST)
+    assert ran.status == 2
+    assert said in ran.complaint
+    assert "seconds=2:" not in ran.complaint
+
+
+@needs_oldest
+@needs_namespaces
 @pytest.mark.throwaway
 @pytest.mark.timeout(900)
 def test_it_provisions_and_finds_nothing_to_do_where_all_is_there(tmp_path):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from other_kernel import IS_HERE, TIMEOUT_S, said_in_other_kernel
 
 from evaluation.live.datapaths import missing_for_dpdk
@@ -15,7 +15,7 @@ from evaluation.live.programs import locate
 
 pytestmark = [
     pytest.mark.live,
-    needs_root,
+    needs_namespaces,
     pytest.mark.timeout(TIMEOUT_S + 60),  # the script has its own timeout
     pytest.mark.skipif(not IS_HERE, reason="needs another kernel in QEMU: make other-kernel"),
 ]

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from live_harness import Machine, needs_root
+from live_harness import Machine, needs_namespaces
 from own_machine import own_machine
 
 from evaluation.live.exclusion import claim
@@ -15,7 +15,7 @@ from evaluation.live.realtime_limit import LIMIT
 from evaluation.live.state import LABS
 from evaluation.runner import RunError
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_root]
+pytestmark = [pytest.mark.namespaces, pytest.mark.waits, needs_namespaces]
 
 TRACES = """
 ip link add near type veth peer name far

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shlex
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from live_harness import needs_namespaces
 from typer.testing import CliRunner
 
 from evaluation import cli
@@ -60,7 +60,7 @@ def alike(options: Options, other: Options) -> bool:
 
 LIVE = pytest.param(
     ["--mode", "live", "--backend", "ovs", "--builder", "containerlab", "--runs", "3", "--seconds", "0.25"],
-    marks=pytest.mark.skipif(os.geteuid() != 0, reason="--mode live needs root"),
+    marks=needs_namespaces,
 )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from served_lab import LOKO, PATIENCE_S
 
 from evaluation.live.programs import emulator
@@ -18,7 +18,7 @@ from loko.lab import load_lab
 from loko.schedule.sources import slots_file
 from loko.schedule.timed_flow import TimedFlow
 
-pytestmark = [pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.namespaces, needs_namespaces]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "tssdn.md"
 FLOW = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 import run_mark
-from live_harness import Machine, left, named, needs_root, wait_until
+from live_harness import Machine, left, named, needs_namespaces, wait_until
 
 from evaluation.live.background import BackgroundLab
 
@@ -91,7 +91,7 @@ def test_a_process_without_environment_is_not_waited_for() -> None:
 @pytest.mark.live
 @pytest.mark.namespaces
 @pytest.mark.waits
-@needs_root
+@needs_namespaces
 @pytest.mark.usefixtures("relaxed")
 def test_a_lab_in_the_background_ends_with_a_killed_pytest(tmp_path: Path) -> None:
     before = Machine.now()

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 
 from evaluation.doctor.facts import Requirement
-from evaluation.live.confinement import NEW_TREE
+from evaluation.live.permission import NEW_TREE
 from evaluation.live.programs import PACKAGES, TWIN_PACKAGES, emulator, locate
 
 WHOLE_CORE = ("--sched-runtime", "1000000", "--sched-deadline", "1000000", "--sched-period", "1000000")

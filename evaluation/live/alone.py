@@ -6,7 +6,6 @@ reply.
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -14,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from evaluation.live.confinement import NEW_TREE, SCRATCH
+from evaluation.live.confinement import SCRATCH
 from evaluation.live.exclusion import claim
+from evaluation.live.permission import NEW_TREE, require_namespaces
 from evaluation.live.programs import require, run
 from evaluation.live.realtime_limit import RealtimeLimit
 from evaluation.runner import RunError
@@ -27,10 +27,9 @@ Reply = TypeVar("Reply")
 def carry_alone(carry: Callable[[Request, Path], Reply], request: Request) -> Reply:
     """Call a module-level function in such a tree, with a request and a folder for files; return its result.
 
-    Raises `RunError` without root, while another live lab runs, and if the function raises it.
+    Raises `RunError` without the permission, while another live lab runs, and if the function raises it.
     """
-    if os.geteuid() != 0:
-        raise RunError("live runs make network namespaces, which needs root: run it with sudo")
+    require_namespaces()
     command = [require("setpriv"), "--pdeathsig", "KILL", "--", require(NEW_TREE[0]), *NEW_TREE[1:]]
     command += [sys.executable, "-m", _NAME]
     with claim():

@@ -28,8 +28,9 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.exclusion import claim_name
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from evaluation.live.patience import patient
+from evaluation.live.permission import require_namespaces
 from evaluation.live.programs import require
-from evaluation.live.state import LABS, remove_if_unused, require_root
+from evaluation.live.state import LABS, remove_if_unused
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.address import Address
@@ -216,7 +217,7 @@ def up(
     Several `relaxed` labs may be up at once. Without flows, Loko's own controller is not started; the boards
     then connect to the controller `elsewhere`, if given.
     """
-    require_root()
+    require_namespaces()
     cores = CorePlan.relaxed_here() if relaxed else CorePlan.here()
     request = BuildRequest(
         lab=lab.path.resolve(),

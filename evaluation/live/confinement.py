@@ -31,16 +31,14 @@ from typing import IO, Any, Self
 
 from evaluation.live.afterwards import Afterwards
 from evaluation.live.exclusion import claim
+from evaluation.live.permission import NEW_TREE, require_namespaces
 from evaluation.live.programs import require
 from evaluation.live.realtime_limit import RealtimeLimit
-from evaluation.live.state import remove_if_unused, require_root
+from evaluation.live.state import remove_if_unused
 from evaluation.runner import RunError
 
 SCRATCH = Path("/dev/shm")  # noqa: S108 (private to the tree: inside() mounts a file system of its own there)
 """Where the tree's processes keep their files."""
-
-NEW_TREE = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--mount-proc", "--")
-"""Put before a command, this makes the command's process PID 1 of a tree with namespaces of its own."""
 
 _END_GRACE_S = 5.0
 
@@ -79,9 +77,9 @@ class Confinement:
         Several `relaxed` trees may exist at once: nothing in them may need a core of its own. Standard error
         of the tree's first process goes to `log`, or to this process's own. `outside` builds what the lab has
         outside of the tree, before the tree starts; what it returns removes that afterwards. Raises
-        `RunError` without root or the programs that are needed, or while another lab runs.
+        `RunError` without the permission or the programs that are needed, or while another lab runs.
         """
-        require_root()
+        require_namespaces()
         if importlib.util.find_spec("mininet") is None:
             raise RunError("this Python has no Mininet: use the environment that 'make setup' makes")
         command = [

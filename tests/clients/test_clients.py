@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import rest_trials
 import trials
 from bench import Bench
+from live_harness import needs_namespaces
 from programs import PROGRAMS
 
 CONTROLLERS = {controller.name: controller for controller in outcomes.load()}
@@ -66,7 +66,7 @@ def attempt(name: str, mode: str, emulator: Path, folder: Path) -> Observed:
 
 @pytest.mark.namespaces
 @pytest.mark.waits
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root")
+@needs_namespaces
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_outcomes(case: tuple[str, str], program: Path, tmp_path: Path) -> None:
     name, mode = case

@@ -7,7 +7,6 @@ The boards run without the firmware's quirks: when they connect at once, two rep
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from bench import START_PATIENCE_S, listens
 from board_network import CONTROLLER_PORT, address
+from live_harness import needs_namespaces
 from programs import faucet
 
 from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table, wait_for
@@ -23,7 +23,7 @@ from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table, wait
 pytestmark = [
     pytest.mark.namespaces,
     pytest.mark.waits,
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
+    needs_namespaces,
 ]
 
 BOARDS = (1, 2, 3)

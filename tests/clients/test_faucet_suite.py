@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import faucet_trial
 import pytest
+from live_harness import needs_namespaces
 
 SAMPLE = ("firmware", "FaucetSingleStack3RingOfDPReversePortOrderTest")
 """Three boards in a ring, with the ports in both orders."""
@@ -14,7 +14,7 @@ SAMPLE = ("firmware", "FaucetSingleStack3RingOfDPReversePortOrderTest")
 
 @pytest.mark.namespaces
 @pytest.mark.waits
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root")
+@needs_namespaces
 def test_outcome(program: Path) -> None:
     if lacks := faucet_trial.missing():
         pytest.skip(lacks)

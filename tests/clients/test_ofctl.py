@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import ofctl_outcomes
 import pytest
+from live_harness import needs_namespaces
 from ofctl_outcomes import Command
 from ofctl_proxy import OfctlProxy
 
@@ -31,7 +31,7 @@ def carry_out(typed: Command, inside: Namespace, port: int, patience_s: int) -> 
 
 @pytest.mark.namespaces
 @pytest.mark.waits
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace: needs root")
+@needs_namespaces
 @pytest.mark.skipif(OFCTL is None, reason="ovs-ofctl is not installed: package openvswitch-common")
 @pytest.mark.parametrize("mode", ["firmware", "spec"])
 def test_commands(mode: str, program: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import oftest_compare
 import oftest_outcomes
 import oftest_trial
 import pytest
+from live_harness import needs_namespaces
 from oftest_trial import FAILS, PASSES, SKIPPED, Observed
 
 SUITES = oftest_outcomes.load()
@@ -107,7 +107,7 @@ def test_one_of_several_outcomes_is_enough(said, differs):
 
 @pytest.mark.namespaces
 @pytest.mark.waits
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root")
+@needs_namespaces
 @pytest.mark.parametrize("case", SAMPLE, ids="-".join)
 def test_outcomes(case, program, tmp_path):
     if missing := oftest_trial.missing():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import switch_tester
+from live_harness import needs_namespaces
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openflow13.md"
 TRIED = (
@@ -29,7 +29,7 @@ def failures(cases: list[switch_tester.Case]) -> dict[str, int]:
 
 @pytest.mark.namespaces
 @pytest.mark.waits
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root")
+@needs_namespaces
 def test_the_specification_is_kept_but_where_explained(program: Path, tmp_path: Path) -> None:
     suite = switch_tester.files()
     if suite is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from package_source import make_source
 from throwaway import Throwaway
 
-pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.throwaway, needs_namespaces, pytest.mark.timeout(900)]
 
 CAPTURE = "setup/packages.sh capture"
 PURGE = "dpkg --purge tcpdump >/dev/null"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
+from ansible_program import OURS
+from live_harness import needs_namespaces
 from roles_play import ROOT, play
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="what root would replay live")
 
 EVALUATE = ["evaluate.yml", "--tags", "evaluation", "-e", "mode=virtual", "-e", "figures=table2"]
 
@@ -29,7 +28,7 @@ def test_a_figure_is_replayed_and_check_mode_only_tells_which(tmp_path):
 RINGS = ["evaluate.yml", "--tags", "evaluation", "--check"]
 
 
-@needs_root
+@needs_namespaces
 @pytest.mark.parametrize(
     ("chosen", "replayed"),
     [
@@ -53,26 +52,63 @@ def test_rings_are_replayed_live_by_one_variable(chosen, replayed, tmp_path):
     assert told == replayed
 
 
-def test_a_ring_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
-    refused = play(tmp_path, [*RINGS, "-e", "rings=5,7"])
-    assert refused.status == 2
-    assert "rings=5,7: there are rings of 5 and of 31 boards" in refused.complaint
+WRONG = [
+    ("figures=fig99", "figures=fig99: there is no figure fig99"),
+    ("figures=table2,tssdn/fig17a", "there is no figure tssdn/fig17a"),
+    ("rings=5,7", "rings=5,7: there are rings of 5 and of 31 boards"),
+    ("runs=0", "runs=0: give a whole number from 1"),
+    ("runs=many", "runs=many: give a whole number from 1"),
+    ("seconds=nan", "seconds=nan: give a number from 0.01 to 3600"),
+    ("seconds=7200", "seconds=7200: give a number from 0.01 to 3600"),
+    ("seed=-1", "seed=-1: give a whole number from 0"),
+    ("mode=quick", "value of evaluation_mode must be one of: all, virtual, live, hardware"),
+    ("points=some", "value of evaluation_points must be one of: all, admitted"),
+    ("mode=virtual backend=ovs", "backend=ovs: exists in real time only"),
+    ("mode=virtual framework=ryu", "framework=ryu: exists in real time only"),
+]
+"""Variables that no run can have, and what is said about them."""
 
 
 @pytest.mark.parametrize(
-    ("chosen", "said"),
-    [
-        ("backend=ovs", "--backend ovs: exists in live runs only"),
-        ("framework=ryu", "--framework: for --mode live and hardware only"),
-    ],
+    ("chosen", "said", "check"),
+    [*((chosen, said, ["--check"]) for chosen, said in WRONG), (*WRONG[0], [])],
+    ids=[*(chosen for chosen, _ in WRONG), "not only in check mode"],
 )
-def test_what_virtual_time_does_not_have_is_refused_not_ignored(chosen, said, tmp_path):
-    refused = play(tmp_path, [*EVALUATE, "-e", f"out={tmp_path}", "-e", chosen])
+def test_wrong_variables_are_refused_before_anything_is_installed(chosen, said, check, tmp_path):
+    refused = play(tmp_path, ["evaluate.yml", *check, "-e", f"out={tmp_path} {chosen}"])
     assert refused.status == 2
     assert said in refused.complaint
+    assert refused.changed == []
+    roles = {task["task"].partition(" : ")[0] for task in refused.tasks if " : " in task["task"]}
+    assert roles == {"evaluation"}, "nothing of provisioning was tried"
 
 
-def test_a_mode_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
-    refused = play(tmp_path, ["evaluate.yml", "--tags", "evaluation", "-e", "mode=quick"])
+@needs_namespaces
+def test_where_root_may_not_make_namespaces_only_the_live_part_is_left_out(tmp_path):
+    """As in a container to which Docker gives few capabilities."""
+    chosen = ["--tags", "evaluation", "-e", f"figures=fig17a runs=1 seconds=0.1 out={tmp_path / 'results'}"]
+    done = play(tmp_path, ["evaluate.yml", *chosen], program=confined(tmp_path))
+    assert done.status == 0, done.output
+    assert (
+        "LEFT OUT: the short live run: live runs make network namespaces, which root may not do"
+        in done.messages()
+    )
+    assert (tmp_path / "results/virtual/fig17a.json").exists()
+
+
+@needs_namespaces
+def test_where_root_may_not_make_namespaces_a_live_run_is_refused(tmp_path):
+    chosen = ["--tags", "evaluation", "-e", f"mode=live figures=fig17a out={tmp_path / 'results'}"]
+    refused = play(tmp_path, ["evaluate.yml", *chosen], program=confined(tmp_path))
     assert refused.status == 2
-    assert "value of evaluation_mode must be one of: all, virtual, live, hardware" in refused.complaint
+    assert (
+        "which root may not do here (unshare: unshare failed: Operation not permitted)" in refused.complaint
+    )
+
+
+def confined(folder):
+    """Return a program that runs Ansible without the capability to make namespaces."""
+    program = folder / "ansible-playbook"
+    program.write_text(f'#!/bin/sh\nexec setpriv --bounding-set=-sys_admin "{OURS}" "$@"\n')
+    program.chmod(0o755)
+    return program

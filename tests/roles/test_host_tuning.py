@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
-from live_harness import needs_root
+from live_harness import needs_namespaces
 from throwaway import Throwaway
 
-pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.throwaway, needs_namespaces, pytest.mark.timeout(900)]
 
 # A setting that is separate in each network namespace, so the machine that runs the tests keeps its own.
 SETTING = "net.ipv4.ip_default_ttl"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
-from live_harness import Machine, needs_root, wait_until
+from live_harness import Machine, needs_namespaces, wait_until
 from roles_play import play
 
 from evaluation.live.background import BackgroundLab
@@ -16,7 +16,7 @@ from evaluation.live.background import BackgroundLab
 pytestmark = [
     pytest.mark.namespaces,
     pytest.mark.waits,
-    needs_root,
+    needs_namespaces,
     pytest.mark.usefixtures("relaxed"),
     pytest.mark.timeout(900),  # runs Ansible many times
 ]

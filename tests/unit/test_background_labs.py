@@ -14,7 +14,7 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.live import background, commands, exclusion, state
+from evaluation.live import background, commands, exclusion, permission, state
 from evaluation.live.background import BackgroundLab, up
 from evaluation.live.exclusion import claim, claim_name
 from evaluation.runner import RunError
@@ -41,6 +41,7 @@ def folder(tmp_path, monkeypatch):
     for module in (state, background, commands):
         monkeypatch.setattr(module, "LABS", place)
     monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(permission, "_tried", lambda: None)
     monkeypatch.setattr(exclusion, "_PATIENCE_S", 0.0)
     return place
 
@@ -145,7 +146,7 @@ def test_without_root_the_smoke_run_says_what_to_repeat(monkeypatch, capsys):
         smoke()
     assert ended.value.exit_code == 2
     assert capsys.readouterr().err == (
-        "error: live runs make network namespaces, which needs root: repeat with sudo\n"
+        "error: live runs make network namespaces, which needs root: run it with sudo\n"
     )
 
 

@@ -135,7 +135,7 @@ def test_a_document_that_contradicts_itself_is_refused(changes: dict[str, Any], 
     ("name", "status", "told"),
     [
         ("tssdn/fig4f", 0, "tssdn/fig4f:"),
-        ("tssdn/fig4a", 2, "--mode live: needs root for network namespaces"),
+        ("tssdn/fig4a", 2, "--mode live: live runs make network namespaces, which needs root"),
     ],
 )
 def test_run_times_need_no_root_and_others_do(

@@ -19,7 +19,7 @@ from evaluation.bench.software_switches.open_vswitch import (
 )
 from evaluation.bench.software_switches.ports import QUEUES, pairs
 from evaluation.live.exclusion import claim
-from evaluation.live.state import require_root
+from evaluation.live.permission import require_namespaces
 from evaluation.predictability.campaign import Size
 from evaluation.predictability.subject import LiveSwitch, Pace, Subject
 
@@ -85,7 +85,7 @@ def outline(name: str) -> Subject:
 @contextmanager
 def opened_switch(name: str) -> Iterator[Subject]:
     """Run a software switch in a network of its own, ready to be measured. Raises `RunError`."""
-    require_root()
+    require_namespaces()
     subject = outline(name)
     with ExitStack() as stack:
         stack.enter_context(claim())
