@@ -239,8 +239,7 @@ impl FlowTable {
     }
 
     /// Removes all selected entries; gives them in order, and how many entries have moved into a gap. The memory of removed
-    /// entries stays taken, and an entry that moves loses its actions: the firmware copies addresses in their place. If a
-    /// removed entry was the last one, the firmware fills its action slots with zeros.
+    /// entries stays taken.
     fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();
@@ -260,21 +259,28 @@ impl FlowTable {
         (gone, moved.count())
     }
 
+    /// Moves the last entry into the place of the one removed, which keeps its memory. The moved entry loses its actions:
+    /// the firmware copies addresses in their place (quirk 46). Then it clears the slots of the last place, whichever entry
+    /// was removed (quirk 190).
     fn remove_and_leak(&mut self, index: usize) {
         let last = self.entries.len() - 1;
+        let last_slots = self.entries[last].slots;
         let removed = self.entries.swap_remove(index);
-        if index == last {
-            return self.memory.write(removed.slots, 0, &[0; ACTION_BYTES]);
-        }
-        let head = self.removed_flow(index).head;
-        let mut slots = [0; ACTION_BYTES];
-        for (bytes, address) in slots.chunks_exact_mut(4).zip(&self.slot_addresses[last..]) {
+        let mut addresses = [0; ACTION_BYTES];
+        for (bytes, address) in addresses
+            .chunks_exact_mut(4)
+            .zip(&self.slot_addresses[last..])
+        {
             bytes.copy_from_slice(&address.to_le_bytes());
         }
-        self.memory.write(removed.head, 0, &head);
-        self.memory.write(removed.slots, 0, &slots);
-        self.entries[index].head = removed.head;
-        self.entries[index].slots = removed.slots;
+        self.memory.write(removed.slots, 0, &addresses);
+        self.memory.write(last_slots, 0, &[0; ACTION_BYTES]);
+        if index < last {
+            let head = self.removed_flow(index).head;
+            self.memory.write(removed.head, 0, &head);
+            let moved = &mut self.entries[index];
+            (moved.head, moved.slots) = (removed.head, removed.slots);
+        }
     }
 
     /// Removes the entries with the same match and, in place of the priority, the same cookie; gives them in order,

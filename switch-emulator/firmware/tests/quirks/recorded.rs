@@ -33,24 +33,48 @@ fn reconnect(bed: &mut Testbed) {
     bed.connect();
 }
 
+/// A DELETE clears the slots of the last place, also if it was another entry that it removed: entries of the next session
+/// inherit nothing of them.
 #[test]
-fn q190_deleting_the_last_entry_clears_its_actions() {
-    for (quirks, deletes, forwarded) in [
-        (FIRMWARE, true, 0),
-        (FIRMWARE, false, 1),
-        (SPEC, true, 0),
-        (SPEC, false, 0),
+fn q190_a_delete_clears_the_slots_of_the_last_place() {
+    for (quirks, deleted, forwarded) in [
+        // None, the first of three, the first two, all.
+        (FIRMWARE, 0..0, [true, true, true]),
+        (FIRMWARE, 0..1, [false, true, false]),
+        (FIRMWARE, 0..2, [false, false, false]),
+        (FIRMWARE, 0..3, [false, false, false]),
+        (SPEC, 0..0, [false, false, false]),
+        (SPEC, 0..3, [false, false, false]),
     ] {
         let mut bed = bed(quirks);
-        bed.install([entry(0, output(3))]);
-        if deletes {
-            bed.install([FlowMod::add(everything(), 0, vec![]).command(DELETE)]);
-        }
+        bed.install((0..3).map(|number| entry(number, output(3))));
+        bed.install(
+            deleted
+                .clone()
+                .map(|number| entry(number, vec![]).command(DELETE)),
+        );
         reconnect(&mut bed);
-        bed.install([entry(0, vec![])]);
-        let departures = bed.frame(1, &udp(306, 0));
-        assert_eq!(departures.len(), forwarded, "{quirks:?} {deletes}");
+        bed.install((0..3).map(|number| entry(number, vec![])));
+        let forwards = [0, 1, 2].map(|number| !bed.frame(1, &udp(306, number)).is_empty());
+        assert_eq!(forwards, forwarded, "{quirks:?} {deleted:?}");
     }
+}
+
+/// The addresses that quirk 46 has written are cleared, too, once a DELETE takes the last entry from that place.
+#[test]
+fn q190_slots_of_a_moved_entry_are_cleared_when_it_moves_again() {
+    let mut bed = bed(FIRMWARE);
+    bed.install((0..4).map(|number| entry(number, output(3))));
+    // The fourth moves to the second place and from there, after the third has gone, to the first.
+    for number in [1, 2, 0] {
+        bed.install([entry(number, vec![]).command(DELETE)]);
+    }
+    assert_ne!(bed.board.flows()[0].actions[0], [0; 16]);
+    reconnect(&mut bed);
+    bed.install((0..3).map(|number| entry(number, vec![])));
+    let slots = bed.board.flows().into_iter().map(|flow| flow.actions);
+    let empty: Vec<bool> = slots.map(|slots| slots == [[0; 16]; 4]).collect();
+    assert_eq!(empty, [false, true, true]);
 }
 
 /// Addresses of action blocks outlive the entries and the session, and so does what a DELETE writes of them.
