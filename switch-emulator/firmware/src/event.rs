@@ -320,7 +320,7 @@ impl fmt::Display for Event {
                 f,
                 "the board hangs: {}; start it again",
                 match cause {
-                    Hang::Instruction => "a frame has hit an entry with an instruction of length 0 or of an unknown type; send whole instructions (quirks 154, 155)",
+                    Hang::Instruction => "a frame has hit an entry with an instruction of length 0 or of a type from 32768 on; send whole instructions (quirks 154, 155)",
                     Hang::Action => "a frame has hit an action of length 0, or a list of actions longer than its message; send whole actions (quirk 154)",
                     Hang::ShortFlowMod => "flow statistics of an entry whose FLOW_MOD was shorter than its match; send whole messages (quirk 139)",
                     Hang::ForeignEntries => "flow statistics of OpenFlow 1.0 over entries of 1.3; clear the flows before the version changes (quirk 85)",

@@ -86,18 +86,69 @@ fn q137_buffers_are_ignored() {
     assert_eq!(bed.frame(1, &udp(64, 0)).len(), 1);
 }
 
+/// A `FLOW_MOD` that ends before its match does, padding included, adds an entry without instructions. If the segment ends
+/// before the length of the match, that is garbage, and no block is large enough.
+#[test]
+fn q139_a_short_add_has_no_instructions() {
+    let whole = add_with(
+        &[0x80, 0, 0, 4, 0, 0, 0, 1],
+        1,
+        u32::MAX,
+        &apply(&output(2)),
+    );
+    let barrier = message13(BARRIER_REQUEST, &[]);
+    // Before and within the length of the match, within its fields, within its padding; the last goes on in a barrier.
+    for (length, behind, added) in [
+        (48, vec![], false),
+        (51, vec![], false),
+        (52, vec![], true),
+        (56, vec![], true),
+        (63, vec![], true),
+        (48, barrier.clone(), true),
+    ] {
+        let mut short = whole[..length].to_vec();
+        short[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+        let mut bed = bed();
+        let replies = bed.exchange(&[&short[..], &behind].concat());
+        let refused = replies
+            .iter()
+            .any(|reply| reply[1] == 1 && reply[8..12] == [0, 5, 0, 1]);
+        assert_eq!(refused, !added, "{length} bytes");
+        let flows = bed.board.flows13();
+        assert_eq!(flows.len(), usize::from(added), "{length} bytes");
+        assert!(flows.iter().all(|flow| flow.instructions.is_empty()));
+        assert!(bed.frame(1, &udp(64, 0)).is_empty());
+        assert_eq!(bed.exchange(&barrier).len(), 1, "the board goes on");
+    }
+}
+
+/// The word that an instruction of an unknown type overwrites is harmless unless it is outside the RAM.
 #[test]
 fn q155_unknown_instructions() {
-    let harmless = [&[0, 31, 0, 8, 0, 0, 0, 0], &apply(&output(2))[..]].concat();
-    let mut bed = bed();
-    bed.exchange(&add(1, u32::MAX, &harmless));
-    assert_eq!(bed.frame(1, &udp(64, 0)).len(), 1);
-    assert!(bed.events.is_empty());
-    bed.exchange(&add(2, u32::MAX, &[0, 32, 0, 8, 0, 0, 0, 0]));
-    assert!(bed.frame(1, &udp(64, 0)).is_empty());
-    let cause = Hang::Instruction;
-    assert_eq!(bed.events, [Event::BoardHung { cause }]);
-    assert!(bed.exchange(&message13(BARRIER_REQUEST, &[])).is_empty());
+    for (kind, hangs) in [
+        (8_u16, false),
+        (32, false),
+        (0x0415, false),
+        (0x7fff, false),
+        (0x8000, true),
+        (0xffff, true),
+    ] {
+        let [high, low] = kind.to_be_bytes();
+        let unknown = [high, low, 0, 8, 0, 0, 0, 0];
+        let mut bed = bed();
+        let instructions = [&unknown[..], &apply(&output(2))].concat();
+        bed.exchange(&add(1, u32::MAX, &instructions));
+        assert_eq!(
+            bed.frame(1, &udp(64, 0)).len(),
+            usize::from(!hangs),
+            "{kind:#x}"
+        );
+        let cause = Hang::Instruction;
+        let told = bed.events == [Event::BoardHung { cause }];
+        assert_eq!(told, hangs, "{kind:#x}");
+        let barrier = message13(BARRIER_REQUEST, &[]);
+        assert_eq!(bed.exchange(&barrier).is_empty(), hangs, "{kind:#x}");
+    }
 }
 
 #[test]

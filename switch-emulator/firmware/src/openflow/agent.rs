@@ -234,6 +234,7 @@ impl Agent {
         let mut buffer = std::mem::take(&mut self.input.buffer);
         buffer.resize(buffer.len().max(segment.len()), 0);
         buffer[..segment.len()].copy_from_slice(segment);
+        self.input.stale_bytes = buffer.len() - segment.len();
         self.messages(&mut buffer, segment.len(), pass);
         self.input.buffer = buffer;
     }

@@ -275,6 +275,8 @@ pub(super) struct Input {
     pub(super) stream: Vec<u8>,
     /// Where the firmware has the segment that it handles, and behind it what is left of longer ones before.
     pub(super) buffer: Vec<u8>,
+    /// Bytes at the end of that buffer that the segment has not written.
+    pub(super) stale_bytes: usize,
     /// What a `PACKET_OUT` has written behind its end in that buffer.
     pub(super) pushed_out: Vec<u8>,
 }
@@ -284,6 +286,7 @@ impl Input {
         Self {
             stream: Vec::new(),
             buffer: vec![0; BUFFER_BYTES],
+            stale_bytes: 0,
             pushed_out: Vec::new(),
         }
     }

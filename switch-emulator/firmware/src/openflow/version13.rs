@@ -140,7 +140,9 @@ impl Agent {
         let Some(switch) = &mut self.tables.switch13 else {
             return;
         };
-        let outcome = switch.flow_mod(FlowMod::new(bytes, length), self.time.clock().now_s);
+        let received = bytes.len() - self.input.stale_bytes;
+        let message = FlowMod::new(bytes, length, received);
+        let outcome = switch.flow_mod(message, self.time.clock().now_s);
         pass.cost_ps += outcome.cost_ps;
         for notice in outcome.notices {
             pass.cost_ps += self.costs.control().send_ps;

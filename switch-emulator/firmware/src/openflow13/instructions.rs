@@ -7,8 +7,9 @@ mod instruction {
     pub(super) const GOTO_TABLE: u16 = 1;
     pub(super) const APPLY_ACTIONS: u16 = 4;
     pub(super) const METER: u16 = 6;
-    /// From here on the firmware takes the type for a place in memory where it has nothing to write (quirk 155).
-    pub(super) const FIRST_FATAL: u16 = 32;
+    /// The firmware takes the type for the index of a word on its stack, and overwrites that (quirk 155). From this type on
+    /// the word is outside the 128 KB of RAM, wherever the stack is.
+    pub(super) const FIRST_FATAL: u16 = (128 * 1_024 / size_of::<u32>()) as u16;
 }
 
 /// Types of actions.

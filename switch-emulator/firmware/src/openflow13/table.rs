@@ -61,11 +61,17 @@ pub(super) const fn padded(match_bytes: usize) -> usize {
 pub(crate) struct FlowMod<'a> {
     bytes: &'a [u8],
     length: usize,
+    received: usize,
 }
 
 impl<'a> FlowMod<'a> {
-    pub(crate) const fn new(bytes: &'a [u8], length: usize) -> Self {
-        Self { bytes, length }
+    /// `length` is what its header says; the segment ends after the first `received` bytes.
+    pub(crate) const fn new(bytes: &'a [u8], length: usize, received: usize) -> Self {
+        Self {
+            bytes,
+            length,
+            received,
+        }
     }
 
     fn byte(&self, at: usize) -> u8 {
@@ -84,7 +90,11 @@ impl<'a> FlowMod<'a> {
         be16(self.bytes, field::PRIORITY)
     }
 
+    /// Length of the match with its header. It is garbage, and more than any block holds, if the segment ends before it.
     fn match_bytes(&self) -> usize {
+        if self.received < field::OXMS {
+            return u16::MAX.into();
+        }
         usize::from(be16(self.bytes, field::MATCH + 2))
     }
 
@@ -100,10 +110,10 @@ impl<'a> FlowMod<'a> {
         &area[..length.min(area.len())]
     }
 
-    /// Bytes of the instructions, if the lengths leave a place for them.
-    fn instruction_range(&self) -> Option<(usize, usize)> {
+    /// The instructions; none if the message ends before its match does, with the padding.
+    fn instructions(&self) -> &'a [u8] {
         let begin = field::MATCH + padded(self.match_bytes());
-        (begin <= self.length).then_some((begin, self.length))
+        self.bytes.get(begin..self.length).unwrap_or(&[])
     }
 }
 
@@ -550,8 +560,7 @@ fn make(pool: &mut Pool, message: FlowMod, now_s: u32) -> Option<Entry> {
     } else {
         Some(store(&oxms)?)
     };
-    let (begin, end) = message.instruction_range()?;
-    let instructions = message.bytes.get(begin..end).unwrap_or(&[]).to_vec();
+    let instructions = message.instructions().to_vec();
     let instruction_block = if instructions.is_empty() {
         None
     } else {
