@@ -303,6 +303,8 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
         ),
         (["evaluate", "fig17a", "--mode", "live", "--executor", "dask"], "for --mode virtual only"),
         (["evaluate", "--wat"], "No such option: --wat"),
+        (["schedule", "two-switch", "--robust"], "No such option: --robust"),
+        (["replay", "two-switch", "--robust"], "No such option: --robust"),
         (["report", "/nowhere"], "/nowhere: no such folder"),
         (["dance"], "No such command 'dance'"),
     ],

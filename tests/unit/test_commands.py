@@ -380,6 +380,13 @@ def test_plan_and_sheet_say_how_much_slower_switches_may_be(tmp_path: Path, sche
     assert "for every device within the ranges of the profiles" in told
 
 
+@pytest.mark.parametrize("baseline", ["silo", "qjump"])
+def test_a_robust_plan_by_a_baseline_claims_nothing(tmp_path: Path, baseline: str) -> None:
+    told = call("plan", "two-switch", flows_file(tmp_path, 3e5), "--scheme", baseline, "--robust").output
+    assert "of 2 fit" in told
+    assert "for every device" not in told
+
+
 def test_a_plan_without_flows_or_by_a_baseline_tells_no_margin(tmp_path: Path) -> None:
     nothing_fits = flows_file(tmp_path, 1e9)
     assert json.loads(call("plan", "two-switch", nothing_fits, "--json").output)["margin"] is None

@@ -537,7 +537,7 @@ def _print_terms(answer: _Answer, said: str, asked: _Asked) -> None:
     tell(f"{said}reserved of each switch: {answer.terms.reserved}")
     if answer.margin is not None:
         tell(f"{said}slower switches: {answer.margin.told(is_robust=lab.is_robust)}")
-    if lab.is_robust:
+    if lab.is_robust and not answer.plan.baseline:
         tell(f"{said}for every device within the ranges of the profiles")
     ids = ", ".join(condition.id for condition in answer.conditions)
     tell(f"{said}{'assumes' if answer.plan.baseline else 'holds on condition'}: {ids}")
