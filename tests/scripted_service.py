@@ -120,6 +120,8 @@ class ScriptedService:
             return {**here, "switches": placed, "hosts": hosts, "links": ends}
         if path == "/v1/notes":
             return {"notes": self.notes}
+        if path == "/v1/margin":
+            return {"slower_ppm": 10_000, "limited_by": None, "text": "1 % by the script"}
         if path.endswith("/delays"):
             spans = [
                 {"ago_ns": ago * 10**9, "sent": 9, "received": 8, "lost": ago == 7, "min_ns": 200_000,

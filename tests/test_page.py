@@ -105,6 +105,28 @@ def test_admitted_from_the_form_and_released(page: Page, served: ServedLab) -> N
     assert (again["guarantee_ns"], again["burst_bytes"]) == (guarantee_ns, 612)
 
 
+def test_the_margin_of_the_flows_of_now_is_shown(page: Page, served: ServedLab) -> None:
+    """It is asked for again when the flows change, and once released flows no longer count."""
+    assert not page.one("#margin").is_displayed()
+
+    def is_told() -> bool:
+        margin = served.client.get("/v1/margin").json()
+        if margin["slower_ppm"] is None:  # released flows still count
+            return False
+        return page.text("#margin") == f"Slower switches: {margin['text']}."
+
+    for flow_id in ("first", "second"):
+        page.fill(source="H1", destination="H3", rate=100, burst=306, id=flow_id)
+        page.submit()
+        page.wait(is_told, f"the margin with {flow_id}")
+        assert "every switch may take" in page.text("#margin")
+    with_both = page.text("#margin")
+    release(page, "first")
+    page.wait(lambda: is_told() and page.text("#margin") != with_both, "the margin without it")
+    release(page, "second")
+    page.wait(lambda: not page.one("#margin").is_displayed(), "no margin without flows")
+
+
 def test_what_if_says_what_a_flow_would_get_and_changes_nothing(page: Page, served: ServedLab) -> None:
     page.fill(source="H1", destination="H3", rate=100, burst=612, id="video")
     page.one("#what-if").click()

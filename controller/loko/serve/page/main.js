@@ -4,6 +4,7 @@ import { Detail } from "./detail.js";
 import { byId, say, set } from "./dom.js";
 import { offerExport } from "./export.js";
 import { FlowList } from "./flows.js";
+import { Margin } from "./margin.js";
 import { Notes } from "./notes.js";
 import { Requests } from "./request.js";
 import { SwitchList } from "./switches.js";
@@ -28,6 +29,7 @@ class Page {
     this.flows = new FlowList({ choose, release });
     this.detail = new Detail({ choose, release, measures: service.measures });
     this.switches = new SwitchList(choose);
+    this.margin = schedule || service.baseline ? null : new Margin();
     this.notes = new Notes();
     offerExport(() => ({ service, topology, state: this.state, shown: this.flows.shown, notes: this.notes.values() }));
     const { scheme, options } = service;
@@ -77,6 +79,7 @@ class Page {
     this.flows.update(this.state);
     this.detail.update(this.state);
     this.switches.update(this.state);
+    this.margin?.update(this.state);
     this.showHealth();
   }
 
