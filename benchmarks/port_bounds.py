@@ -131,8 +131,9 @@ def ours(network: PortNetwork, shaping: Shaping) -> tuple[Bounds, dict[str, floa
     server = Server(
         service=RateLatency(rate_bps=_LINE_MBPS * 1e6, latency_ns=_LATENCY_US * 1e3),
         line_rate_bps=shaping.line_rate_bps,
+        frame_bytes=shaping.frame_bytes,
     )
-    flows = TotalFlow(dict.fromkeys(network.servers, server), frame_bytes=shaping.frame_bytes)
+    flows = TotalFlow(dict.fromkeys(network.servers, server))
     for flow, path in network.paths.items():
         flows.add([Step(name) for name in path], network.buckets[flow])
     try:

@@ -41,6 +41,7 @@ from loko.control_traffic import (
 )
 from loko.document import InputError
 from loko.entries import default_entries, match_of, planned_entries
+from loko.frame_sizes import DeclaredSize, declared_sizes, parse_size
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
 from loko.schemes import (
@@ -101,8 +102,11 @@ def serve(
         ),
     ] = None,
     frame_bytes: Annotated[
-        list[int] | None,
-        typer.Option(help="Frame size; repeat it for several. Default: the evaluation's 306."),
+        list[str] | None,
+        typer.Option(
+            help="Frame size; repeat it for several. 1500@h1,h2: only between these hosts, so that switches"
+            " which such frames cannot reach are planned without. Default: the evaluation's 306."
+        ),
     ] = None,
     changes_per_s: Annotated[
         float | None,
@@ -305,7 +309,7 @@ class _AdmissionOptions(NamedTuple):
     target_ms: float | None
     entries: int | None
     fillers: int | None
-    frame_bytes: list[int] | None
+    frame_bytes: list[str] | None
     changes_per_s: float | None
     compare_s: float | None
     control: list[str] | None
@@ -338,10 +342,15 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
             " 'loko plan'"
         )
     expected = mix_of(lab, choice, given.mix)
-    expected_sizes = () if expected is None else expected.frame_bytes
-    sizes = tuple(sorted({*(given.frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
+    declared = {DeclaredSize(size) for size in (() if expected is None else expected.frame_bytes)}
+    declared |= {parse_size(text, lab) for text in given.frame_bytes or ()}
+    declared = declared or {DeclaredSize(size) for size in EVALUATION.frame_bytes}
     scenario = of_lokos_tables(
-        entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match_of(lab)
+        entries=entries,
+        packet_sizes_bytes=tuple(size.frame_bytes for size in declared),
+        openflow=openflow,
+        match=match_of(lab),
+        sizes_at=declared_sizes(lab, declared),
     )
     fillers = lab.fillers if given.fillers is None else given.fillers
     allocated = choice.allocation or FIFTH_RATE.name
@@ -361,7 +370,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "target-ms": str(given.target_ms),
         "entries": ",".join(map(str, sorted(set(planned_entries(lab, entries).values())))),
         "fillers": str(fillers),
-        "frame-bytes": ",".join(map(str, sizes)),
+        "frame-bytes": ",".join(map(str, sorted(declared))),
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(given.control or [])),
         "openflow": openflow.value,

@@ -77,7 +77,7 @@ def plan(
     mix = expected_mix(lab, mix) if choice.is_optimised else None
     asked = [request.flow for request in requests]
     planned = default_entries(lab) if entries is None else entries
-    scenario = planning.scenario_of(asked, entries=planned, mix=mix, match=match_of(lab))
+    scenario = planning.scenario_of(asked, entries=planned, mix=mix, match=match_of(lab), lab=lab)
 
     def admission(target_ns: float | None) -> Admission:
         return admission_of(lab, choice, scenario, mix=mix, traffic=HEARTBEAT, target_ns=target_ns)

@@ -29,7 +29,7 @@ class Allocator:
     """What admission may use of the switches of a lab, for one scheme after another.
 
     The service curves of the switches depend on no scheme: they are made once, and shared by switches of the
-    same profile.
+    same profile that frames of the same sizes can reach.
     """
 
     def __init__(self, lab: Lab, scenario: Scenario, traffic: ControlTraffic | None = NO_MESSAGES) -> None:
@@ -42,18 +42,19 @@ class Allocator:
             self._without_messages
         )
         self._beside: OnDemand[tuple[str, int], SwitchService] = OnDemand(self._with_less_buffer)
-        of_profile: dict[int, str] = {}
+        first_of: dict[tuple[int, tuple[int, ...] | None], str] = {}
         self._like = {
-            name: of_profile.setdefault(id(switch.profile), name) for name, switch in lab.switches.items()
+            name: first_of.setdefault((id(switch.profile), scenario.sizes_at.get(name)), name)
+            for name, switch in lab.switches.items()
         }
-        """By switch, the first with the same profile."""
-        for name in of_profile.values():
+        """By switch, the first with the same profile and frame sizes."""
+        for name in first_of.values():
             _ = self._alone[name]
 
     def allocations(self, schemes: AllocationRule | Mapping[str, AllocationRule]) -> dict[str, Allocation]:
         """Of every switch, by name; `schemes` is one for all, or one for each.
 
-        Switches of the same profile and scheme share one.
+        Switches of the same profile, frame sizes and scheme share one.
         """
         alike: dict[tuple[str, int], Allocation] = {}
         allocations = {}
@@ -97,7 +98,7 @@ class Allocator:
             if self._traffic is AS_PRINTED
             else interference(profile, self._traffic, self._scenario.entries, self._scenario.openflow)
         )
-        return profile, taken, service_curve(profile, self._scenario)
+        return profile, taken, service_curve(profile, self._scenario.at(switch))
 
     def _beside_control(self, switch: str, delay_ns: float) -> SwitchService:
         """Without what messages take of the receive buffer. With less no frame waits longer."""
@@ -113,7 +114,7 @@ class Allocator:
         switch, units = of
         profile, _, _ = self._alone[switch]
         assert isinstance(profile, Profile)
-        return service_curve(with_less_buffer(profile, units), self._scenario)
+        return service_curve(with_less_buffer(profile, units), self._scenario.at(switch))
 
 
 def splits_for(scenario: Scenario, traffic: ControlTraffic | None) -> SplitsOf:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
+from loko.frame_sizes import CrossableSwitches, sizes_by_switch
 from loko.lab import Lab
 from loko.mix import Mix
 from loko.network import Hop
@@ -98,16 +99,43 @@ def scenario_of(
     mix: Mix | None = None,
     openflow: OpenFlow = OpenFlow.V1_0,
     match: Match = Match.FIVE_TUPLE,
+    lab: Lab | None = None,
+    paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
 ) -> Scenario:
     """Return the scenario of Loko's own tables, for the frame sizes of the flows and of an expected mix.
 
-    `match` is what their entries compare (`loko.entries.match_of`). Raises `InputError` if there is no flow.
+    `match` is what their entries compare (`loko.entries.match_of`). With a lab, each switch is planned for
+    the sizes that can reach it: of flows whose ids are in `paths` on these, of others on any path without a
+    loop. Without, it is planned for all. Raises `InputError` if there is no flow.
     """
     if not flows:
         raise InputError("no flows to plan for; list at least one")
     expected = () if mix is None else mix.frame_bytes
     sizes = tuple(sorted({*(flow.frame_bytes for flow in flows), *expected}))
-    return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match)
+    reaching: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    if lab is not None and len(sizes) > 1:
+        reaching = sizes_by_switch(lab, _crossings(lab, flows, paths, mix))
+    return of_lokos_tables(
+        entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match, sizes_at=reaching
+    )
+
+
+def _crossings(
+    lab: Lab, flows: Sequence[Flow], paths: Mapping[str, Sequence[Hop]], mix: Mix | None
+) -> Iterator[tuple[int, frozenset[str]]]:
+    """Yield frame sizes, each with switches that its frames can cross, for `sizes_by_switch`."""
+    crossable = CrossableSwitches(lab)
+    for flow in flows:
+        path = paths.get(flow.id)
+        if path is None:
+            yield flow.frame_bytes, crossable.between(flow.source, flow.destination)
+        else:
+            yield flow.frame_bytes, frozenset(hop.switch for hop in path)
+    for kind in () if mix is None else mix.kinds:
+        if kind.between is None:
+            yield kind.frame_bytes, frozenset(lab.switches)
+        for pair in kind.between or ():
+            yield kind.frame_bytes, crossable.between(pair.source, pair.destination)
 
 
 def plan(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import Final
 
 from loko.document import InputError
@@ -154,6 +155,10 @@ class Scenario:
     used_entry: UsedEntry | Unknown = UNKNOWN
     openflow: OpenFlow = OpenFlow.V1_0
     """In 1.3, all entries are in the first table."""
+    sizes_at: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
+    """Of a lab with frames of several sizes: those that can reach each switch, by name (`loko.frame_sizes`).
+
+    Empty: all sizes reach all switches. Switches that no frame can reach are left out."""
 
     def __post_init__(self) -> None:
         if isinstance(self.entries, int) and self.entries < 1:
@@ -170,6 +175,17 @@ class Scenario:
         """The frame sizes that may pass, in increasing order if they are known."""
         sizes = self.packet_sizes_bytes
         return TABLE_1_FRAME_BYTES if isinstance(sizes, Unknown) else tuple(sorted(set(sizes)))
+
+    def at(self, switch: str) -> Scenario:
+        """Return the scenario of one switch of a lab.
+
+        A switch that no frame can reach is planned for the largest size alone: with several, it might fit no
+        mixture of them.
+        """
+        if not self.sizes_at:
+            return self
+        sizes = self.sizes_at.get(switch, self.frame_bytes[-1:])
+        return replace(self, packet_sizes_bytes=sizes, sizes_at={})
 
     @property
     def compares_ports(self) -> bool:
@@ -204,6 +220,7 @@ def of_lokos_tables(
     openflow: OpenFlow = OpenFlow.V1_0,
     match: Match = Match.FIVE_TUPLE,
     action: Action = Action.OUTPUT,
+    sizes_at: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> Scenario:
     """Return the scenario of Loko's own tables (`loko.entries`): five-tuples, output.
 
@@ -218,6 +235,7 @@ def of_lokos_tables(
         priorities=Priorities.INCREASING,
         used_entry=UNKNOWN,
         openflow=openflow,
+        sizes_at=sizes_at,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import chain
 from typing import Final
 
 from loko.admission import Admitted, Demand, LokoAdmission, Refusal
@@ -19,6 +20,7 @@ from loko.calculus import NOTHING, TokenBucket
 from loko.document import InputError
 from loko.entries import Fields, FlowEntry, Output, PopVlan
 from loko.flow import Flow
+from loko.frame_sizes import CrossableSwitches, sizes_by_switch
 from loko.lab import Lab
 from loko.lab_allocation import SplitsOf
 from loko.network import Hop, longest_path
@@ -86,19 +88,34 @@ def stack_scenario(lab: Lab, flows: Sequence[Flow], openflow: OpenFlow) -> Scena
     """
     if not flows:
         raise InputError("no flows to plan for; list at least one")
-    sizes = {
-        size
-        for flow in flows
-        for size in range(flow.frame_bytes, flow.frame_bytes + TAG_BYTES * longest_path(lab) + 1, TAG_BYTES)
-        if size <= LONGEST_FRAME_BYTES
+    most_bytes = TAG_BYTES * longest_path(lab)
+    sizes_of = {
+        size: [
+            tagged
+            for tagged in range(size, size + most_bytes + 1, TAG_BYTES)
+            if tagged <= LONGEST_FRAME_BYTES
+        ]
+        for size in {flow.frame_bytes for flow in flows}
     }
+    sizes_at = {}
+    if len(sizes_of) > 1:
+        crossable = CrossableSwitches(lab)
+        sizes_at = sizes_by_switch(
+            lab,
+            (
+                (size, crossable.between(flow.source, flow.destination))
+                for flow in flows
+                for size in sizes_of[flow.frame_bytes]
+            ),
+        )
     return Scenario(
         entries=max(len(lab.ways(name)) for name in lab.switches),
         match=Match.DL_VLAN,
         action=Action.STRIP_VLAN,
-        packet_sizes_bytes=tuple(sorted(sizes)),
+        packet_sizes_bytes=tuple(sorted(set(chain.from_iterable(sizes_of.values())))),
         priorities=Priorities.DECREASING,
         openflow=openflow,
+        sizes_at=sizes_at,
     )
 
 

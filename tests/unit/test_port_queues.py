@@ -111,7 +111,7 @@ def test_strict_priority_leaves_the_rest():
 
 def test_a_tandem_grows_the_burst():
     """A lone flow of 100 Mbit/s and 1000 bytes: 8 us at the first server; then b = 1000 + 100 and 8.8 us."""
-    network = TotalFlow({"a": Server(service=GBIT), "b": Server(service=GBIT)}, frame_bytes=1000)
+    network = TotalFlow({"a": Server(service=GBIT), "b": Server(service=GBIT)})
     network.add([Step("a"), Step("b")], bucket(100, 1000))
     assert network.settle("ab") == {"a": 8_001, "b": 8_801}  # rounded up to nanoseconds
 
@@ -119,7 +119,7 @@ def test_a_tandem_grows_the_burst():
 def test_classes_of_one_port():
     """Higher class: its own 1000 bytes plus 500 of lower frames, 12 us. Lower: (1000 + 2000) / 900 Mbit/s."""
     high = Server(service=GBIT, blocking_bytes=500)
-    network = TotalFlow({"high": high, "low": Server(service=GBIT, above=("high",))}, frame_bytes=1000)
+    network = TotalFlow({"high": high, "low": Server(service=GBIT, above=("high",))})
     network.add([Step("low")], bucket(10, 2000))
     assert network.settle(["low"])["low"] == 16_001
     network.add([Step("high")], bucket(100, 1000))
@@ -132,7 +132,7 @@ def test_classes_of_one_port():
 def test_the_ring_of_the_books(hops):
     """Equal flows over n servers each: d = (n b + r d (1 + ... + (n - 1))) / C, the same for all servers."""
     count, mbps, burst = 5, 100, 1000
-    network = TotalFlow({str(n): Server(service=GBIT) for n in range(count)}, frame_bytes=burst)
+    network = TotalFlow({str(n): Server(service=GBIT) for n in range(count)})
     for n in range(count):
         network.add([Step(str((n + k) % count)) for k in range(hops)], bucket(mbps, burst))
     share = mbps / 1000
@@ -143,7 +143,7 @@ def test_the_ring_of_the_books(hops):
 
 def test_a_ring_without_a_bound_is_found_out():
     """Four hops at 20 %: 0.2 x 6 > 1, although the utilisation of every server is only 80 %."""
-    network = TotalFlow({str(n): Server(service=GBIT) for n in range(4)}, frame_bytes=1000)
+    network = TotalFlow({str(n): Server(service=GBIT) for n in range(4)})
     for n in range(4):
         network.add([Step(str((n + k) % 4)) for k in range(4)], bucket(200, 1000))
     with pytest.raises(UnsettledError):

@@ -45,6 +45,8 @@ class Server:
     """The servers of the same port that have a higher priority."""
     blocking_bytes: float = 0.0
     """The largest frame of lower priority: it is not interrupted."""
+    frame_bytes: float = 0.0
+    """The largest frame of flows that a cable brings, all included."""
 
 
 class Step(NamedTuple):
@@ -83,10 +85,9 @@ class TotalFlow:
     vector d with F(d) <= d, or empty.
     """
 
-    def __init__(self, servers: Mapping[str, Server], *, frame_bytes: float) -> None:
-        """Start without flows. `frame_bytes` is the largest frame that a cable brings, all included."""
+    def __init__(self, servers: Mapping[str, Server]) -> None:
+        """Start without flows."""
         self.servers = servers
-        self._frame_bytes = frame_bytes
         self._below: dict[str, list[str]] = {}
         """By server: the servers of the same port that have a lower priority."""
         for name, server in servers.items():
@@ -187,14 +188,13 @@ class TotalFlow:
 
     def arriving(self, server: str, bounds: Mapping[str, float]) -> list[Arriving]:
         """Return what comes to a server's queue by each cable, if these bounds hold."""
-        spread_ns = self.servers[server].spread_ns
+        spec = self.servers[server]
         return [
-            self._by_cable(origin, load, bounds, spread_ns)
-            for origin, load in self._loads.get(server, {}).items()
+            self._by_cable(origin, load, bounds, spec) for origin, load in self._loads.get(server, {}).items()
         ]
 
-    def _by_cable(self, origin: str, load: _Load, bounds: Mapping[str, float], spread_ns: float) -> Arriving:
-        bucket = self._bucket(load, bounds)
+    def _by_cable(self, origin: str, load: _Load, bounds: Mapping[str, float], spec: Server) -> Arriving:
+        bucket, spread_ns = self._bucket(load, bounds), spec.spread_ns
         # On the way to the queue frames come closer together by the spread.
         spread = TokenBucket(
             rate_bps=bucket.rate_bps,
@@ -206,7 +206,7 @@ class TotalFlow:
         return Arriving(
             bucket=spread,
             line_rate_bps=line_bps,
-            line_burst_bytes=self._frame_bytes + bytes_in(rate_bps=line_bps, duration_ns=spread_ns),
+            line_burst_bytes=spec.frame_bytes + bytes_in(rate_bps=line_bps, duration_ns=spread_ns),
         )
 
     @staticmethod

@@ -453,6 +453,8 @@ class _Asked:
             mix=expected,
             openflow=self.openflow,
             match=match_of(self.lab),
+            # A service charges every switch with all sizes that it expects.
+            lab=None if self.changes_per_s is not None else self.lab,
         )
         return admission_of(
             self.lab,

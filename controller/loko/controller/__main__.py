@@ -250,7 +250,15 @@ def admitted_tables(
         control = stack_admission(lab, choice, requested, openflow=openflow, traffic=reserved)
     else:
         mix = lab.mix if choice.is_optimised else None
-        scenario = scenario_of(requested, entries=planned, mix=mix, openflow=openflow, match=match_of(lab))
+        scenario = scenario_of(
+            requested,
+            entries=planned,
+            mix=mix,
+            openflow=openflow,
+            match=match_of(lab),
+            lab=lab,
+            paths=paths,
+        )
         control = admission_of(lab, choice, scenario, traffic=reserved)
     result = plan(lab, requested, control, paths)
     if result.refused:

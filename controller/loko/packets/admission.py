@@ -42,6 +42,8 @@ from loko.scenario import Scenario, Unknown
 _SINGLE_VISITS: Final = "how its frames meet there is not bounded; take another path, or scheme loko"
 _KEPT_FLOWS: Final = 1024
 """How many sorts of flows to remember per kind of path, with what they bring to its switches."""
+_Kind = tuple[int, float, tuple[int, ...] | None]
+"""Identity of the profile, delay target, and frame sizes if not all reach the switch."""
 _new: Final = tuple.__new__
 """See `loko.admission.token_buckets._new`."""
 
@@ -185,16 +187,16 @@ class PacketAdmission:
         self._targets = dict(targets or default_targets(lab, scenario))
         self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
         self._grid = grid or Grid.standard()
-        self._servers: dict[tuple[int, float | None], FrameServer] = {}
+        self._servers: dict[tuple[object, ...], FrameServer] = {}
         self._switches = OnDemand(self._switch)
         self._arrivals = OnDemand(self._arrival)
         self._kinds: OnDemand[tuple[ServerKey, ...], _Kinds] = OnDemand(
             lambda _: _Kinds(jitter_grows=self._jitter_grows)
         )
         # Make one switch of each kind now: it shows whether such a switch can forward anything.
-        kinds: dict[tuple[int, float], str] = {}
-        for name, switch in lab.switches.items():
-            kinds.setdefault((id(switch.profile), self._targets[name]), name)
+        kinds: dict[_Kind, str] = {}
+        for name in lab.switches:
+            kinds.setdefault(self._kind(name), name)
         for name in kinds.values():
             self._server(name)
         for name in kinds.values():
@@ -307,16 +309,13 @@ class PacketAdmission:
         flows = tuple(self.admitted.values())
         if not flows or (self._owes and any(switch.owes() for switch in self._switches.values())):
             return None
-        granted_ns: dict[tuple[int, float], dict[int, int]] = {}
-        for name, switch in self._lab.switches.items():
-            kind = id(switch.profile), self._targets[name]
+        granted_ns: dict[_Kind, dict[int, int]] = {}
+        for name in self._lab.switches:
+            kind = self._kind(name)
             if kind not in granted_ns:
                 use = self._switches[name]
                 granted_ns[kind] = {size: use.delay_ns(size) for size in use.server.times}
-        kinds = {
-            name: granted_ns[id(switch.profile), self._targets[name]]
-            for name, switch in self._lab.switches.items()
-        }
+        kinds = {name: granted_ns[self._kind(name)] for name in self._lab.switches}
         return partial(self._fall, flows, kinds)
 
     def _fall(
@@ -396,10 +395,13 @@ class PacketAdmission:
         assert end is not None, "the register has checked the path"
         return self._switches[end.node], end.port
 
+    def _kind(self, name: str) -> _Kind:
+        return id(self._lab.switches[name].profile), self._targets[name], self._scenario.sizes_at.get(name)
+
     def _server(self, name: str) -> FrameServer:
-        """Return the server of a switch. Switches with the same profile and wait share one."""
+        """Return the server of a switch. Switches with the same profile, wait and frame sizes share one."""
         wait_ns = None if self._lab.controller is None else self._targets[name]
-        kind = id(self._lab.switches[name].profile), wait_ns
+        kind = id(self._lab.switches[name].profile), wait_ns, self._scenario.sizes_at.get(name)
         if kind not in self._servers:
             self._servers[kind] = self._made_server(self._lab, name)
         return self._servers[kind]
@@ -409,7 +411,7 @@ class PacketAdmission:
         switch, fillers = lab.switches[name], self._fillers
         return frame_server(
             deterministic(switch.profile),
-            self._scenario,
+            self._scenario.at(name),
             self._traffic,
             fastest=deterministic(switch.fastest),
             least_entries=None if fillers is None else fillers + 1,

@@ -66,7 +66,6 @@ class JointAdmission(PacketAdmission):
         limits = PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers, grid=_GRID)
         self._limits = limits.switches
         """Room of each switch and limits of its ports, in cells; no flow is ever added."""
-        self._is_joint = len(scenario.frame_bytes) == 1
         self._stages: dict[str, Passed] = {}
         """Switches and loads of each flow, by id."""
         self._passing: dict[str, dict[str, int]] = {name: {} for name in lab.switches}
@@ -129,7 +128,7 @@ class JointAdmission(PacketAdmission):
         loads, overfull = [], {}
         for switch, load in route.loads(flow):
             refusal = switch.refusal(flow, load)
-            if refusal is not None and (refusal.quantity != "delay" or not self._is_joint):
+            if refusal is not None and (refusal.quantity != "delay" or not _is_joint(switch)):
                 return refusal
             if refusal is not None:
                 overfull[switch.name] = refusal
@@ -208,6 +207,8 @@ class JointAdmission(PacketAdmission):
 
     def _departures(self, switch: SwitchUse, group: Mapping[str, int]) -> Curve:
         """Return the most frames of a group that leave a switch in an interval."""
+        if not _is_joint(switch):
+            return np.full(len(_GRID.right_ns), _UNBOUNDED)
         name, server = switch.name, switch.server
         (size,) = server.times
         most_delay_ns = server.jitter_ns(size, switch.work_ns)
@@ -251,6 +252,11 @@ class JointAdmission(PacketAdmission):
     def _service_ns(switch: SwitchUse) -> int:
         (times,) = switch.server.times.values()
         return times.service_ns
+
+
+def _is_joint(switch: SwitchUse) -> bool:
+    """Return whether flows are bounded together at a switch: lemma 6 is for frames of one size."""
+    return len(switch.server.times) == 1
 
 
 def _output(

@@ -140,8 +140,14 @@ class SwitchUse:
         self._ports[port] = _Port(limit)
 
     def shape_by_switch(self, port: int, before: FrameServer) -> None:
-        """Limit a port to frames that left the CPU of another switch one after the other (lemma 4)."""
-        here = self.server.times
+        """Limit a port to frames that left the CPU of another switch one after the other (lemma 4).
+
+        They have sizes that can reach both switches. Without any, no frame comes, so any limit holds.
+        """
+        here = {size: times for size, times in self.server.times.items() if size in before.times}
+        if not here:
+            self.shape_by_link(port)
+            return
         ahead_ns = before.bunching_ns + 2
         if len(here) == 1:
             ((size, times),) = here.items()

@@ -66,8 +66,8 @@ class _Leaver(NamedTuple):
 class _Books:
     """The flows that count, the bounds that hold for them, and what time changes in both."""
 
-    def __init__(self, servers: Mapping[str, Server], frame_bytes: float) -> None:
-        self.network = TotalFlow(servers, frame_bytes=frame_bytes)
+    def __init__(self, servers: Mapping[str, Server]) -> None:
+        self.network = TotalFlow(servers)
         self.flows: dict[str, _Counted] = {}
         self.leavers: list[_Leaver] = []
         self.is_above = False
@@ -77,7 +77,6 @@ class _Books:
         self.is_within = True
         """Whether all bounds and backlogs are known to be within their limits. Then a request is checked only
         where it changes something: removals and time only lower them."""
-        self._frame_bytes = frame_bytes
 
     @property
     def owes(self) -> bool:
@@ -86,7 +85,7 @@ class _Books:
 
     def copy(self) -> _Books:
         """Return books that can change on their own, to look ahead."""
-        books = _Books(self.network.servers, self._frame_bytes)
+        books = _Books(self.network.servers)
         for counted in [*self.flows.values(), *(leaver.counted for leaver in self.leavers)]:
             books.network.add(counted.steps, counted.bucket)
         books.network.bounds = dict(self.network.bounds)
@@ -180,10 +179,7 @@ class PortAdmission:
         Without, it is what the room in the buffer allows.
         Raises `InputError` for a switch that can promise nothing, or a target that no frame can keep.
         """
-        sizes = tuple(scenario.frame_bytes)
-        self._sizes: tuple[int, ...] | range = sizes
-        if isinstance(scenario.packet_sizes_bytes, Unknown):
-            self._sizes = range(min(sizes), max(sizes) + 1)
+        self._sizes = OnDemand(self._sizes_at)
         self._register = Register(
             lab,
             PathAlone.prepare,
@@ -192,7 +188,7 @@ class PortAdmission:
         self._lab = lab
         self._scenario = scenario
         self._clock = Clock()
-        self._devices = {name: _device(lab, name, sizes) for name in lab.switches}
+        self._devices = {name: _device(lab, name, scenario.at(name).frame_bytes) for name in lab.switches}
         self._most_entries = {
             name: _most_entries(device, name, scenario, fillers or 0)
             for name, device in self._devices.items()
@@ -201,13 +197,12 @@ class PortAdmission:
         self._targets: dict[str, float] = dict.fromkeys(servers, math.inf)
         for name, device in self._devices.items():
             asked_ns = target_ns.get(name) if isinstance(target_ns, Mapping) else target_ns
-            target = _target_ns(device, name, max(sizes), asked_ns)
+            target = _target_ns(device, name, scenario.at(name).frame_bytes[-1], asked_ns)
             for port, _ in lab.neighbours(name):
                 servers[_server(name, port)] = device.server
                 self._targets[_server(name, port)] = target
         self._servers = servers
-        self._largest_bytes = float(max(sizes) + BESIDE_BYTES)
-        self._books = _Books(servers, self._largest_bytes)
+        self._books = _Books(servers)
         self._entries: Counter[str] = Counter()
         self._fillers = fillers or 0
         self._held_ns = 0
@@ -295,7 +290,7 @@ class PortAdmission:
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()
-        self._books = _Books(self._servers, self._largest_bytes)
+        self._books = _Books(self._servers)
         self._entries.clear()
         self._held_ns = 0
 
@@ -410,16 +405,22 @@ class PortAdmission:
 
     # How requests are decided.
 
+    def _sizes_at(self, switch: str) -> Sequence[int]:
+        scenario = self._scenario.at(switch)
+        sizes = scenario.frame_bytes
+        return range(sizes[0], sizes[-1] + 1) if isinstance(scenario.packet_sizes_bytes, Unknown) else sizes
+
     def _decide(
         self, flow: Flow, path: Sequence[Hop] | None
     ) -> tuple[Admitted | Refusal, _Counted, dict[str, int]]:
         route = self._register.route(flow, path).path
-        if flow.frame_bytes not in self._sizes:
-            known = ", ".join(map(str, self._sizes[:8]))
-            raise InputError(
-                f"frame_bytes {flow.frame_bytes} is not a size that {route[0].switch} was planned for"
-                f" ({known})"
-            )
+        for hop in route:
+            if flow.frame_bytes not in (sizes := self._sizes[hop.switch]):
+                known = ", ".join(map(str, sizes[:8]))
+                raise InputError(
+                    f"frame_bytes {flow.frame_bytes} is not a size that {hop.switch} was planned for"
+                    f" ({known})"
+                )
         self._settle()
         counted = self._counted(flow, route)
         decided = self._found(flow, counted, self._books)

@@ -140,6 +140,7 @@ def port_device(
             spread_ns=before_ns - least_ns,
             line_rate_bps=rate_bps * stretch,
             blocking_bytes=LARGEST_FRAME_BYTES + BESIDE_BYTES,
+            frame_bytes=float(max(frame_bytes) + BESIDE_BYTES),
         ),
         room_bytes=room_bytes,
     )

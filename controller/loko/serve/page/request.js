@@ -29,7 +29,9 @@ export class Requests {
       field.replaceChildren(...hosts.map((name) => html("option", { value: name }, name)));
     }
     fields.destination.selectedIndex = Math.max(0, Math.ceil(hosts.length / 2));
-    const sizes = (service.options["frame-bytes"] ?? "306").split(",");
+    // Some sizes are for some hosts only: 306,1500@H1+H2.
+    const declared = (service.options["frame-bytes"] ?? "306").split(",").map((size) => size.split("@")[0]);
+    const sizes = [...new Set(declared)];
     fields.frame.replaceChildren(...sizes.map((size) => html("option", { value: size }, size)));
     fields.burst.value = sizes.at(-1);
     byId("token").hidden = !service.needs_token;
