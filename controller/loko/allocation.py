@@ -43,6 +43,8 @@ PACKET_GRANULAR: Final = "packet-granular"
 """Name of the admission that counts whole frames (`loko.packets`), and of its default allocation."""
 JOINT: Final = "joint"
 """Name of the packet-granular allocation that bounds flows from one switch together."""
+WHOLE_PATHS: Final = "whole-paths"
+"""Name of the allocation of ports that bounds whole paths where the ports' bounds are too much."""
 
 
 def scheme_named(name: str) -> AllocationRule:

@@ -229,6 +229,10 @@ HOSTS_TAG_FRAMES: Final = Condition(
     " for these tags alone.",
     applies=lambda terms: not terms.entry_per_flow,
 )
+FLOWS_STAY: Final = Condition(
+    id="flows-stay",
+    text="The flows stay as they are: the bounds do not cover flows that leave while others send.",
+)
 OPENFLOW_VERSION: Final = Condition(
     id="openflow-version",
     text="The switches' sessions with the controller speak the OpenFlow version of the plan.",

@@ -78,14 +78,23 @@ def plan(
     asked = [request.flow for request in requests]
     planned = default_entries(lab) if entries is None else entries
     scenario = planning.scenario_of(asked, entries=planned, mix=mix, match=match_of(lab), lab=lab)
+    deadlines_ns = deadlines_of(requests)
 
     def admission(target_ns: float | None) -> Admission:
-        return admission_of(lab, choice, scenario, mix=mix, traffic=HEARTBEAT, target_ns=target_ns)
+        return admission_of(
+            lab,
+            choice,
+            scenario,
+            mix=mix,
+            traffic=HEARTBEAT,
+            target_ns=target_ns,
+            deadlines_ns=deadlines_ns,
+        )
 
     target_ns = None
     if follows_deadlines(lab, choice, requests):
         target_ns = followed_target_ns(lab, requests, admission)
-    planned_flows = planning.plan(lab, asked, admission(target_ns), deadlines_ns=deadlines_of(requests))
+    planned_flows = planning.plan(lab, asked, admission(target_ns), deadlines_ns=deadlines_ns)
     return replace(planned_flows, target_ns=target_ns)
 
 

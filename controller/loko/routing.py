@@ -177,6 +177,8 @@ def _too_slow(admitted: Admitted, deadline_ns: float, advice: Callable[[Refusal]
     hop, delay_ns = max(
         zip(admitted.path, admitted.delays_ns, strict=True), key=lambda hop_and_delay: hop_and_delay[1]
     )
+    if admitted.whole_path_ns is not None:  # no part of it belongs to one switch
+        delay_ns = admitted.whole_path_ns
     return Refusal(
         flow=admitted.flow,
         switch=hop.switch,

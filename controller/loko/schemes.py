@@ -15,6 +15,7 @@ from loko.allocation import (
     JOINT,
     OPTIMISED,
     PACKET_GRANULAR,
+    WHOLE_PATHS,
     AllocationRule,
     Frontier,
     allocation_name,
@@ -31,6 +32,7 @@ from loko.rivals import Epsilon, Rival, rival_admission, rival_conditions
 from loko.scenario import Scenario, Unknown
 from loko.units import NS_PER_MS
 
+_FOR_FLOWS_THAT_STAY: Final = (JOINT, WHOLE_PATHS)
 _REQUESTS_FOR_TARGETS: Final = 150
 _FEW_SWITCHES: Final = 8
 """Up to this many switches get delay targets of their own, from several samples of requests."""
@@ -47,6 +49,15 @@ class SchemeName(Enum):
     QJUMP = Rival.QJUMP.value
 
 
+_ALLOCATIONS_OF: Final[Mapping[SchemeName, tuple[str, ...]]] = MappingProxyType(
+    {
+        SchemeName.LOKO: ALLOCATIONS,
+        SchemeName.PACKETS: (OPTIMISED, JOINT),
+        SchemeName.PORTS: (WHOLE_PATHS,),
+    }
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """An admission scheme in one of its variants."""
@@ -54,14 +65,15 @@ class Choice:
     scheme: SchemeName
     allocation: str | None = None
     """How much of a switch is given away: for Loko any of `ALLOCATIONS`, by default fifth-rate; for packets
-    `optimised` chooses the delay targets, `joint` bounds flows from one switch together. Rivals have none."""
+    `optimised` chooses the delay targets, `joint` bounds flows from one switch together; for ports
+    `whole-paths` bounds paths as a whole where the ports' bounds are too much. Rivals have none."""
     epsilon: Epsilon = Epsilon.PAPER
     """Only for QJump: its cumulated processing time."""
 
     def __post_init__(self) -> None:
-        known = {SchemeName.LOKO: ALLOCATIONS, SchemeName.PACKETS: (OPTIMISED, JOINT)}.get(self.scheme, ())
+        known = _ALLOCATIONS_OF.get(self.scheme, ())
         if self.allocation is not None and self.allocation not in known:
-            if self.allocation != JOINT:
+            if self.allocation not in _FOR_FLOWS_THAT_STAY:
                 allocation_name(self.allocation)
             raise InputError(
                 f"scheme {self.scheme.value}: has no allocation '{self.allocation}'; leave it out"
@@ -75,16 +87,20 @@ class Choice:
 
     @property
     def lets_flows_go(self) -> bool:
-        """Whether flows may be released while others stay (docs/packet-granular.md, lemma 6)."""
-        return self.allocation != JOINT
+        """Whether flows may be released while others stay.
+
+        Lemma 6 of docs/packet-granular.md and theorem 4 of docs/port-queues.md are for flows that stay.
+        """
+        return self.allocation not in _FOR_FLOWS_THAT_STAY
 
     @property
     def parts_fit(self) -> bool:
         """Whether every part of a set that fits is known to fit, also with flows that ask for less.
 
         What flows take of a switch then grows with their number, rates and bursts, whatever else is admitted.
+        Bounds of flows together, and those that a solver finds, are not known to.
         """
-        return self.allocation != JOINT
+        return self.allocation not in _FOR_FLOWS_THAT_STAY
 
     @property
     def is_optimised(self) -> bool:
@@ -99,6 +115,7 @@ CHOICES: Final[Mapping[str, Choice]] = MappingProxyType(
         f"{PACKET_GRANULAR}-{JOINT}": Choice(scheme=SchemeName.PACKETS, allocation=JOINT),
         f"{PACKET_GRANULAR}-{OPTIMISED}": Choice(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
         SchemeName.PORTS.value: Choice(scheme=SchemeName.PORTS),
+        f"{SchemeName.PORTS.value}-{WHOLE_PATHS}": Choice(scheme=SchemeName.PORTS, allocation=WHOLE_PATHS),
         Rival.SILO.value: Choice(scheme=SchemeName.SILO),
         Rival.QJUMP.value: Choice(scheme=SchemeName.QJUMP),
         **{
@@ -144,9 +161,12 @@ def conditions_of(choice: Choice) -> SchemeConditions:
 
         return (JointAdmission if choice.allocation == JOINT else PacketAdmission).conditions
     if choice.scheme is SchemeName.PORTS:
-        from loko.port_queues import PortAdmission  # noqa: PLC0415 - as above
+        from loko.port_queues.conditions import (  # noqa: PLC0415 - as above
+            CONDITIONS,
+            WHOLE_PATH_CONDITIONS,
+        )
 
-        return PortAdmission.conditions
+        return WHOLE_PATH_CONDITIONS if choice.allocation == WHOLE_PATHS else CONDITIONS
     return rival_conditions(Rival(choice.scheme.value))
 
 
@@ -177,6 +197,7 @@ def admission_of(
     control: TokenBucket = NOTHING,
     fillers: int | None = None,
     target_ns: float | None = None,
+    deadlines_ns: Mapping[str, float] = MappingProxyType({}),
 ) -> Admission:
     """Return an empty admission control for a lab.
 
@@ -184,7 +205,8 @@ def admission_of(
     Loko and packets reserve CPU time, beside what the board does by itself. `AS_PRINTED` reserves neither;
     it is for replays of the paper, by Loko alone. `control` is the paper's token bucket of bytes, for Loko
     alone. Rivals and ports ignore both. `target_ns` is the delay target of each switch, for Loko and packets,
-    or of each port, for ports.
+    or of each port, for ports. `deadlines_ns` are those of the flows to come, by id: `whole-paths` promises
+    them.
 
     By default, dummies fill the tables up to the planned number of entries, whatever flows there are. Where
     they do not, `fillers` is the number of entries beside the flows' that no frame hits. Packets must know
@@ -230,6 +252,12 @@ def admission_of(
     if choice.scheme is SchemeName.PORTS:
         from loko.port_queues import PortAdmission  # noqa: PLC0415 - as above
 
+        if choice.allocation == WHOLE_PATHS:
+            from loko.port_queues.whole_paths import WholePathAdmission  # noqa: PLC0415 - with a solver
+
+            return WholePathAdmission(
+                lab, scenario, target_ns=target_ns, fillers=fillers, deadlines_ns=deadlines_ns
+            )
         return PortAdmission(lab, scenario, target_ns=target_ns, fillers=fillers)
     return rival_admission(Rival(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
 

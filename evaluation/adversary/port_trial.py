@@ -24,6 +24,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import shortest_path
 from loko.port_queues import PortAdmission
+from loko.port_queues.whole_paths import WholePathAdmission
 from loko.scenario import of_lokos_tables
 
 PROFILES: Final = ("dell-s3048-on", "ideal-1g")
@@ -51,15 +52,25 @@ class PortTrial:
     verdict: CarriageResult
 
 
-def port_trial(seed: int, *, packets: int) -> PortTrial:
-    """Carry about this many packets of the seed's set. The same arguments give the same result everywhere."""
+def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTrial:
+    """Carry about this many packets of the seed's set. The same arguments give the same result everywhere.
+
+    `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines.
+    """
     rng = Random(f"ports {seed}")
     shape, profile = rng.choice(SHAPES), rng.choice(PROFILES)
     lab = random_lab(rng, shape, most_switches=_MOST_SWITCHES, profile=profile)
     sizes = tuple(sorted(rng.sample(SIZES, rng.choice((1, 2, 3)))))
     target_ns = rng.choice((None, 150_000.0, 400_000.0))
     scenario = of_lokos_tables(entries=_ENTRIES, packet_sizes_bytes=sizes)
-    admission = PortAdmission(lab, scenario, target_ns=target_ns)
+    if is_by_path:
+        late = Random(f"deadlines {seed}")
+        deadlines_ns = {f"f{number}": late.uniform(1e5, 2e6) for number in range(_REQUESTS)}
+        admission: PortAdmission = WholePathAdmission(
+            lab, scenario, target_ns=target_ns, fillers=None, deadlines_ns=deadlines_ns
+        )
+    else:
+        admission = PortAdmission(lab, scenario, target_ns=target_ns)
     most_frames, most_mbps = rng.choice((1, 3, 12)), rng.choice((5, 50, 200))
     hosts = list(lab.hosts)
     busy = rng.sample(hosts, min(len(hosts), rng.choice((3, 4, len(hosts)))))

@@ -24,7 +24,15 @@ from loko.requests import load_requests
 from loko.schedule.conditions import CONDITIONS as OF_SLOTS
 from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named, conditions_of
 
-SCHEMES = ("full-rate", "packet-granular", "packet-granular-joint", "ports", "silo", "qjump")
+SCHEMES = (
+    "full-rate",
+    "packet-granular",
+    "packet-granular-joint",
+    "ports",
+    "ports-whole-paths",
+    "silo",
+    "qjump",
+)
 
 
 def terms(lab: Lab) -> Terms:
@@ -191,6 +199,7 @@ def in_schemes() -> dict[str, tuple[list[str], str]]:
         "`packets`": conditions_of(choice_named("packet-granular")),
         "`packets` (joint)": conditions_of(choice_named("packet-granular-joint")),
         "`ports`": conditions_of(choice_named("ports")),
+        "`ports` (whole paths)": conditions_of(choice_named("ports-whole-paths")),
         "slots": OF_SLOTS,
         "`silo`": conditions_of(choice_named("silo")),
         "`qjump`": conditions_of(choice_named("qjump")),

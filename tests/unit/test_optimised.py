@@ -208,7 +208,7 @@ def test_a_deadline_is_kept_or_its_flows_are_given_up() -> None:
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_scheme_of_the_list_can_be_had(name) -> None:
     mix = Mix(kinds=[kind()], requests=20)
-    lab = load_lab("chip-ring") if name == SchemeName.PORTS.value else LAB
+    lab = load_lab("chip-ring") if choice_named(name).scheme is SchemeName.PORTS else LAB
     admission = admission_of(lab, choice_named(name), EVALUATION, mix=mix)
     assert CHOICES[admission.scheme].scheme is choice_named(name).scheme
     assert name.startswith(admission.scheme)

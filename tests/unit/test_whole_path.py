@@ -1,16 +1,33 @@
-"""Bounds for whole paths of ports: by hand, and against whole frames."""
+"""Bounds for whole paths of ports: by hand, against whole frames, and in the admission."""
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from pathlib import Path
 from random import Random
 
 import pytest
+from typer.testing import CliRunner
 
 from evaluation.adversary.port_frames import whole_path_trial
+from evaluation.adversary.port_trial import port_trial
+from evaluation.cli import app, main
+from loko.admission import Admitted, Refusal
 from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow
 from loko.calculus.whole_path import whole_path_ns
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import lab_of
+from loko.planning import plan
+from loko.port_queues import whole_paths
+from loko.port_queues.whole_paths import WholePathAdmission
+from loko.scenario import of_lokos_tables
+from loko.schemes import CHOICES, admission_of
 from loko.solvers.linear import LinearProgram
+
+FRAME_BYTES = 1518
 
 
 def tandem(hops: int, *, line_rate_bps: float, latency_ns: float = 0.0, rate_bps: float = 1e6):
@@ -85,3 +102,178 @@ class Priced:
 
     def __init__(self, row_dual: list[float]) -> None:
         self.row_dual = row_dual
+
+
+# Admission.
+
+
+def line_of(count: int):
+    return lab_of(
+        {
+            "name": "line",
+            "title": "line",
+            "switches": {
+                f"s{n}": {"datapath_id": f"00:00:02:00:00:00:01:{n:02x}", "profile": "ideal-1g"}
+                for n in range(count)
+            },
+            "hosts": {
+                f"h{n}": {"mac": f"02:00:00:00:00:{n:02x}", "ip": f"10.0.0.{n + 1}/24"} for n in range(count)
+            },
+            "links": [
+                *({"a": f"h{n}", "b": f"s{n}:1"} for n in range(count)),
+                *({"a": f"s{n}:2", "b": f"s{n + 1}:3"} for n in range(count - 1)),
+            ],
+        }
+    )
+
+
+LINE = line_of(9)
+FLOWS = [
+    Flow(
+        f"f{number}", f"h{number % 6}", f"h{number % 6 + 3}", 5000 + number, 6000 + number, 50e6,
+        2.0 * FRAME_BYTES, FRAME_BYTES,
+    )
+    for number in range(36)
+]  # fmt: skip
+SCENARIO = of_lokos_tables(entries=60, packet_sizes_bytes=(FRAME_BYTES,))
+
+
+def admission(deadline_ns: float) -> WholePathAdmission:
+    deadlines_ns = {flow.id: deadline_ns for flow in FLOWS}
+    return WholePathAdmission(LINE, SCENARIO, target_ns=None, fillers=None, deadlines_ns=deadlines_ns)
+
+
+def fitting(scheme: str, deadline_ns: float, target_ns: float | None = None) -> int:
+    deadlines_ns = {flow.id: deadline_ns for flow in FLOWS}
+    empty = admission_of(LINE, CHOICES[scheme], SCENARIO, target_ns=target_ns, deadlines_ns=deadlines_ns)
+    planned = plan(LINE, FLOWS, empty, deadlines_ns=deadlines_ns)
+    assert all(admitted.guarantee_ns <= deadline_ns for admitted in planned.accepted)
+    return len(planned.accepted)
+
+
+def test_more_fits_than_with_any_target_or_by_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadline_ns = 500_000.0
+    by_target = [fitting("ports", deadline_ns, target_ns) for target_ns in range(50_000, 160_000, 10_000)]
+    by_path = fitting("ports-whole-paths", deadline_ns)
+    monkeypatch.setattr(
+        whole_paths,
+        "whole_path_ns",
+        lambda _, path, _flows, bounds: sum(bounds[step.server] for step in path),
+    )
+    by_sums = fitting("ports-whole-paths", deadline_ns)
+    assert max(by_target) < by_sums < by_path
+
+
+def test_no_later_flow_breaks_a_promise() -> None:
+    control = admission(500_000.0)
+    refusals = []
+    for flow in FLOWS:
+        answer = control.check(flow)
+        assert answer == control.check(flow)
+        if isinstance(answer, Admitted) and answer.guarantee_ns <= 500_000.0:
+            assert isinstance(control.request(flow), Admitted)
+        elif isinstance(answer, Refusal):
+            refusals.append(answer)
+        for flow_id, admitted in control.admitted.items():
+            assert control.as_bound_now(flow_id).guarantee_ns <= admitted.guarantee_ns == 500_000.0
+    assert any(refusal.quantity.startswith("delay of flow 'f") for refusal in refusals)
+    for refusal in refusals:
+        assert 0 <= refusal.used <= refusal.allowed < refusal.used + refusal.requested
+
+
+def test_a_promise_never_depends_on_the_target_where_there_is_a_deadline() -> None:
+    control = admission(math.inf)
+    answer = control.request(FLOWS[0])
+    assert isinstance(answer, Admitted)
+    assert answer.whole_path_ns is None
+    assert answer.guarantee_ns == sum(answer.delays_ns)
+
+
+def test_flows_stay() -> None:
+    control = admission(500_000.0)
+    control.request(FLOWS[0])
+    with pytest.raises(InputError, match="for flows that stay; to release some, use 'ports'"):
+        control.release("f0", now_ns=0)
+    control.cancel("f0")
+    assert not control.admitted
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_packet_of_a_random_set_is_late_on_its_path(seed: int) -> None:
+    verdict = port_trial(seed, packets=1_500, is_by_path=True).verdict
+    assert verdict.packets > 500
+    assert not verdict.broken
+    assert not verdict.events
+
+
+# Commands.
+
+
+def flows_file(folder: Path, *, count: int = 15, last_deadline: str = "0.5 ms") -> str:
+    """Return a file of flows over all switches of `chip-ring`, with deadlines of 0.5 ms but for the last."""
+    flows = [
+        {
+            "id": f"f{number}",
+            "source": f"H{number % 3 + 1}",
+            "destination": f"H{(number + 2) % 3 + 1}",
+            "udp_source": 5000 + number,
+            "udp_destination": 9,
+            "rate": "40 Mbit/s",
+            "burst": "3 frames",
+            "frame": "1518 bytes",
+            "deadline": "0.5 ms" if number < count - 1 else last_deadline,
+        }
+        for number in range(count)
+    ]
+    file = folder / "flows.json"
+    file.write_text(json.dumps(flows))
+    return str(file)
+
+
+def test_more_fit_as_the_plan_advises_on_the_condition_that_flows_stay(tmp_path: Path) -> None:
+    words = ["plan", "chip-ring", flows_file(tmp_path)]
+    first = CliRunner().invoke(app, words)
+    assert "\n0 of 15 fit\nwith --allocation whole-paths more may fit, if the flows stay\n" in first.output
+    more = CliRunner().invoke(app, [*words, "--allocation", "whole-paths"])
+    assert "\n12 of 15 fit\n" in more.output
+    assert "more may fit" not in more.output
+    assert "slower switches" not in more.output
+    values = json.loads(CliRunner().invoke(app, [*words, "--allocation", "whole-paths", "--json"]).stdout)
+    assert {flow["guarantee_ns"] for flow in values["accepted"]} == {500_000.0}
+    assert values["conditions"][-1]["id"] == "flows-stay"
+    assert values["margin"] is None
+
+
+def test_a_flow_fits_with_the_deadline_that_its_refusal_advises(tmp_path: Path) -> None:
+    words = ["plan", "chip-ring", "--allocation", "whole-paths"]
+    refused = CliRunner().invoke(app, [*words, flows_file(tmp_path, count=6, last_deadline="0.2 ms")])
+    assert "\n5 of 6 fit\n" in refused.output
+    (advised,) = re.findall(r"would fit: a deadline of at least (.* us)", refused.output)
+    fitting = CliRunner().invoke(app, [*words, flows_file(tmp_path, count=6, last_deadline=advised)])
+    assert "\n6 of 6 fit\n" in fitting.output
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["serve", "chip-ring"], "works only for flows that stay; leave it out, or use 'loko plan'"),
+        (["plan", "chip-ring", "FLOWS", "--largest"], "nobody knows whether a subset of what fits also fits"),
+        (["plan", "two-switch", "FLOWS"], "'whole-paths'"),
+    ],
+)
+def test_commands_that_cannot_use_whole_paths_say_so_in_a_line(
+    words: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = flows_file(tmp_path) if words[1] == "chip-ring" else "labs/two-switch/flows.yml"
+    filled = [file if word == "FLOWS" else word for word in words]
+    monkeypatch.setattr("sys.argv", ["loko", *filled, "--allocation", "whole-paths"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    line = capsys.readouterr().err
+    assert says in line
+    assert line.count("\n") == 1

@@ -30,7 +30,7 @@ class HopTerm:
 
 
 class Admitted(NamedTuple):
-    """An accepted flow. The last three fields have one value per switch, in the order of the path."""
+    """An accepted flow. The path, the bursts and the delays have one value per switch."""
 
     flow: Flow
     path: tuple[Hop, ...]
@@ -38,11 +38,13 @@ class Admitted(NamedTuple):
     """The flow's burst where it enters the switch: it has grown at every switch before."""
     delays_ns: tuple[float, ...]
     """Bound on the delay at the switch."""
+    whole_path_ns: float | None = None
+    """Bound on the delay of the whole path, if it was bounded as a whole, below the sum of the switches'."""
 
     @property
     def guarantee_ns(self) -> float:
-        """The end-to-end bound: the sum of the switches' bounds along the path."""
-        return sum(self.delays_ns)
+        """The end-to-end bound: that of the whole path, else the sum of the switches' bounds."""
+        return sum(self.delays_ns) if self.whole_path_ns is None else self.whole_path_ns
 
     @property
     def hops(self) -> tuple[HopTerm, ...]:

@@ -42,7 +42,8 @@ AllocationOption = Annotated[
     str | None,
     typer.Option(
         help="How much of a switch is given away: full-rate, fifth-rate, or optimised for an expected mix"
-        " (packets: the delay targets); packets also has joint, which bounds flows from one switch together."
+        " (packets: the delay targets). Packets also has joint, which bounds flows from one switch together."
+        " Ports has whole-paths, which bounds a path as a whole where the bounds of its ports are too much."
         " Default: as the lab says, else fifth-rate."
     ),
 ]

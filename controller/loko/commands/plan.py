@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from loko.admission import Admission, StatedCondition, Terms
+from loko.allocation import WHOLE_PATHS
 from loko.commands.choices import (
     AllocationOption,
     ControlOption,
@@ -465,6 +466,7 @@ class _Asked:
             control=echo_traffic(self.echoes_per_s or 0.0),
             fillers=self._fillers,
             target_ns=target_ns,
+            deadlines_ns=deadlines_of(requests),
         )
 
     @property
@@ -520,6 +522,9 @@ def _print_hints(answer: _Answer, asked: _Asked) -> None:
         more = asked.by_packets()
         if more is not None and len(more.accepted) > len(answer.plan.accepted):
             tell(f"with --scheme packets: {more.fit} fit")
+    is_by_ports = answer.choice == Choice(scheme=SchemeName.PORTS)
+    if is_by_ports and any(refusal.quantity.startswith("delay") for refusal in answer.plan.refused):
+        tell(f"with --allocation {WHOLE_PATHS} more may fit, if the flows stay")
     if unserved := asked.unserved(answer):
         others = f" and {len(unserved) - _FEW_IDS} more" if len(unserved) > _FEW_IDS else ""
         tell(

@@ -69,7 +69,12 @@ def _accepted(result: Plan) -> Table:
 
 
 def _terms(admitted: Admitted) -> str:
-    """Return what each switch adds; for a long path of equal terms, the term and its count."""
+    """Return what each switch adds; for a long path of equal terms, the term and its count.
+
+    Of a path that is bounded as a whole, no part belongs to one switch.
+    """
+    if admitted.whole_path_ns is not None:
+        return "whole path"
     terms = [f"{delay_ns / NS_PER_MS:.3f}" for delay_ns in admitted.delays_ns]
     if len(terms) > _FEW_TERMS and len(set(terms)) == 1:
         return f"{len(terms)} x {terms[0]}"

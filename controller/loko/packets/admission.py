@@ -366,7 +366,7 @@ class PacketAdmission:
     def _accepted(flow: Flow, route: Route) -> Admitted:
         path, ways, kinds = route
         _, bursts_bytes, delays_ns = kinds.brought(flow, ways)
-        return _new(Admitted, (flow, path, bursts_bytes, delays_ns))
+        return _new(Admitted, (flow, path, bursts_bytes, delays_ns, None))
 
     def _with_patience(self, refusal: Refusal, route: Route) -> Refusal:
         """Add the advice to wait to a refusal, if waiting helps."""

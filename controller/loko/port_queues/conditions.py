@@ -8,6 +8,7 @@ from typing import Final
 from loko.conditions import (
     CLOCKS_AND_CABLES,
     FLOWS_CONFORM,
+    FLOWS_STAY,
     NO_SLOWER_THAN,
     TABLES_AS_PLANNED,
     Condition,
@@ -80,3 +81,5 @@ CONDITIONS: Final = SchemeConditions(
         NO_SLOWER_THAN,
     )
 )
+WHOLE_PATH_CONDITIONS: Final = SchemeConditions(conditions=(*CONDITIONS.conditions, FLOWS_STAY))
+"""Those of bounds for whole paths (theorem 4)."""
