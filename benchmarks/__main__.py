@@ -34,6 +34,7 @@ from benchmarks import (
     service,
     table_1,
     throughput,
+    whole_paths,
 )
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
@@ -59,6 +60,7 @@ class Benchmark(StrEnum):
     GROWTH = "growth"
     SCHEDULE = "schedule"
     PORT_BOUNDS = "port-bounds"
+    WHOLE_PATHS = "whole-paths"
 
 
 def main(
@@ -98,6 +100,7 @@ def main(
     measures[Benchmark.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
     measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
     measures[Benchmark.PORT_BOUNDS] = lambda: port_bounds.measure(tell=console.print)
+    measures[Benchmark.WHOLE_PATHS] = lambda: whole_paths.measure(quick=quick, tell=console.print)
     measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {"machine": describe()}
