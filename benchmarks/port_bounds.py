@@ -169,7 +169,7 @@ def ours(network: PortNetwork, shaping: Shaping) -> Iterator[Answer]:
     """Yield our bounds by the sums of ports, and for whole frames also those of whole paths."""
     began = time.perf_counter()
     servers = _servers(network, shaping)
-    flows = TotalFlow(servers, frame_bytes=shaping.frame_bytes)
+    flows = TotalFlow(servers)
     steps = {flow: tuple(Step(name) for name in path) for flow, path in network.paths.items()}
     for flow, path in steps.items():
         flows.add(path, network.buckets[flow])

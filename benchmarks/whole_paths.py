@@ -149,9 +149,10 @@ def _times(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
 
 def _time_ms(hops: int, frames: int) -> float:
     """Return the time for one path of a ring of 16 with a flow from every server. Loads seen are kept."""
-    server = Server(service=RateLatency(rate_bps=1e9, latency_ns=12_336.0), line_rate_bps=1e9)
+    service = RateLatency(rate_bps=1e9, latency_ns=12_336.0)
+    server = Server(service=service, line_rate_bps=1e9, frame_bytes=1542.0)
     servers: Mapping[str, Server] = {f"s{number}": server for number in range(16)}
-    network = TotalFlow(servers, frame_bytes=1542.0)
+    network = TotalFlow(servers)
     bucket = TokenBucket(rate_bps=1e7, burst_bytes=1542.0 * frames)
     paths = [tuple(Step(f"s{(first + hop) % 16}") for hop in range(hops)) for first in range(16)]
     for path in paths:

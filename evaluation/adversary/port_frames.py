@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, NamedTuple
 
@@ -194,7 +194,7 @@ def whole_path_trial(seed: int, *, runs: int) -> WholePathTrial | None:
     rng = Random(f"whole paths {seed}")
     shape, servers, flows = drawn_network(rng)
     paths = {name: flow.steps(servers) for name, flow in flows.items()}
-    network = TotalFlow(servers, frame_bytes=max(flow.frame_bytes for flow in flows.values()))
+    network = TotalFlow(servers)
     for name, flow in flows.items():
         network.add(paths[name], flow.bucket)
     try:
@@ -232,7 +232,16 @@ def drawn_network(rng: Random) -> tuple[str, dict[str, Server], dict[str, FrameF
                 rate_bps=rng.choice((1e6, 5e7, 1.5e8)), burst_bytes=frame_bytes * rng.randint(1, 4)
             ),
         )
-    return shape, servers, flows
+    sized = {
+        name: replace(
+            server,
+            frame_bytes=float(
+                max((flow.frame_bytes for flow in flows.values() if name in flow.path), default=0)
+            ),
+        )
+        for name, server in servers.items()
+    }
+    return shape, sized, flows
 
 
 def _server(rng: Random) -> Server:

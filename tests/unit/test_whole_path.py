@@ -31,8 +31,9 @@ FRAME_BYTES = 1518
 
 
 def tandem(hops: int, *, line_rate_bps: float, latency_ns: float = 0.0, rate_bps: float = 1e6):
-    server = Server(service=RateLatency(rate_bps=1e9, latency_ns=latency_ns), line_rate_bps=line_rate_bps)
-    network = TotalFlow({str(place): server for place in range(hops)}, frame_bytes=1000)
+    service = RateLatency(rate_bps=1e9, latency_ns=latency_ns)
+    server = Server(service=service, line_rate_bps=line_rate_bps, frame_bytes=1000)
+    network = TotalFlow({str(place): server for place in range(hops)})
     path = [Step(str(place)) for place in range(hops)]
     bucket = TokenBucket(rate_bps=rate_bps, burst_bytes=10_000)
     network.add(path, bucket)
@@ -63,7 +64,8 @@ def test_no_frame_of_random_networks_exceeds_the_bound_of_its_path() -> None:
 
 
 def test_the_bound_does_not_depend_on_the_order_of_the_flows() -> None:
-    server = Server(service=RateLatency(rate_bps=1e9, latency_ns=100.0), line_rate_bps=1e9)
+    service = RateLatency(rate_bps=1e9, latency_ns=100.0)
+    server = Server(service=service, line_rate_bps=1e9, frame_bytes=1542)
     rng = Random(1)
     flows = []
     for _ in range(9):
@@ -72,7 +74,7 @@ def test_the_bound_does_not_depend_on_the_order_of_the_flows() -> None:
         flows.append((path, TokenBucket(rate_bps=rng.uniform(1e6, 8e7), burst_bytes=rng.uniform(84, 5000))))
     found = set()
     for _ in range(4):
-        network = TotalFlow({f"s{place}": server for place in range(6)}, frame_bytes=1542)
+        network = TotalFlow({f"s{place}": server for place in range(6)})
         for path, bucket in flows:
             network.add(path, bucket)
         bounds = network.settle(network.servers)

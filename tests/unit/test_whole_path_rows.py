@@ -123,7 +123,7 @@ def witnesses(seed: int) -> list[Witness]:
     _, servers, flows = drawn_network(rng)
     sizes_bytes = {name: flow.frame_bytes for name, flow in flows.items()}
     steps = {name: flow.steps(servers) for name, flow in flows.items()}
-    network = TotalFlow(servers, frame_bytes=max(sizes_bytes.values()))
+    network = TotalFlow(servers)
     for name, flow in flows.items():
         network.add(steps[name], flow.bucket)
     try:

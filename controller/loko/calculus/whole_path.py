@@ -268,7 +268,7 @@ def _load(
 ) -> _Load:
     names = [step.server for step in path]
     return _Load(
-        frame=network.frame_bytes * _BYTE,
+        frame=max(network.servers[name].frame_bytes for name in names) * _BYTE,
         ports=tuple(_port(network, step, bounds) for step in path),
         groups=tuple(_groups(network, names, flows, bounds)),
     )
