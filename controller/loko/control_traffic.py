@@ -72,7 +72,10 @@ class Message(Enum):
     CHANGE = "change"
     """One segment of the switch driver: a barrier with two FLOW_MODs (docs/driver.md)."""
     COMPARISON = "comparison"
-    """The switch driver's listing of at most `COMPARED_ENTRIES`, in the turn of a change or a heartbeat."""
+    """The switch driver's listing of at most `COMPARED_ENTRIES`, or its question for the links (`PORTS`): the
+    one that takes longer. In the turn of a change or a heartbeat."""
+    PORTS = "ports"
+    """A question for the links of all ports: FEATURES in 1.0, PORT_DESC in 1.3."""
     UNKNOWN = "unknown"
     """Any of the other kinds: the most expensive one is charged."""
 
@@ -249,11 +252,11 @@ def served_traffic(
 ) -> ControlTraffic:
     """What `loko serve` sends, and whatever else is said to be sent. Raises `InputError` for less.
 
-    Tables are compared every `compare_s` seconds; 0: never.
+    Tables are compared every `compare_s` seconds, and links asked for halfway between (0: never).
     """
     own = dict(driver_traffic(changes_per_s))
     if compare_s:
-        own[Message.COMPARISON] = MessageRate(per_s=1 / compare_s)
+        own[Message.COMPARISON] = MessageRate(per_s=2 / compare_s)
     for kind in own.keys() & others.keys():
         if others[kind].per_s < own[kind].per_s:
             raise InputError(
@@ -289,11 +292,10 @@ def ring_units(
     units = 2
     for message, rate in traffic.items():
         waiting = rate.burst + math.ceil(rate.per_s * delay_ns / NS_PER_S)
-        kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
         each = max(
             -(-_frame_bytes(_request_bytes(kind, openflow)) // profile.buffer.unit_bytes.value)
             + len(_reply_segments(profile, kind, count, openflow))
-            for kind in (kinds if message is Message.UNKNOWN else [message])
+            for kind in _forms(message)
         )
         units += waiting * each
     return units
@@ -305,9 +307,17 @@ def message_ns(profile: Profile, message: Message, entries: int, openflow: OpenF
     It is the CPU time of the segment, of the message and of the acknowledgements, and the time of request and
     replies on the inner link. Raises `InputError` if the profile has no costs for the OpenFlow version.
     """
+    return max(_form_ns(profile, form, entries, openflow) for form in _forms(message))
+
+
+def _forms(message: Message) -> tuple[Message, ...]:
+    """Return the messages that one may be."""
     if message is Message.UNKNOWN:
-        others = (kind for kind in Message if kind is not Message.UNKNOWN)
-        return max(message_ns(profile, kind, entries, openflow) for kind in others)
+        return tuple(kind for kind in Message if kind is not Message.UNKNOWN)
+    return (message, Message.PORTS) if message is Message.COMPARISON else (message,)
+
+
+def _form_ns(profile: Profile, message: Message, entries: int, openflow: OpenFlow) -> float:
     costs = profile.cpu.control
     replies = _reply_segments(profile, message, entries, openflow)
     work_ps = _WORK_PS[openflow](profile, message, entries)
@@ -334,12 +344,11 @@ def replies_ns(
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     longest = _link_ns(profile, 0)
     for message, rate in traffic.items():
-        kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
         longest += rate.burst * max(
             math.fsum(
                 _link_ns(profile, payload) for payload in _reply_segments(profile, kind, count, openflow)
             )
-            for kind in (kinds if message is Message.UNKNOWN else [message])
+            for kind in _forms(message)
         )
     return longest
 
@@ -402,6 +411,7 @@ def _replies_10_bytes(profile: Profile, message: Message, entries: int) -> list[
         Message.ECHO: 8,
         Message.BARRIER: 8,
         Message.FEATURES: 32 + 48 * ports,
+        Message.PORTS: 32 + 48 * ports,
         Message.FLOW_ADD: _ERROR_BYTES,
         Message.FLOW_MODIFY: _ERROR_BYTES,
         Message.FLOW_MODIFY_STRICT: _ERROR_BYTES,
@@ -436,6 +446,7 @@ def _replies_13_bytes(profile: Profile, message: Message, entries: int) -> list[
         Message.HEARTBEAT: 16 + 24,
         Message.COMPARISON: 16 + _FLOW_MOD_BYTES[OpenFlow.V1_3] * min(entries, COMPARED_ENTRIES),
         Message.PORT_STATISTICS: 16 + 112 * profile.ports.count.value,
+        Message.PORTS: 16 + 64 * profile.ports.count.value,
         Message.DESCRIPTION: 16 + 1056,
         Message.CHANGE: 8 + 2 * _ERROR_BYTES,
     }[message]
@@ -457,6 +468,7 @@ def _work_10_ps(profile: Profile, message: Message, entries: int) -> int:
         Message.ECHO: costs.echo_ps.value,
         Message.BARRIER: costs.barrier_ps.value,
         Message.FEATURES: costs.features_ps.value,
+        Message.PORTS: costs.features_ps.value,
         Message.FLOW_ADD: adding,
         Message.FLOW_MODIFY: modify + adding + entries * _dearest(costs.modify_hit_ps, costs.modify_miss_ps),
         Message.FLOW_MODIFY_STRICT: modify
@@ -505,6 +517,7 @@ def _work_13_ps(profile: Profile, message: Message, entries: int) -> int:
         Message.COMPARISON: costs.multipart_ps.value
         + min(entries, COMPARED_ENTRIES) * costs.flow_statistics_entry_ps.value,
         Message.PORT_STATISTICS: costs.port_statistics_ps.value + ports,
+        Message.PORTS: costs.port_description_ps.value,
         Message.DESCRIPTION: costs.description_ps.value,
     }[message]
 

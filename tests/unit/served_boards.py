@@ -70,8 +70,9 @@ class ServedBoards:
         delete_strangers: bool = False,
         fillers: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
+        compare_ns: int = 0,
     ) -> None:
-        self.fillers = fillers
+        self.fillers, self.compare_ns = fillers, compare_ns
         self.openflow, self.wire = openflow, WIRES[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
         self.delete_strangers = delete_strangers
@@ -106,6 +107,7 @@ class ServedBoards:
                     own_mark=OWN_MARK,
                     manners=MANNERS[self.openflow],
                     delete_strangers=self.delete_strangers,
+                    compare_ns=self.compare_ns,
                 )
                 for name in self.lab.switches
             },

@@ -119,7 +119,7 @@ def test_nothing_is_granted_across_a_dead_cable(served: ServedBoards) -> None:
 def test_a_cable_that_dies_while_a_flow_is_installed_takes_the_flow_back(served: ServedBoards) -> None:
     ticket = served.begin(flow(1))
     served.carry()
-    served.keeper.reply(served.now_ns, "s1", PortsReported({TRUNK: False}))
+    served.keeper.reply(served.now_ns, "s1", PortsReported(0, {TRUNK: False}))
     outcome = served.ask(ticket)
     assert isinstance(outcome, Unavailable)
     assert (outcome.became, outcome.switch) == (Became.TAKEN_BACK, "s1")
@@ -151,3 +151,29 @@ def test_a_cable_where_the_lab_has_none_is_noticed(tmp_path: Path) -> None:
     assert switch_values(served.keeper, "s2")["stray_ports"] == [2]
     assert switch_values(served.keeper, "s1")["stray_ports"] == []
     assert "port 2 has a link, but the lab has no cable there" in said(served, "s2")
+
+
+def test_links_are_asked_for_where_boards_do_not_look_by_themselves(tmp_path: Path) -> None:
+    """OFCHECKS are off, as in the paper's firmware: no PORT_STATUS ever comes."""
+    for openflow in OpenFlow:
+        path = tmp_path / f"{openflow.value}.sqlite"
+        served = ServedBoards(path, openflow=openflow, compare_ns=3_000_000_000)
+        served.settle()
+        served.request(flow(1))
+        set_cable(served, is_in=False)
+        served.run(4_000)
+        assert broken(served) == [(Cause.LINK_DOWN, TRUNK_NAME)]
+        set_cable(served, is_in=True)
+        served.run(4_000)
+        assert broken(served) == []
+        assert served.events() == []
+
+
+def test_an_unasked_report_does_not_put_off_the_next_sign_of_life(served: ServedBoards) -> None:
+    """A board asks if it has not heard of the controller for 2.5 s, for which nothing is reserved."""
+    for _ in range(8):
+        served.run(1_000)
+        for name in served.boards:
+            served.keeper.reply(served.now_ns, name, PortsReported(0, {TRUNK: True}))
+            served.carry()
+    assert [end.asked for end in served.boards.values()] == [0, 0]

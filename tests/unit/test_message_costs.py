@@ -20,7 +20,7 @@ from loko.controller.messages import (
     session_segments,
     table_stats_request,
 )
-from loko.controller.wire import Add, Barrier, DeleteStrict, entry_of, segment
+from loko.controller.wire import Add, Barrier, DeleteStrict, Ports, entry_of, segment
 from loko.device import load_profile
 from loko.entries import filler_entries, switch_entries
 from loko.flow import Flow
@@ -49,6 +49,7 @@ REQUESTS = {
     "echo": (Message.ECHO, echo_request(9)),
     "barrier": (Message.BARRIER, barrier_request(9)),
     "features": (Message.FEATURES, features_request(9)),
+    "ports": (Message.PORTS, segment([Ports(9)])),
     "add": (Message.FLOW_ADD, flow_mod(NOBODY, OUTPUT, priority=7, xid=9)),
     "delete dummies": (
         Message.FLOW_DELETE,

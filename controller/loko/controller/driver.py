@@ -41,6 +41,7 @@ from loko.controller.wire import (
     DeleteStrict,
     FlowStats,
     Listed,
+    Ports,
     Refused,
     Reply,
     Request,
@@ -98,7 +99,8 @@ class Driver:
     (2 or more), and no more than its manners allow. A `fixed` table is not meant to change: it is counted as
     soon as it is complete, and its entries keep their order when they are renewed. While `quiet` is set,
     entries are renewed only at twice the usual age. A known table is compared again every `compare_ns` (0:
-    never); one that cannot be listed within what is reserved for that is renewed entry by entry.
+    never); one that cannot be listed within what is reserved for that is renewed entry by entry. As often it
+    asks for the links of the ports, half of this time after a comparison.
     """
 
     def __init__(
@@ -142,7 +144,7 @@ class Driver:
         self._forced: deque[list[_Change]] = deque()  # to do before all else; each list within one segment
         self._listed: list[WireEntry] = []
         self._awaited = 0
-        self._asked_ns = self._heard_ns = self._compared_ns = 0
+        self._asked_ns = self._heard_ns = self._compared_ns = self._links_ns = 0
         self._paced_ns = -self._pace_ns
         self._checked = not self._manners.reads_back
         self._leaked = 0
@@ -199,7 +201,7 @@ class Driver:
         self._forget()
         self.phase = Phase.COUNTING
         self._paced_ns = now_ns - self._pace_ns
-        self._compared_ns = now_ns
+        self._compared_ns = self._links_ns = now_ns  # the handshake has told of the links
         return self.poll(now_ns)
 
     def disconnected(self) -> None:
@@ -211,7 +213,8 @@ class Driver:
         """Take in an answer of the switch."""
         if isinstance(reply, PortsReported):
             self._take_links(reply.are_up)
-            return []
+            if reply.more or not self._awaited:  # unasked, it must not put off the next count
+                return []
         if isinstance(reply, Refused):
             self._refusals[reply.xid] = reply
         if self.phase is Phase.AWAY or isinstance(reply, Refused) or reply.xid != self._awaited:
@@ -228,6 +231,8 @@ class Driver:
             case Listed():
                 listed, self._listed = self._listed, []
                 self._take_listing(now_ns, listed)
+            case PortsReported():
+                self._links_ns = now_ns
             case BarrierReply():
                 processed, self._processed, self._sent = self._processed, self._sent, []
                 self._settle(now_ns, processed)
@@ -265,14 +270,15 @@ class Driver:
             )
 
     def _due(self, now_ns: int) -> Segment:
-        if self._must_compare(now_ns) and not self._processed:
+        look = None if self._processed else self._look(now_ns)
+        if look is FlowStats:
             self.phase = Phase.COMPARING
-        if self.phase in (Phase.KEEPING, Phase.REWRITING):
+        if look is None and self.phase in (Phase.KEEPING, Phase.REWRITING):
             segment = self._changes(now_ns)
             if segment or self._forced:
                 return segment
-        if self.phase in (Phase.LISTING, Phase.COMPARING):
-            return [FlowStats(self._next_xid())]
+        if look is not None or self.phase in (Phase.LISTING, Phase.COMPARING):
+            return [Ports(self._next_xid()) if look is Ports else FlowStats(self._next_xid())]
         if self.phase is not Phase.KEEPING or now_ns - self._heard_ns >= HEARTBEAT_NS:
             return [TableStats(self._next_xid())]
         if not self._checked and self._actual:
@@ -281,21 +287,20 @@ class Driver:
             return [TableStats(self._next_xid())]
         return []
 
-    def _must_compare(self, now_ns: int) -> bool:
-        """Return whether the table is to be compared before anything else is changed in it.
+    def _look(self, now_ns: int) -> type[FlowStats | Ports] | None:
+        """Return whether to compare the table, or to ask for the links, before anything else is changed.
 
-        A comparison takes the turn of a change or a heartbeat, for which more is reserved then.
+        Either takes the turn of a change or a heartbeat, for which more is reserved (`Message.COMPARISON`).
         """
         has_turn = self._pace_ns > 0 or now_ns - self._heard_ns >= HEARTBEAT_NS
-        return (
-            has_turn
-            and self._compare_ns > 0
-            and now_ns - self._compared_ns >= self._compare_ns
-            and self.phase is Phase.KEEPING
-            and self._checked
-            and not self._forced
-            and self._is_comparable
-        )
+        if self._compare_ns == 0 or not has_turn or self.phase is not Phase.KEEPING or self._forced:
+            return None
+        since_ns = now_ns - max(self._compared_ns, self._links_ns)
+        if since_ns < self._compare_ns // 2:
+            return None
+        if now_ns - self._compared_ns >= self._compare_ns and self._checked and self._is_comparable:
+            return FlowStats
+        return Ports if now_ns - self._links_ns >= self._compare_ns else None
 
     @property
     def _is_comparable(self) -> bool:
@@ -316,7 +321,7 @@ class Driver:
 
     def _changes(self, now_ns: int) -> Segment:
         """Return a barrier with FLOW_MODs behind it, or a barrier alone to confirm the previous ones."""
-        ops = [] if self._must_compare(now_ns) else self._next_ops(now_ns)
+        ops = [] if self._look(now_ns) else self._next_ops(now_ns)
         if not ops and not self._processed:
             return []
         barrier = Barrier(self._next_xid())

@@ -22,8 +22,12 @@ _REASON: Final = struct.Struct("!B7x")
 class PortsReported:
     """Link states that a switch reports of its ports."""
 
+    xid: int
+    """Of the question; 0 if the switch was not asked."""
     are_up: Mapping[int, bool]
     """Whether a port has a link, by number. Ports that are not listed are as before."""
+    more: bool = False
+    """Whether another message with the same xid follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +39,29 @@ class PortFormat:
     most: int
     """OFPP_MAX: higher numbers are no sockets of the switch."""
 
-    def described(self, data: bytes) -> PortsReported:
+    def described(self, xid: int, data: bytes, *, more: bool = False) -> PortsReported:
         """Decode descriptions that follow each other; the rest of a torn one is passed over.
 
         A port that was taken out of service counts as one without a link.
         """
         whole = len(data) // self.description.size * self.description.size
         return PortsReported(
+            xid,
             {
                 number: not (configuration | state) & _DOWN
                 for number, configuration, state in self.description.iter_unpack(data[:whole])
                 if 0 < number <= self.most
-            }
+            },
+            more,
         )
 
-    def changed(self, body: bytes) -> PortsReported:
+    def changed(self, xid: int, body: bytes) -> PortsReported:
         """Decode the body of a PORT_STATUS. Raises `struct.error` if it is too short."""
         (reason,) = _REASON.unpack_from(body)
         number, _, _ = self.description.unpack_from(body, _REASON.size)
         if reason == _DELETED:
-            return PortsReported({number: False} if 0 < number <= self.most else {})
-        return self.described(body[_REASON.size :])
+            return PortsReported(xid, {number: False} if 0 < number <= self.most else {})
+        return self.described(xid, body[_REASON.size :])
 
 
 PORTS_10: Final = PortFormat(struct.Struct("!H22xII16x"), most=0xFF00)

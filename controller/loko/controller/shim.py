@@ -24,6 +24,7 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -268,17 +269,22 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
         """Replace the framework's handler: only the load asks for echoes."""
         self._replied(event)
 
-    @_on(framework.ofp_event.EventOFPSwitchFeatures, _CONFIG)  # type: ignore[untyped-decorator]
+    @_on(framework.ofp_event.EventOFPSwitchFeatures, [_CONFIG, _MAIN])  # type: ignore[untyped-decorator]
     def switch_features_handler(self, event: Any) -> None:
-        """Pass the ports on, which are in here in 1.0, before the framework goes on with its handshake."""
-        self._tell(event)
-        super().switch_features_handler(event)
+        """Pass the ports on, which are in here in 1.0; then the framework goes on with its handshake."""
+        self._pass_ports(event, super().switch_features_handler)
 
-    @_on(framework.ofp_event.EventOFPPortDescStatsReply, _CONFIG)  # type: ignore[untyped-decorator]
+    @_on(framework.ofp_event.EventOFPPortDescStatsReply, [_CONFIG, _MAIN])  # type: ignore[untyped-decorator]
     def multipart_reply_handler(self, event: Any) -> None:
-        """Pass the ports on, which are in here in 1.3, before the framework goes on with its handshake."""
-        self._tell(event)
-        super().multipart_reply_handler(event)
+        """Pass the ports on, which are in here in 1.3; then the framework goes on with its handshake."""
+        self._pass_ports(event, super().multipart_reply_handler)
+
+    def _pass_ports(self, event: Any, go_on: Callable[[Any], None]) -> None:
+        if event.msg.datapath.state == _MAIN:  # the service has asked
+            self._pass(event)
+        else:
+            self._tell(event)
+            go_on(event)
 
     @_on(framework.ofp_event.EventOFPPortStatus, [_CONFIG, _MAIN])  # type: ignore[untyped-decorator]
     def port_status_handler(self, event: Any) -> None:

@@ -193,7 +193,14 @@ class FlowStats:
     xid: int
 
 
-Request = Add | DeleteStrict | Barrier | TableStats | FlowStats
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ask for the links of all ports."""
+
+    xid: int
+
+
+Request = Add | DeleteStrict | Barrier | TableStats | FlowStats | Ports
 
 
 def encode(request: Request) -> bytes:
@@ -207,6 +214,8 @@ def encode(request: Request) -> bytes:
             return _message(_BARRIER_REQUEST, xid)
         case TableStats(xid=xid):
             return _message(_STATS_REQUEST, xid, struct.pack("!HH", _TABLE_STATS, 0))
+        case Ports(xid=xid):
+            return _message(_FEATURES_REQUEST, xid)
         case FlowStats(xid=xid):
             everything = struct.pack("!I36x", _NOTHING_FIXED)
             return _message(
@@ -298,9 +307,9 @@ def decode(message: bytes) -> Reply | None:
     if kind == _ERROR:
         return Refused(xid, *struct.unpack_from("!HH", message, 8))
     if kind == _PORT_STATUS:
-        return PORTS_10.changed(message[_HEADER.size :])
+        return PORTS_10.changed(xid, message[_HEADER.size :])
     if kind == _FEATURES_REPLY:
-        return PORTS_10.described(message[_HEADER.size + _FEATURES.size :])
+        return PORTS_10.described(xid, message[_HEADER.size + _FEATURES.size :])
     return _statistics(xid, message) if kind == _STATS_REPLY else None
 
 

@@ -20,6 +20,7 @@ from loko.controller.wire import (
     DeleteStrict,
     FlowStats,
     Listed,
+    Ports,
     Refused,
     Reply,
     Request,
@@ -205,6 +206,8 @@ def encode(request: Request) -> bytes:
             return _multipart(xid, _AGGREGATE)
         case FlowStats(xid=xid):
             return _multipart(xid, _FLOW_STATS)
+        case Ports(xid=xid):
+            return _message(_MULTIPART_REQUEST, xid, _MULTIPART.pack(_PORT_DESCRIPTION, 0))
 
 
 def segment(requests: Iterable[Request]) -> bytes:
@@ -221,7 +224,7 @@ def decode(message: bytes) -> Reply | None:
     if kind == _ERROR:
         return Refused(xid, *struct.unpack_from("!HH", message, _HEADER.size))
     if kind == _PORT_STATUS:
-        return PORTS_13.changed(message[_HEADER.size :])
+        return PORTS_13.changed(xid, message[_HEADER.size :])
     return _multipart_reply(xid, message) if kind == _MULTIPART_REPLY else None
 
 
@@ -231,7 +234,7 @@ def _multipart_reply(xid: int, message: bytes) -> Reply | None:
     if subject == _AGGREGATE:
         return TableCount(xid, _AGGREGATED.unpack_from(body)[2])
     if subject == _PORT_DESCRIPTION:
-        return PORTS_13.described(body)
+        return PORTS_13.described(xid, body, more=bool(flags & _MORE))
     if subject == _FLOW_STATS:
         return Listed(xid, tuple(_listed(body)), more=bool(flags & _MORE))
     return None
