@@ -126,6 +126,14 @@ def serve(
     ] = None,
     control: ControlOption = None,
     robust: RobustOption = False,
+    reroute: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Move flows to another path if a cable of theirs has had no link for so many seconds, and"
+            " that keeps their promise. Default: they wait for the cable.",
+        ),
+    ] = None,
     rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
     allow_host: Annotated[
         list[str] | None,
@@ -226,6 +234,8 @@ def serve(
         control=control,
         robust=robust or None,
     )
+    if schedule is not None and reroute is not None:
+        raise InputError("--reroute: hosts were told their slots, so flows cannot be moved; leave it out")
     if schedule is None:
         granted = _by_admission(network, of_admission, openflow)
     else:
@@ -262,6 +272,7 @@ def serve(
         connections=connections,
         changes_per_s=granted.changes_per_s,
         compare_s=granted.compare_s,
+        reroute_s=reroute,
         fillers=granted.fillers,
         delete_strangers=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,

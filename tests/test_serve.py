@@ -568,3 +568,71 @@ def test_boards_that_end_are_missed_and_taken_back(tmp_path: Path, openflow: str
         lab.wait_healthy()
         wait_for(lambda: lab.flows() == [], "the flow to go")
         assert "is broken at s1" in lab.log()
+
+
+TRIANGLE = """\
+name: triangle
+title: Triangle
+switches:
+  s1:
+    datapath_id: "00:00:70:b3:d5:6c:00:01"
+    profile: zodiac-fx
+    config: {mac: "70:b3:d5:6c:00:01", ofchecks: false}
+  s2:
+    datapath_id: "00:00:70:b3:d5:6c:00:02"
+    profile: zodiac-fx
+    config: {mac: "70:b3:d5:6c:00:02", ofchecks: false}
+  s3:
+    datapath_id: "00:00:70:b3:d5:6c:00:03"
+    profile: zodiac-fx
+    config: {mac: "70:b3:d5:6c:00:03", ofchecks: false}
+hosts:
+  H1: {mac: "02:00:00:00:00:01", ip: 10.0.0.1/24}
+  H3: {mac: "02:00:00:00:00:03", ip: 10.0.0.3/24}
+links:
+  - {a: H1, b: "s1:1"}
+  - {a: H3, b: "s2:1"}
+  - {a: "s2:2", b: "s3:3"}
+  - {a: "s3:2", b: "s1:3"}
+"""
+CABLE = '  - {a: "s1:2", b: "s2:3"}\n'
+
+
+def answers(lab: ServedLab) -> bool:
+    try:
+        return bool(lab.client.get("/v1/service").json())
+    except httpx.TransportError:
+        assert lab.process is not None
+        assert lab.process.poll() is None, lab.log()
+        return False
+
+
+def test_a_cable_removed_from_the_labs_file_does_not_stop_the_service(tmp_path: Path) -> None:
+    file = tmp_path / "lab.yml"
+    file.write_text(TRIANGLE + CABLE)
+    with ServedLab(tmp_path, lab=str(file)) as lab:
+        assert [hop["switch"] for hop in lab.post(1).json()["path"]] == ["s1", "s2"]
+        assert lab.post(2, deadline_ns=50_000_000).status_code == 201
+        assert lab.end() == 0
+        file.write_text(TRIANGLE)
+        lab.options = ("--reroute", "1")
+        lab.start()
+
+        def flows() -> dict[str, tuple[str, list[str], list[str]]]:
+            return {
+                flow["id"]: (
+                    flow["state"],
+                    [found["cause"] for found in flow["broken"]],
+                    [hop["switch"] for hop in flow["path"]],
+                )
+                for flow in lab.flows()
+            }
+
+        wait_for(lambda: answers(lab), "REST", lab.log)
+        wait_for(lambda: flows()["f2"] == ("installed", [], ["s1", "s3", "s2"]), "another path", lab.log)
+        assert flows()["f1"] == ("lost", ["cable-removed"], [])
+        assert 'loko_flows_broken{cause="cable-removed"} 1.0' in lab.client.get("/metrics").text
+        answer = lab.post(1)
+        assert (answer.status_code, len(answer.json()["path"])) == (200, 3)
+        lab.wait_healthy()
+        assert "Traceback" not in lab.log()

@@ -198,6 +198,21 @@ def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...
     )
 
 
+def left_entries(lab: Lab, routed: Routed) -> tuple[tuple[str, FlowEntry], ...]:
+    """Return the entries of a path of which the lab may have lost cables, each with its switch.
+
+    There are none for a path that visits a switch twice: cables decide on the input ports of its entries.
+    """
+    flow, path = routed.flow, [hop for hop in routed.path if hop.switch in lab.switches]
+    if not {flow.source, flow.destination} <= lab.hosts.keys() or len({hop.switch for hop in path}) < len(
+        path
+    ):
+        return ()
+    return tuple(
+        (hop.switch, _queued(lab, hop.switch, flow_entry(lab, flow, hop.output_port))) for hop in path
+    )
+
+
 def _queued(lab: Lab, switch: str, entry: FlowEntry) -> FlowEntry:
     """Return the entry with the highest queue of its port, where a switch has such queues."""
     queue = highest_queue(lab.switches[switch].profile)

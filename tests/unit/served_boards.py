@@ -71,7 +71,9 @@ class ServedBoards:
         fillers: int = 0,
         openflow: OpenFlow = OpenFlow.V1_0,
         compare_ns: int = 0,
+        reroute_ns: int | None = None,
     ) -> None:
+        self.reroute_ns = reroute_ns
         self.fillers, self.compare_ns = fillers, compare_ns
         self.openflow, self.wire = openflow, WIRES[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
@@ -118,6 +120,7 @@ class ServedBoards:
             fillers=filler_entries(self.lab, self.fillers),
             openflow=self.openflow,
             conditions=CONDITIONS,
+            reroute_ns=self.reroute_ns,
         )
         self.answers = {}
         self.unwritten = []

@@ -23,6 +23,10 @@ class Cause(StrEnum):
     """A cable of its path has no link, as the switch at one of its ends reports."""
     GUARANTEE_RAISED = "guarantee-raised"
     """It was migrated, and frames may take longer than its requester was told."""
+    CABLE_REMOVED = "cable-removed"
+    """The lab no longer has a cable of its path: it has neither room nor entries."""
+    BEING_MOVED = "being-moved"
+    """It is on its way to another path: until that is done no switch has its entries."""
     NO_ROOM = "no-room"
     """It was migrated, and has neither room nor path: no switch has its entries."""
 
@@ -42,7 +46,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class StoredBreak:
-    """A break that lasts until the flow is released or migrated again, whatever is restarted."""
+    """A break that lasts whatever is restarted, until the flow is granted again or released."""
 
     cause: Cause
     place: str

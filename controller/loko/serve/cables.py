@@ -6,9 +6,10 @@ does. What no switch reports stays unnoticed: docs/service.md says what that is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, visits
 from loko.routing import Ends
@@ -45,6 +46,22 @@ class Cables:
         crossed = visits(self._lab, source, tuple(path))
         ends = [(visit.switch, port) for visit in crossed for port in (visit.input_port, visit.output_port)]
         return frozenset(self._names[end] for end in ends if end in self._names)
+
+    def gap(self, flow: Flow, path: Sequence[Hop]) -> tuple[str, str] | None:
+        """Return where the lab lacks a cable of a path, and that in words; None if it lacks none.
+
+        Also None if it lacks a host or switch of the path, which is another matter.
+        """
+        lab = self._lab
+        leaves = [(flow.source, 1), *((hop.switch, hop.output_port) for hop in path)]
+        following = [*(hop.switch for hop in path), flow.destination]
+        if not {flow.source, *following} <= {*lab.switches, *lab.hosts}:
+            return None
+        for (node, port), after in zip(leaves, following, strict=True):
+            end = lab.far_end(node, port)
+            if end is None or end.node != after:
+                return f"{node}:{port}", f"the lab has no cable from {node}:{port} to {after}"
+        return None
 
     def report(self, switch: str, port: int, *, is_up: bool) -> CableChange | None:
         """Take in whether a port has a link. Return what that changes for the cable there, if anything."""

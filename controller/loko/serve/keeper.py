@@ -20,12 +20,12 @@ from loko.controller.notices import Failed, Installed, LinkChanged, Note, Reject
 from loko.controller.versions import WIRES
 from loko.controller.wire import Reply, WireEntry
 from loko.document import InputError
-from loko.entries import FlowEntry, path_entries
+from loko.entries import FlowEntry, left_entries, path_entries
 from loko.flow import DoubleFlowError, Flow
 from loko.lab import Lab
-from loko.network import Hop
+from loko.network import Hop, RoutedFlow
 from loko.scenario import OpenFlow
-from loko.serve.breaks import Break, Breaks, Cause
+from loko.serve.breaks import Break, Breaks, Cause, StoredBreak
 from loko.serve.cables import Cables
 from loko.serve.granting import Decide, Grant, Granting
 from loko.serve.outcome import (
@@ -54,7 +54,7 @@ from loko.serve.outcome import (
     Write,
     Wrong,
 )
-from loko.serve.promises import Grounds, Restored, Ungranted, restored
+from loko.serve.promises import Grounds, Restored, Ungranted, keeps, limit_ns, restored
 
 _FILLER: Final = 1 << 47
 """The bit of a cookie that marks a filler entry, which belongs to no flow."""
@@ -62,6 +62,14 @@ _VISIT: Final = 32
 """Bits of the flow's number in a cookie. Above them is the number of the visit to the switch."""
 PATIENCE_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow, after which it is taken back."""
+_NEXT_TRY_NS: Final = 200_000_000
+"""Time until a flow that is being moved is tried again; what it has left on its former path fades."""
+_NEXT_SEARCH_NS: Final = 10_000_000_000
+"""Time until another path is looked for again."""
+
+
+_WITHOUT_ENTRIES: Final = frozenset({FlowState.REMOVING, FlowState.LOST})
+"""The states in which a flow is to have no entries."""
 
 
 @dataclass(slots=True)
@@ -98,6 +106,12 @@ class Promise:
     """If it is taken back: what its requesters are told once that is certain."""
     breaks: Breaks = field(default_factory=Breaks)
     """Why its packets are not delivered as promised, as far as is known; empty while they are."""
+    is_moving: bool = False
+    """Whether it is to get another path: it loses its entries and its room, then it is granted again."""
+    search_ns: int = 0
+    """When a path is looked for again."""
+    regranted: tuple[Grant, Promised] | None = None
+    """What it gets anew, once that is on disk."""
 
     @property
     def flow(self) -> Flow:
@@ -152,6 +166,7 @@ class FlowKeeper:
         openflow: OpenFlow = OpenFlow.V1_0,
         utc_less_now_ns: int = 0,
         conditions: Sequence[str] = (),
+        reroute_ns: int | None = None,
     ) -> None:
         """Load the stored flows. Raises `InputError` with a line for each promise that cannot be kept.
 
@@ -160,7 +175,8 @@ class FlowKeeper:
         (`loko.entries.filler_entries`). After a flow is released, its host may go on sending for `grace_ns`.
         The switches' sessions speak `openflow`; `drivers` and `granting` must be made for it. What is to be
         added to `now_ns` to get nanoseconds since 1970 is `utc_less_now_ns`. Guarantees hold on the
-        `conditions` with these ids.
+        `conditions` with these ids. A flow moves to another path if a cable of its own has been dead for
+        `reroute_ns`; without it, flows wait for the cable.
         """
         self.lab = lab
         self.granting = granting
@@ -168,10 +184,12 @@ class FlowKeeper:
         self.openflow = openflow
         self.cables = Cables(lab)
         self._utc_less_now_ns = utc_less_now_ns
+        self._reroute_ns = reroute_ns
         self._entry_of = WIRES[openflow].entry_of
         self._promises: dict[str, Promise] = {}
         self._by_number: dict[int, Promise] = {}
         self._removing: dict[int, Promise] = {}
+        self._lost_flows: dict[int, Promise] = {}
         self._now_ns = now_ns
         self._grace_ns = grace_ns
         self._ticket = 0
@@ -188,12 +206,14 @@ class FlowKeeper:
                 driver.want(entry)
         self._grounds = Grounds.of(lab, conditions)
         granting.advance(now_ns)
-        self._restore(stored)
+        without_path = self._restore(stored)
         try:
             granting.restore(debts, now_ns=now_ns)
         except (KeyError, ValueError):
             raise InputError("what released flows have left does not fit this lab any more") from None
         self._owing = set(debts)
+        for stored_flow, gap in without_path:  # after all that counts, so that it takes nothing from it
+            self._restore_lost(stored_flow, gap)
         for promise in self._promises.values():
             if promise.state is FlowState.REMOVING:
                 # Its frames may wait behind those of released flows, so this needs their debts.
@@ -242,7 +262,10 @@ class FlowKeeper:
         self._advance(now_ns)
         known = self._promises.get(flow.id)
         if known is not None:
-            self._ask_again(known, flow)
+            if known.state is FlowState.LOST and known.flow == flow and not known.is_leaving:
+                self._ask_for_lost(known, decide, deadline_ns)
+            else:
+                self._ask_again(known, flow)
             return self._ticket
         answer = self._decided(flow, decide)
         if isinstance(answer, Outcome):
@@ -272,13 +295,13 @@ class FlowKeeper:
         promise = self._promises.get(flow_id)
         if promise is None:
             self._answer(Unknown(flow_id))
-        elif promise.state is FlowState.ACCEPTED:
+        elif promise.state is FlowState.ACCEPTED or promise.regranted is not None:
             self._answer(Conflict(flow_id, "it is being installed; try again when that is answered"))
         elif promise.state is FlowState.LOST:
             promise.tickets.append(self._ticket)
             self._withdraw(promise)
         else:
-            if promise.state is FlowState.INSTALLED:
+            if promise.state is FlowState.INSTALLED or promise.is_moving:
                 self._withdraw(promise)
             promise.tickets.append(self._ticket)
             self._poll(now_ns, promise)
@@ -317,6 +340,7 @@ class FlowKeeper:
                 self._take_back(promise, Unavailable(promise.flow.id, silent, reason, Became.TAKEN_BACK))
         for promise in list(self._removing.values()):
             self._review_removal(now_ns, promise)
+        self._move_one(now_ns)
         self._write_debts(server for server in list(self._owing) if self.granting.debt(server) is None)
 
     def interrupt(self, now_ns: int, reason: str) -> None:
@@ -342,12 +366,26 @@ class FlowKeeper:
                 case Change(number=number, state=state):
                     if (promise := self._by_number.get(number)) is not None:
                         promise.on_disk = state
-                        if promise.state is FlowState.LOST:
-                            self._forget_lost(promise)
-                        elif state is FlowState.REMOVING:
-                            self._begin_removal(now_ns, promise)
-                        elif not promise.is_leaving:
-                            self._grant(promise)
+                        self._changed(now_ns, promise, state)
+                case Restate(stored=StoredFlow(number=number, state=state)):
+                    if (promise := self._by_number.get(number)) is not None:
+                        promise.on_disk = state
+                        if promise.regranted is not None:
+                            self._install_again(now_ns, promise, *promise.regranted)
+                        elif promise.is_moving and promise.state is FlowState.INSTALLED:
+                            self._begin_move(now_ns, promise)
+
+    def _changed(self, now_ns: int, promise: Promise, state: FlowState) -> None:
+        """Go on with a flow whose new state is on disk."""
+        if promise.state is FlowState.LOST:
+            self._forget_lost(promise)
+        elif promise.is_moving:  # its removal has begun
+            promise.is_moving = promise.is_leaving = False
+            promise.breaks = Breaks()
+        elif state is FlowState.REMOVING:
+            self._begin_removal(now_ns, promise)
+        elif not promise.is_leaving:
+            self._grant(promise)
 
     def failed(self, now_ns: int, writes: Iterable[Write], reason: str) -> list[Write]:
         """Note that the disk took none of these writes: take back what they would have begun.
@@ -366,6 +404,10 @@ class FlowKeeper:
                 case Change(number=number, state=state):
                     if (promise := self._by_number.get(number)) is not None:
                         self._not_changed(now_ns, promise, state, reason)
+                case Restate(stored=StoredFlow(number=number, state=state)):
+                    promise = self._by_number.get(number)
+                    if promise is not None and not self._not_restated(promise, state, reason):
+                        again.append(write)
                 case _:
                     again.append(write)
         return again
@@ -373,7 +415,7 @@ class FlowKeeper:
     def _not_changed(self, now_ns: int, promise: Promise, state: FlowState, reason: str) -> None:
         """Undo what a change of state would have begun."""
         flow_id = promise.flow.id
-        if promise.state is FlowState.LOST:
+        if promise.state is FlowState.LOST or promise.is_moving:
             promise.is_leaving = False
             self._answer_all(promise, NotStored(flow_id, reason, Became.NOTHING))
         elif state is FlowState.INSTALLED:
@@ -387,6 +429,19 @@ class FlowKeeper:
             self._answer_all(promise, NotStored(flow_id, reason, became))
         elif promise.is_leaving:
             self._begin_removal(now_ns, promise)
+
+    def _not_restated(self, promise: Promise, state: FlowState, reason: str) -> bool:
+        """Undo what would have followed from a flow's new terms. Return whether anything would have."""
+        if state is FlowState.INSTALLED and promise.regranted is not None:
+            promise.regranted = None
+            self.granting.cancel(promise.flow.id)
+            self._answer_all(promise, NotStored(promise.flow.id, reason, Became.NOTHING))
+            return True
+        if state is FlowState.LOST and promise.state is FlowState.INSTALLED:
+            promise.is_moving = False
+            self._mend(promise, Cause.BEING_MOVED)
+            return True
+        return False
 
     # How requests are carried out.
 
@@ -412,12 +467,22 @@ class FlowKeeper:
             )
         elif known.state is FlowState.REMOVING or known.is_leaving:
             self._answer(Conflict(flow.id, "it is being removed; try again when that is done"))
-        elif known.state is FlowState.LOST:
-            self._answer(Conflict(flow.id, "a migration has left no room for it; delete it, then ask again"))
         elif known.state is FlowState.ACCEPTED:
             known.tickets.append(self._ticket)
         else:
             self._answer(Granted(flow.id, is_new=False))
+
+    def _ask_for_lost(self, known: Promise, decide: Decide, deadline_ns: float | None) -> None:
+        """Grant a flow again that has lost its room, as if it were new."""
+        if known.regranted is not None:
+            known.tickets.append(self._ticket)
+            return
+        answer = self._granted_again(known, decide)
+        if isinstance(answer, Outcome):
+            self._answer(answer)
+        else:
+            known.tickets.append(self._ticket)
+            self._regrant(known, answer, self._grounds.promised(answer, deadline_ns))
 
     def _obstacle(self, grant: Grant) -> Outcome | None:
         """Return why a granted flow cannot be installed now; None if it can."""
@@ -431,6 +496,8 @@ class FlowKeeper:
                 return Unavailable(
                     flow.id, hop.switch, "the switch is not connected, or its table is not known yet"
                 )
+            if (lost := self._leftover(hop.switch)) is not None:
+                return Unavailable(flow.id, hop.switch, f"an entry of lost flow '{lost}' is being removed")
             if missing := sum(not driver.holds(entry.cookie) for entry in self._fillers):
                 return Unavailable(
                     flow.id, hop.switch, f"{missing} of its {len(self._fillers)} filler entries are missing"
@@ -587,10 +654,12 @@ class FlowKeeper:
     def _forget(self, now_ns: int, promise: Promise) -> None:
         """Release a flow that is gone everywhere, with no frame on its way, and store the debt it leaves."""
         flow_id = promise.flow.id
+        if promise.is_moving:
+            self._end_move(now_ns, promise)
+            return
         self._effects.writes.append(Erase(promise.number))
         if promise.has_sent:
-            self.granting.release(flow_id, now_ns=now_ns, sent_until_ns=promise.cut_ns)
-            self._write_debts(self.granting.servers(promise.grant))
+            self._release(now_ns, promise)
             del self._promises[flow_id], self._by_number[promise.number]
         else:
             self._drop(promise)
@@ -598,10 +667,16 @@ class FlowKeeper:
         self._tell_flow(promise, "is removed")
         self._answer_all(promise, Gone(flow_id))
 
+    def _release(self, now_ns: int, promise: Promise) -> None:
+        """Give back the room of a flow that has sent."""
+        self.granting.release(promise.flow.id, now_ns=now_ns, sent_until_ns=promise.cut_ns)
+        self._write_debts(self.granting.servers(promise.grant))
+
     def _forget_lost(self, promise: Promise) -> None:
         """Forget a flow that is neither granted nor installed."""
         self._effects.writes.append(Erase(promise.number))
         del self._promises[promise.flow.id], self._by_number[promise.number]
+        del self._lost_flows[promise.number]
         self._tell_flow(promise, "is removed")
         self._answer_all(promise, Gone(promise.flow.id))
 
@@ -660,7 +735,7 @@ class FlowKeeper:
     def _installed(self, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
         confirmed = (switch, cookie)
-        if promise is None or promise.state is FlowState.REMOVING or confirmed not in promise.unconfirmed:
+        if promise is None or promise.state in _WITHOUT_ENTRIES or confirmed not in promise.unconfirmed:
             return
         promise.unconfirmed.discard(confirmed)
         if switch not in promise.waiting:
@@ -673,7 +748,7 @@ class FlowKeeper:
 
     def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
-        if promise is not None and promise.state is FlowState.REMOVING:
+        if promise is not None and promise.state in _WITHOUT_ENTRIES:
             promise.unconfirmed.discard((switch, cookie))
             if promise.has_sent and promise.is_first(switch, cookie):
                 promise.cut_ns = now_ns
@@ -684,7 +759,7 @@ class FlowKeeper:
         promise = self._promise_of(cookie)
         if promise is None and cookie & _FILLER:
             self._tell_switch(switch, f"does not take a filler entry: {reason}; trying again", warning=True)
-        if promise is None or promise.state is FlowState.REMOVING:
+        if promise is None or promise.state in _WITHOUT_ENTRIES:
             return
         text = f"{switch} does not take its entry: {reason}"
         if promise.state is FlowState.ACCEPTED:
@@ -739,6 +814,148 @@ class FlowKeeper:
             elif promise.state is FlowState.ACCEPTED:
                 self._take_back(promise, Unavailable(promise.flow.id, switch, text, Became.TAKEN_BACK))
 
+    # Flows that get another path.
+
+    def _move_one(self, now_ns: int) -> None:
+        """Go on with moving flows: at each call with at most one, as to look for a path takes time."""
+        for promise in self._lost_flows.values():
+            is_idle = promise.regranted is None and not promise.is_leaving
+            if promise.is_moving and is_idle and promise.search_ns <= now_ns:
+                promise.search_ns = now_ns + _NEXT_TRY_NS
+                self._place(promise)
+                return
+        if self._reroute_ns is None or not self.cables.dead_ends:
+            return
+        for promise in self._promises.values():
+            if promise.search_ns <= now_ns and self._must_move(promise, now_ns - self._reroute_ns):
+                promise.search_ns = now_ns + _NEXT_SEARCH_NS
+                self._try_to_move(promise)
+                return
+
+    def _must_move(self, promise: Promise, since_ns: int) -> bool:
+        """Return whether a flow is to move, as a cable of its path has been dead since then."""
+        if promise.state is not FlowState.INSTALLED or promise.is_leaving or promise.is_moving:
+            return False
+        if not all(self.drivers[switch].ready for switch in promise.switches):  # they must lose its entries
+            return False
+        return any(found.cause is Cause.LINK_DOWN and found.since_ns <= since_ns for found in promise.breaks)
+
+    def _try_to_move(self, promise: Promise) -> None:
+        """Begin to move a flow if it would get what it was promised on a path without dead cables.
+
+        To find out, another flow like it is granted for a moment. The flow itself does not give up its room
+        before that: it might not get it back, as what others have left may count for more then.
+        """
+        like = self._stand_in(promise.flow)
+        answer = self._decided(like, self._elsewhere(like, promise.promised))
+        if isinstance(answer, Outcome):
+            return
+        self.granting.cancel(like.id)
+        promise.is_moving = True
+        cut = next(found for found in promise.breaks if found.cause is Cause.LINK_DOWN)
+        names = "-".join(hop.switch for hop in answer.path)
+        broken = StoredBreak(
+            Cause.BEING_MOVED, cut.place, f"it is being moved to {names}", self.utc_ms(cut.since_ns)
+        )
+        lost = replace(self._as_stored(promise), state=FlowState.LOST, broken=broken)
+        self._effects.writes.append(Restate(lost))
+        promise.breaks.add(Break(broken.cause, broken.place, broken.text, cut.since_ns))
+
+    def _begin_move(self, now_ns: int, promise: Promise) -> None:
+        """Have the switches lose a flow's entries as if it were released: its frames may be on their way."""
+        promise.state, promise.since_ns = FlowState.REMOVING, now_ns
+        promise.await_all()
+        self._remove_entries(now_ns, promise)
+        self._tell_flow(promise, "is being moved to another path")
+        self._poll(now_ns, promise)
+        self._review_removal(now_ns, promise)
+
+    def _end_move(self, now_ns: int, promise: Promise) -> None:
+        """Give up the room of a flow that no switch has any more; it is granted again as soon as possible."""
+        self._release(now_ns, promise)
+        del self._removing[promise.number]
+        promise.state, promise.grant = FlowState.LOST, Ungranted(promise.flow)
+        promise.entries, promise.cables = (), frozenset()
+        promise.cut_ns, promise.search_ns = None, now_ns
+        self._lost_flows[promise.number] = promise
+
+    def _place(self, promise: Promise) -> None:
+        """Grant a flow again that is being moved, if that is possible now."""
+        answer = self._granted_again(promise, self._elsewhere(promise.flow, promise.promised))
+        if isinstance(answer, Outcome):
+            return
+        promised = self._grounds.promised(answer, promise.promised.deadline_ns)
+        if keeps(promise.promised, answer.guarantee_ns):
+            promised = replace(promised, guarantee_ns=promise.promised.guarantee_ns)
+        self._regrant(promise, answer, promised)
+
+    def _elsewhere(self, flow: Flow, promised: Promised) -> Decide:
+        return lambda: self.granting.move(flow, limit_ns(promised))
+
+    def _stand_in(self, flow: Flow) -> Flow:
+        """Return a flow that takes as much as another, under a name and ports that none has."""
+        others = (promise.flow for promise in self._promises.values())
+        taken = {other.udp_source for other in others if other[1:3] == flow[1:3]}
+        free = next(port for port in range(65535, 0, -1) if port not in taken)
+        return flow._replace(id=f"{flow.id}~", udp_source=free)
+
+    def _granted_again(self, promise: Promise, decide: Decide) -> Grant | Outcome:
+        """Grant a flow on a path that it may get now, or say why not."""
+        if promise.state is FlowState.LOST and promise.unconfirmed:
+            switch = min(promise.waiting)
+            return Unavailable(promise.flow.id, switch, "its former entry has yet to be removed there")
+        return self._decided(promise.flow, decide)
+
+    def _regrant(self, promise: Promise, grant: Grant, promised: Promised) -> None:
+        """Have it written that a lost flow is granted again."""
+        promise.regranted = grant, promised
+        stored = StoredFlow(
+            number=promise.number,
+            flow=promise.flow,
+            path=grant.path,
+            state=FlowState.INSTALLED,
+            turn=self.granting.turn(promise.flow.id),
+            promise=promised,
+        )
+        self._effects.writes.append(Restate(stored))
+
+    def _install_again(self, now_ns: int, promise: Promise, grant: Grant, promised: Promised) -> None:
+        """Have the switches take the entries of a flow that is granted again, as that is on disk."""
+        promise.grant, promise.promised, promise.regranted = grant, promised, None
+        promise.state, promise.is_moving, promise.has_sent = FlowState.INSTALLED, False, True
+        del self._lost_flows[promise.number]
+        promise.entries = self._entries(promise.number, grant)
+        promise.cables = self.cables.of(promise.flow.source, grant.path)
+        promise.breaks = Breaks()
+        promise.await_all()
+        names = "-".join(hop.switch for hop in grant.path)
+        self._tell_flow(promise, f"is granted again, by {names}")
+        for switch in promise.switches:
+            text = "its entry is being installed"
+            promise.breaks.add(Break(Cause.ENTRY_MISSING, switch, text, now_ns))
+        for cable in sorted(promise.cables):
+            if self.cables.is_dead(cable):
+                self._break(now_ns, promise, Cause.LINK_DOWN, cable, self.cables.text(cable))
+        for switch, entry in promise.entries:
+            self.drivers[switch].want(entry)
+        self._answer_all(promise, Granted(promise.flow.id, is_new=False))
+        self._poll(now_ns, promise)
+
+    def _leftover(self, switch: str) -> str | None:
+        """Return a lost flow of which a switch may still have an entry, if any."""
+        lost = (promise for promise in self._lost_flows.values() if switch in promise.waiting)
+        return next((promise.flow.id for promise in lost), None)
+
+    def _as_stored(self, promise: Promise) -> StoredFlow:
+        return StoredFlow(
+            number=promise.number,
+            flow=promise.flow,
+            path=promise.path,
+            state=promise.state,
+            turn=self.granting.turn(promise.flow.id),
+            promise=promise.promised,
+        )
+
     # Broken promises.
 
     def _break(self, now_ns: int, promise: Promise, cause: Cause, place: str, text: str) -> None:
@@ -757,13 +974,18 @@ class FlowKeeper:
         self._now_ns = now_ns
         self.granting.advance(now_ns)
 
-    def _restore(self, stored: Sequence[StoredFlow]) -> None:
-        """Take up the stored flows. Raises `InputError` for promises that break, unless that is known."""
+    def _restore(self, stored: Sequence[StoredFlow]) -> list[tuple[StoredFlow, tuple[str, str] | None]]:
+        """Take up the stored flows. Raises `InputError` for promises that break, unless that is known.
+
+        Return those that have no path, with the cable that the lab lacks, if any (`Cables.gap`).
+        """
         problems: list[str] = []
         others: set[str] = set()
+        lost: list[tuple[StoredFlow, tuple[str, str] | None]] = []
         for stored_flow in stored:
-            if stored_flow.state is FlowState.LOST:
-                self._show_lost(stored_flow)
+            gap = self.cables.gap(stored_flow.flow, stored_flow.path)
+            if stored_flow.state is FlowState.LOST or gap is not None:
+                lost.append((stored_flow, gap))
                 continue
             found = restored(self.granting, stored_flow, self._grounds)
             if found.grant is None or (found.problem is not None and stored_flow.broken is None):
@@ -780,8 +1002,41 @@ class FlowKeeper:
         if others:
             text = f"former promises rest on further conditions: {', '.join(sorted(others))}"
             self._effects.happenings.append(Happening(kind="note", name="promises", text=text, warning=True))
+        return lost
+
+    def _restore_lost(self, stored: StoredFlow, gap: tuple[str, str] | None) -> None:
+        """Show a flow without room, or grant it again if it only lacked a cable that the lab has again."""
+        if stored.state in {FlowState.ACCEPTED, FlowState.REMOVING}:  # nobody was told of it, or needs it
+            self._effects.writes.append(Erase(stored.number))
+            self._leave_entries(stored)
+            return
+        if stored.state is FlowState.INSTALLED:
+            assert gap is not None
+            broken = StoredBreak(Cause.CABLE_REMOVED, *gap, self.utc_ms(self._now_ns))
+            stored = replace(stored, state=FlowState.LOST, broken=broken)
+            self._effects.writes.append(Restate(stored))
+        elif gap is None and stored.broken is not None and stored.broken.cause is Cause.CABLE_REMOVED:
+            former = replace(stored, state=FlowState.INSTALLED, broken=None)
+            found = restored(self.granting, former, self._grounds)
+            if found.grant is not None and found.problem is None:
+                self._effects.writes.append(Restate(former))
+                self._take_up(found, found.grant)
+                return
+            if found.grant is not None:
+                self.granting.cancel(stored.flow.id)
+        self._show_lost(stored)
+
+    def _leave_entries(self, stored: StoredFlow) -> set[tuple[str, int]]:
+        """Have the switches of a former path lose its entries. Return these, by switch and cookie."""
+        leaving = set()
+        for switch, entry in left_entries(self.lab, RoutedFlow(stored.flow, stored.path)):
+            wire_entry = self._entry_of(entry, cookie=OWN_MARK << 48 | stored.number)
+            self.drivers[switch].unwant(wire_entry)
+            leaving.add((switch, wire_entry.cookie))
+        return leaving
 
     def _show_lost(self, stored: StoredFlow) -> None:
+        cause = None if stored.broken is None else stored.broken.cause
         grant = Ungranted(stored.flow)
         promise = Promise(
             number=stored.number,
@@ -791,10 +1046,13 @@ class FlowKeeper:
             entries=(),
             cables=frozenset(),
             promised=stored.promise or self._grounds.promised(grant, None),
-            unconfirmed=set(),
+            unconfirmed=self._leave_entries(stored),
             on_disk=FlowState.LOST,
+            is_moving=cause is Cause.BEING_MOVED
+            or (cause is Cause.CABLE_REMOVED and self._reroute_ns is not None),
         )
         self._note(promise)
+        self._lost_flows[promise.number] = promise
         self._break_as_stored(promise, stored)
 
     def _break_as_stored(self, promise: Promise, stored: StoredFlow) -> None:

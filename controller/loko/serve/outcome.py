@@ -24,7 +24,7 @@ class FlowState(StrEnum):
     REMOVING = "removing"
     """Its entries are being removed, upstream first. It counts until every switch has confirmed."""
     LOST = "lost"
-    """A migration has left it without room: no switch has its entries. It is shown until it is released."""
+    """It has neither room nor entries. It is shown until it is granted again or released."""
 
 
 class Turn(NamedTuple):
@@ -63,7 +63,7 @@ class StoredFlow:
     promise: Promised | None = None
     """None if it was granted by a version of the service that did not store it."""
     broken: StoredBreak | None = None
-    """Why its promise is broken, if a migration broke it."""
+    """Why its promise is broken, if that outlasts a restart."""
 
 
 @dataclass(frozen=True, slots=True)

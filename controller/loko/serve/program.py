@@ -93,6 +93,8 @@ class Settings:
     """Changes per second that a switch gets; 0 for as many as it takes."""
     compare_s: float = 0.0
     """How often tables of boards are compared again; 0: never. The admission scheme must have been told."""
+    reroute_s: float | None = None
+    """Time after which flows across a dead cable move to another path; None: they wait for the cable."""
     fillers: int = 0
     """Entries in every table that no frame hits. The admission scheme must have been told."""
     delete_strangers: bool = False
@@ -214,6 +216,7 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         grace_ns=_GRACE_NS if settings.companion is not None else 0,
         openflow=settings.openflow,
         conditions=settings.conditions,
+        reroute_ns=None if settings.reroute_s is None else round(settings.reroute_s * NS_PER_S),
         utc_less_now_ns=time.time_ns() - time.monotonic_ns(),
     )
 

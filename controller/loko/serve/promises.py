@@ -68,7 +68,7 @@ class Grounds:
 
 @dataclass(frozen=True)
 class Ungranted:
-    """Stands for the grant of a flow that a migration has left without room: nothing is guaranteed."""
+    """Stands for the grant of a flow that has neither room nor path: nothing is guaranteed."""
 
     flow: Flow
     path: tuple[Hop, ...] = ()
@@ -84,6 +84,11 @@ def serves(promised: Promised, guarantee_ns: float) -> bool:
     """Return whether a guarantee is good enough for the requester: as promised, or within the deadline."""
     deadline_ns = promised.deadline_ns
     return keeps(promised, guarantee_ns) or (deadline_ns is not None and guarantee_ns <= deadline_ns)
+
+
+def limit_ns(promised: Promised) -> float:
+    """Return the highest guarantee that is good enough for the requester (`serves`)."""
+    return max(promised.guarantee_ns, promised.deadline_ns or 0.0)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,258 @@
+"""Flows whose cable is gone from the lab, or dead for long: shown, granted again, moved, never forgotten."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from served_boards import FULL, KilledError, ServedBoards, flow
+from test_migration import two_ways, without
+
+from loko.controller.manners import LISTABLE
+from loko.controller.port_links import PortsReported
+from loko.serve.breaks import Cause
+from loko.serve.outcome import Became, Conflict, FlowState, Gone, Granted, NotStored
+from loko.serve.views import flow_values, health_values
+
+MS, S = 1_000_000, 1_000_000_000
+DIRECT, CUT = "s1:2-s2:3", ("s1", 2)
+"""The cable on the shortest path from host a to host b, and its end at s1."""
+
+
+def begun(path: Path, **options: int) -> ServedBoards:
+    """Return boards in a triangle, with two flows from a to b, the first with a deadline, and one from c."""
+    served = ServedBoards(path, lab=two_ways(), **options)  # type: ignore[arg-type]
+    served.settle()
+    for number, source, deadline_ns in ((1, "a", 16 * MS), (2, "a", None), (3, "c", None)):
+        assert isinstance(served.request(flow(number, source, "b"), deadline_ns=deadline_ns), Granted)
+    return served
+
+
+def restart(served: ServedBoards, *, removed: bool) -> None:
+    served.kill()
+    served.lab = without(two_ways(), DIRECT) if removed else two_ways()
+    served.start()
+    served.settle()
+
+
+def set_link(served: ServedBoards, *, is_up: bool) -> None:
+    """Have s1 report its end of the direct cable. A board says so once in a session, and as it connects."""
+    for name in served.boards:
+        served.boards[name].board.link(served.boards[name].now_ns, CUT[1], is_up or name != CUT[0])
+    served.keeper.reply(served.now_ns, CUT[0], PortsReported(0, {CUT[1]: is_up}))
+    served.carry()
+
+
+def state(served: ServedBoards, name: str) -> tuple[FlowState, list[Cause], list[str]]:
+    promise = served.keeper.promises[name]
+    return promise.state, [found.cause for found in promise.breaks], [hop.switch for hop in promise.path]
+
+
+def kept(*path: str) -> tuple[FlowState, list[Cause], list[str]]:
+    return FlowState.INSTALLED, [], list(path)
+
+
+LOST = FlowState.LOST, [Cause.CABLE_REMOVED], []
+
+
+# A cable that is gone from the lab.
+
+
+def test_a_cable_removed_from_the_lab_breaks_its_flows_and_stops_nothing(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    for _ in range(2):
+        restart(served, removed=True)
+        assert state(served, "f1") == state(served, "f2") == LOST
+        assert state(served, "f3") == kept("s3", "s2")
+        (found,) = flow_values(served.keeper, "f1")["broken"]
+        assert (found["place"], found["text"]) == ("s1:2", "the lab has no cable from s1:2 to s2")
+        assert health_values(served.keeper)["broken"] == {"cable-removed": 2}
+        assert served.tables() == served.promised()
+        assert set(served.admission.admitted) == {"f3"}
+    restart(served, removed=False)
+    assert state(served, "f1") == state(served, "f2") == kept("s1", "s2")
+    assert served.tables() == served.promised()
+    assert health_values(served.keeper)["healthy"]
+
+
+def test_a_long_table_loses_the_entries_of_a_removed_cable_too(tmp_path: Path) -> None:
+    """A board in safe mode keeps its table; so many entries cannot be listed, nor told apart."""
+    served = begun(tmp_path / "s", fillers=12, safe=True)
+    assert len(served.tables()["s1"]) > LISTABLE
+    restart(served, removed=True)
+    assert served.tables() == served.promised()
+    assert not any(driver.strangers for driver in served.keeper.drivers.values())
+
+
+def test_a_lost_flow_is_granted_again_when_it_is_asked_for_again(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    restart(served, removed=True)
+    assert served.request(flow(1, "a", "b"), deadline_ns=16 * MS) == Granted("f1", is_new=False)
+    served.settle()
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+    assert served.release("f2") == Gone("f2")
+    assert served.tables() == served.promised()
+    restart(served, removed=True)
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+    assert "f2" not in served.keeper.promises
+
+
+def test_a_lost_flow_is_not_granted_again_without_the_disk(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    restart(served, removed=True)
+    served.full = True
+    assert served.request(flow(1, "a", "b")) == NotStored("f1", FULL, Became.NOTHING)
+    assert served.release("f2") == NotStored("f2", FULL, Became.NOTHING)
+    assert state(served, "f1") == state(served, "f2") == LOST
+    assert set(served.admission.admitted) == {"f3"}
+    served.full = False
+    assert served.request(flow(1, "a", "b")) == Granted("f1", is_new=False)
+
+
+def test_with_rerouting_a_flow_of_a_removed_cable_gets_another_path_by_itself(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    restart(served, removed=True)
+    served.run(500)
+    served.settle()
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+    assert state(served, "f2") == LOST, "the longer path would take longer than it was promised"
+    assert served.tables() == served.promised()
+
+
+def test_a_flow_that_is_being_granted_again_cannot_be_released_meanwhile(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    restart(served, removed=True)
+    asked = served.begin(flow(1, "a", "b"))
+    released = served.keeper.release(served.now_ns, "f1")
+    assert served.ask(asked) == Granted("f1", is_new=False)
+    assert isinstance(served.ask(released), Conflict)
+    assert served.release("f1") == Gone("f1")
+
+
+# A cable that is dead for long.
+
+
+def test_a_flow_moves_to_another_path_if_that_keeps_its_deadline(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    before_ns = served.keeper.promises["f1"].grant.guarantee_ns
+    room = served.admission.admitted["f2"]
+    set_link(served, is_up=False)
+    served.run(900)
+    assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+    served.run(1_000)
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+    assert before_ns < served.keeper.promises["f1"].promised.guarantee_ns <= 16 * MS
+    assert state(served, "f2") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+    assert served.admission.admitted["f2"] is room, "it never gave up its room, which it might not get back"
+    assert set(served.admission.admitted) == {"f1", "f2", "f3"}
+    assert served.tables() == served.promised()
+    set_link(served, is_up=True)
+    assert state(served, "f2") == kept("s1", "s2")
+    restart(served, removed=False)
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+
+
+def test_a_move_that_the_disk_does_not_take_is_tried_again(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    set_link(served, is_up=False)
+    served.full = True
+    served.run(1_500)
+    assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+    served.full = False
+    served.run(11_000)
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+
+
+def test_a_flow_does_not_move_while_a_switch_of_its_path_is_away(tmp_path: Path) -> None:
+    """It could not be made to lose the entry there, and would have no path in the meantime."""
+    served = begun(tmp_path / "s", reroute_ns=S)
+    served.unplug("s2")
+    set_link(served, is_up=False)
+    served.run(3_000)
+    assert state(served, "f1")[0] is FlowState.INSTALLED
+    served.unplug("s2", plugged=True)
+    served.settle()
+    served.run(12_000)
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+
+
+def test_without_rerouting_a_flow_waits_for_its_cable(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s")
+    set_link(served, is_up=False)
+    served.run(5_000)
+    assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
+
+
+def test_a_flow_that_is_released_while_it_moves_is_gone(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    set_link(served, is_up=False)
+    while served.keeper.promises["f1"].state is FlowState.INSTALLED:
+        served.step()
+    assert state(served, "f1")[:2] == (FlowState.REMOVING, [Cause.LINK_DOWN, Cause.BEING_MOVED])
+    assert served.release("f1") == Gone("f1")
+    served.settle()
+    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f2", "f3"}
+    assert served.tables() == served.promised()
+
+
+def test_a_move_survives_a_kill_at_each_of_its_steps(tmp_path: Path) -> None:
+    """Until no step is left, the service is killed after one more of them."""
+    for fuse in range(100):
+        served = begun(tmp_path / f"{fuse}", reroute_ns=S)
+        set_link(served, is_up=False)
+        served.run(990)
+        served.fuse = fuse
+        try:
+            served.run(300)
+        except KilledError:
+            served.kill()
+            served.start()
+            served.settle()
+            served.run(2_500)
+            served.settle()
+            assert state(served, "f1") == kept("s1", "s3", "s2"), fuse
+            assert served.tables() == served.promised()
+            assert set(served.admission.admitted) == {"f1", "f2", "f3"}
+            continue
+        assert fuse > 10
+        return
+    raise AssertionError("a move has fewer steps")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_fails_meanwhile_no_flow_is_forgotten(tmp_path: Path, seed: int) -> None:
+    """Cable, disk and boards come and go, the lab's cable, too, and the service is killed."""
+    choice = random.Random(seed)
+    served = begun(tmp_path / "s", reroute_ns=S // 5)
+    is_up, removed = True, False
+    for _ in range(6):
+        for _ in range(300):
+            if choice.random() < 0.01:
+                is_up = not is_up
+                set_link(served, is_up=is_up)
+            if choice.random() < 0.03:
+                served.full = not served.full
+            if choice.random() < 0.003:
+                served.reboot(choice.choice(sorted(served.boards)))
+                served.boards["s1"].board.link(served.boards["s1"].now_ns, CUT[1], is_up)
+            served.step(choice.choice((1, 5)) * MS)
+            served.carry()
+        served.full = False
+        if choice.random() < 0.5:
+            removed = choice.random() < 0.4
+            restart(served, removed=removed)
+        served.run(1_000)
+        served.settle()
+        assert set(served.keeper.promises) == {"f1", "f2", "f3"}
+        states = {name: promise.state for name, promise in served.keeper.promises.items()}
+        assert set(states.values()) <= {FlowState.INSTALLED, FlowState.LOST}
+        installed = {name for name, held in states.items() if held is FlowState.INSTALLED}
+        assert set(served.admission.admitted) == installed
+        assert served.tables() == served.promised()
+    is_up = True
+    set_link(served, is_up=True)
+    restart(served, removed=False)
+    served.run(1_000)
+    served.settle()
+    assert all(state(served, name)[:2] == (FlowState.INSTALLED, []) for name in ("f1", "f2", "f3"))
