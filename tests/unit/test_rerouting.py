@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from served_boards import FULL, KilledError, ServedBoards, flow
@@ -11,7 +12,10 @@ from test_migration import two_ways, without
 
 from loko.controller.manners import LISTABLE
 from loko.controller.port_links import PortsReported
+from loko.network import Hop
+from loko.scenario import OpenFlow
 from loko.serve.breaks import Cause
+from loko.serve.keeper import _may_replace
 from loko.serve.outcome import Became, Conflict, FlowState, Gone, Granted, NotStored
 from loko.serve.views import flow_values, health_values
 
@@ -20,9 +24,9 @@ DIRECT, CUT = "s1:2-s2:3", ("s1", 2)
 """The cable on the shortest path from host a to host b, and its end at s1."""
 
 
-def begun(path: Path, **options: int) -> ServedBoards:
+def begun(path: Path, **options: Any) -> ServedBoards:
     """Return boards in a triangle, with two flows from a to b, the first with a deadline, and one from c."""
-    served = ServedBoards(path, lab=two_ways(), **options)  # type: ignore[arg-type]
+    served = ServedBoards(path, lab=two_ways(), **options)
     served.settle()
     for number, source, deadline_ns in ((1, "a", 16 * MS), (2, "a", None), (3, "c", None)):
         assert isinstance(served.request(flow(number, source, "b"), deadline_ns=deadline_ns), Granted)
@@ -184,22 +188,89 @@ def test_without_rerouting_a_flow_waits_for_its_cable(tmp_path: Path) -> None:
     assert state(served, "f1") == (FlowState.INSTALLED, [Cause.LINK_DOWN], ["s1", "s2"])
 
 
-def test_a_flow_that_is_released_while_it_moves_is_gone(tmp_path: Path) -> None:
-    served = begun(tmp_path / "s", reroute_ns=S)
+def moving(served: ServedBoards) -> None:
+    """Cut the cable, and go on until the new path of the first flow is being installed."""
     set_link(served, is_up=False)
-    while served.keeper.promises["f1"].state is FlowState.INSTALLED:
+    for _ in range(2_000):
+        if len(served.keeper.promises) > 3:
+            return
         served.step()
-    assert state(served, "f1")[:2] == (FlowState.REMOVING, [Cause.LINK_DOWN, Cause.BEING_MOVED])
+    raise AssertionError("it does not move")
+
+
+def test_no_frame_of_a_moving_flow_misses_the_table_of_its_first_switch(tmp_path: Path) -> None:
+    """A frame that misses becomes a message to the controller, for which no CPU time is reserved."""
+    served = begun(tmp_path / "s", reroute_ns=S)
+    assert len(served.tables()["s1"]) == 2, "of the two flows from a"
+    moving(served)
+    for _ in range(1_000):
+        served.step()
+        assert len(served.tables()["s1"]) == 2
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+
+
+def test_both_paths_of_a_moving_flow_count_until_the_former_is_empty(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    moving(served)
+    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f1:4", "f2", "f3"}
+    while state(served, "f1")[2] == ["s1", "s2"]:
+        served.step()
+    assert served.keeper.promises["f1:1"].state is FlowState.REMOVING
+    passage_ns, began_ns = served.admission.passage_ns("f1:1"), served.now_ns
+    while "f1:1" in served.admission.admitted:
+        assert served.admission.admitted["f1:1"].path != served.admission.admitted["f1"].path
+        served.step()
+    assert served.now_ns - began_ns >= passage_ns
+    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f2", "f3"}
+    assert served.admission.admitted["f1"].flow == flow(1, "a", "b")
+
+
+def test_a_flow_whose_cable_comes_back_before_it_has_moved_stays_as_it_was(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    before, promised = served.admission.admitted["f1"], served.keeper.promises["f1"].promised
+    moving(served)
+    set_link(served, is_up=True)
+    served.run(1_500)
+    served.settle()
+    assert state(served, "f1") == kept("s1", "s2")
+    assert served.admission.admitted["f1"] is before
+    assert served.keeper.promises["f1"].promised is promised
+    assert served.tables() == served.promised()
+    assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f2", "f3"}
+
+
+@pytest.mark.parametrize("steps", [0, 2, 4, 8, 16, 32, 64])
+def test_a_flow_that_is_released_while_it_moves_is_gone(tmp_path: Path, steps: int) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    moving(served)
+    served.run(steps)
     assert served.release("f1") == Gone("f1")
+    served.run(200)
     served.settle()
     assert set(served.keeper.promises) == set(served.admission.admitted) == {"f2", "f3"}
     assert served.tables() == served.promised()
 
 
-def test_a_move_survives_a_kill_at_each_of_its_steps(tmp_path: Path) -> None:
+def test_a_new_path_must_not_cross_what_the_former_may_still_hold() -> None:
+    def path(*names: str) -> tuple[Hop, ...]:
+        return tuple(Hop(switch=name[:-1], output_port=int(name[-1])) for name in names)
+
+    former, dead = path("s2", "t2", "u2"), frozenset({("t", 2)})
+    assert _may_replace(former, path("s2", "t3", "v2"), dead)
+    assert _may_replace(former, path("s3", "v2", "u2"), dead)
+    assert not _may_replace(former, path("s3", "t3", "v2"), dead)
+    assert not _may_replace(former, path("s3", "v2", "s4"), dead)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"openflow": OpenFlow.V1_3}, {"fillers": 12, "safe": True}],
+    ids=["1.0", "1.3", "tables that cannot be listed"],
+)
+def test_a_move_survives_a_kill_at_each_of_its_steps(tmp_path: Path, options: dict[str, Any]) -> None:
     """Until no step is left, the service is killed after one more of them."""
     for fuse in range(100):
-        served = begun(tmp_path / f"{fuse}", reroute_ns=S)
+        served = begun(tmp_path / f"{fuse}", reroute_ns=S, **options)
         set_link(served, is_up=False)
         served.run(990)
         served.fuse = fuse
@@ -215,7 +286,8 @@ def test_a_move_survives_a_kill_at_each_of_its_steps(tmp_path: Path) -> None:
             assert served.tables() == served.promised()
             assert set(served.admission.admitted) == {"f1", "f2", "f3"}
             continue
-        assert fuse > 10
+        assert state(served, "f1") == kept("s1", "s3", "s2")
+        assert fuse > 6
         return
     raise AssertionError("a move has fewer steps")
 

@@ -102,6 +102,19 @@ class Register(Generic[Route]):
         del self._five_tuples[admitted.flow[1:5]]
         return admitted
 
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """Give a flow another id and other ports, and return it.
+
+        Raises `InputError` if it was not admitted, `DoubleFlowError` if these are in use.
+        """
+        admitted = self.remove(flow_id)
+        if flow.id in self._admitted or flow[1:5] in self._five_tuples:
+            self.add(admitted)
+            raise self._double(flow)
+        renamed = admitted._replace(flow=flow)
+        self.add(renamed)
+        return renamed
+
     def clear(self) -> None:
         """Remove all flows."""
         self._admitted.clear()

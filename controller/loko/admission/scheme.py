@@ -101,6 +101,12 @@ class Admission(Protocol):
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
 
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """Give an admitted flow another id and other ports; `flow` is the same in all else.
+
+        Raises `InputError` if it was not admitted, or these are in use.
+        """
+
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent: for the next of several plans."""
 

@@ -163,6 +163,10 @@ class LokoAdmission:
         for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
             self._switches[hop.switch].remove(admitted.flow.rate_bps, burst_bytes)
 
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """Give an admitted flow another id and other ports."""
+        return self._register.rename(flow_id, flow)
+
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()

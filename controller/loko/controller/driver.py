@@ -191,6 +191,13 @@ class Driver:
         self._rejected.pop(entry.cookie, None)
         self._leaving[entry.cookie] = entry
 
+    def replace(self, former: WireEntry, entry: WireEntry) -> None:
+        """Put an entry in the place of one that matches the same frames, between two frames."""
+        self.unwant(former)
+        self.want(entry)
+        if former.cookie in self._actual:
+            self._forced.append([(DeleteStrict, former), (Add, entry)])
+
     def notices(self) -> list[Notice]:
         """Return, and forget, what has happened since the last call."""
         taken, self._notices = self._notices, []
@@ -438,9 +445,14 @@ class Driver:
             self._note(
                 f"writes {len(self._wanted)} entries anew: {active} cannot be listed safely (quirk {quirk})"
             )
+            heirs = {cookie: self._heir(entry) for cookie, entry in self._leaving.items()}
             for entry in self._wanted.values():
+                # First what matches the same frames: later, its strict DELETE might find this entry.
+                self._forced += [
+                    [(DeleteStrict, self._leaving[name])] for name in heirs if heirs[name] is entry
+                ]
                 self._forced.append([(DeleteStrict, entry), (Add, entry)])
-            self._forced += [[(DeleteStrict, entry)] for entry in self._leaving.values()]
+            self._forced += [[(DeleteStrict, self._leaving[name])] for name in heirs if heirs[name] is None]
 
     def _drifted(self, expected: int, active: int) -> None:
         self._note(f"its table has {active} entries instead of {expected}; comparing", warning=True)
@@ -470,7 +482,9 @@ class Driver:
             wanted = self._wanted.get(entry.cookie)
             if wanted is None or not self._same(wanted, entry) or entry.cookie in self._actual:
                 doubles |= {entry.cookie} & self._actual.keys()
-                self._forced.append([(DeleteStrict, entry)])
+                heir = self._heir(entry)
+                is_missing = heir is not None and all(other.cookie != heir.cookie for other in listed)
+                self._forced.append([(DeleteStrict, entry), *([(Add, heir)] if heir and is_missing else [])])
             else:
                 self._actual[entry.cookie] = now_ns - (self._manners.refresh_ns or 0)  # of unknown age
                 self._notices.append(Installed(entry.cookie))
@@ -481,6 +495,14 @@ class Driver:
         self.strangers = (*strangers, *("an entry that it does not list",) * unlisted)
         self._checked = self._checked or bool(self._actual)
         self._keep(0)
+
+    def _heir(self, entry: WireEntry) -> WireEntry | None:
+        """Return the wanted entry that matches the same frames as one that is not wanted, if any."""
+        for wanted in self._wanted.values():
+            same = wanted.cookie != entry.cookie and wanted.fields == entry.fields
+            if same and (not self._manners.lists_priorities or wanted.priority == entry.priority):
+                return wanted
+        return None
 
     def _own(self, listed: list[WireEntry]) -> Iterator[WireEntry]:
         return (entry for entry in listed if entry.cookie >> 48 == self._own_mark)

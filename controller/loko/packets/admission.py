@@ -262,6 +262,12 @@ class PacketAdmission:
         for switch, load in self._routes.pop(flow_id).loads(admitted.flow):
             switch.remove(load)
 
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """Give an admitted flow another id and other ports."""
+        renamed = self._register.rename(flow_id, flow)
+        self._routes[flow.id] = self._routes.pop(flow_id)
+        return renamed
+
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()

@@ -102,6 +102,15 @@ class JointAdmission(PacketAdmission):
             del self._passing[switch.name][flow_id]
         self._relying = set(filter(self._is_overfull, self._relying))
 
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """See `PacketAdmission.rename`."""
+        renamed = super().rename(flow_id, flow)
+        self._stages[flow.id] = self._stages.pop(flow_id)
+        for switch, _ in self._stages[flow.id]:
+            passing = self._passing[switch.name]
+            passing[flow.id] = passing.pop(flow_id)
+        return renamed
+
     def release_all(self) -> None:
         """See `PacketAdmission.release_all`."""
         super().release_all()

@@ -287,6 +287,13 @@ class PortAdmission:
         self._entries.subtract(hop.switch for hop in counted.path)
         books.is_above = True
 
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """Give an admitted flow another id and other ports."""
+        renamed = self._register.rename(flow_id, flow)
+        flows = self._books.flows
+        flows[flow.id] = flows.pop(flow_id)._replace(flow_id=flow.id)
+        return renamed
+
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()

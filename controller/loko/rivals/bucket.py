@@ -146,6 +146,10 @@ class BucketAdmission(ABC):
         for taken in self._taken(admitted):
             taken.bucket.remove(admitted.flow.rate_bps, taken.burst_bytes)
 
+    def rename(self, flow_id: str, flow: Flow) -> Admitted:
+        """Give an admitted flow another id and other ports."""
+        return self._register.rename(flow_id, flow)
+
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()

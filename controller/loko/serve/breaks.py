@@ -25,8 +25,6 @@ class Cause(StrEnum):
     """It was migrated, and frames may take longer than its requester was told."""
     CABLE_REMOVED = "cable-removed"
     """The lab no longer has a cable of its path: it has neither room nor entries."""
-    BEING_MOVED = "being-moved"
-    """It is on its way to another path: until that is done no switch has its entries."""
     NO_ROOM = "no-room"
     """It was migrated, and has neither room nor path: no switch has its entries."""
 

@@ -49,6 +49,9 @@ class Granting(Protocol):
         Raises `InputError` where flows cannot be moved.
         """
 
+    def rename(self, flow_id: str, flow: Flow) -> Grant:
+        """Give a granted flow another id and other ports. Raises `InputError` where flows cannot be moved."""
+
     def turn(self, flow_id: str) -> Turn | None:
         """Return when a granted flow sends; None if it was granted no particular time."""
 
@@ -133,6 +136,10 @@ class AdmissionGranting:
     def move(self, flow: Flow, within_ns: float | None) -> Grant | Refusal:
         """Request the flow as if it were new."""
         return self.decision(flow, None, within_ns)()
+
+    def rename(self, flow_id: str, flow: Flow) -> Grant:
+        """Have the admission scheme rename it."""
+        return self._admission.rename(flow_id, flow)
 
     def turn(self, _flow_id: str) -> Turn | None:
         """None: admitted flows send at any time, as their token buckets allow."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -21,9 +21,10 @@ from loko.controller.versions import WIRES
 from loko.controller.wire import Reply, WireEntry
 from loko.document import InputError
 from loko.entries import FlowEntry, left_entries, path_entries
-from loko.flow import DoubleFlowError, Flow
+from loko.flow import DoubleFlowError, FiveTuple, Flow
 from loko.lab import Lab
 from loko.network import Hop, RoutedFlow
+from loko.routing import Ends
 from loko.scenario import OpenFlow
 from loko.serve.breaks import Break, Breaks, Cause, StoredBreak
 from loko.serve.cables import Cables
@@ -63,16 +64,16 @@ _VISIT: Final = 32
 PATIENCE_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow, after which it is taken back."""
 _NEXT_TRY_NS: Final = 200_000_000
-"""Time until a flow that is being moved is tried again; what it has left on its former path fades."""
+"""Time until a path for a lost flow is looked for again."""
 _NEXT_SEARCH_NS: Final = 10_000_000_000
-"""Time until another path is looked for again."""
+"""Time until another path for a flow that still has one is looked for again."""
 
 
 _WITHOUT_ENTRIES: Final = frozenset({FlowState.REMOVING, FlowState.LOST})
 """The states in which a flow is to have no entries."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Promise:
     """A flow that was granted, and how far the switches have confirmed it."""
 
@@ -106,8 +107,20 @@ class Promise:
     """If it is taken back: what its requesters are told once that is certain."""
     breaks: Breaks = field(default_factory=Breaks)
     """Why its packets are not delivered as promised, as far as is known; empty while they are."""
-    is_moving: bool = False
-    """Whether it is to get another path: it loses its entries and its room, then it is granted again."""
+    known_as: Flow | None = None
+    """The flow, if it is granted under other ports, because another path of it is granted, too."""
+    successor: Promise | None = None
+    """If it is being moved: the flow on its new path, while both are granted."""
+    former: Promise | None = None
+    """If it was moved, or is about to be: the flow on its former path, while both are granted."""
+    becomes: Flow | None = None
+    """While it is being written that its successor has taken its place: what it is called after that."""
+    exchanges: list[tuple[str, WireEntry, WireEntry]] = field(default_factory=list)
+    """If it was moved: the entries of its former path that are still to be exchanged for its own."""
+    exchanging: tuple[str, int] | None = None
+    """The latest that was exchanged, by switch and cookie."""
+    is_sought: bool = False
+    """Whether it has lost its path, and another is looked for."""
     search_ns: int = 0
     """When a path is looked for again."""
     regranted: tuple[Grant, Promised] | None = None
@@ -116,7 +129,7 @@ class Promise:
     @property
     def flow(self) -> Flow:
         """The requested flow."""
-        return self.grant.flow
+        return self.known_as or self.grant.flow
 
     @property
     def path(self) -> tuple[Hop, ...]:
@@ -137,6 +150,18 @@ class Promise:
     def is_in_place(self) -> bool:
         """Whether its host may send: it is installed, and its promise is kept."""
         return self.state is FlowState.INSTALLED and not self.breaks
+
+    @property
+    def waits_for_other(self) -> bool:
+        """Whether it must not be forgotten yet, as entries for the same frames are to go before its own."""
+        if self.former is not None and self.has_sent:
+            return True
+        return self.successor is not None and not self.successor.has_sent
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a cable of its path is dead."""
+        return any(found.cause is Cause.LINK_DOWN for found in self.breaks)
 
     def await_all(self, switch: str | None = None) -> None:
         """Mark the entries at a switch, or at all of them, as unconfirmed."""
@@ -215,7 +240,7 @@ class FlowKeeper:
         for stored_flow, gap in without_path:  # after all that counts, so that it takes nothing from it
             self._restore_lost(stored_flow, gap)
         for promise in self._promises.values():
-            if promise.state is FlowState.REMOVING:
+            if promise.state is FlowState.REMOVING and promise.number not in self._removing:
                 # Its frames may wait behind those of released flows, so this needs their debts.
                 self._remove_entries(now_ns, promise)
 
@@ -271,7 +296,8 @@ class FlowKeeper:
         if isinstance(answer, Outcome):
             self._answer(answer)
         else:
-            self._accept(now_ns, answer, deadline_ns)
+            promise = self._accept(now_ns, answer, self._grounds.promised(answer, deadline_ns))
+            promise.tickets.append(self._ticket)
         return self._ticket
 
     def what_if(self, now_ns: int, flow: Flow, decide: Decide) -> Would | Outcome:
@@ -297,12 +323,15 @@ class FlowKeeper:
             self._answer(Unknown(flow_id))
         elif promise.state is FlowState.ACCEPTED or promise.regranted is not None:
             self._answer(Conflict(flow_id, "it is being installed; try again when that is answered"))
+        elif promise.becomes is not None:
+            self._answer(Conflict(flow_id, "it is being moved to another path; try again in a moment"))
         elif promise.state is FlowState.LOST:
             promise.tickets.append(self._ticket)
             self._withdraw(promise)
         else:
-            if promise.state is FlowState.INSTALLED or promise.is_moving:
+            if promise.state is FlowState.INSTALLED:
                 self._withdraw(promise)
+                self._give_up_move(promise)
             promise.tickets.append(self._ticket)
             self._poll(now_ns, promise)
             self._review_removal(now_ns, promise)
@@ -368,20 +397,18 @@ class FlowKeeper:
                         promise.on_disk = state
                         self._changed(now_ns, promise, state)
                 case Restate(stored=StoredFlow(number=number, state=state)):
-                    if (promise := self._by_number.get(number)) is not None:
+                    if (promise := self._by_number.get(number)) is not None and promise.becomes is None:
                         promise.on_disk = state
                         if promise.regranted is not None:
                             self._install_again(now_ns, promise, *promise.regranted)
-                        elif promise.is_moving and promise.state is FlowState.INSTALLED:
-                            self._begin_move(now_ns, promise)
+                        elif state is FlowState.INSTALLED and promise.state is FlowState.ACCEPTED:
+                            assert promise.former is not None
+                            self._switch(now_ns, promise.former, promise)
 
     def _changed(self, now_ns: int, promise: Promise, state: FlowState) -> None:
         """Go on with a flow whose new state is on disk."""
         if promise.state is FlowState.LOST:
             self._forget_lost(promise)
-        elif promise.is_moving:  # its removal has begun
-            promise.is_moving = promise.is_leaving = False
-            promise.breaks = Breaks()
         elif state is FlowState.REMOVING:
             self._begin_removal(now_ns, promise)
         elif not promise.is_leaving:
@@ -415,7 +442,7 @@ class FlowKeeper:
     def _not_changed(self, now_ns: int, promise: Promise, state: FlowState, reason: str) -> None:
         """Undo what a change of state would have begun."""
         flow_id = promise.flow.id
-        if promise.state is FlowState.LOST or promise.is_moving:
+        if promise.state is FlowState.LOST:
             promise.is_leaving = False
             self._answer_all(promise, NotStored(flow_id, reason, Became.NOTHING))
         elif state is FlowState.INSTALLED:
@@ -437,9 +464,12 @@ class FlowKeeper:
             self.granting.cancel(promise.flow.id)
             self._answer_all(promise, NotStored(promise.flow.id, reason, Became.NOTHING))
             return True
-        if state is FlowState.LOST and promise.state is FlowState.INSTALLED:
-            promise.is_moving = False
-            self._mend(promise, Cause.BEING_MOVED)
+        if promise.becomes is not None or (
+            promise.former is not None and promise.state is FlowState.ACCEPTED
+        ):
+            promise.becomes = None
+            if promise.former is not None:  # the other write of the two
+                self._give_up_move(promise.former)
             return True
         return False
 
@@ -533,31 +563,24 @@ class FlowKeeper:
             )
         )
 
-    def _accept(self, now_ns: int, grant: Grant, deadline_ns: float | None) -> None:
+    def _accept(self, now_ns: int, grant: Grant, promised: Promised, known_as: Flow | None = None) -> Promise:
+        """Have a granted flow written, so that it is installed after that."""
         self._last_number += 1
-        promised = self._grounds.promised(grant, deadline_ns)
         promise = Promise(
             number=self._last_number,
             grant=grant,
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
-            entries=self._entries(self._last_number, grant),
+            entries=self._entries(self._last_number, RoutedFlow(known_as or grant.flow, grant.path)),
             cables=self.cables.of(grant.flow.source, grant.path),
             promised=promised,
             unconfirmed=set(),
-            tickets=[self._ticket],
+            known_as=known_as,
         )
         promise.await_all()
         self._note(promise)
-        stored = StoredFlow(
-            number=promise.number,
-            flow=promise.flow,
-            path=promise.path,
-            state=FlowState.ACCEPTED,
-            turn=self.granting.turn(promise.flow.id),
-            promise=promised,
-        )
-        self._effects.writes.append(Insert(stored))
+        self._effects.writes.append(Insert(self._as_stored(promise)))
+        return promise
 
     def _begin_installation(self, now_ns: int, promise: Promise) -> None:
         """Have the switches take the flow's entries, as the flow is on disk."""
@@ -565,8 +588,11 @@ class FlowKeeper:
         promise.since_ns = now_ns
         if not promise.is_leaving:
             for switch, entry in promise.entries:
-                self.drivers[switch].want(entry)
+                if (switch, entry.cookie) in promise.unconfirmed:
+                    self.drivers[switch].want(entry)
             self._poll(now_ns, promise)
+            if promise.former is not None and not promise.unconfirmed:
+                self._begin_switch(promise.former, promise)
 
     def _grant(self, promise: Promise) -> None:
         """Say that a flow is installed, as that is on disk."""
@@ -585,6 +611,9 @@ class FlowKeeper:
         """Begin to remove a flow, unless it has begun, and say so to those whose flow is taken back."""
         if promise.number in self._removing:
             return
+        for switch, former, entry in promise.exchanges:
+            self.drivers[switch].replace(former, entry)
+        promise.exchanges = []
         promise.state, promise.is_leaving = FlowState.REMOVING, False
         promise.since_ns = now_ns
         promise.breaks = Breaks()
@@ -628,12 +657,15 @@ class FlowKeeper:
         first, entry = promise.entries[0]
         if len(promise.staying) == len(promise.entries):
             self._unwant(promise, promise.staying[:1])
-        if (first, entry.cookie) not in promise.unconfirmed or not self.drivers[first].ready:
+        is_away = promise.successor is None and not self.drivers[first].ready
+        if (first, entry.cookie) not in promise.unconfirmed or is_away:
             self._unwant(promise, promise.staying)
         self._poll(now_ns, promise)
 
     def _take_back(self, promise: Promise, outcome: Outcome) -> None:
         """Remove a flow that was not granted. Its requesters are told once that is certain."""
+        if promise.former is not None and promise.former.becomes is not None:
+            return  # it takes the place of its former self, and is broken then
         if not promise.is_leaving:
             promise.taken_back = outcome
             self._withdraw(promise)
@@ -642,7 +674,7 @@ class FlowKeeper:
         """Go on with a removal, and answer it once only switches that are away are missing."""
         if promise.state is FlowState.REMOVING:
             self._retire(now_ns, promise)
-        if promise.number not in self._removing:
+        if promise.number not in self._removing or promise.waits_for_other:
             return  # it is not, or no longer, being removed
         flow_id = promise.flow.id
         if not promise.waiting:
@@ -654,13 +686,11 @@ class FlowKeeper:
     def _forget(self, now_ns: int, promise: Promise) -> None:
         """Release a flow that is gone everywhere, with no frame on its way, and store the debt it leaves."""
         flow_id = promise.flow.id
-        if promise.is_moving:
-            self._end_move(now_ns, promise)
-            return
         self._effects.writes.append(Erase(promise.number))
         if promise.has_sent:
             self._release(now_ns, promise)
             del self._promises[flow_id], self._by_number[promise.number]
+            self._part(promise)
         else:
             self._drop(promise)
         del self._removing[promise.number]
@@ -684,6 +714,7 @@ class FlowKeeper:
         """Forget a flow that has sent nothing."""
         self.granting.cancel(promise.flow.id)
         del self._promises[promise.flow.id], self._by_number[promise.number]
+        self._part(promise)
 
     def _write_debts(self, servers: Iterable[str]) -> None:
         debts = {server: self.granting.debt(server) for server in servers}
@@ -710,7 +741,7 @@ class FlowKeeper:
         for notice in driver.notices():
             match notice:
                 case Installed(cookie=cookie):
-                    self._installed(switch, cookie)
+                    self._installed(now_ns, switch, cookie)
                 case Removed(cookie=cookie):
                     self._removed(now_ns, switch, cookie)
                 case Rejected(cookie=cookie, reason=reason):
@@ -732,7 +763,7 @@ class FlowKeeper:
     def _promise_of(self, cookie: int) -> Promise | None:
         return None if cookie & _FILLER else self._by_number.get(cookie & ((1 << _VISIT) - 1))
 
-    def _installed(self, switch: str, cookie: int) -> None:
+    def _installed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
         confirmed = (switch, cookie)
         if promise is None or promise.state in _WITHOUT_ENTRIES or confirmed not in promise.unconfirmed:
@@ -741,10 +772,13 @@ class FlowKeeper:
         if switch not in promise.waiting:
             self._mend(promise, Cause.SWITCH_AWAY, switch)
             self._mend(promise, Cause.ENTRY_MISSING, switch)
-        if promise.unconfirmed:
+        self._exchange(now_ns, promise)
+        if promise.unconfirmed or promise.state is not FlowState.ACCEPTED or promise.is_leaving:
             return
-        if promise.state is FlowState.ACCEPTED and not promise.is_leaving:
+        if promise.former is None:
             self._effects.writes.append(Change(promise.number, FlowState.INSTALLED))
+        else:
+            self._begin_switch(promise.former, promise)
 
     def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
@@ -809,6 +843,8 @@ class FlowKeeper:
                 continue
             if not change.is_dead:
                 self._mend(promise, Cause.LINK_DOWN, change.cable)
+                if not promise.is_cut:
+                    self._give_up_move(promise)
             elif promise.state is FlowState.INSTALLED:
                 self._break(now_ns, promise, Cause.LINK_DOWN, change.cable, text)
             elif promise.state is FlowState.ACCEPTED:
@@ -820,84 +856,163 @@ class FlowKeeper:
         """Go on with moving flows: at each call with at most one, as to look for a path takes time."""
         for promise in self._lost_flows.values():
             is_idle = promise.regranted is None and not promise.is_leaving
-            if promise.is_moving and is_idle and promise.search_ns <= now_ns:
+            if promise.is_sought and is_idle and promise.search_ns <= now_ns:
                 promise.search_ns = now_ns + _NEXT_TRY_NS
                 self._place(promise)
                 return
         if self._reroute_ns is None or not self.cables.dead_ends:
             return
         for promise in self._promises.values():
-            if promise.search_ns <= now_ns and self._must_move(promise, now_ns - self._reroute_ns):
+            if promise.search_ns <= now_ns and self._must_move(now_ns, promise, self._reroute_ns):
                 promise.search_ns = now_ns + _NEXT_SEARCH_NS
-                self._try_to_move(promise)
+                self._try_to_move(now_ns, promise)
                 return
 
-    def _must_move(self, promise: Promise, since_ns: int) -> bool:
-        """Return whether a flow is to move, as a cable of its path has been dead since then."""
-        if promise.state is not FlowState.INSTALLED or promise.is_leaving or promise.is_moving:
+    def _must_move(self, now_ns: int, promise: Promise, reroute_ns: int) -> bool:
+        """Return whether a flow is to move: a cable of its path is dead for long, and empty behind that."""
+        if promise.state is not FlowState.INSTALLED or promise.is_leaving or promise.successor is not None:
             return False
-        if not all(self.drivers[switch].ready for switch in promise.switches):  # they must lose its entries
-            return False
-        return any(found.cause is Cause.LINK_DOWN and found.since_ns <= since_ns for found in promise.breaks)
+        dead_ns = max(reroute_ns, self.granting.passage_ns(promise.flow.id))
+        causes = (found for found in promise.breaks if found.cause is Cause.LINK_DOWN)
+        return any(now_ns - found.since_ns >= dead_ns for found in causes)
 
-    def _try_to_move(self, promise: Promise) -> None:
-        """Begin to move a flow if it would get what it was promised on a path without dead cables.
+    def _try_to_move(self, now_ns: int, promise: Promise) -> None:
+        """Begin to move a flow if it gets what it was promised on a path without dead cables.
 
-        To find out, another flow like it is granted for a moment. The flow itself does not give up its room
-        before that: it might not get it back, as what others have left may count for more then.
+        There it is granted under another id, beside its former self, until the switches have its entries.
+        So it never gives up its room before it has another.
         """
-        like = self._stand_in(promise.flow)
+        flow = promise.flow._replace(id=self._alias(promise.flow.id, self._last_number + 1))
+        like = flow._replace(udp_source=self._free_port(flow))
         answer = self._decided(like, self._elsewhere(like, promise.promised))
         if isinstance(answer, Outcome):
             return
-        self.granting.cancel(like.id)
-        promise.is_moving = True
-        cut = next(found for found in promise.breaks if found.cause is Cause.LINK_DOWN)
+        if not _may_replace(promise.path, answer.path, self.cables.dead_ends):
+            self.granting.cancel(like.id)
+            return
+        successor = self._accept(now_ns, answer, self._promised_again(promise, answer), known_as=flow)
+        successor.former, promise.successor = promise, successor
+        successor.unconfirmed -= _shared(promise, successor)
         names = "-".join(hop.switch for hop in answer.path)
-        broken = StoredBreak(
-            Cause.BEING_MOVED, cut.place, f"it is being moved to {names}", self.utc_ms(cut.since_ns)
+        self._tell_flow(promise, f"is being moved to {names}, for now as flow {flow.id}")
+
+    def _give_up_move(self, promise: Promise) -> None:
+        """Take back the new path of a flow whose entries are not yet in use."""
+        if (successor := promise.successor) is not None and successor.state is FlowState.ACCEPTED:
+            reason = "its flow stays where it is, or is removed"
+            outcome = Unavailable(successor.flow.id, successor.path[0].switch, reason, Became.TAKEN_BACK)
+            self._take_back(successor, outcome)
+
+    def _begin_switch(self, promise: Promise, successor: Promise) -> None:
+        """Have it written that a flow has its new path, and leaves the former under another id."""
+        if promise.state is not FlowState.INSTALLED or promise.is_leaving or not promise.is_cut:
+            self._give_up_move(promise)
+            return
+        promise.becomes = promise.flow._replace(id=self._alias(promise.flow.id, promise.number))
+        former = replace(self._as_stored(promise), flow=promise.becomes, state=FlowState.REMOVING)
+        moved = replace(self._as_stored(successor), flow=promise.flow, state=FlowState.INSTALLED)
+        self._effects.writes += [Restate(former), Restate(moved)]
+
+    def _switch(self, now_ns: int, promise: Promise, successor: Promise) -> None:
+        """Exchange a flow's paths, as that is on disk, and have the switches exchange its entries."""
+        flow, becomes = promise.flow, promise.becomes
+        assert becomes is not None
+        del self._promises[flow.id], self._promises[successor.flow.id]
+        promise.grant = self.granting.rename(
+            flow.id, becomes._replace(udp_source=self._free_port(becomes, successor.grant.flow))
         )
-        lost = replace(self._as_stored(promise), state=FlowState.LOST, broken=broken)
-        self._effects.writes.append(Restate(lost))
-        promise.breaks.add(Break(broken.cause, broken.place, broken.text, cut.since_ns))
+        successor.grant = self.granting.rename(successor.grant.flow.id, flow)
+        promise.known_as, promise.becomes, successor.known_as = becomes, None, None
+        self._note(promise)
+        self._note(successor)
+        promise.state, promise.since_ns, promise.on_disk = FlowState.REMOVING, now_ns, FlowState.REMOVING
+        promise.breaks = Breaks()
+        successor.state, successor.has_sent, successor.on_disk = (
+            FlowState.INSTALLED,
+            True,
+            FlowState.INSTALLED,
+        )
+        self._tell_flow(successor, "gets another path; its switches exchange its entries")
+        self._supersede(promise, successor)
+        for switch in successor.switches:
+            if not self.drivers[switch].ready:
+                self._break(now_ns, successor, Cause.SWITCH_AWAY, switch, "the switch is not connected")
+            elif switch in successor.waiting:
+                text = "its entry is being installed"
+                successor.breaks.add(Break(Cause.ENTRY_MISSING, switch, text, now_ns))
+        for cable in sorted(successor.cables):
+            if self.cables.is_dead(cable):
+                self._break(now_ns, successor, Cause.LINK_DOWN, cable, self.cables.text(cable))
+        self._exchange(now_ns, successor)
 
-    def _begin_move(self, now_ns: int, promise: Promise) -> None:
-        """Have the switches lose a flow's entries as if it were released: its frames may be on their way."""
-        promise.state, promise.since_ns = FlowState.REMOVING, now_ns
+    def _supersede(self, promise: Promise, successor: Promise) -> None:
+        """Note which entries of a former path give way to those of the new one, from the last to the first.
+
+        Frames take the former path until its last switch before the paths part has exchanged its entry.
+        """
+        shared = _shared(promise, successor)
+        former = dict(promise.entries)
+        successor.exchanges = [
+            (switch, former[switch], entry)
+            for switch, entry in reversed(successor.entries)
+            if (switch, entry.cookie) in shared
+        ]
+        parting = successor.path[_parting(promise.path, successor.path)].switch
+        promise.entries = sorted(promise.entries, key=lambda entry: entry[0] != parting)
+        promise.staying = [entry for entry in promise.entries if entry[0] not in successor.switches]
+        promise.clear_ns, promise.cut_ns = 0, None
         promise.await_all()
-        self._remove_entries(now_ns, promise)
-        self._tell_flow(promise, "is being moved to another path")
-        self._poll(now_ns, promise)
-        self._review_removal(now_ns, promise)
+        self._removing[promise.number] = promise
+        successor.unconfirmed = {
+            (switch, entry.cookie)
+            for switch, entry in successor.entries
+            if not self.drivers[switch].holds(entry.cookie)
+        }
+        successor.former, promise.successor = promise, successor
 
-    def _end_move(self, now_ns: int, promise: Promise) -> None:
-        """Give up the room of a flow that no switch has any more; it is granted again as soon as possible."""
-        self._release(now_ns, promise)
-        del self._removing[promise.number]
-        promise.state, promise.grant = FlowState.LOST, Ungranted(promise.flow)
-        promise.entries, promise.cables = (), frozenset()
-        promise.cut_ns, promise.search_ns = None, now_ns
-        self._lost_flows[promise.number] = promise
+    def _exchange(self, now_ns: int, successor: Promise) -> None:
+        """Have the next switch exchange its entry once the one behind it has."""
+        while successor.exchanges and successor.exchanging not in successor.unconfirmed:
+            switch, former, entry = successor.exchanges.pop(0)
+            successor.exchanging = switch, entry.cookie
+            self.drivers[switch].replace(former, entry)
+            self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
+
+    def _part(self, promise: Promise) -> None:
+        """Note that one of a flow's two paths is gone."""
+        for other in (promise.former, promise.successor):
+            if other is not None:
+                other.former = None if other.former is promise else other.former
+                other.successor = None if other.successor is promise else other.successor
+
+    def _alias(self, flow_id: str, number: int) -> str:
+        """Return a free id for one of a flow's two paths."""
+        alias = f"{flow_id[:40]}:{number}"
+        while alias in self._promises:
+            alias += ":"
+        return alias
+
+    def _free_port(self, flow: Flow, *others: Flow) -> int:
+        """Return a port that no flow between these hosts has, to count a flow's two paths side by side."""
+        known = (other for promise in self._promises.values() for other in (promise.flow, promise.grant.flow))
+        return _free_port(flow, {other[1:4] for other in (*known, *others)})
+
+    def _promised_again(self, promise: Promise, grant: Grant) -> Promised:
+        """Return what a flow is promised with another grant, which is no worse than its requester needs."""
+        promised = self._grounds.promised(grant, promise.promised.deadline_ns)
+        if keeps(promise.promised, grant.guarantee_ns):
+            promised = replace(promised, guarantee_ns=promise.promised.guarantee_ns)
+        return promised
 
     def _place(self, promise: Promise) -> None:
-        """Grant a flow again that is being moved, if that is possible now."""
+        """Grant a lost flow again, if that is possible now."""
         answer = self._granted_again(promise, self._elsewhere(promise.flow, promise.promised))
         if isinstance(answer, Outcome):
             return
-        promised = self._grounds.promised(answer, promise.promised.deadline_ns)
-        if keeps(promise.promised, answer.guarantee_ns):
-            promised = replace(promised, guarantee_ns=promise.promised.guarantee_ns)
-        self._regrant(promise, answer, promised)
+        self._regrant(promise, answer, self._promised_again(promise, answer))
 
     def _elsewhere(self, flow: Flow, promised: Promised) -> Decide:
         return lambda: self.granting.move(flow, limit_ns(promised))
-
-    def _stand_in(self, flow: Flow) -> Flow:
-        """Return a flow that takes as much as another, under a name and ports that none has."""
-        others = (promise.flow for promise in self._promises.values())
-        taken = {other.udp_source for other in others if other[1:3] == flow[1:3]}
-        free = next(port for port in range(65535, 0, -1) if port not in taken)
-        return flow._replace(id=f"{flow.id}~", udp_source=free)
 
     def _granted_again(self, promise: Promise, decide: Decide) -> Grant | Outcome:
         """Grant a flow on a path that it may get now, or say why not."""
@@ -922,9 +1037,9 @@ class FlowKeeper:
     def _install_again(self, now_ns: int, promise: Promise, grant: Grant, promised: Promised) -> None:
         """Have the switches take the entries of a flow that is granted again, as that is on disk."""
         promise.grant, promise.promised, promise.regranted = grant, promised, None
-        promise.state, promise.is_moving, promise.has_sent = FlowState.INSTALLED, False, True
+        promise.state, promise.is_sought, promise.has_sent = FlowState.INSTALLED, False, True
         del self._lost_flows[promise.number]
-        promise.entries = self._entries(promise.number, grant)
+        promise.entries = self._entries(promise.number, RoutedFlow(promise.flow, grant.path))
         promise.cables = self.cables.of(promise.flow.source, grant.path)
         promise.breaks = Breaks()
         promise.await_all()
@@ -982,12 +1097,24 @@ class FlowKeeper:
         problems: list[str] = []
         others: set[str] = set()
         lost: list[tuple[StoredFlow, tuple[str, str] | None]] = []
+        gaps = {flow.number: self.cables.gap(flow.flow, flow.path) for flow in stored}
+        own = {
+            flow.flow[1:5]: flow.number
+            for flow in stored
+            if flow.state is FlowState.INSTALLED and gaps[flow.number] is None
+        }
+        ports = {flow.flow[1:4] for flow in stored}
         for stored_flow in stored:
-            gap = self.cables.gap(stored_flow.flow, stored_flow.path)
+            gap = gaps[stored_flow.number]
             if stored_flow.state is FlowState.LOST or gap is not None:
                 lost.append((stored_flow, gap))
                 continue
-            found = restored(self.granting, stored_flow, self._grounds)
+            flow = stored_flow.flow
+            if own.get(flow[1:5], stored_flow.number) != stored_flow.number:  # one of a flow's two paths
+                flow = flow._replace(udp_source=_free_port(flow, ports))
+                ports.add(flow[1:4])
+            found = restored(self.granting, replace(stored_flow, flow=flow), self._grounds)
+            found = replace(found, stored=stored_flow)
             if found.grant is None or (found.problem is not None and stored_flow.broken is None):
                 problems.append(
                     f"stored flow '{stored_flow.flow.id}' {found.problem}; serve as before, or add --migrate"
@@ -999,10 +1126,31 @@ class FlowKeeper:
                     others |= self._grounds.further(stored_flow.promise)
         if problems:
             raise InputError(*problems)
+        self._restore_moves(own)
         if others:
             text = f"former promises rest on further conditions: {', '.join(sorted(others))}"
             self._effects.happenings.append(Happening(kind="note", name="promises", text=text, warning=True))
         return lost
+
+    def _restore_moves(self, own: Mapping[FiveTuple, int]) -> None:
+        """Go on with moves: `own` has by five-tuple the number of each flow's path that is in use."""
+        for promise in list(self._promises.values()):
+            if promise.known_as is None:
+                continue
+            other = self._by_number[own[promise.flow[1:5]]]
+            if promise.has_sent:
+                self._supersede(promise, other)
+                for switch, _, entry in other.exchanges:
+                    self.drivers[switch].unwant(entry)  # for now: it may be there already
+                self._exchange(self._now_ns, other)
+            else:
+                promise.former, other.successor = other, promise
+        for promise in self._promises.values():
+            if promise.state is FlowState.INSTALLED:
+                waiting = {switch for switch, _, _ in promise.exchanges}
+                for switch, entry in promise.entries:
+                    if switch not in waiting:  # it wants the entry of the former path until then
+                        self.drivers[switch].want(entry)
 
     def _restore_lost(self, stored: StoredFlow, gap: tuple[str, str] | None) -> None:
         """Show a flow without room, or grant it again if it only lacked a cable that the lab has again."""
@@ -1021,6 +1169,8 @@ class FlowKeeper:
             if found.grant is not None and found.problem is None:
                 self._effects.writes.append(Restate(former))
                 self._take_up(found, found.grant)
+                for switch, entry in self._by_number[stored.number].entries:
+                    self.drivers[switch].want(entry)
                 return
             if found.grant is not None:
                 self.granting.cancel(stored.flow.id)
@@ -1036,7 +1186,7 @@ class FlowKeeper:
         return leaving
 
     def _show_lost(self, stored: StoredFlow) -> None:
-        cause = None if stored.broken is None else stored.broken.cause
+        is_cut = stored.broken is not None and stored.broken.cause is Cause.CABLE_REMOVED
         grant = Ungranted(stored.flow)
         promise = Promise(
             number=stored.number,
@@ -1048,8 +1198,7 @@ class FlowKeeper:
             promised=stored.promise or self._grounds.promised(grant, None),
             unconfirmed=self._leave_entries(stored),
             on_disk=FlowState.LOST,
-            is_moving=cause is Cause.BEING_MOVED
-            or (cause is Cause.CABLE_REMOVED and self._reroute_ns is not None),
+            is_sought=is_cut and self._reroute_ns is not None,
         )
         self._note(promise)
         self._lost_flows[promise.number] = promise
@@ -1072,16 +1221,17 @@ class FlowKeeper:
             grant=grant,
             state=stored.state,
             since_ns=0,
-            entries=self._entries(stored.number, grant),
+            entries=self._entries(stored.number, RoutedFlow(stored.flow, grant.path)),
             cables=self.cables.of(grant.flow.source, grant.path),
             promised=promised,
             unconfirmed=set(),
+            known_as=None if stored.flow == grant.flow else stored.flow,
             has_sent=stored.state is not FlowState.ACCEPTED,
             on_disk=stored.state,
         )
         promise.await_all()
         self._note(promise)
-        if promise.has_sent:
+        if promise.state is FlowState.REMOVING:
             for switch, entry in promise.entries:
                 self.drivers[switch].want(entry)
         if stored.state is FlowState.INSTALLED:
@@ -1104,11 +1254,11 @@ class FlowKeeper:
         self._promises[promise.flow.id] = promise
         self._by_number[promise.number] = promise
 
-    def _entries(self, number: int, grant: Grant) -> list[tuple[str, WireEntry]]:
+    def _entries(self, number: int, routed: RoutedFlow) -> list[tuple[str, WireEntry]]:
         """Return a flow's entries, each with its own cookie, which identifies it at its switch."""
         return [
             (visit.switch, self._entry_of(entry, cookie=OWN_MARK << 48 | visit.number << _VISIT | number))
-            for visit, entry in path_entries(self.lab, grant)
+            for visit, entry in path_entries(self.lab, routed)
         ]
 
     def _answer(self, outcome: Outcome) -> None:
@@ -1125,3 +1275,34 @@ class FlowKeeper:
 
     def _tell_switch(self, switch: str, text: str, *, warning: bool = False) -> None:
         self._effects.happenings.append(Happening(kind="switch", name=switch, text=text, warning=warning))
+
+
+def _free_port(flow: Flow, taken: Container[tuple[str, str, int]]) -> int:
+    return next(port for port in range(65535, 0, -1) if (flow.source, flow.destination, port) not in taken)
+
+
+def _parting(former: Sequence[Hop], path: Sequence[Hop]) -> int:
+    """Return the place of the last switch that two paths from the same host reach by the same cables."""
+    for place, (before, hop) in enumerate(zip(former, path, strict=False)):
+        if before != hop:
+            return place
+    return min(len(former), len(path)) - 1
+
+
+def _may_replace(former: Sequence[Hop], path: Sequence[Hop], dead_ends: Ends) -> bool:
+    """Return whether a flow can move to a path with no frame that meets another entry than its own.
+
+    Entries of both paths match the same frames, so neither may visit a switch twice. Between the switch where
+    the paths part and the dead cable there are frames of the former path, so the new one must not come there.
+    """
+    before, after = [hop.switch for hop in former], [hop.switch for hop in path]
+    if len(set(before)) < len(before) or len(set(after)) < len(after):
+        return False
+    parting = _parting(former, path)
+    dead = next(place for place, hop in enumerate(former) if (hop.switch, hop.output_port) in dead_ends)
+    return set(before[parting + 1 : dead + 1]).isdisjoint(after[parting + 1 :])
+
+
+def _shared(promise: Promise, successor: Promise) -> set[tuple[str, int]]:
+    """Return a successor's entries, by switch and cookie, at switches where its former self has one."""
+    return {(switch, entry.cookie) for switch, entry in successor.entries if switch in promise.switches}

@@ -259,6 +259,10 @@ class SlotGranting:
         """Raise `InputError`: its host was told its slot, and nobody else may tell it another."""
         raise InputError("a flow with a slot cannot be moved")
 
+    def rename(self, flow_id: str, flow: Flow) -> Grant:  # noqa: ARG002 - as others
+        """Raise `InputError`: see `move`."""
+        raise InputError("a flow with a slot cannot be moved")
+
     def turn(self, flow_id: str) -> Turn | None:
         """Return the flow's slot and its period."""
         scheduled = self._granted[flow_id].scheduled
