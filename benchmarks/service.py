@@ -33,7 +33,11 @@ LAB: Final = "two-switch"
 CONNECTIONS: Final = 16
 """Number of parallel connections: as many flows as the switches' bursts allow."""
 PATIENCE_S: Final = 60.0
-_PROGRAMS: Final = {"loko.controller.shim": "OpenFlow application", "evaluation.emulation": "boards"}
+_PROGRAMS: Final = {
+    "loko.controller.shim": "OpenFlow application",
+    "loko.serve.rest_server": "REST",
+    "evaluation.emulation": "boards",
+}
 """Further processes of the service, by the module in their command lines."""
 
 

@@ -278,6 +278,8 @@ def serve(
         openflow_place=_place_of(network) if live else nullcontext,
         companion=companion,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
+        log_format=log_format,
+        verbose=verbose,
     )
     run(_migrated(settings, yes=yes, as_json=as_json, as_csv=as_csv) if migrate else settings)
 

@@ -122,10 +122,18 @@ class ServedLab:
 
     def application(self) -> psutil.Process:
         """Return the process of the service's OpenFlow application."""
+        return self._child("loko.controller.shim")
+
+    def rest_process(self) -> psutil.Process:
+        """Return the process that serves REST."""
+        return self._child("loko.serve.rest_server")
+
+    def _child(self, module: str) -> psutil.Process:
         assert self.process is not None
-        children = psutil.Process(self.process.pid).children()
-        [shims] = [child for child in children if "loko.controller.shim" in child.cmdline()]
-        return shims
+        [found] = [
+            child for child in psutil.Process(self.process.pid).children() if module in child.cmdline()
+        ]
+        return found
 
     def memory_bytes(self) -> int:
         """Return the memory that the service's processes occupy."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from served_boards import ServedBoards
 
+from loko.serve.event_streams import EncodedNews, EventStreams
 from loko.serve.events import EventFeed
 from loko.serve.run import Operation
 
@@ -19,6 +20,23 @@ class Application:
         pass
 
 
+def streams_of(operation: Operation) -> EventStreams:
+    """Return the event streams of an operation in the same process."""
+
+    async def put(news: EncodedNews) -> None:
+        streams.put(news)
+
+    async def tell() -> None:
+        await EventFeed(operation).tell(put)
+        streams.end()
+
+    telling: list[asyncio.Task[None]] = []
+    streams = EventStreams(
+        lambda on: telling.append(asyncio.create_task(tell())) if on else telling.pop().cancel()
+    )
+    return streams
+
+
 @pytest.mark.parametrize("moment", ["long before", "just before", "after"])
 def test_a_stream_ends_with_the_service(moment: str, tmp_path: Path) -> None:
     served = ServedBoards(tmp_path / "flows.sqlite")
@@ -26,7 +44,7 @@ def test_a_stream_ends_with_the_service(moment: str, tmp_path: Path) -> None:
     async def scene() -> None:
         operation = Operation(served.keeper, served.store, fatal=pytest.fail)  # type: ignore[arg-type]
         operation.application = Application()  # type: ignore[assignment]
-        stream = EventFeed(operation).stream()
+        stream = streams_of(operation).stream()
         if moment == "after":
             operation.interrupt("the service ends")
         first = await anext(stream)

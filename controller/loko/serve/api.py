@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -13,34 +12,14 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
-from loko.document import InputError
-from loko.flow import Flow
-from loko.routing import path_through
+from loko.serve.call_protocol import Answer, RestSettings
 from loko.serve.connections import Clients
-from loko.serve.events import EventFeed
-from loko.serve.granting import AdmissionGranting, Decide
 from loko.serve.guard import BODY_BYTES, Asgi
-from loko.serve.margins import Margins
+from loko.serve.manager_client import ManagerClient
 from loko.serve.metrics import CONTENT_TYPE as METRICS_TYPE
-from loko.serve.metrics import exposition
-from loko.serve.outcome import (
-    Became,
-    Conflict,
-    Denied,
-    Gone,
-    Granted,
-    Interrupted,
-    NotStored,
-    NotTaken,
-    Outcome,
-    Unavailable,
-    Unknown,
-    Would,
-    Wrong,
-)
+from loko.serve.metrics import exposition_of_clients
 from loko.serve.page import add_pages
 from loko.serve.plain import PlainRoutes
-from loko.serve.run import Operation
 from loko.serve.shapes import (
     DelaysOverTime,
     DelaysShown,
@@ -60,22 +39,10 @@ from loko.serve.shapes import (
     TopologyShown,
     WouldShown,
 )
-from loko.serve.slots import SlotGranting
 from loko.serve.tallies import Tallies
-from loko.serve.views import (
-    ServiceView,
-    delay_values,
-    flow_values,
-    health_values,
-    schedule_values,
-    sends_values,
-    service_values,
-    source_text,
-    switch_values,
-    topology_values,
-    would_values,
-)
 
+_Call = Callable[..., Awaitable[Response]]
+"""Calls the flow manager by the name of the call, and returns its answer."""
 _ALWAYS: Final[dict[int, str]] = {
     400: "This is no HTTP, or does not name the service once by `Host`.",
     408: "The request took too long to come.",
@@ -93,10 +60,8 @@ _CHANGES: Final[dict[int, str]] = {
 }
 
 
-def application(
-    operation: Operation, granting: AdmissionGranting | SlotGranting, clients: Clients, view: ServiceView
-) -> Asgi:
-    """Return the REST interface to a service in operation, and its page."""
+def application(manager: ManagerClient, settings: RestSettings, clients: Clients, tallies: Tallies) -> Asgi:
+    """Return the REST interface to a flow manager, and its page."""
     app = FastAPI(
         title="Loko",
         summary="Flows with guaranteed latency on low-cost switches",
@@ -107,21 +72,23 @@ def application(
     )
 
     async def explain(_: Request, problem: Exception) -> Response:
-        return _http_error(operation.tallies, problem)
+        return _http_error(tallies, problem)
+
+    async def call(name: str, **values: object) -> Response:
+        return _answered(tallies, await manager.call(name, **values))
+
+    async def view(name: str, **values: str) -> Response:
+        return _answered(tallies, await manager.view(name, **values))
 
     app.add_exception_handler(HTTPException, explain)
-    if isinstance(granting, AdmissionGranting):
-        admitting, slots = granting, None
-    else:
-        admitting, slots = None, granting
-    _add_requests(app, operation, admitting, slots)
-    _add_release(app, operation)
-    _add_views(app, operation, view)
-    _add_schedule(app, operation, slots)
-    _add_margin(app, operation, admitting)
-    _add_watching(app, operation, clients)
+    _add_requests(app, call, tallies, gives_slots=settings.gives_slots)
+    _add_release(app, call)
+    _add_views(app, view)
+    _add_schedule(app, view)
+    _add_margin(app, call)
+    _add_watching(app, manager, view, clients, tallies)
     add_pages(app)
-    _describe(app, needs_token=view.needs_token)
+    _describe(app, needs_token=settings.token is not None)
     return PlainRoutes(app)
 
 
@@ -165,48 +132,28 @@ _BAD_REQUEST: Final[dict[int, str]] = {
 }
 
 
-def _add_requests(
-    app: FastAPI, operation: Operation, admitting: AdmissionGranting | None, slots: SlotGranting | None
-) -> None:
+def _add_requests(app: FastAPI, call: _Call, tallies: Tallies, *, gives_slots: bool) -> None:
     """Add the endpoints that request flows; those for what this service does not grant return an error."""
-    keeper, tallies = operation.keeper, operation.tallies
     good: dict[int, tuple[type[BaseModel] | None, str]] = {
         200: (FlowShown, "The same flow is there already."),
         201: (FlowShown, "The flow is installed."),
     }
     in_use = "a switch does not take it, id or hosts and ports are in use, or the service"
 
-    async def install(
-        request: Request, flow: Flow, decide: Decide, deadline_ns: float | None = None
-    ) -> Response:
-        request.scope["flow"] = flow.id  # for the log
-        outcome = await operation.request(flow, decide, deadline_ns)
-        if isinstance(outcome, Granted) and flow.id in keeper.promises:
-            return _json(201 if outcome.is_new else 200, flow_values(keeper, flow.id))
-        return _refused(tallies, outcome)
-
-    async def admission_of(request: Request) -> tuple[Flow, Decide, float | None] | Response:
-        """Return the requested flow, what decides on it, and any deadline.
-
-        Return an error if this service admits no flows.
-        """
-        if admitting is None:
+    async def admit(name: str, request: Request) -> Response:
+        """Call for a flow to admit, or return an error if this service admits no flows."""
+        if gives_slots:
             return _error(
                 tallies, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
             )
         wanted = await _read(request, FlowRequest, tallies)
         if isinstance(wanted, Response):
             return wanted
-        flow = wanted.flow
-        try:
-            path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
-        except InputError as problem:
-            return _error(tallies, 422, "invalid", str(problem))
-        return flow, admitting.decision(flow, path or None, wanted.deadline_ns), wanted.deadline_ns
+        return await call(name, flow=wanted.flow, path=wanted.path, deadline_ns=wanted.deadline_ns)
 
-    async def slot_of(request: Request) -> tuple[Flow, Decide] | Response:
-        """Return the requested flow and what decides on it, or an error if this service gives no slots."""
-        if slots is None:
+    async def give_slot(name: str, request: Request) -> Response:
+        """Call for a flow to get a slot, or return an error if this service gives no slots."""
+        if not gives_slots:
             return _error(
                 tallies,
                 409,
@@ -216,17 +163,7 @@ def _add_requests(
         wanted = await _read(request, SlotRequest, tallies)
         if isinstance(wanted, Response):
             return wanted
-        try:
-            flow = slots.on_the_wire(wanted.timed)
-        except InputError as problem:
-            return _error(tallies, 422, "invalid", str(problem))
-        return flow, slots.decision(wanted.timed)
-
-    def would(wanted: tuple[Flow, Decide] | tuple[Flow, Decide, float | None] | Response) -> Response:
-        if isinstance(wanted, Response):
-            return wanted
-        outcome = operation.what_if(*wanted[:2])
-        return _json(200, would_values(outcome)) if isinstance(outcome, Would) else _refused(tallies, outcome)
+        return await call(name, timed=wanted.timed)
 
     @app.post(
         "/v1/flows",
@@ -244,8 +181,7 @@ def _add_requests(
         the remedy says so where it fits after some milliseconds, since flows were released shortly before.
         503 if a switch of its path is away; nothing remains of the request then.
         """
-        wanted = await admission_of(request)
-        return wanted if isinstance(wanted, Response) else await install(request, *wanted)
+        return await admit("request", request)
 
     @app.post(
         "/v1/slots",
@@ -262,8 +198,7 @@ def _add_requests(
         201 with slot, offset, path and guarantee, once every switch has confirmed; 200 if the same flow is
         there already. 409 if no slot is free on its path: it says whether moving others might make room.
         """
-        wanted = await slot_of(request)
-        return wanted if isinstance(wanted, Response) else await install(request, *wanted)
+        return await give_slot("request", request)
 
     asked = _responses(
         {200: (WouldShown, "What it would get.")},
@@ -273,12 +208,12 @@ def _add_requests(
     @app.post("/v1/what-if/flow", responses=asked, tags=["flows"], openapi_extra=_body_of(FlowRequest))
     async def try_flow(request: Request) -> Response:
         """What a flow would get if it were requested now. Nothing is reserved: another may come first."""
-        return would(await admission_of(request))
+        return await admit("what-if", request)
 
     @app.post("/v1/what-if/slot", responses=asked, tags=["slots"], openapi_extra=_body_of(SlotRequest))
     async def try_slot(request: Request) -> Response:
         """The slot that a flow would get if it were requested now. Of a service with `--schedule`."""
-        return would(await slot_of(request))
+        return await give_slot("what-if", request)
 
 
 def _body_of(model: type[BaseModel]) -> dict[str, Any]:
@@ -291,7 +226,7 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-_Wanted = TypeVar("_Wanted", bound=BaseModel)
+_Wanted = TypeVar("_Wanted", FlowRequest, SlotRequest)
 
 
 async def _read(request: Request, model: type[_Wanted], tallies: Tallies) -> _Wanted | Response:
@@ -299,13 +234,14 @@ async def _read(request: Request, model: type[_Wanted], tallies: Tallies) -> _Wa
     if not _is_json(request.headers.get("content-type", "")):
         return _error(tallies, 415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
     try:
-        return model.model_validate_json(await request.body())
+        wanted = model.model_validate_json(await request.body())
     except ValidationError as problem:
         return _error(tallies, 422, "invalid", _explained(problem.errors(include_url=False)[0]))
+    request.scope["flow"] = wanted.id  # for the log
+    return wanted
 
 
-def _add_release(app: FastAPI, operation: Operation) -> None:
-    tallies = operation.tallies
+def _add_release(app: FastAPI, call: _Call) -> None:
     gone = _responses(
         {
             202: (FlowRemoving, "Gone but at switches that are away."),
@@ -323,26 +259,19 @@ def _add_release(app: FastAPI, operation: Operation) -> None:
         flow may have left in queues is charged for some milliseconds more: a request that does not fit for
         that reason alone is told how long to wait.
         """
-        outcome = await operation.release(flow_id)
-        if isinstance(outcome, Gone):
-            if not outcome.waiting_for:
-                return Response(status_code=204)
-            return _json(202, {"id": flow_id, "state": "removing", "waiting_for": list(outcome.waiting_for)})
-        return _refused(tallies, outcome)
+        return await call("release", flow_id=flow_id)
 
 
-def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
-    keeper = operation.keeper
-
+def _add_views(app: FastAPI, view: _Call) -> None:
     @app.get("/v1/service", responses=_responses({200: (ServiceShown, "The service.")}), tags=["operation"])
     async def show_service(_: Request) -> Response:
         """What is served under which options, whether changes need a token, whether delays are measured."""
-        return _json(200, service_values(keeper, view))
+        return await view("service")
 
     @app.get("/v1/flows", responses=_responses({200: (FlowsShown, "All flows.")}), tags=["flows"])
     async def list_flows(_: Request) -> Response:
         """All flows, in the order in which they were requested."""
-        return _json(200, {"flows": [flow_values(keeper, name) for name in keeper.promises]})
+        return await view("flows")
 
     @app.get(
         "/v1/flows/{flow_id}",
@@ -351,24 +280,22 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
     )
     async def show_flow(_: Request, flow_id: str) -> Response:
         """One flow."""
-        if flow_id not in keeper.promises:
-            return _refused(operation.tallies, Unknown(flow_id))
-        return _json(200, flow_values(keeper, flow_id))
+        return await view("flow", flow_id=flow_id)
 
     @app.get("/v1/switches", responses=_responses({200: (SwitchesShown, "All switches.")}), tags=["network"])
     async def list_switches(_: Request) -> Response:
         """The switches: connection, use against allocation, entries of others."""
-        return _json(200, {"switches": [switch_values(keeper, name) for name in keeper.lab.switches]})
+        return await view("switches")
 
     @app.get("/v1/topology", responses=_responses({200: (TopologyShown, "The network.")}), tags=["network"])
     async def show_topology(_: Request) -> Response:
         """Switches, hosts and cables."""
-        return _json(200, topology_values(keeper))
+        return await view("topology")
 
     @app.get("/v1/delays", responses=_responses({200: (DelaysShown, "By flow.")}), tags=["flows"])
     async def show_delays(_: Request) -> Response:
         """Measured delays of each flow that sends, beside its guarantee; empty if nothing is measured."""
-        return _json(200, {"flows": delay_values(keeper, operation.delays)})
+        return await view("delays")
 
     @app.get(
         "/v1/flows/{flow_id}/delays",
@@ -379,24 +306,15 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
     )
     async def show_delays_over_time(_: Request, flow_id: str) -> Response:
         """Measured delays of one flow over time: the last minutes in which it sent, second by second."""
-        if flow_id not in keeper.promises:
-            return _refused(operation.tallies, Unknown(flow_id))
-        values = operation.delays.over_time(flow_id, now_ns=time.monotonic_ns())
-        if values is None:
-            return _error(
-                operation.tallies, 404, "not-measured", f"no delays are measured of flow '{flow_id}'"
-            )
-        return _json(200, {**values, **keeper.granting.conditions.mark()})
+        return await view("delays-over-time", flow_id=flow_id)
 
     @app.get("/v1/notes", responses=_responses({200: (NotesShown, "In order.")}), tags=["operation"])
     async def list_notes(_: Request) -> Response:
         """What has happened: the latest events and refusals, kept over restarts."""
-        return _json(200, {"notes": operation.history.values()})
+        return await view("notes")
 
 
-def _add_margin(app: FastAPI, operation: Operation, admitting: AdmissionGranting | None) -> None:
-    margins = None if admitting is None else Margins(admitting)
-
+def _add_margin(app: FastAPI, call: _Call) -> None:
     @app.get(
         "/v1/margin",
         responses=_responses({200: (MarginShown, "The margin.")}, {404: "The service gives slots."}),
@@ -404,21 +322,10 @@ def _add_margin(app: FastAPI, operation: Operation, admitting: AdmissionGranting
     )
     async def show_margin(_: Request) -> Response:
         """How much slower than planned the switches may be before a promise to the flows of now falls."""
-        if margins is None:
-            return _error(operation.tallies, 404, "gives-slots", "this service gives slots: it has no margin")
-        return _json(200, await margins.values())
+        return await call("margin")  # which takes too long for other views to wait for it
 
 
-def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None) -> None:
-    keeper, tallies = operation.keeper, operation.tallies
-
-    def no_schedule() -> Response:
-        return _error(tallies, 404, "admits-flows", "this service admits flows: it has no schedule")
-
-    def unknown_host(host: str) -> Response:
-        question = keeper.lab.which_interface(host) or f"has no host '{host}'"
-        return _error(tallies, 404, "unknown-host", f"lab '{keeper.lab.name}': {question}")
-
+def _add_schedule(app: FastAPI, view: _Call) -> None:
     @app.get(
         "/v1/schedule",
         responses=_responses({200: (ScheduleShown, "The cycle.")}, {404: "The service gives no slots."}),
@@ -426,7 +333,7 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
     )
     async def show_schedule(_: Request) -> Response:
         """The cycle that all hosts keep, and what it costs at most that no flow is ever moved."""
-        return no_schedule() if slots is None else _json(200, schedule_values(keeper, slots))
+        return await view("schedule")
 
     @app.get(
         "/v1/hosts/{host}/sends",
@@ -441,11 +348,7 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
 
         Only flows that are in place: a host stops what is no longer listed, and then releases it.
         """
-        if slots is None:
-            return no_schedule()
-        if host not in keeper.lab.hosts:
-            return unknown_host(host)
-        return _json(200, sends_values(keeper, slots, host))
+        return await view("sends", host=host)
 
     file = _responses(
         {200: (None, "The file, in TOML.")}, {404: "There is no such host, or the service gives no slots."}
@@ -456,16 +359,12 @@ def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None
     @app.get("/v1/hosts/{host}/source", responses=file, response_class=Response, tags=["slots"])
     async def show_source(_: Request, host: str) -> Response:
         """The same for the source of the host: a file by which `zodiac-fx slots` sends until it is ended."""
-        if slots is None:
-            return no_schedule()
-        if host not in keeper.lab.hosts:
-            return unknown_host(host)
-        return PlainTextResponse(source_text(keeper, slots, host))
+        return await view("source", host=host)
 
 
-def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
-    keeper = operation.keeper
-    feed = EventFeed(operation)
+def _add_watching(
+    app: FastAPI, manager: ManagerClient, view: _Call, clients: Clients, tallies: Tallies
+) -> None:
     health = _responses({200: (HealthShown, "Every promise is kept, and every table is as it should be.")})
     health[503] = {"description": "Some are not, or the service ends.", "model": HealthShown | ErrorBody}
 
@@ -473,8 +372,7 @@ def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
     @app.get("/v1/healthz", responses=health, tags=["operation"])
     async def show_health(_: Request) -> Response:
         """200 if every promise is kept and every switch holds what it should, else 503 with what does not."""
-        values = {**health_values(keeper), "storage": operation.storage_failure}
-        return _json(200 if values["healthy"] else 503, values)
+        return await view("health")
 
     @app.get(
         "/metrics",
@@ -484,15 +382,8 @@ def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
     )
     async def show_metrics(_: Request) -> Response:
         """Metrics in the text format of Prometheus."""
-        text = exposition(
-            keeper,
-            operation.delays,
-            clients,
-            operation.tallies,
-            restarts=operation.application.count,
-            is_storage_available=operation.storage_failure is None,
-        )
-        return Response(text, media_type=METRICS_TYPE)
+        answer = await manager.view("metrics")
+        return Response(answer.body + exposition_of_clients(clients, tallies), media_type=METRICS_TYPE)
 
     @app.get(
         "/v1/events",
@@ -505,7 +396,7 @@ def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
 
         `delays`, at most twice a second, while they are measured.
         """
-        return EventStream(feed.stream())
+        return EventStream(manager.events.stream())
 
 
 class EventStream(StreamingResponse):
@@ -514,57 +405,17 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-def _refused(tallies: Tallies, outcome: Outcome) -> Response:
-    """Count a request that was not granted, and return the answer to it."""
-    details: dict[str, object] = {}
-    match outcome:
-        case Denied(refusal=refusal):
-            details = {**refusal.as_values()}
-            status, code, message = 409, "does-not-fit", str(refusal)
-        case NotTaken(switch=switch, reason=reason):
-            details = {"switch": switch}
-            status, code, message = 409, "switch-refused", f"{switch} did not take the entry: {reason}"
-        case Unavailable(flow_id=flow_id, switch=switch, reason=reason, became=became):
-            details = {"switch": switch, "became": became.value}
-            text = f"{switch}: {reason}; {_told(flow_id, became)}"
-            status, code, message = 503, "switch-unavailable", text
-        case Interrupted(flow_id=flow_id, reason=reason, became=became):
-            details = {"became": became.value}
-            status, code, message = 503, "service-ending", f"{reason}; {_told(flow_id, became)}"
-        case NotStored(flow_id=flow_id, reason=reason, became=became):
-            details = {"became": became.value}
-            status, code, message = 503, "storage-unavailable", f"{reason}; {_told(flow_id, became)}"
-        case Conflict(flow_id=flow_id, reason=reason):
-            status, code, message = 409, "conflict", f"flow '{flow_id}': {reason}"
-        case Unknown(flow_id=flow_id):
-            status, code, message = 404, "unknown-flow", f"there is no flow '{flow_id}'"
-        case Wrong(reason=reason):
-            status, code, message = 422, "invalid", reason
-        case _:
-            status, code, message = 409, "conflict", "the flow was removed meanwhile"
-    return _error(tallies, status, code, message, **details)
+def _answered(tallies: Tallies, answer: Answer) -> Response:
+    """Return the flow manager's answer as a response; count it if it is an error."""
+    if answer.refusal is not None:
+        tallies.refusals[answer.refusal] += 1
+    return Response(answer.body, status_code=answer.status, media_type=answer.media_type)
 
 
-def _told(flow_id: str, became: Became) -> str:
-    """Say what became of a request that was not carried out."""
-    match became:
-        case Became.NOTHING:
-            return "nothing of the request was begun: ask again"
-        case Became.TAKEN_BACK:
-            return f"flow '{flow_id}' was not granted and is taken back: ask again"
-        case Became.GOES_ON:
-            return f"flow '{flow_id}' is being removed, and goes on so after a restart"
-        case Became.UNKNOWN:
-            return f"what became of flow '{flow_id}' is not known: look for it when the service is back"
-
-
-def _error(tallies: Tallies, status: int, code: str, message: str, **details: object) -> Response:
-    tallies.refusals[code, str(details.get("quantity", ""))] += 1
-    return _json(status, {"error": {"code": code, "message": message, **details}})
-
-
-def _json(status: int, values: object) -> Response:
-    return Response(json.dumps(values), status_code=status, media_type="application/json")
+def _error(tallies: Tallies, status: int, code: str, message: str) -> Response:
+    tallies.refusals[code, ""] += 1
+    body = json.dumps({"error": {"code": code, "message": message}})
+    return Response(body, status_code=status, media_type="application/json")
 
 
 def _is_json(content_type: str) -> bool:

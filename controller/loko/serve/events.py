@@ -1,12 +1,13 @@
-"""The event stream: each event is put into words once for all clients that watch."""
+"""The news for event streams: each event is put into words once for all clients that watch."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 from typing import Final
 
+from loko.serve.event_streams import EncodedNews
 from loko.serve.history import noted_values
 from loko.serve.outcome import Noted
 from loko.serve.run import News, Operation, Over
@@ -15,58 +16,27 @@ from loko.serve.views import delay_values, flow_values, switch_values
 _KEEPALIVE_S: Final = 10.0
 _TOGETHER_S: Final = 0.1
 """What happens within this time is sent together."""
-_BEHIND: Final = 100
-"""A client that is this many messages behind misses further ones; later events show the state then."""
 
 
 class EventFeed:
-    """Encodes events once for all streams, while there are any."""
+    """Encodes what happens, while there are event streams."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
-        self._streams: set[asyncio.Queue[bytes | None]] = set()
-        self._telling: asyncio.Task[None] | None = None
 
-    async def stream(self) -> AsyncIterator[bytes]:
-        """Yield the events for one client, until the service ends."""
-        queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_BEHIND)
-        self._streams.add(queue)
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._tell())
-        try:
-            yield self._state() + self._delays()
-            while (text := await queue.get()) is not None:
-                yield text
-        finally:
-            self._streams.discard(queue)
-            if not self._streams and self._telling is not None:
-                self._telling.cancel()
-                self._telling = None
-
-    async def _tell(self) -> None:
-        with self._operation.watching() as news:
+    async def tell(self, put: Callable[[EncodedNews], Awaitable[None]]) -> None:
+        """Put the state as it is, then all news, until the service ends."""
+        with self._operation.watching() as events:
+            await put(EncodedNews(b"", self._state(), self._delays()))
             while True:
-                heard = await _heard(news)
-                if any(isinstance(observation, Over) for observation in heard):
-                    self._end()
+                heard = await _heard(events)
+                if any(isinstance(event, Over) for event in heard):
                     return
-                notes = [news for news in heard if isinstance(news, Noted)]
-                text = b"".join(map(_note, notes))
+                notes = [event for event in heard if isinstance(event, Noted)]
                 changes = any(noted.what.kind != "refusal" for noted in notes)  # a refusal changes nothing
-                if changes or not heard:  # now and then also to show that it lives
-                    text += self._state()
-                self._put(text + self._delays())
-
-    def _put(self, text: bytes) -> None:
-        for queue in self._streams:
-            if not queue.full():
-                queue.put_nowait(text)
-
-    def _end(self) -> None:
-        for queue in self._streams:
-            if queue.full():
-                queue.get_nowait()
-            queue.put_nowait(None)
+                is_due = changes or not heard  # now and then also to show that it lives
+                state = self._state() if is_due else b""
+                await put(EncodedNews(b"".join(map(_note, notes)), state, self._delays()))
 
     def _state(self) -> bytes:
         keeper = self._operation.keeper
@@ -79,15 +49,15 @@ class EventFeed:
         return _event("delays", delay_values(operation.keeper, operation.delays))
 
 
-async def _heard(news: asyncio.Queue[News]) -> list[News]:
+async def _heard(events: asyncio.Queue[News]) -> list[News]:
     """Return events that follow each other closely; an empty list if none comes for a while."""
     try:
-        heard = [await asyncio.wait_for(news.get(), _KEEPALIVE_S)]
+        heard = [await asyncio.wait_for(events.get(), _KEEPALIVE_S)]
     except TimeoutError:
         return []
     await asyncio.sleep(_TOGETHER_S)
-    while not news.empty():
-        heard.append(news.get_nowait())
+    while not events.empty():
+        heard.append(events.get_nowait())
     return heard
 
 

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import json
 import logging
-import resource
 import socket
 import time
 from typing import Any, Final
@@ -261,15 +260,6 @@ class Front:
                 self._seldom.warning("connections are closed whose clients take too long")
                 place.refuse()
             self._seldom.sum_up()
-
-
-def files_allowed(wanted: int) -> int:
-    """Ask for this many open files, and return how many the process may open."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return soft
 
 
 def _answer(status: int, reason: bytes, code: str, message: str) -> bytes:

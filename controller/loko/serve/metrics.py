@@ -20,7 +20,7 @@ from loko.serve.connections import Clients
 from loko.serve.delays import DelayBook
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState
-from loko.serve.tallies import Tallies
+from loko.serve.tallies import Stalls, Tallies
 from loko.serve.views import switch_ports
 from loko.units import NS_PER_S
 
@@ -28,33 +28,30 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(
-    keeper: FlowKeeper,
-    delays: DelayBook,
-    clients: Clients,
-    tallies: Tallies,
-    *,
-    restarts: int,
-    is_storage_available: bool,
+    keeper: FlowKeeper, delays: DelayBook, stalls: Stalls, *, restarts: int, is_storage_available: bool
 ) -> bytes:
-    """Return all metrics as they are now. `restarts` counts those of the OpenFlow application."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(
-        _Gathered(
-            (
-                *_flows(keeper),
-                *_switches(keeper),
-                *_delays(delays),
-                *_requests(tallies),
-                *_clients(clients),
-                _total("loko_openflow_restarts", "Times its application was started again.", restarts),
-                GaugeMetricFamily(
-                    "loko_store_available", "1 while the disk takes changes.", value=is_storage_available
-                ),
-                _total("loko_stalls", "Times the service was kept from its work.", tallies.stalls),
-                _total("loko_stall_seconds", "Time for which it was, in all.", tallies.stalled_s),
-            )
-        )
+    """Return the flow manager's metrics as they are now. `restarts` are those of the OpenFlow application."""
+    return _text(
+        *_flows(keeper),
+        *_switches(keeper),
+        *_delays(delays),
+        _total("loko_openflow_restarts", "Times its application was started again.", restarts),
+        GaugeMetricFamily(
+            "loko_store_available", "1 while the disk takes changes.", value=is_storage_available
+        ),
+        _total("loko_stalls", "Times the service was kept from its work.", stalls.count),
+        _total("loko_stall_seconds", "Time for which it was, in all.", stalls.total_s),
     )
+
+
+def exposition_of_clients(clients: Clients, tallies: Tallies) -> bytes:
+    """Return the metrics of the REST process as they are now."""
+    return _text(*_requests(tallies), *_clients(clients))
+
+
+def _text(*metrics: Metric) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Gathered(metrics))
     return generate_latest(registry)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
+import resource
+import signal
 import socket
 import sys
 import time
@@ -14,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 import uvloop
 
 from loko.address import Address
@@ -30,17 +32,19 @@ from loko.entries import filler_entries
 from loko.lab import Lab, stays_loaded
 from loko.one_line_error import OF_ENVIRONMENT, EnvironmentFaultError
 from loko.scenario import OpenFlow
-from loko.serve.api import application
+from loko.serve.call_protocol import RestSettings
+from loko.serve.calls import Calls
 from loko.serve.companion import Companion
-from loko.serve.connections import IDLE_S, OWN_FILES, Clients, Limits
-from loko.serve.front import Front, files_allowed
+from loko.serve.connections import OWN_FILES, Limits
+from loko.serve.events import EventFeed
 from loko.serve.granting import AdmissionGranting
-from loko.serve.guard import Guard
 from loko.serve.history import History
 from loko.serve.hosts import KnownHosts
+from loko.serve.journal import LogFormat
 from loko.serve.keeper import FlowKeeper
 from loko.serve.migration import Migration, migration
 from loko.serve.promises import Grounds
+from loko.serve.rest_process import RestProcess
 from loko.serve.run import Operation
 from loko.serve.slots import SlotGranting
 from loko.serve.store import Store
@@ -52,8 +56,6 @@ from loko.units import NS_PER_MS, NS_PER_S
 _LOG: Final = logging.getLogger("loko.serve")
 _GRACE_NS: Final = 250_000_000
 """A companion's hosts hear of a flow's removal together with the service, and need some time to stop."""
-_LEAVING_S: Final = 8
-"""How long answers on their way may take when the service ends."""
 _TOKEN_CHARACTERS: Final = 16
 """A shorter token could be guessed."""
 _TURN_S: Final = 0.0005
@@ -104,6 +106,8 @@ class Settings:
     """Returns, for the OpenFlow address, the command of a program to run beside: emulated boards, taps."""
     measures: str | None = None
     """What the companion measures delays with, in words; None if it does not measure."""
+    log_format: LogFormat = LogFormat.TEXT
+    verbose: bool = False
     migration: Migration | None = None
     """What is to become of the stored flows, which were granted under other circumstances."""
 
@@ -145,8 +149,20 @@ def serve(settings: Settings) -> None:
     interpreter(settings.framework, settings.framework_python)
     access = access_list(settings.lab, listen=openflow_address.host)
     _check_access(settings, access)
-    hosts = KnownHosts(rest_address.host, settings.allow_hosts)
-    limits = Limits.of(settings.connections, files=files_allowed(settings.connections + OWN_FILES))
+    KnownHosts(rest_address.host, settings.allow_hosts)  # refuses wrong ones
+    files = _files_allowed(settings.connections + OWN_FILES)
+    Limits.of(settings.connections, files=files)  # refuses too few
+    of_rest = RestSettings(
+        host=rest_address.host,
+        allow_hosts=settings.allow_hosts,
+        token=settings.token,
+        requests_per_s=settings.requests_per_s,
+        connections=settings.connections,
+        files=files,
+        gives_slots=isinstance(settings.granting, SlotGranting),
+        log_format=settings.log_format,
+        verbose=settings.verbose,
+    )
     sys.setswitchinterval(_TURN_S)
     with contextlib.ExitStack() as open_:
         rest = open_.enter_context(_listening("--rest", rest_address))
@@ -166,9 +182,8 @@ def serve(settings: Settings) -> None:
             )
         )
         stays_loaded()
-        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
-            service = _Service(settings, hosts, limits, access)
-            uvloop.run(service.run(_keeper(settings, store), store, rest, openflow))
+        service = _Service(settings, of_rest, access)
+        uvloop.run(service.run(_keeper(settings, store), store, rest, openflow))
 
 
 def _check_access(settings: Settings, access: AccessList) -> None:
@@ -224,13 +239,12 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
 class _Service:
     """A service from its start to its end."""
 
-    def __init__(self, settings: Settings, hosts: KnownHosts, limits: Limits, access: AccessList) -> None:
+    def __init__(self, settings: Settings, of_rest: RestSettings, access: AccessList) -> None:
         self._settings = settings
         self._access = access
-        self._hosts = hosts
-        self._clients = Clients(limits)
+        self._of_rest = of_rest
         self._failures: list[str] = []
-        self._server: Server | None = None
+        self._is_over = asyncio.Event()
 
     async def run(self, keeper: FlowKeeper, store: Store, rest: socket.socket, openflow: Listening) -> None:
         """Run until SIGTERM or Ctrl-C. End the program with status 1 if the service cannot go on."""
@@ -240,62 +254,44 @@ class _Service:
         )
         python = interpreter(settings.framework, settings.framework_python)
         await operation.start(openflow, settings.framework, python)
-        config = self._configuration(operation)
-        front = Front(rest, config, self._clients)
-        systemd = Systemd()
-
-        def ending() -> None:
-            systemd.ending()
-            operation.interrupt(self._why)
-
-        self._server = Server(config, front, ready=lambda: systemd.ready(operation.works), ending=ending)
-        companion = Companion(operation, measures=settings.measures is not None)
-        if settings.companion is not None:
-            await companion.start(settings.companion(_text_of(openflow.plain)))
-        where = _text_of(rest)
-        if baseline := keeper.granting.conditions.baseline:
-            _LOG.warning("%s: scheme %s is a baseline, %s", keeper.lab.name, keeper.granting.scheme, baseline)
-        _LOG.info(
-            "%s: page at http://%s, REST at http://%s/docs, %d flows",
-            *(keeper.lab.name, where, where, len(keeper.promises)),
-        )
-        try:
-            await self._server.serve(sockets=[])
-        finally:
-            await companion.end()
-            await operation.end()
-        if self._failures:
-            raise SystemExit(1)
-
-    def _configuration(self, operation: Operation) -> uvicorn.Config:
-        settings = self._settings
         view = ServiceView(
-            grants=Grants.SLOTS if isinstance(settings.granting, SlotGranting) else Grants.ADMISSION,
+            grants=Grants.SLOTS if self._of_rest.gives_slots else Grants.ADMISSION,
             options=settings.options,
             terms=settings.terms,
             needs_token=settings.token is not None,
             measures=settings.measures,
         )
-        guarded = Guard(
-            application(operation, settings.granting, self._clients, view),
-            hosts=self._hosts,
-            clients=self._clients,
-            tallies=operation.tallies,
-            token=settings.token,
-            requests_per_s=settings.requests_per_s,
-        )
-        return uvicorn.Config(
-            guarded,
-            log_config=None,
-            log_level="error",  # errors of clients are counted, and logged seldom
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            proxy_headers=False,  # limits apply to the real address of the connection
-            server_header=False,
-            timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=_LEAVING_S,
-        )
+        systemd = Systemd()
+
+        if baseline := keeper.granting.conditions.baseline:
+            _LOG.warning("%s: scheme %s is a baseline, %s", keeper.lab.name, keeper.granting.scheme, baseline)
+
+        def ready() -> None:
+            where = _text_of(rest)
+            _LOG.info(
+                "%s: page at http://%s, REST at http://%s/docs, %d flows",
+                *(keeper.lab.name, where, where, len(keeper.promises)),
+            )
+            systemd.ready(operation.works)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._is_over.set)
+        calls, feed = Calls(operation, settings.granting, view), EventFeed(operation)
+        rest_process = RestProcess(self._of_rest, rest, calls, feed, ready=ready)
+        companion = Companion(operation, measures=settings.measures is not None)
+        try:
+            if settings.companion is not None:
+                await companion.start(settings.companion(_text_of(openflow.plain)))
+            await rest_process.start()
+            await self._is_over.wait()
+        finally:
+            systemd.ending()
+            operation.interrupt(self._why)
+            await rest_process.end()
+            await companion.end()
+            await operation.end()
+        if self._failures:
+            raise SystemExit(1)
 
     @property
     def _why(self) -> str:
@@ -304,37 +300,16 @@ class _Service:
     def _fatal(self, text: str) -> None:
         self._failures.append(text)
         _LOG.critical("%s; ending", text)
-        if self._server is not None:
-            self._server.should_exit = True
+        self._is_over.set()
 
 
-class Server(uvicorn.Server):
-    """A server that gets its connections from a `Front`, and tells waiting clients before it closes them."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        front: Front,
-        *,
-        ready: Callable[[], None],
-        ending: Callable[[], None],
-    ) -> None:
-        super().__init__(config)
-        self._front = front
-        self._ready = ready
-        self._ending = ending
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Called by the server when it begins."""
-        await super().startup(sockets)
-        self._front.open(self.server_state)
-        self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Called by the server when it is to end."""
-        self._front.close()
-        self._ending()
-        await super().shutdown(sockets)
+def _files_allowed(wanted: int) -> int:
+    """Ask for this many open files, and return how many the process may open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
 
 
 def _text_of(listening: socket.socket) -> str:

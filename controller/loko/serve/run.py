@@ -36,7 +36,7 @@ from loko.serve.outcome import (
     Would,
 )
 from loko.serve.store import Store, StoreUnavailableError
-from loko.serve.tallies import Tallies
+from loko.serve.tallies import Stalls
 
 TICK_S: Final = 0.05
 STALL_S: Final = 0.25
@@ -83,7 +83,7 @@ class Operation:
         self._waiting: dict[int, tuple[str, asyncio.Future[Outcome]]] = {}
         """By ticket, the flow of a request and the future of its answer."""
         self._ending: str | None = None
-        self.tallies = Tallies()
+        self.stalls = Stalls()
         self.delays = DelayBook()
         self.history = History() if history is None else history
         self._writes = WriteQueue()
@@ -307,8 +307,8 @@ class Operation:
 
     def _note_stall(self, late_s: float) -> None:
         if late_s >= STALL_S:
-            self.tallies.stalls += 1
-            self.tallies.stalled_s += late_s
+            self.stalls.count += 1
+            self.stalls.total_s += late_s
             _LOG.debug("the service was kept from its work for %.2f s", late_s)
 
     def _wake_when_due(self) -> None:
