@@ -1,0 +1,162 @@
+"""The cases to check: each rule in use on small networks, and weaker rules that must be refuted there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from benchmarks.evidence.models import network, slots
+from benchmarks.evidence.models.boards import (
+    FallsAtFullRate,
+    Forgetful,
+    ForgetfulPackets,
+    GoneAtRelease,
+    PacketRule,
+    PacketsGoneAtRelease,
+    ShareRule,
+)
+from benchmarks.evidence.models.explorer import SearchResult
+from benchmarks.evidence.models.network import Flow, Rule
+from benchmarks.evidence.models.ports import FallsAtOnce, FixedAtRelease, PortRule, WithoutBusyPeriods
+from benchmarks.evidence.models.ports import Forgetful as ForgetfulPorts
+from benchmarks.evidence.models.slots import SlotRule
+
+IN_USE: Final = "in use"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A rule on a network."""
+
+    scheme: str
+    network: str
+    rule: str
+    """`IN_USE`: it must hold; any other must be refuted."""
+    search: Callable[[], SearchResult]
+
+
+class _Network(NamedTuple):
+    """A network, the rule in use there, and weaker ones by what is wrong with them."""
+
+    scheme: str
+    name: str
+    flows: tuple[Flow, ...]
+    limits: tuple[int, ...]
+    rule: Callable[[Sequence[Flow], Sequence[int]], Rule[Any]]
+    weaker: Mapping[str, Callable[[Sequence[Flow], Sequence[int]], Rule[Any]]]
+
+
+_LINE: Final = (
+    Flow("A", (0, 1, 2, 3, 4), 1, leaves=True, at_once=True),
+    *(Flow(f"X{server}", (server,), 4, at_once=True) for server in (1, 2, 3)),
+    Flow("N", (4,), 5, at_once=True),
+)
+"""A flow along five servers leaves; others come at three of them, and a newcomer at the last."""
+_BUSY: Final = (
+    Flow("A", (0,), 4, leaves=True),
+    Flow("B", (0,), 1, 2),
+    Flow("C", (0,), 1, 3),
+    Flow("N", (0,), 4),
+)
+"""Flows that use five sixths of a server keep it busy behind a burst that leaves."""
+_JITTER: Final = (
+    Flow("A", (0,), 4, leaves=True),
+    Flow("F", (0, 1), 1, 2),
+    Flow("G", (1,), 1, 3),
+    Flow("N", (1,), 4),
+)
+"""Before it leaves, a burst pushes the frames of another flow together, which go on to a second server."""
+_RING: Final = (
+    Flow("A", (0, 1), 2, leaves=True),
+    Flow("B", (1, 2), 1, 4, leaves=True),
+    Flow("C", (2, 0), 1, leaves=True),
+)
+"""Paths that form a cycle; all flows come and go."""
+_FULL: Final = (
+    Flow("A", (0, 1), 2, 6, leaves=True),
+    Flow("B", (1,), 1, 2, leaves=True),
+    Flow("C", (1,), 2, 3, leaves=True),
+)
+"""All of the second switch's rate is used."""
+_JOIN: Final = (
+    Flow("A", (0, 2), 2, leaves=True),
+    Flow("B", (1, 2), 2, leaves=True),
+    Flow("X", (0,), 4),
+    Flow("Y", (1,), 4),
+    Flow("N", (2,), 4),
+)
+"""Two flows leave that others hold up on their way to the switch at which they meet."""
+
+_AT_ONCE: Final = "forgets a released flow at once"
+_NO_DEBT: Final = "leaves no debt"
+_NOTHING_ON_ITS_WAY: Final = "takes no frame to be on its way"
+_NETWORKS: Final = (
+    _Network(
+        "ports",
+        "line of five",
+        _LINE,
+        (5, 5, 5, 5, 5),
+        PortRule,
+        {"fixes the time by the bounds at the release": FixedAtRelease, _AT_ONCE: ForgetfulPorts},
+    ),
+    _Network("ports", "one busy port", _BUSY, (6,), PortRule, {"omits busy periods": WithoutBusyPeriods}),
+    _Network("ports", "two ports", _JITTER, (5, 6), PortRule, {"lowers bounds at once": FallsAtOnce}),
+    _Network("ports", "ring of three", _RING, (4, 4, 4), PortRule, {_AT_ONCE: ForgetfulPorts}),
+    _Network(
+        "full-rate",
+        "two switches",
+        _FULL,
+        (3, 5),
+        ShareRule,
+        {_NO_DEBT: Forgetful, "lowers the debt at the full rate": FallsAtFullRate},
+    ),
+    _Network("full-rate", "two that join", _JOIN, (6, 6, 4), ShareRule, {_NOTHING_ON_ITS_WAY: GoneAtRelease}),
+    _Network("packet-granular", "two switches", _FULL, (3, 5), PacketRule, {_NO_DEBT: ForgetfulPackets}),
+    _Network(
+        "packet-granular",
+        "two that join",
+        _JOIN,
+        (6, 6, 4),
+        PacketRule,
+        {_NOTHING_ON_ITS_WAY: PacketsGoneAtRelease},
+    ),
+)
+_SLOT_RULES: Final = {
+    IN_USE: SlotRule(),
+    "frees the slot at the release": SlotRule(keeps=False),
+    "frees the slot after a restart": SlotRule(waits_again=False),
+    "has room for one guard": SlotRule(counted_guards=1),
+}
+
+CASES: Final = (
+    *(
+        Case(
+            scheme=small.scheme,
+            network=small.name,
+            rule=name,
+            search=partial(network.check, rule(small.flows, small.limits)),
+        )
+        for small in _NETWORKS
+        for name, rule in {IN_USE: small.rule, **small.weaker}.items()
+    ),
+    *(
+        Case(scheme="slots", network="one path", rule=name, search=partial(slots.check, rule))
+        for name, rule in _SLOT_RULES.items()
+    ),
+)
+
+
+def check_case(number: int) -> dict[str, Any]:
+    """Check the case of this number, and return the result as JSON holds it."""
+    case = CASES[number]
+    found = case.search()
+    return {
+        "scheme": case.scheme,
+        "network": case.network,
+        "rule": case.rule,
+        "states": found.states,
+        "counterexample": found.counterexample and list(found.counterexample),
+        "as_expected": (found.counterexample is None) == (case.rule == IN_USE),
+    }

@@ -1,0 +1,169 @@
+"""Model of a network in which flows come and go, whatever their senders do within their token buckets.
+
+Time is counted in ticks. A server sends a frame per tick, in the order of arrival. Within a tick, in any
+order, frames arrive from the servers before, and flows are requested, send all that their token buckets hold,
+and are released. An admission rule decides on requests. A guarantee is violated when more frames wait at a
+server than its limit: the last one of them is late, or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from benchmarks.evidence.models.explorer import SearchResult, explore
+
+RuleState = TypeVar("RuleState")
+"""The state of an admission rule. It must be hashable."""
+_Value = TypeVar("_Value")
+_Frames = tuple[tuple[int, ...], ...]
+"""By server, frames in the order of arrival: the numbers of their flows."""
+
+
+class Flow(NamedTuple):
+    """A flow of the model."""
+
+    name: str
+    path: tuple[int, ...]
+    burst: int
+    period: int = 0
+    """Ticks until a bucket that is not full gets its next token; 0: it never does."""
+    leaves: bool = False
+    """Whether it may be released. It may be requested again when it does not count any more."""
+    at_once: bool = False
+    """Whether it always sends as soon as it is admitted: this keeps the number of states small."""
+
+    def before(self, server: int) -> tuple[int, ...]:
+        """Return the servers on its path before this one."""
+        return self.path[: self.path.index(server)]
+
+
+class Rule(Protocol[RuleState]):
+    """An admission rule."""
+
+    @property
+    def flows(self) -> Sequence[Flow]:
+        """The flows that may be requested, by number."""
+
+    @property
+    def limits(self) -> Sequence[int]:
+        """By server, the most frames that may wait."""
+
+    def initial(self) -> RuleState:
+        """Return the state before the first request."""
+
+    def admit(self, state: RuleState, number: int) -> RuleState | None:
+        """Return the state with a further flow; None if the rule refuses it."""
+
+    def release(self, state: RuleState, number: int) -> RuleState:
+        """Return the state after the release of a flow, which sends nothing from then on."""
+
+    def tick(self, state: RuleState) -> RuleState:
+        """Return the state a tick later."""
+
+    def is_draining(self, state: RuleState, number: int) -> bool:
+        """Return whether the flow is released and still counts."""
+
+
+class Bucket(NamedTuple):
+    """The token bucket of an admitted flow."""
+
+    tokens: int
+    waited: int = 0
+    """Ticks since the last token came, or since the bucket was full."""
+
+    def tick(self, flow: Flow) -> Bucket:
+        """Return the bucket a tick later."""
+        if not flow.period or self.tokens == flow.burst:
+            return self._replace(waited=0)
+        if self.waited + 1 == flow.period:
+            return Bucket(self.tokens + 1)
+        return self._replace(waited=self.waited + 1)
+
+
+class NetworkState(NamedTuple, Generic[RuleState]):
+    """A state of the model."""
+
+    queues: _Frames
+    arriving: _Frames
+    """Frames that arrive in this tick from the servers before."""
+    buckets: tuple[Bucket | None, ...]
+    """By flow; None: it is not admitted."""
+    rule: RuleState
+
+
+def check(rule: Rule[RuleState]) -> SearchResult:
+    """Search the states of a network under a rule for one in which a guarantee is violated."""
+    empty = ((),) * len(rule.limits)
+    initial = NetworkState(empty, empty, (None,) * len(rule.flows), rule.initial())
+    return explore(initial, _Steps(rule), partial(_is_violation, rule.limits))
+
+
+def _is_violation(limits: Sequence[int], state: NetworkState[RuleState]) -> bool:
+    return any(len(queue) > limit for queue, limit in zip(state.queues, limits, strict=True))
+
+
+class _Steps(Generic[RuleState]):
+    """All steps from a state. Many states share the rule's state, so the rule's answers are cached."""
+
+    def __init__(self, rule: Rule[RuleState]) -> None:
+        self._flows = rule.flows
+        self._admit, self._release = cache(rule.admit), cache(rule.release)
+        self._tick_rule, self._is_draining = cache(rule.tick), cache(rule.is_draining)
+
+    def __call__(self, state: NetworkState[RuleState]) -> Iterator[tuple[str, NetworkState[RuleState]]]:
+        for server, frames in enumerate(state.arriving):
+            if frames:
+                queues, arriving = _appended(state.queues, server, frames), _with(state.arriving, server, ())
+                yield f"{server} receives", state._replace(queues=queues, arriving=arriving)
+        if not any(state.arriving):
+            yield "tick", self._tick(state)
+        for number, (flow, bucket) in enumerate(zip(self._flows, state.buckets, strict=True)):
+            if bucket is None:
+                yield from self._requested(state, number, flow)
+                continue
+            if bucket.tokens:
+                yield f"{flow.name} sends", _sent(state, number, flow, bucket)
+            if flow.leaves:
+                buckets, rule = _with(state.buckets, number, None), self._release(state.rule, number)
+                yield f"{flow.name} is released", state._replace(buckets=buckets, rule=rule)
+
+    def _requested(
+        self, state: NetworkState[RuleState], number: int, flow: Flow
+    ) -> Iterator[tuple[str, NetworkState[RuleState]]]:
+        if flow.leaves and self._is_draining(state.rule, number):
+            return
+        rule, bucket = self._admit(state.rule, number), Bucket(flow.burst)
+        if rule is not None:
+            admitted = state._replace(buckets=_with(state.buckets, number, bucket), rule=rule)
+            after = _sent(admitted, number, flow, bucket) if flow.at_once else admitted
+            yield f"{flow.name} is admitted", after
+
+    def _tick(self, state: NetworkState[RuleState]) -> NetworkState[RuleState]:
+        arriving = state.arriving
+        for server, queue in enumerate(state.queues):
+            if queue:
+                path = self._flows[queue[0]].path
+                onward = path[path.index(server) + 1 :]
+                if onward:
+                    arriving = _appended(arriving, onward[0], queue[:1])
+        buckets = tuple(
+            bucket and bucket.tick(flow) for flow, bucket in zip(self._flows, state.buckets, strict=True)
+        )
+        queues = tuple(queue[1:] for queue in state.queues)
+        return NetworkState(queues, arriving, buckets, self._tick_rule(state.rule))
+
+
+def _sent(state: NetworkState[RuleState], number: int, flow: Flow, bucket: Bucket) -> NetworkState[RuleState]:
+    queues = _appended(state.queues, flow.path[0], (number,) * bucket.tokens)
+    buckets = _with(state.buckets, number, bucket._replace(tokens=0))
+    return state._replace(queues=queues, buckets=buckets)
+
+
+def _appended(queues: _Frames, server: int, frames: tuple[int, ...]) -> _Frames:
+    return _with(queues, server, queues[server] + frames)
+
+
+def _with(values: tuple[_Value, ...], place: int, value: _Value) -> tuple[_Value, ...]:
+    return (*values[:place], value, *values[place + 1 :])
