@@ -12,7 +12,7 @@ from contextlib import closing
 from itertools import count
 
 from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord, campaign_seed, up_to
-from evaluation.adversary.port_trial import port_trial
+from evaluation.adversary.port_trial import changing_port_trial, port_trial
 from evaluation.adversary.trial import trial
 from evaluation.executor import Workers
 
@@ -78,3 +78,9 @@ def port_trial_of(task: Task) -> PortRecord:
     """Carry out a trial on switches with queues for each port."""
     number, seed, trial_packets = task
     return PortRecord.of(number, port_trial(seed, packets=trial_packets))
+
+
+def changing_port_trial_of(task: Task) -> PortRecord:
+    """Carry out a trial on such switches while flows come and go, which sends all that is planned."""
+    number, seed, _ = task
+    return PortRecord.of(number, changing_port_trial(seed))

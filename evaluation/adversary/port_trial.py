@@ -1,5 +1,6 @@
 """Random admitted sets on switches with queues for each port, beside traffic that fills the cables.
 
+Sets either stay, on any network, or change, on long lines (`evaluation.adversary.port_changes`).
 Everything that is not admitted waits in the lowest queues. It makes frames of the flows wait for checks of
 the queues and for frames on the wire, and takes shared memory. Judged are the flows' packets.
 """
@@ -15,6 +16,7 @@ import numpy as np
 
 from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, judged, released
+from evaluation.adversary.port_changes import LongLine, change
 from evaluation.adversary.random_cases import SHAPES, random_lab
 from evaluation.traffic import Instants, Releases, Sender
 from evaluation.virtual import PoweredLab, lab_network
@@ -93,6 +95,23 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTria
     admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
     verdict = attacked(lab, admitted, seed=seed, packets=packets)
     return PortTrial(seed=seed, shape=shape, profile=profile, flows=len(admitted), verdict=verdict)
+
+
+def changing_port_trial(seed: int) -> PortTrial:
+    """Carry all that the flows of a seed's changing set send. Their packets are judged by the guarantees."""
+    rng = Random(f"changing ports {seed}")
+    line = LongLine.drawn(rng, PROFILES, SIZES)
+    lab = line.lab()
+    changed = change(line, line.admission(lab), lab, rng)
+    senders = released(changed.case, changed.history.offers())
+    verdict = beside_others(changed.case, senders, seed=seed, duration_ns=changed.until_ns)
+    return PortTrial(
+        seed=seed,
+        shape=f"line of up to {next(most for most in (4, 8, 12) if line.chips <= most)}",
+        profile=line.profile,
+        flows=len(changed.case.admitted),
+        verdict=verdict,
+    )
 
 
 def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int) -> CarriageResult:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 import pytest
 
+from benchmarks.evidence.record import campaign_seed
 from evaluation.adversary.carriage import CarriageResult, carried, judged, released
 from evaluation.adversary.changes import forgetful
 from evaluation.adversary.port_changes import Changed, LongLine, change
+from evaluation.adversary.port_trial import changing_port_trial
 from loko.admission import Admitted, Refusal
+from loko.admission.debt import Clock
 from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.manners import MANNERS
 from loko.flow import Flow
 from loko.port_queues import PortAdmission
+from loko.port_queues import admission as port_admission
 from loko.scenario import OpenFlow
 from loko.serve.granting import AdmissionGranting
 from loko.serve.keeper import FlowKeeper
@@ -62,6 +67,31 @@ def test_a_rule_that_forgets_a_released_flow_at_once_makes_it_late() -> None:
     """Shows that the test above can fail."""
     _, verdict = outcome(line_of(8), forgets=True)
     assert verdict.worst > 1.1
+
+
+@pytest.mark.parametrize("seed", [campaign_seed(1, 4), campaign_seed(1, 20)])
+def test_the_campaign_notices_a_rule_that_fixes_the_time_at_the_release(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under theorem 2, the same flows and instants make nothing late."""
+    assert not changing_port_trial(seed).verdict.broken
+    passages_ns: dict[str, int] = {}
+
+    def gone_ns(
+        books: port_admission._Books, leaver: port_admission._Leaver, _ways_ns: Mapping[str, float]
+    ) -> int:
+        counted, bounds = leaver.counted, books.network.bounds
+        # First asked before anything else is admitted.
+        passage_ns = passages_ns.setdefault(
+            counted.flow_id, sum(bounds[step.server] for step in counted.steps)
+        )
+        busy_ns = max(books.network.busy_ns(step.server) for step in counted.steps)
+        return Clock.after(leaver.sent_ns, passage_ns + busy_ns)
+
+    monkeypatch.setattr(port_admission._Books, "_forgotten_ns", gone_ns)
+    verdict = changing_port_trial(seed).verdict
+    assert len(verdict.broken) == 4
+    assert verdict.worst > 1.05
 
 
 def flow(number: int, source: str, destination: str, frames: int) -> Flow:
