@@ -6,7 +6,10 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,7 +17,15 @@ import typer
 from rich.console import Console
 
 from benchmarks.evidence.attacks import every_attack, kept
-from benchmarks.evidence.campaign import BrokenGuaranteeError, Task, carry_on, port_trial_of, trial_of
+from benchmarks.evidence.campaign import (
+    BrokenGuaranteeError,
+    Task,
+    carry_on,
+    changing_port_trial_of,
+    port_trial_of,
+    trial_of,
+)
+from benchmarks.evidence.models import CASES, check_case
 from benchmarks.evidence.page import page
 from benchmarks.evidence.ports import port_summary
 from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord
@@ -28,11 +39,26 @@ from evaluation.provenance import commit
 from loko.document import InputError
 
 _PAGE: Final = ROOT / "docs" / "evidence.md"
-_RESULT: Final = "evidence.json"
-_PORT_RESULT: Final = "port-evidence.json"
 _COPIES: Final = ROOT / "docs" / "measurements"
 """Folder of the results from which the page was made."""
 _LINE_EVERY_S: Final = 30
+
+
+class Part(StrEnum):
+    """Parts of the evidence, each with a result of its own."""
+
+    BOARDS = "boards"
+    MODELS = "models"
+    PORTS = "ports"
+    PORT_CHANGES = "port-changes"
+
+
+_RESULTS: Final = {
+    Part.BOARDS: "evidence.json",
+    Part.MODELS: "models.json",
+    Part.PORTS: "port-evidence.json",
+    Part.PORT_CHANGES: "port-changes.json",
+}
 
 
 def main(  # noqa: PLR0917 - options of the command line
@@ -54,11 +80,14 @@ def main(  # noqa: PLR0917 - options of the command line
     replay: Annotated[
         int | None, typer.Option(help="Carry out one trial, by its own seed, and show it.")
     ] = None,
-    ports: Annotated[
-        bool,
-        typer.Option("--ports", help="Judge switches with a queue for each priority and port, nothing else."),
-    ] = False,
-    attacks: Annotated[bool, typer.Option(help="Also attack full switches; the page needs it.")] = True,
+    only: Annotated[
+        Part | None,
+        typer.Option(
+            help="One part: random sets on boards; models of released flows; switches with a queue for each"
+            " priority and port, with sets that stay or change. Default: boards and models."
+        ),
+    ] = None,
+    attacks: Annotated[bool, typer.Option(help="Also attack full boards; the page needs it.")] = True,
     write_page: Annotated[
         bool, typer.Option("--page", help="Write docs/evidence.md from the result.")
     ] = False,
@@ -67,22 +96,23 @@ def main(  # noqa: PLR0917 - options of the command line
     try:
         if replay is not None:
             raise typer.Exit(_replay(replay, trial_packets))
-        if write_page and not attacks and not ports:
+        parts = (Part.MODELS, Part.BOARDS) if only is None else (only,)
+        if write_page and not attacks and Part.BOARDS in parts:
             raise InputError("--page needs the attacks; leave --no-attacks out")
         workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
         workers.refuse_contradiction()
-        folder = output_directory(out)
-        if ports:
-            if not _port_campaign(_count(packets), trial_packets, seed, workers, folder):
+        wanted, folder = _count(packets), output_directory(out)
+        for part in parts:
+            if part is Part.MODELS:
+                succeeded = _check_models(workers, folder)
+            else:
+                succeeded = _campaign(part, wanted, trial_packets, seed, workers, folder)
+            if not succeeded:
                 raise typer.Exit(1)
-            if write_page:
-                shutil.copyfile(folder / _PORT_RESULT, _COPIES / _PORT_RESULT)
-                write_atomically(_PAGE, page(_copy(_RESULT), _copy(_PORT_RESULT)).encode())
-            raise typer.Exit(0)
-        if not _campaign(_count(packets), trial_packets, seed, workers, folder):
-            raise typer.Exit(1)
-        if attacks:
-            raise typer.Exit(_attacks(folder, workers, write_page=write_page))
+        repelled = _attack(workers, folder) if Part.BOARDS in parts and attacks else True
+        if Part.BOARDS not in parts or attacks:
+            _write_pages(folder, parts, [folder / "evidence.md", *([_PAGE] if write_page else [])])
+        raise typer.Exit(0 if repelled else 1)
     except InputError as error:
         print(f"evidence: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -101,36 +131,47 @@ def _count(text: str) -> int:
     return int(number)
 
 
-def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
+def _check_models(workers: Workers, out: Path) -> bool:
+    """Check all models and write the result; return whether exactly the rules in use hold."""
+    with closing(workers.each_done(check_case, range(len(CASES)))) as done:
+        cases = [case for _, case in sorted(done, key=itemgetter(0))]
+    _write_json(out / _RESULTS[Part.MODELS], {"cases": cases})
+    for case in cases:
+        steps = case["counterexample"]
+        outcome = "holds" if steps is None else f"violated: {', '.join(steps)}"
+        name = f"{case['scheme']}, {case['network']}, {case['rule']}"
+        print(f"{'' if case['as_expected'] else 'UNEXPECTED: '}{name}: {case['states']} states, {outcome}")
+    return all(case["as_expected"] for case in cases)
+
+
+def _campaign(  # noqa: PLR0917 - what a campaign consists of
+    part: Part, packets: int, trial_packets: int, seed: int, workers: Workers, out: Path
+) -> bool:
     """Carry out missing trials and write the result; return False if a guarantee was broken."""
-    head = _head(seed, trial_packets)
+    head = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
     begin_s = time.monotonic()
     with alone_in(out):
         try:
-            records = _carried(out / "trials.jsonl", head, TrialRecord, trial_of, packets, workers)
+            result = _judged(part, out, head, packets, workers)
         except BrokenGuaranteeError as broken:
-            _report_broken(broken, trial_packets, out)
+            if part is Part.BOARDS:
+                _report_broken(broken, trial_packets, out)
+            else:
+                print(f"BROKEN: {part}, {broken}", file=sys.stderr)
             return False
-    _write(out / _RESULT, summary(records, head), time.monotonic() - begin_s)
+    _write(out / _RESULTS[part], result, time.monotonic() - begin_s)
     return True
 
 
-def _port_campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
-    """Do the same on switches with queues for each port."""
-    head = _head(seed, trial_packets)
-    begin_s = time.monotonic()
-    with alone_in(out):
-        try:
-            records = _carried(out / "port-trials.jsonl", head, PortRecord, port_trial_of, packets, workers)
-        except BrokenGuaranteeError as broken:
-            print(f"BROKEN: ports, {broken}", file=sys.stderr)
-            return False
-    _write(out / _PORT_RESULT, port_summary(records, head), time.monotonic() - begin_s)
-    return True
-
-
-def _head(seed: int, trial_packets: int) -> dict[str, Any]:
-    return {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
+def _judged(part: Part, out: Path, head: dict[str, Any], packets: int, workers: Workers) -> dict[str, Any]:
+    """Return the summary of a campaign's trials."""
+    if part is Part.BOARDS:
+        return summary(_carried(out / "trials.jsonl", head, TrialRecord, trial_of, packets, workers), head)
+    if part is Part.PORTS:
+        journal, carry_out = out / "port-trials.jsonl", port_trial_of
+    else:
+        journal, carry_out = out / "port-change-trials.jsonl", changing_port_trial_of
+    return port_summary(_carried(journal, head, PortRecord, carry_out, packets, workers), head)
 
 
 def _carried(  # noqa: PLR0917 - what a campaign consists of
@@ -153,8 +194,12 @@ def _carried(  # noqa: PLR0917 - what a campaign consists of
         )
 
 
-def _write(path: Path, result: dict[str, Any], seconds: float) -> None:
+def _write_json(path: Path, result: dict[str, Any]) -> None:
     write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())
+
+
+def _write(path: Path, result: dict[str, Any], seconds: float) -> None:
+    _write_json(path, result)
     total = result["total"]
     print(
         f"{total['packets']} packets in {total['trials']} trials: {total['lost']} lost,"
@@ -162,24 +207,34 @@ def _write(path: Path, result: dict[str, Any], seconds: float) -> None:
     )
 
 
-def _copy(name: str) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads((_COPIES / name).read_text(encoding="utf-8"))
-    return values
-
-
-def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
-    """Add the attacks to the result, and write the page; return the exit status."""
+def _attack(workers: Workers, out: Path) -> bool:
+    """Add the attacks on boards to the result; return whether no guarantee was broken."""
     print("attacking full switches ...", file=sys.stderr)
-    result = json.loads((out / _RESULT).read_text(encoding="utf-8"))
+    path = out / _RESULTS[Part.BOARDS]
+    result = json.loads(path.read_text(encoding="utf-8"))
     result["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), workers)
-    write_atomically(out / _RESULT, (json.dumps(result, indent=1) + "\n").encode())
-    pages = [out / "evidence.md", *([_PAGE] if write_page else [])]
+    _write_json(path, result)
+    return kept(result["attacks"])
+
+
+def _write_pages(out: Path, parts: Collection[Part], pages: Sequence[Path]) -> None:
+    """Write the page from the results of these parts in `out`, and from the copies of the others."""
+    if _PAGE in pages:
+        for part in parts:
+            shutil.copyfile(out / _RESULTS[part], _COPIES / _RESULTS[part])
+    results = {
+        part: json.loads(((out if part in parts else _COPIES) / name).read_text(encoding="utf-8"))
+        for part, name in _RESULTS.items()
+    }
+    text = page(
+        results[Part.BOARDS],
+        models=results[Part.MODELS],
+        ports=results[Part.PORTS],
+        port_changes=results[Part.PORT_CHANGES],
+    )
     for path in pages:
-        write_atomically(path, page(result, _copy(_PORT_RESULT)).encode())
-    if write_page:
-        shutil.copyfile(out / _RESULT, _COPIES / _RESULT)
-    print(f"written: {out / _RESULT}, {', '.join(map(str, pages))}")
-    return 0 if kept(result["attacks"]) else 1
+        write_atomically(path, text.encode())
+    print(f"written: {', '.join(map(str, [*(out / _RESULTS[part] for part in parts), *pages]))}")
 
 
 class _Tell:

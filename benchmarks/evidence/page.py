@@ -12,9 +12,11 @@ _TEMPLATE: Final = Path(__file__).parents[1] / "templates" / "evidence.md"
 _COLUMNS: Final = 120
 
 
-def page(results: dict[str, Any], ports: dict[str, Any]) -> str:
-    """Return the text of the page for a result on boards, and one on switches with queues."""
-    total, attacks, of_ports = results["total"], results["attacks"], ports["total"]
+def page(
+    results: dict[str, Any], *, models: dict[str, Any], ports: dict[str, Any], port_changes: dict[str, Any]
+) -> str:
+    """Return the text of the page for results on boards, models, and switches with queues."""
+    total, attacks = results["total"], results["attacks"]
     text = Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         packets=_count(total["packets"]),
         passages=_count(total["passages"]),
@@ -36,17 +38,10 @@ def page(results: dict[str, Any], ports: dict[str, Any]) -> str:
         reserved=_reserved(attacks["reserved"]),
         capacity=_capacity(attacks["capacity"]),
         note=results.get("note", ""),
-        port_packets=_count(of_ports["packets"]),
-        port_flows=_count(of_ports["flows"]),
-        port_trials=_count(of_ports["trials"]),
-        port_lost=_count(of_ports["lost"]),
-        port_broken=_count(of_ports["broken"]),
-        port_worst=f"{of_ports['worst']:.3f}",
-        port_commit=ports["commit"],
-        port_seed=ports["seed"],
-        port_fingerprint=ports["fingerprint"],
-        port_machine=", ".join(ports["machine"].values()),
-        port_groups=_port_groups(ports["groups"]),
+        models=_models(models["cases"]),
+        model_states=_count(sum(case["states"] for case in models["cases"])),
+        **_of_ports("port", ports),
+        **_of_ports("change", port_changes),
     )
     return "\n\n".join(map(_filled, text.rstrip("\n").split("\n\n"))) + "\n"
 
@@ -85,6 +80,20 @@ def _groups(results: dict[str, Any]) -> str:
             )
     heads = ("", "trials", "packets", "lost", "flows not kept", "longest delay / guarantee")
     return _table(heads, rows)
+
+
+def _of_ports(prefix: str, result: dict[str, Any]) -> dict[str, str]:
+    """Return the values of a campaign on switches with queues, by their names in the template."""
+    total = result["total"]
+    values = {name: _count(total[name]) for name in ("packets", "flows", "trials", "lost", "broken")} | {
+        "worst": f"{total['worst']:.3f}",
+        "commit": result["commit"],
+        "seed": result["seed"],
+        "fingerprint": result["fingerprint"],
+        "machine": ", ".join(result["machine"].values()),
+        "groups": _port_groups(result["groups"]),
+    }
+    return {f"{prefix}_{name}": value for name, value in values.items()}
 
 
 def _port_groups(groups: list[dict[str, Any]]) -> str:
@@ -177,6 +186,24 @@ def _released(rows: list[dict[str, Any]]) -> str:
                 _damage(forgot["worst"], forgot["lost"]),
             )
             for kept, forgot in pairs
+        ),
+    )
+
+
+def _models(cases: list[dict[str, Any]]) -> str:
+    return _table(
+        ("scheme", "network", "rule", "states", "outcome"),
+        (
+            (
+                case["scheme"],
+                case["network"],
+                case["rule"],
+                _count(case["states"]),
+                "holds"
+                if case["counterexample"] is None
+                else f"refuted by {len(case['counterexample'])} steps",
+            )
+            for case in cases
         ),
     )
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
+from benchmarks.evidence import __main__ as command
 from benchmarks.evidence import attacks
 from benchmarks.evidence.__main__ import main
+from benchmarks.evidence.models import CASES, IN_USE, cases
 from benchmarks.evidence.page import page
 from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
@@ -117,7 +120,7 @@ def call(attacked: attacks.Attacked) -> attacks.Row:
 def test_the_campaign_of_ports_goes_on(tmp_path: Path) -> None:
     app = Typer()
     app.command()(main)
-    arguments = ["--ports", "--trial-packets", "300", "--seed", str(SEED), "--out", str(tmp_path)]
+    arguments = ["--only", "ports", "--trial-packets", "300", "--seed", str(SEED), "--out", str(tmp_path)]
     prints = []
     for packets, jobs in (("1", "1"), ("600", "2"), ("600", "1")):
         done = CliRunner().invoke(app, [*arguments, "--packets", packets, "--jobs", jobs])
@@ -131,11 +134,39 @@ def test_the_campaign_of_ports_goes_on(tmp_path: Path) -> None:
     assert len(trials) == len(set(trials)), "no trial twice"
 
 
+def test_the_campaign_of_changes_on_ports_and_the_models_each_write_the_page(tmp_path: Path) -> None:
+    app = Typer()
+    app.command()(main)
+    for part, name, expected in (
+        ("port-changes", "port-changes.json", "389 packets of 21 flows in 1 trials"),
+        ("models", "models.json", "| ports | line of five | in use |"),
+    ):
+        out = tmp_path / part
+        done = CliRunner().invoke(app, ["--only", part, "--packets", "1", "--jobs", "2", "--out", str(out)])
+        assert done.exit_code == 0, done.output
+        assert json.loads((out / name).read_text(encoding="utf-8"))
+        assert expected in " ".join((out / "evidence.md").read_text(encoding="utf-8").split())
+
+
+def test_a_campaign_ends_if_a_model_refutes_the_rule_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weaker = next(case for case in CASES if case.rule != IN_USE)
+    monkeypatch.setattr(cases, "CASES", (replace(weaker, rule=IN_USE),))
+    monkeypatch.setattr(command, "CASES", cases.CASES)
+    app = Typer()
+    app.command()(main)
+    done = CliRunner().invoke(app, ["--packets", "1", "--jobs", "1", "--out", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "UNEXPECTED: ports, line of five, in use" in done.output
+    assert not (tmp_path / "trials.jsonl").exists()
+
+
 def test_the_page_is_that_of_the_measurements() -> None:
     measurements = ROOT / "docs" / "measurements"
-    of_boards, of_ports = (
+    boards, models, ports, port_changes = (
         json.loads((measurements / name).read_text(encoding="utf-8"))
-        for name in ("evidence.json", "port-evidence.json")
+        for name in ("evidence.json", "models.json", "port-evidence.json", "port-changes.json")
     )
-    text = page(of_boards, of_ports)
+    text = page(boards, models=models, ports=ports, port_changes=port_changes)
     assert text.split() == (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split()
