@@ -332,5 +332,7 @@ impl Search {
 
 mod standard;
 
+pub(crate) use standard::is_fragment;
+
 #[cfg(test)]
 mod tests;

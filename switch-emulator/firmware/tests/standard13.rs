@@ -136,6 +136,36 @@ fn a_miss_drops_unless_an_entry_says_otherwise() {
     assert_eq!(packet_in.len(), 42 + 302, "the whole frame");
 }
 
+/// By section 7.2.1 of 1.3.4 the flag is about misses: spanning-tree applications send LLDP and BPDU of a blocked port to
+/// the controller by an entry.
+#[test]
+fn no_packet_in_silences_misses_only() {
+    let mut bed = bed();
+    let mut miss = Flow::new(&[], &apply(&[output(CONTROLLER)]));
+    miss.priority = 0;
+    install(&mut bed, &miss);
+    install(
+        &mut bed,
+        &Flow::new(&in_port(2), &apply(&[output(CONTROLLER)])),
+    );
+    for port in [1, 2] {
+        let address = [0x70, 0xb3, 0xd5, 0x6c, 0, 1 + port];
+        let flag = [0, 0, 0, 0x40];
+        let body = [
+            &[0, 0, 0, port, 0, 0, 0, 0][..],
+            &address,
+            &[0; 2],
+            &flag,
+            &flag,
+            &[0; 8],
+        ];
+        assert!(errors(&bed.exchange(&of13(16, &body.concat()))).is_empty());
+        bed.frame(port, &udp(306, 0));
+        let told = std::mem::take(&mut bed.replies).len();
+        assert_eq!(told, usize::from(port == 2), "port {port}");
+    }
+}
+
 #[test]
 fn action_sets_and_metadata_go_from_table_to_table() {
     let mut bed = bed();

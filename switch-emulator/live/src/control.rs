@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::{recv, RecvFlags};
 use socket2::{Domain, Socket, Type};
-use zodiac_firmware::Instant;
+use zodiac_firmware::{Instant, Quirks};
 
 use crate::arrived::Arrived;
 use crate::clock::Clock;
@@ -107,20 +107,20 @@ pub struct ControllerLinks {
 }
 
 impl ControllerLinks {
-    /// Connections to these controllers, one a board, and the data thread's ends of them.
+    /// Connections to these controllers, one a board, which behaves like that; and the data thread's ends of them.
     ///
     /// # Errors
     /// No free file descriptor.
     pub fn new(
         clock: Clock,
-        controllers: &[SocketAddr],
+        controllers: &[(SocketAddr, Quirks)],
         news: &News,
         log: mpsc::Sender<Line>,
     ) -> io::Result<(Self, Vec<ControlPort>)> {
         let waker = Waker::new()?;
         let mut ports = Vec::new();
         let mut links = Vec::new();
-        for (board, &controller) in controllers.iter().enumerate() {
+        for (board, &(controller, quirks)) in controllers.iter().enumerate() {
             let (to_control, commands) = RingBuffer::new(CHANNEL_MESSAGES);
             let (to_data, notices) = RingBuffer::new(CHANNEL_MESSAGES);
             ports.push(ControlPort {
@@ -132,6 +132,7 @@ impl ControllerLinks {
                 commands,
                 outlet: Outlet {
                     board,
+                    quirks,
                     notices: to_data,
                     news: news.clone(),
                     waiting: VecDeque::new(),
@@ -246,6 +247,8 @@ enum Stage {
 #[derive(Debug)]
 struct Outlet {
     board: usize,
+    /// Whether messages are lost with what a remark tells of, as the firmware loses them.
+    quirks: Quirks,
     notices: Producer<Notice>,
     news: News,
     /// Notices that found the channel full; no more is read from the socket until they are gone.
@@ -285,7 +288,9 @@ impl Outlet {
 
     fn cut(&mut self, now: Instant, number: SessionNumber, cut: Cut) {
         for remark in cut.remarks {
-            self.line(now, remark.to_string());
+            if self.quirks == Quirks::Firmware || !remark.is_of_firmware() {
+                self.line(now, remark.to_string());
+            }
         }
         for segment in cut.segments {
             self.notify(Notice::Segment(number, segment));

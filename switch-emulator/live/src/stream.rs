@@ -34,6 +34,14 @@ pub enum Remark {
     Garbage,
 }
 
+impl Remark {
+    /// Whether only the firmware minds: a switch of the specification puts messages of any length together.
+    #[must_use]
+    pub const fn is_of_firmware(self) -> bool {
+        matches!(self, Self::SplitMessage | Self::LongMessage(_))
+    }
+}
+
 impl std::fmt::Display for Remark {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

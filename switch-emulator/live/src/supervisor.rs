@@ -79,11 +79,13 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let (telemetry, messages) = Telemetry::channel(Arc::clone(&shared));
     let (line_sender, lines) = mpsc::channel();
     let controllers: Vec<_> = config.boards.iter().map(|board| board.controller).collect();
+    let behaviours = config.boards.iter().map(|board| board.settings.quirks);
+    let destinations: Vec<_> = controllers.iter().copied().zip(behaviours).collect();
     let news = News::default();
     let (mut link_watch, changed_links) = LinkWatch::new(carriers, news.clone())
         .map_err(|error| start_failed("watch the links", error))?;
     let (consoles, console_ports) = Consoles::open(config, clock, &news, &line_sender)?;
-    let (control, controls) = ControllerLinks::new(clock, &controllers, &news, line_sender)
+    let (control, controls) = ControllerLinks::new(clock, &destinations, &news, line_sender)
         .map_err(|error| start_failed("set up the control thread", error))?;
     let names = config.boards.iter().map(|board| board.name.clone());
     let mut journal = Journal::open(

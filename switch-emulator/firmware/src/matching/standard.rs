@@ -13,7 +13,16 @@ const NO_VLAN: u16 = 0xffff;
 const NO_ETHERNET_TYPE: u16 = 0x05ff;
 /// Lowest value of the type field that is a type and not a length.
 const FIRST_TYPE: u16 = 0x0600;
+/// Of an IPv4 header: where a fragment lies in its packet, and whether others follow.
+const FRAGMENT_OFFSET: u16 = 0x1fff;
+const MORE_FRAGMENTS: u16 = 0x2000;
 const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
+
+/// Whether a frame carries a fragment of an IPv4 packet.
+pub(crate) fn is_fragment(frame: &[u8]) -> bool {
+    let at = if be16(frame, 12) == VLAN { 18 } else { 14 };
+    be16(frame, at - 2) == IPV4 && be16(frame, at + 6) & (FRAGMENT_OFFSET | MORE_FRAGMENTS) != 0
+}
 
 impl Match {
     /// The exact fields of a frame that came in on `in_port`.
@@ -70,7 +79,7 @@ impl Match {
         self.nw_src = be32(frame, at + 12);
         self.nw_dst = be32(frame, at + 16);
         let transport = at + usize::from(byte(at) & 0x0f) * 4;
-        let later_fragment = be16(frame, at + 6) & 0x1fff != 0;
+        let later_fragment = be16(frame, at + 6) & FRAGMENT_OFFSET != 0;
         match self.nw_proto {
             _ if later_fragment => {}
             6 | 17 => {

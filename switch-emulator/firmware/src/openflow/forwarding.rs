@@ -206,6 +206,10 @@ impl Agent {
             pass.out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
+        if self.drops_fragment(frame) {
+            pass.out.counters.dropped_policy += 1;
+            return (Decision::Drop, self.costs.drop_ps(length));
+        }
         let now = self.time.now();
         let found = if self.config.quirks.has(Quirk::FewMatches) {
             self.tables.table.lookup(key, frame.len(), now)

@@ -292,6 +292,9 @@ impl Input {
     }
 }
 
+/// Flags and length that hold until a session's first `SET_CONFIG`.
+pub(super) const FIRST_SWITCH_CONFIG: [u8; 4] = [0, 0, 0, 128];
+
 /// What the controller has asked of the agent; of the specification only.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -299,7 +302,7 @@ pub(super) struct Asked {
     pub(super) session13: Session13,
     /// The latest generation of roles that a controller has named.
     pub(super) role_generation: Option<u64>,
-    /// Flags and length of `SET_CONFIG`.
+    /// Flags and length of `SET_CONFIG` in this session.
     pub(super) switch_config: [u8; 4],
 }
 
@@ -308,7 +311,7 @@ impl Asked {
         Self {
             session13: Session13::new(),
             role_generation: None,
-            switch_config: [0, 0, 0, 128],
+            switch_config: FIRST_SWITCH_CONFIG,
         }
     }
 }

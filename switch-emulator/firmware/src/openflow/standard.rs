@@ -4,12 +4,12 @@ use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
 use super::wire::{message, Message, HEADER_BYTES};
 use crate::actions::{ports, types, Actions, SLOT_BYTES};
 use crate::bytes::{be16, be32};
-use crate::matching::{Match, MATCH_BYTES};
+use crate::matching::{is_fragment, Match, MATCH_BYTES};
 use crate::native::Buffer;
 use crate::packet::Key;
 use crate::pass::Pass;
 use crate::port::PortNumber;
-use crate::table::{check_actions, field, EntryView};
+use crate::table::{check_actions, field, EntryView, Refusal, NO_BUFFER};
 
 /// Types of errors, and the codes that occur.
 mod error {
@@ -18,6 +18,7 @@ mod error {
     pub(super) const BAD_TYPE: (u16, u16) = (1, 1);
     pub(super) const BAD_STATISTICS: (u16, u16) = (1, 2);
     pub(super) const BAD_VENDOR: (u16, u16) = (1, 3);
+    pub(super) const NOT_PERMITTED: (u16, u16) = (1, 5);
     pub(super) const BAD_LENGTH: (u16, u16) = (1, 6);
     pub(super) const BAD_PORT: (u16, u16) = (4, 0);
     pub(super) const BAD_PORT_ADDRESS: (u16, u16) = (4, 1);
@@ -35,6 +36,9 @@ pub(super) mod port_config {
     pub(crate) const ALL_OF_13: u32 = DOWN | NO_RECEIVE | NO_FORWARD | NO_PACKET_IN;
 }
 
+/// What `SET_CONFIG` wants done with fragments of IP packets: nothing, to drop them, to put them together.
+const FRAGMENTS: u16 = 3;
+const FRAGMENTS_DROP: u16 = 1;
 const PACKET_OUT_BYTES: usize = 16;
 const ERROR_DATA_BYTES: usize = 64;
 /// Element of a HELLO that names versions.
@@ -118,6 +122,10 @@ impl Agent {
             _ if self.version == 0 => {}
             message::SET_CONFIG => {
                 pass.cost_ps += costs.set_config_ps;
+                // The board puts no fragments together; 1.0 has no error of its own for that.
+                if be16(bytes, 8) & FRAGMENTS > FRAGMENTS_DROP {
+                    return self.refuse(bytes, error::NOT_PERMITTED, pass);
+                }
                 self.asked.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
             }
             message::GET_CONFIG_REQUEST => {
@@ -197,6 +205,11 @@ impl Agent {
         self.report_version(bytes[0], pass);
     }
 
+    /// Whether the controller has asked for frames such as this one to be dropped: fragments.
+    pub(super) fn drops_fragment(&self, frame: &[u8]) -> bool {
+        be16(&self.asked.switch_config, 0) & FRAGMENTS == FRAGMENTS_DROP && is_fragment(frame)
+    }
+
     fn port_mod(&mut self, bytes: &[u8], pass: &mut Pass) {
         let port = u8::try_from(be16(bytes, 8)).ok().and_then(PortNumber::new);
         let Some(port) = port.filter(|port| self.config.openflow_ports.contains(*port)) else {
@@ -219,6 +232,9 @@ impl Agent {
         };
         pass.cost_ps +=
             costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
+        if be32(bytes, 8) != NO_BUFFER {
+            return self.refuse(bytes, Refusal::UnknownBuffer.error(), pass);
+        }
         let slots = match check_actions(list, true) {
             Ok(slots) => slots,
             Err(refusal) => return self.refuse(bytes, refusal.error(), pass),

@@ -2,6 +2,7 @@
 //! [`crate::openflow13::standard`]'s; framing and HELLO are those of `standard`.
 
 use super::agent::{Agent, VERSION_1_3};
+use super::parts::FIRST_SWITCH_CONFIG;
 use super::standard::port_config;
 use super::ways::{Head, Searched, Way};
 use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
@@ -9,7 +10,7 @@ use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
 use crate::native::Buffer;
-use crate::openflow13::standard::{error, Effect, Ports, Refusal, Removed, Run};
+use crate::openflow13::standard::{error, Effect, PacketInReason, Ports, Refusal, Removed, Run};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
 use crate::pass::Pass;
@@ -74,6 +75,7 @@ impl Agent {
     pub(super) fn use_tables_of(&mut self, version: u8) {
         self.tables.agree_on(version);
         self.asked.session13 = Session13::new();
+        self.asked.switch_config = FIRST_SWITCH_CONFIG;
     }
 
     fn ports13(&self) -> Ports {
@@ -418,9 +420,11 @@ impl Agent {
                     in_port,
                     body,
                 } => {
-                    let is_silent = self.openflow_port(in_port).is_some_and(|port| {
-                        self.ports.config[port.index()] & port_config::NO_PACKET_IN != 0
-                    });
+                    // The port's flag is about misses; an action still sends (7.2.1).
+                    let is_silent = reason == PacketInReason::NoMatch
+                        && self.openflow_port(in_port).is_some_and(|port| {
+                            self.ports.config[port.index()] & port_config::NO_PACKET_IN != 0
+                        });
                     let is_open = self.is_established() || self.session.is_half_open();
                     if is_silent
                         || !is_open

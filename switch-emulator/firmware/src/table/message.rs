@@ -18,6 +18,8 @@ pub(crate) enum Refusal {
     Unsupported,
     /// Of the specification only: no such command.
     BadCommand,
+    /// Of the specification only: the frame of a buffer, of which there are none.
+    UnknownBuffer,
     /// Of the specification only: an action that cannot be performed, with the code of the error.
     BadAction(u16),
 }
@@ -26,6 +28,7 @@ impl Refusal {
     /// Type and code of the error message.
     pub(crate) const fn error(self) -> (u16, u16) {
         match self {
+            Self::UnknownBuffer => (1, 8),
             Self::AllTablesFull => (3, 0),
             Self::BadOutPort => (2, 4),
             Self::Overlap => (3, 1),

@@ -20,8 +20,8 @@ use crate::quirks::{Quirk, Quirks};
 use crate::time::Instant;
 use memory::{Block, Memory};
 
-pub(crate) use message::{FlowMod, Outcome, RemovedFlow};
-pub(crate) use standard::check_actions;
+pub(crate) use message::{FlowMod, Outcome, Refusal, RemovedFlow};
+pub(crate) use standard::{check_actions, NO_BUFFER};
 pub(crate) use timeout::Expired;
 
 /// Head of a `FLOW_MOD`: everything before the actions.
@@ -37,6 +37,7 @@ pub(crate) mod field {
     pub(crate) const IDLE_TIMEOUT: usize = 58;
     pub(crate) const HARD_TIMEOUT: usize = 60;
     pub(crate) const PRIORITY: usize = 62;
+    pub(crate) const BUFFER: usize = 64;
     pub(crate) const OUT_PORT: usize = 68;
     pub(crate) const FLAGS: usize = 70;
     pub(crate) const ACTIONS: usize = super::FLOW_MOD_BYTES;

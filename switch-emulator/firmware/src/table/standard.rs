@@ -4,12 +4,14 @@
 use super::message::{FlowMod, Refusal, RemovedFlow};
 use super::{field, Entry, Expired, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
-use crate::bytes::be16;
+use crate::bytes::{be16, be32};
 use crate::matching::{Found, Match};
 use crate::port::PORTS;
 use crate::removal::Removal;
 use crate::time::Instant;
 
+/// Buffer of a message that has its frame with it, or none.
+pub(crate) const NO_BUFFER: u32 = u32::MAX;
 const CHECK_OVERLAP: u16 = 1 << 1;
 const EMERGENCY: u16 = 1 << 2;
 
@@ -116,6 +118,9 @@ impl FlowTable {
         let out_port = be16(head, field::OUT_PORT);
         let same = |entry: &Match, other: u16| *entry == wanted && other == priority;
         match be16(head, field::COMMAND) {
+            0..=2 if be32(head, field::BUFFER) != NO_BUFFER => {
+                Standard::refused(Refusal::UnknownBuffer)
+            }
             0 => self.standard_add(message, now).into(),
             1 => self.standard_modify(message, now, |entry, _| wanted.covers(entry)),
             2 => self.standard_modify(message, now, same),

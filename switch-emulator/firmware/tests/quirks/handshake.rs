@@ -57,6 +57,15 @@ fn q22_there_are_no_buffers() {
     with_buffer[64..68].copy_from_slice(&[0, 0, 0, 9]);
     assert!(bed.exchange(&with_buffer).is_empty());
     assert_eq!(bed.board.flows().len(), 1);
+    let mut bed = self::bed(SPEC);
+    for command in 0..5 {
+        with_buffer[57] = command;
+        let deletes = command > 2;
+        let refused = errors(&bed.exchange(&with_buffer));
+        assert_eq!(refused.is_empty(), deletes, "of no meaning in a DELETE");
+        assert!(deletes || refused == [(1, 8)], "BUFFER_UNKNOWN");
+    }
+    assert!(bed.board.flows().is_empty());
 }
 
 #[test]
@@ -74,6 +83,38 @@ fn q23_set_config_has_no_effect() {
     bed.exchange(&message(9, &[0, 0, 0, 10]));
     bed.frame(1, &udp(306, 0));
     assert_eq!(bed.replies[0].len(), 18 + 302, "the whole frame");
+}
+
+#[test]
+fn q23_fragments_are_dropped_if_set_config_asks() {
+    let whole = udp(306, 0);
+    let fragment = |place: u16| {
+        let mut frame = udp(306, 0);
+        frame[20..22].copy_from_slice(&place.to_be_bytes());
+        frame
+    };
+    let tagged = [
+        &fragment(0x2000)[..12],
+        &[0x81, 0, 0, 5],
+        &fragment(0x2000)[12..],
+    ]
+    .concat();
+    for (quirks, flag, forwarded) in [(FIRMWARE, 1, true), (SPEC, 1, false), (SPEC, 0, true)] {
+        let mut bed = bed(quirks);
+        bed.install([FlowMod::add(everything(), 1, output(3))]);
+        bed.exchange(&message(9, &[0, flag, 0, 99]));
+        for frame in [fragment(0x2000), fragment(3), tagged.clone()] {
+            assert_eq!(bed.frame(1, &frame).len(), usize::from(forwarded));
+        }
+        assert_eq!(bed.frame(1, &whole).len(), 1);
+    }
+    let mut bed = bed(SPEC);
+    bed.exchange(&message(9, &[0, 1, 0, 99]));
+    for put_together in [2, 3] {
+        let refused = bed.exchange(&message(9, &[0, put_together, 0, 98]));
+        assert_eq!(errors(&refused), [(1, 5)], "EPERM");
+        assert_eq!(bed.exchange(&message(7, &[]))[0][8..], [0, 1, 0, 99]);
+    }
 }
 
 #[test]

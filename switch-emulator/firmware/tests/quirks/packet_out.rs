@@ -74,6 +74,13 @@ fn q79_only_the_last_output_counts() {
 }
 
 #[test]
+fn q80_a_buffer_that_is_not_there_is_unknown() {
+    let mut message = packet_out(1, &output(3), &udp(100, 0));
+    message[8..12].copy_from_slice(&[0, 0, 0, 9]);
+    assert_eq!(sent(SPEC, &message), (vec![], vec![(1, 8)]));
+}
+
+#[test]
 fn q80_reserved_ports_lead_nowhere() {
     for (port, spec) in [
         (0xfffc, vec![0b110]),

@@ -21,6 +21,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::with(Quirks::Firmware)
+    }
+
+    fn with(quirks: Quirks) -> Self {
         let reserved = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         reserved.set_reuse_address(true).unwrap();
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -28,7 +32,7 @@ impl Bench {
         let address = reserved.local_addr().unwrap().as_socket().unwrap();
         let listener = TcpListener::bind(address).unwrap();
         let (sender, lines) = mpsc::channel();
-        let controllers = [listener.local_addr().unwrap()];
+        let controllers = [(listener.local_addr().unwrap(), quirks)];
         let (control, mut ports) =
             ControllerLinks::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
@@ -106,12 +110,40 @@ fn messages_pass_both_ways() {
     );
 }
 
+/// What the firmware loses a switch of the specification answers: nothing to tell.
+#[test]
+fn a_long_message_is_told_of_only_where_it_is_lost() {
+    let echo = [
+        &[1, 2, 608_u16.to_be_bytes()[0], 608_u16.to_be_bytes()[1]][..],
+        &[0; 604],
+    ]
+    .concat();
+    for (quirks, told) in [
+        (Quirks::Firmware, "a message of 608 bytes"),
+        (Quirks::Spec, "bytes from the controller are no"),
+    ] {
+        let mut bench = Bench::with(quirks);
+        let mut peer = bench.connect(1);
+        peer.write_all(&echo).unwrap();
+        let mut taken = 0;
+        while taken < echo.len() {
+            match bench.notice() {
+                Notice::Segment(1, segment) => taken += segment.len(),
+                notice => panic!("{notice:?}"),
+            }
+        }
+        peer.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+        let line = bench.line();
+        assert!(line.starts_with(told), "{line}");
+    }
+}
+
 /// A thread that comes late reads several writes of the controller at once: each came in a segment of its own. What the
 /// controller wrote at once stays one.
 #[test]
 fn what_was_sent_apart_is_handed_over_apart() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let controllers = [listener.local_addr().unwrap()];
+    let controllers = [(listener.local_addr().unwrap(), Quirks::Firmware)];
     let (log, _lines) = mpsc::channel();
     let (mut control, mut ports) =
         ControllerLinks::new(Clock::start(), &controllers, &News::default(), log).unwrap();

@@ -26,7 +26,7 @@ use groups::Groups;
 use meters::Meters;
 
 pub(crate) use flows::{FlowModOutcome, Removed};
-pub(crate) use pipeline::{Effect, Run};
+pub(crate) use pipeline::{Effect, PacketInReason, Run};
 
 /// Type and code of an error message.
 pub(crate) type Refusal = (u16, u16);
