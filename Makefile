@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
-    lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
+    lint-commits lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
     vagrant-smoke service-image deb dpdk other-kernel lock clean
 
@@ -38,7 +38,7 @@ teardown: setup ## Remove whatever a run left behind
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/teardown.yml
 
 # Each check is a target; those that use only one core run in parallel.
-LINTS := lint-python+types+lint-yaml+lint-shell+lint-docs lint-rust
+LINTS := lint-python+types+lint-yaml+lint-shell+lint-docs+lint-commits lint-rust
 
 quick: ## Format, lint, types, unit tests of Rust and Python: what to run after each change
 	@setup/in-turn.sh quick setup $(LINTS) rust unit
@@ -68,6 +68,9 @@ lint-shell: setup ## shellcheck
 # The reference pages are also generated from the code.
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
 	@setup/unchanged.sh site README.md CHANGELOG.md CONTRIBUTING.md docs controller/loko evaluation -- $(MAKE) --no-print-directory site
+
+lint-commits: ## The form of commit messages: "area: subject", at most 72 characters
+	@setup/commit-messages.sh
 
 lint-rust: setup ## rustfmt, clippy
 	@$(CARGO) fmt --check
