@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
+.PHONY: help setup library clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
     lint-commits lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
     vagrant-smoke service-image deb dpdk other-kernel lock clean
@@ -18,6 +18,9 @@ help: ## Show this list
 # When several steps run in turn, only the first checks the set-up.
 setup: ## Install everything (quick when nothing changed)
 	@[ -n "$$SETUP_IS_DONE" ] || setup/all.sh
+
+library: ## Install only what needs no root: planning, the service, figures in virtual time
+	@setup/all.sh rust uv python emulator
 
 clients: setup ## Also install the clients that others wrote and the oldest Ansible, for the tests only
 	@setup/clients.sh

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# all.sh [--check]: install everything; each step first checks whether anything is missing.
+# all.sh [--check] [STEP …]: install everything, or only these steps; each first checks whether anything is missing.
 . "$(dirname "$0")/step.sh"
 alone
 
 check=()
 if $checking; then check=(--check); fi
-for step in packages openvswitch rust uv python emulator; do
+[ $# -gt 0 ] || set -- packages openvswitch rust uv python emulator
+for step in "$@"; do
     "$root/setup/$step.sh" "${check[@]}"
 done

@@ -60,7 +60,3 @@ def test_prose_has_no_long_lines(page: Path) -> None:
     lines = [line for line in text.splitlines() if len(line) > 120 and " " in line[:120].strip()]
     prose = [line for line in lines if not re.match(r"\||!\[|    |Machine: |bench ARGS=", line)]
     assert prose == []
-
-
-def test_the_readme_stays_short() -> None:
-    assert len(text_of(ROOT / "README.md").splitlines()) < 120
