@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-import uvicorn
+from http_connection import connect, turns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loko.serve.connections import Limit, Phase, Places
-from loko.serve.front import Connection
+from loko.serve.connections import Phase
 from loko.serve.guard import Receive, Scope, Send
 
 PLAIN = b"GET /plain HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -22,31 +20,6 @@ REQUESTS = {
     "/upgrade": b"GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
 }
 BODIES = {"/length": b"\n{\r\n\r\n}GE", "/chunks": b"\n\n\n"}
-
-
-class Transport(asyncio.Transport):
-    """Takes answers, unless the client reads none, and records whether reading is paused."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.is_reading = True
-        self.is_closed = False
-
-    def write(self, data: Any) -> None:
-        self.written += data
-
-    def pause_reading(self) -> None:
-        self.is_reading = False
-
-    def resume_reading(self) -> None:
-        self.is_reading = True
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def close(self) -> None:
-        self.is_closed = True
 
 
 class Application:
@@ -69,27 +42,6 @@ class Application:
         self.at_once -= 1
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
-
-
-def connect(app: Application) -> tuple[Connection, Transport]:
-    places = Places(Limit(in_all=2, by_address=2))
-    place, _ = places.take("a", 0.0)
-    assert place is not None
-    connection = Connection(
-        places,
-        place,
-        config=uvicorn.Config(app, log_config=None, lifespan="off"),
-        server_state=uvicorn.server.ServerState(),
-        app_state={},
-    )
-    transport = Transport()
-    connection.connection_made(transport)
-    return connection, transport
-
-
-async def turns(count: int = 8) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 @settings(max_examples=60)

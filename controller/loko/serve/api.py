@@ -44,7 +44,7 @@ from loko.serve.tallies import Tallies
 _Call = Callable[..., Awaitable[Response]]
 """Calls the flow manager by the name of the call, and returns its answer."""
 _ALWAYS: Final[dict[int, str]] = {
-    400: "This is no HTTP, or does not name the service once by `Host`.",
+    400: "The request is malformed, names the service not exactly once by `Host`, or repeats a header.",
     408: "The request took too long to come.",
     413: f"The body has more than {BODY_BYTES} bytes.",
     421: "The service does not go by this name.",

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import logging
+import re
 import socket
 import time
 from typing import Any, Final
@@ -30,6 +31,7 @@ _AT_ONCE: Final = 32
 """Connections to accept in one go. Those that are closed meanwhile still count."""
 _PAUSE_S: Final = 0.1
 _NO_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_AUTHORITY_END: Final = re.compile(rb"[/?#]")
 _REASONS: Final = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 _FULL: Final = 503, "busy", "too many requests are being worked on; ask again"
 
@@ -99,12 +101,30 @@ class Connection(HttpToolsProtocol):
         if self._place.phase in {Phase.OPEN, Phase.IDLE}:
             self._enter(Phase.HEADERS)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser, which leaves blanks after a value that are no part of it (RFC 9110, 5.5)."""
+        super().on_header(name, value.strip(b" \t"))
+
     def on_headers_complete(self) -> None:
         """Called by the parser."""
+        self._resolve_target()
         super().on_headers_complete()
         self._body_bytes = int(dict(self.headers).get(b"content-length", 0))
         if self._place.phase is Phase.HEADERS:
             self._enter(Phase.BODY)
+
+    def _resolve_target(self) -> None:
+        """Reduce a target in absolute form to its path. Its host replaces `Host` (RFC 9112, 3.2.2)."""
+        scheme, separator, rest = self.url.partition(b"://")
+        if self.url.startswith(b"/") or not separator:
+            return
+        authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
+        path = rest[len(authority) :]
+        self.url = path if path.startswith(b"/") else b"/" + path
+        self.scope["scheme"] = scheme.decode("latin-1").lower()
+        for place, (name, _) in enumerate(self.headers):
+            if name == b"host":
+                self.headers[place] = name, authority
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser."""

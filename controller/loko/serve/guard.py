@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from loko.controller.seldom import Seldom
 from loko.serve.connections import Clients, Counts, client_of
-from loko.serve.hosts import KnownHosts
+from loko.serve.hosts import KnownHosts, is_authority
 from loko.serve.journal import REQUEST, fields, request_id
 from loko.serve.tallies import Tallies
 
@@ -31,8 +31,13 @@ FOREIGN_HOST: Final = (
     *(421, "foreign-host"),
     "the service does not go by the name in 'Host'; ask it by its address, or start it with --allow-host",
 )
+FOREIGN_SCHEME: Final = 421, "foreign-scheme", "the service is asked by 'http://' only; change the target"
 INTERNAL: Final = 500, "internal", "the service has failed at this request; its log says how, by X-Request-Id"
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_ONCE: Final = ("Origin", "Authorization", "Content-Type")
+"""Headers that decide on a request. Of two, one could be checked and the other used (RFC 9110, 5.3).
+
+The parser itself refuses a second `Content-Length`."""
 _STREAMS: Final = frozenset({"/v1/events"})
 _WATCHING: Final = frozenset({"/healthz", "/v1/healthz", "/metrics"})
 """Paths for monitoring, which has a rate of its own, whatever else comes from the same address."""
@@ -167,15 +172,18 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         return (
-            self._unknown_host(scope)
+            _repeated(scope)
+            or self._unknown_host(scope)
             or self._too_much(scope, headers)
             or (None if scope["method"] in _READING else self._not_allowed(headers))
         )
 
     def _unknown_host(self, scope: Scope) -> Refusal | None:
         named = [value for name, value in scope["headers"] if name == b"host"]
-        if len(named) != 1:
+        if len(named) != 1 or not is_authority(named[0]):
             return 400, "no-host", "name the service once: 'Host: ADDRESS'"
+        if scope.get("scheme", "http") != "http":
+            return FOREIGN_SCHEME
         reached = scope["server"][0] if scope.get("server") else ""
         return None if self._hosts.know(named[0], reached) else FOREIGN_HOST
 
@@ -183,8 +191,7 @@ class Guard:
         client = client_of(_client(scope))
         if not self._has_room(f"{client} watching" if scope["path"] in _WATCHING else client):
             return 429, "too-many-requests", f"more than {self._rate:g} requests a second; ask more slowly"
-        length = headers.get(b"content-length", b"0")
-        return TOO_LARGE if not length.isdigit() or int(length) > BODY_BYTES else None
+        return TOO_LARGE if int(headers.get(b"content-length", b"0")) > BODY_BYTES else None
 
     def _not_allowed(self, headers: dict[bytes, bytes]) -> Refusal | None:
         """Return why a request that changes something is not allowed; None if it is."""
@@ -207,6 +214,14 @@ class Guard:
         # A refused request takes nothing: a client that asks too fast gets its rate, not silence.
         self._buckets[client] = (left - 1 if has_room else left, now_s)
         return has_room
+
+
+def _repeated(scope: Scope) -> Refusal | None:
+    names = [name for name, _ in scope["headers"]]
+    for name in _ONCE:
+        if names.count(name.lower().encode()) > 1:
+            return 400, "repeated-header", f"'{name}' comes more than once; send it once"
+    return None
 
 
 def _client(scope: Scope) -> str:

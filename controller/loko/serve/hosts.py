@@ -16,7 +16,15 @@ from typing import Final
 from loko.document import InputError
 
 _NAME: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
-_AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]*)?")
+_AUTHORITY: Final = re.compile(
+    r"(?P<host>\[[0-9a-f:.]+\]|(?:[a-z0-9._~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::[0-9]*)?", re.IGNORECASE
+)
+"""A host and perhaps a port (RFC 3986, 3.2). A zone, as in `fe80::1%eth0`, has no place in it."""
+
+
+def is_authority(host: bytes) -> bool:
+    """Return whether a `Host` has the form of one, whether or not it names this service."""
+    return _AUTHORITY.fullmatch(host.decode("latin-1")) is not None
 
 
 class KnownHosts:
@@ -28,8 +36,8 @@ class KnownHosts:
 
     def know(self, host: bytes, reached: str) -> bool:
         """Return whether a `Host` names this service, on a connection that reached the address `reached`."""
-        match = _AUTHORITY.fullmatch(host.decode("latin-1").lower())
-        if match is None:
+        match = _AUTHORITY.fullmatch(host.decode("latin-1"))
+        if match is None or "%" in match["host"]:
             return False
         name = _canonical(match["host"])
         return name in self._names or _is_loopback(name) or name == _canonical(reached)
