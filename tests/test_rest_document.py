@@ -90,6 +90,43 @@ def test_every_error_of_the_service_is_listed(served: ServedLab) -> None:
         assert ("security" in operation) == bool(changes), path
 
 
+def test_links_lead_from_answers_to_requests(served: ServedLab) -> None:
+    """Each names an operation, all parameters of its path, and a place in the answer that has the value."""
+    paths = served.client.get("/openapi.json").json()["paths"]
+    by_id = {one["operationId"]: (path, one) for path, methods in paths.items() for one in methods.values()}
+    served.post(1)
+    answers = {
+        ("post", "/v1/flows"): served.post(1),
+        ("get", "/v1/flows"): served.client.get("/v1/flows"),
+        ("get", "/v1/flows/{flow_id}"): served.client.get("/v1/flows/f1"),
+        ("get", "/v1/topology"): served.client.get("/v1/topology"),
+    }
+    followed = set()
+    for method, path, operation in operations(served):
+        for status, answer in operation["responses"].items():
+            for name, link in answer.get("links", {}).items():
+                target, linked = by_id[link["operationId"]]
+                parameters = {one["name"] for one in linked.get("parameters", [])}
+                assert parameters == set(link.get("parameters", {})), (path, name)
+                assert parameters or link["requestBody"] == "$request.body", (path, name)
+                got = answers.get((method, path))
+                if got is None or status != str(got.status_code):
+                    continue
+                for parameter, expression in link["parameters"].items():
+                    value: Any = got.json()
+                    for part in expression.removeprefix("$response.body#/").split("/"):
+                        value = value[int(part) if isinstance(value, list) else part]
+                    followed.add((name, target.replace(f"{{{parameter}}}", value)))
+    assert followed == {
+        ("ShowFlow", "/v1/flows/f1"),
+        ("ShowDelays", "/v1/flows/f1/delays"),
+        ("ReleaseFlow", "/v1/flows/f1"),
+        ("ShowSends", "/v1/hosts/H1/sends"),
+        ("ShowSource", "/v1/hosts/H1/source"),
+    }
+    assert served.client.delete("/v1/flows/f1").status_code == 204
+
+
 def test_answers_have_their_shapes(served: ServedLab) -> None:
     """Each shape forbids fields that it does not name."""
     assert served.post(1).status_code == 201

@@ -18,6 +18,7 @@ from loko.serve.guard import BODY_BYTES, Asgi
 from loko.serve.manager_client import ManagerClient
 from loko.serve.metrics import CONTENT_TYPE as METRICS_TYPE
 from loko.serve.metrics import exposition_of_clients
+from loko.serve.openapi_links import add_links
 from loko.serve.page import add_pages
 from loko.serve.plain import PlainRoutes
 from loko.serve.shapes import (
@@ -109,6 +110,7 @@ def _describe(app: FastAPI, *, needs_token: bool) -> None:
                 del operation["responses"]["422"]
     for name in ("HTTPValidationError", "ValidationError"):
         document["components"]["schemas"].pop(name, None)
+    add_links(document)
 
 
 Responses = dict[int | str, dict[str, Any]]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from loko.flow import FLOW_ID, AddressedDocument, FlowDocument
+from loko.flow import FLOW_ID, AddressedDocument, FlowDocument, UdpPort
 from loko.margin import Promise
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
@@ -25,7 +25,19 @@ _FlowName = Field(
     description="Your name for it; one is made up without any.",
     default_factory=lambda: f"flow-{secrets.token_hex(6)}",
 )
+_NodeName = Annotated[str, Field(min_length=1, max_length=64)]
 _LONGEST_PERIOD_NS: Final = 10**12
+_LEAST_FRAME_BYTES: Final = 64
+
+
+def _whole(value: object) -> object:
+    """Return a whole number written as 64.0 as an integer: to JSON Schema, it is one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Whole = BeforeValidator(_whole)
+_Port = Annotated[UdpPort, _Whole]
+_FrameBytes = Annotated[int, Field(ge=_LEAST_FRAME_BYTES, le=1518), _Whole]
 
 
 class FlowRequest(FlowDocument):
@@ -48,9 +60,13 @@ class FlowRequest(FlowDocument):
     )
 
     id: str = _FlowName
-    source: str = Field(max_length=64)
-    destination: str = Field(max_length=64)
-    path: list[Annotated[str, Field(max_length=64)]] | None = Field(
+    source: _NodeName
+    destination: _NodeName
+    udp_source: _Port
+    udp_destination: _Port
+    burst_bytes: Annotated[Quantity, Field(ge=_LEAST_FRAME_BYTES, description="At least `frame_bytes`.")]
+    frame_bytes: _FrameBytes
+    path: list[_NodeName] | None = Field(
         None, min_length=1, max_length=256, description="Switches to cross; routed without."
     )
     deadline_ns: Quantity | None = Field(None, description="The guarantee must not exceed it.")
@@ -73,10 +89,12 @@ class SlotRequest(AddressedDocument):
     )
 
     id: str = _FlowName
-    source: str = Field(max_length=64)
-    destination: str = Field(max_length=64)
-    frame_bytes: int = Field(ge=64, le=1518)
-    period_ns: int | None = Field(
+    source: _NodeName
+    destination: _NodeName
+    udp_source: _Port
+    udp_destination: _Port
+    frame_bytes: _FrameBytes
+    period_ns: Annotated[int | None, _Whole] = Field(
         None,
         gt=0,
         le=_LONGEST_PERIOD_NS,
