@@ -7,8 +7,9 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup library clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-docs \
-    lint-commits lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz smoke roles anywhere \
+.PHONY: help setup library clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell \
+    lint-docs lint-commits lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz \
+    audit smoke roles anywhere \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
     vagrant-smoke service-image deb dpdk other-kernel lock clean
 
@@ -130,6 +131,9 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 	@setup/fuzz.sh
 	@switch-emulator/fuzz/run.sh $(ARGS)
 
+audit: setup ## Licences, sources and known vulnerabilities of all crates and packages (minutes the first time)
+	@setup/audit.sh
+
 smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
 	@$(WITH) python -m evaluation.smoke $(ARGS)
 
@@ -208,7 +212,7 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	    -o tests/clients/faucet-suite.lock
 	@$(WITH) uv pip compile pyproject.toml --constraint requirements.lock --custom-compile-command 'make lock' --universal \
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --quiet -o setup/requirements-service.lock
-	@for list in uv bundle ansible; do \
+	@for list in uv bundle ansible audit; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	        -o setup/requirements-$$list.lock || exit 1; \
