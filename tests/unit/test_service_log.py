@@ -9,7 +9,7 @@ import logging
 import pytest
 
 from loko.controller.seldom import MOST_EXAMPLES, PAUSE_S, Seldom
-from loko.serve.journal import REQUEST, JsonLines, TextLines, fields, request_id
+from loko.serve.journal import EQUAL_LINES, REQUEST, CountedLines, JsonLines, TextLines, fields, request_id
 
 
 class Clock:
@@ -60,6 +60,74 @@ def test_each_example_is_said_once_but_not_without_end() -> None:
     clock.now_s += PAUSE_S
     seldom.warning(" knocks", "10.0.2.1")
     assert lines[-1] == "10.0.2.1 knocks"
+
+
+def counted(stream: io.StringIO, clock: Clock) -> tuple[logging.Logger, CountedLines]:
+    log = logging.Logger("loko.test")
+    handler = CountedLines(stream, clock)
+    handler.setFormatter(TextLines())
+    log.addHandler(handler)
+    return log, handler
+
+
+def texts(stream: io.StringIO) -> list[str]:
+    return [line.partition(": ")[2] for line in stream.getvalue().splitlines()]
+
+
+def test_equal_lines_of_whatever_logger_are_counted() -> None:
+    stream, clock = io.StringIO(), Clock()
+    log, handler = counted(stream, clock)
+    for number in range(2951):
+        before = REQUEST.set(f"r{number}")
+        log.error("%s failed", "it")
+        log.warning("number %d", number)
+        REQUEST.reset(before)
+    lines = texts(stream)
+    assert sum("it failed" in line for line in lines) == EQUAL_LINES
+    assert sum("number" in line for line in lines) == 2951, "lines that differ are all logged"
+    clock.now_s += PAUSE_S
+    handler.sum_up()
+    told = f"it failed ({2951 - EQUAL_LINES} more times since this was last said)"
+    assert texts(stream)[len(lines) :] == [told]
+    log.error("%s failed", "it")
+    assert texts(stream)[-1] == "it failed"
+
+
+def test_what_was_counted_is_told_at_the_end() -> None:
+    stream = io.StringIO()
+    log, handler = counted(stream, Clock())
+    for _ in range(EQUAL_LINES + 3):
+        log.warning("it failed")
+    handler.close()
+    assert texts(stream)[EQUAL_LINES:] == ["it failed (3 more times since this was last said)"]
+
+
+def test_the_count_comes_with_the_next_line_if_that_is_late() -> None:
+    stream, clock = io.StringIO(), Clock()
+    log, handler = counted(stream, clock)
+    for _ in range(EQUAL_LINES + 3):
+        log.warning("it %s", "failed")
+    clock.now_s += PAUSE_S
+    log.warning("it %s", "failed")
+    assert texts(stream)[EQUAL_LINES:] == ["it failed (3 more times since this was last said)"]
+    handler.close()
+
+
+def test_other_exceptions_are_other_lines_and_details_are_never_counted() -> None:
+    stream = io.StringIO()
+    log, handler = counted(stream, Clock())
+    for number in range(2 * EQUAL_LINES):
+        log.debug("GET /")
+        try:
+            raise ValueError("first" if number < EQUAL_LINES else "second")
+        except ValueError:
+            log.exception("GET / has failed")
+    text = stream.getvalue()
+    assert text.count("GET / has failed") == text.count("Traceback") == 2 * EQUAL_LINES
+    assert text.count("ValueError: second") == EQUAL_LINES
+    assert texts(stream).count("GET /") == 2 * EQUAL_LINES
+    handler.close()
+    assert "more times" not in stream.getvalue()
 
 
 def test_lines_in_json_have_the_request_the_fields_and_the_exception() -> None:

@@ -15,16 +15,20 @@ MOST_EXAMPLES: Final = 256
 @dataclass(slots=True)
 class _Told:
     until_s: float
+    times: int = 1
     more: int = 0
 
 
 class Seldom:
-    """Logs each text at most once in `PAUSE_S`, with the number of times it was suppressed since."""
+    """Logs each text `at_first` times in `PAUSE_S`, then the number of times it was suppressed."""
 
-    def __init__(self, log: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, log: Callable[[str], None], clock_s: Callable[[], float] = time.monotonic, *, at_first: int = 1
+    ) -> None:
         """`log` takes a line, as `logging.Logger.warning` does."""
         self._log = log
         self._clock_s = clock_s
+        self._at_first = at_first
         self._told: dict[str, _Told] = {}
 
     def warning(self, text: str, example: str = "") -> None:
@@ -33,24 +37,43 @@ class Seldom:
         An `example`, such as the address of a client, is put before the text. Each is logged by itself, up to
         `MOST_EXAMPLES`.
         """
+        line = self.admit(text, example)
+        if line is not None:
+            self._log(line)
+
+    def admit(self, text: str, example: str = "") -> str | None:
+        """Return the line for `warning` to log; None if it is counted instead.
+
+        Without a text, examples beyond `MOST_EXAMPLES` are never counted.
+        """
         if len(self._told) >= MOST_EXAMPLES:
             self.sum_up()
         now_s = self._clock_s()
         line = example + text
         if line not in self._told and len(self._told) >= MOST_EXAMPLES:
+            if not text:
+                return line
             line = text
         told = self._told.get(line)
-        if told is not None and now_s < told.until_s:
-            told.more += 1
-            return
-        self._log(line + (_times(told.more) if told is not None else ""))
-        self._told[line] = _Told(now_s + PAUSE_S)
+        if told is None or now_s >= told.until_s:
+            self._told[line] = _Told(now_s + PAUSE_S)
+            return line + (_times(told.more) if told is not None else "")
+        if told.times < self._at_first:
+            told.times += 1
+            return line
+        told.more += 1
+        return None
 
-    def sum_up(self) -> None:
-        """Log the counts of suppressed texts. Call it now and then."""
+    @property
+    def has_counts(self) -> bool:
+        """Whether there are suppressed texts whose count was not logged yet."""
+        return any(told.more for told in self._told.values())
+
+    def sum_up(self, *, at_end: bool = False) -> None:
+        """Log the counts of suppressed texts. Call it now and then, and at the end."""
         now_s = self._clock_s()
         for text, told in list(self._told.items()):
-            if now_s < told.until_s:
+            if now_s < told.until_s and not at_end:
                 continue
             del self._told[text]
             if told.more:

@@ -6,15 +6,23 @@ import json
 import logging
 import re
 import secrets
+import threading
+import time
+from collections.abc import Callable
 from contextvars import ContextVar
+from copy import copy
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TextIO
+
+from loko.controller.seldom import PAUSE_S, Seldom
 
 REQUEST: Final[ContextVar[str | None]] = ContextVar("request", default=None)
 """The id of the request that is being handled."""
 _GIVEN: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _FIELDS: Final = "fields"
+EQUAL_LINES: Final = 8
+"""Equal lines that are logged in `PAUSE_S`, before further ones are counted."""
 
 
 class LogFormat(StrEnum):
@@ -69,9 +77,66 @@ class JsonLines(logging.Formatter):
         return json.dumps(values, default=str)
 
 
+class CountedLines(logging.StreamHandler[TextIO]):
+    """Logs to a stream. Of equal lines, from INFO on, those after the first `EQUAL_LINES` are counted.
+
+    Lines of one request differ from those of others only in its id, so they are equal here.
+    """
+
+    def __init__(self, stream: TextIO | None = None, clock_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(stream)
+        self._seldom = Seldom(self._log_count, clock_s, at_first=EQUAL_LINES)
+        self._timer: threading.Timer | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log or count a line. Called with the handler's lock."""
+        if record.levelno >= logging.INFO:
+            line = record.getMessage()
+            if record.exc_info and record.exc_info[1] is not None:
+                line += f": {record.exc_info[1]!r}"
+            admitted = self._seldom.admit("", line)
+            if admitted is None:
+                self._sum_up_later()
+                return
+            if admitted != line:
+                record = copy(record)
+                record.msg, record.args = admitted, None
+        super().emit(record)
+
+    def sum_up(self) -> None:
+        """Log how often lines were suppressed that were last logged `PAUSE_S` ago or before."""
+        with self._locked():
+            self._timer = None
+            self._seldom.sum_up()
+            if self._seldom.has_counts:
+                self._sum_up_later()
+
+    def close(self) -> None:
+        """Log all counts and end. Called when the program ends."""
+        with self._locked():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._seldom.sum_up(at_end=True)
+        super().close()
+
+    def _sum_up_later(self) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(PAUSE_S, self.sum_up)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _locked(self) -> threading.RLock:
+        assert self.lock is not None
+        return self.lock
+
+    def _log_count(self, text: str) -> None:
+        level = logging.INFO
+        super().emit(logging.LogRecord("loko", level, __file__, 0, text, None, None))
+
+
 def begin_log(style: LogFormat, *, verbose: bool) -> None:
     """Start to log to standard error: our own loggers from INFO (or DEBUG), others from WARNING."""
-    handler = logging.StreamHandler()
+    handler = CountedLines()
     handler.setFormatter(JsonLines() if style is LogFormat.JSON else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("loko").setLevel(logging.DEBUG if verbose else logging.INFO)
