@@ -93,7 +93,7 @@ def test_a_board_has_the_debts_of_its_model(
 
 
 FRAME_BYTES, TICK_NS = 1_000, 1_000
-PERFECT = Server(service=RateLatency(rate_bps=8e9, latency_ns=0.0))
+PERFECT = Server(service=RateLatency(rate_bps=8e9, latency_ns=0.0), frame_bytes=FRAME_BYTES)
 """Sends a frame in a tick."""
 SLACK_NS = 100
 """Bounds are rounded up to whole nanoseconds, again and again."""
@@ -107,7 +107,7 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
     paths = ((0, 1, 2), (1, 2), (0,), (1,), (2,), (2,))
     flows = tuple(Flow(f"f{n}", path, rng.randint(1, 3), leaves=True) for n, path in enumerate(paths))
     rule = PortRule(flows, (6, 6, 6))
-    state, real = rule.initial(), admission._Books({str(n): PERFECT for n in range(3)}, FRAME_BYTES)
+    state, real = rule.initial(), admission._Books({str(n): PERFECT for n in range(3)})
     limits_ns = dict.fromkeys("012", 6.0 * TICK_NS + SLACK_NS)
     forgotten = fallen = 0
     for tick in range(150):
