@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 import pytest
+from switch_emulator import Network
 
 from benchmarks.evidence.record import campaign_seed
 from evaluation.adversary.carriage import CarriageResult, carried, judged, released
@@ -17,6 +19,7 @@ from loko.admission.debt import Clock
 from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.manners import MANNERS
 from loko.flow import Flow
+from loko.lab import Lab
 from loko.port_queues import PortAdmission
 from loko.port_queues import admission as port_admission
 from loko.scenario import OpenFlow
@@ -61,6 +64,55 @@ def test_a_newcomer_is_not_late_behind_a_flow_that_has_left(line: LongLine, fram
     assert len(changed.newcomers) == 1
     assert (verdict.packets, verdict.lost, verdict.events) == (frames, 0, ())
     assert not verdict.broken
+
+
+def with_cables(lab: Lab, cable_ns: int) -> Lab:
+    """Return the lab planned for cables that take so long."""
+    switches = {}
+    for name, switch in lab.switches.items():
+        tolerance = switch.profile.tolerance
+        longest = tolerance.cable_ns.model_copy(update={"value": cable_ns})
+        update = {"tolerance": tolerance.model_copy(update={"cable_ns": longest})}
+        switches[name] = replace(switch, profile=switch.profile.model_copy(update=update))
+    return replace(lab, switches=switches)
+
+
+class LongCables:
+    """A simulated network whose cables take time, but for those to receivers, which no guarantee contains."""
+
+    cable_ns = 200_000
+
+    def __init__(self, *, seed: int) -> None:
+        self.network = Network(seed=seed)
+
+    def connect(self, a: str, a_port: int, b: str, b_port: int, *, rate_bps: float) -> None:
+        cable_ns = 0 if a.startswith(("sink", "destination")) else self.cable_ns
+        self.network.connect(a, a_port, b, b_port, rate_bps=rate_bps, propagation_ns=cable_ns)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.network, name)
+
+
+def test_a_newcomer_is_not_late_behind_frames_that_were_long_on_cables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A released flow counts while its frames are on cables, too."""
+    monkeypatch.setattr("switch_emulator.Network", LongCables)
+    line = replace(line_of(8), across=0.02, idle_ns=4_000 + LongCables.cable_ns)
+    lab = with_cables(line.lab(), LongCables.cable_ns)
+    changed = change(line, line.admission(lab), lab, Random(1))
+    assert len(changed.newcomers) == 1
+    sent = released(changed.case, changed.history.offers())
+    verdict = judged(changed.case, carried(changed.case, sent, seed=1, duration_ns=changed.until_ns))
+    assert not verdict.broken
+
+
+def test_entries_stay_while_frames_are_on_cables() -> None:
+    line = line_of(8)
+    admission = line.admission(with_cables(line.lab(), LongCables.cable_ns))
+    answer = admission.request(flow(1, "source", "destination", 29))
+    assert isinstance(answer, Admitted)
+    assert admission.passage_ns("f1") >= answer.guarantee_ns
 
 
 def test_a_rule_that_forgets_a_released_flow_at_once_makes_it_late() -> None:

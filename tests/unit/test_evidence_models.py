@@ -128,7 +128,7 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
                 real.network.remove(steps, bucket)
             else:
                 real.network.bounds, real.since_ns = bounds, max(real.since_ns, now_ns)
-                real.flows[flow.name] = admission._Counted(flow.name, (), steps, bucket)
+                real.flows[flow.name] = admission._Counted(flow.name, (), steps, bucket, 0.0)
         state = rule.tick(state)
         real.settle(now_ns + TICK_NS + SLACK_NS)
         counted = {*real.flows, *(leaver.counted.flow_id for leaver in real.leavers)}

@@ -53,6 +53,8 @@ class _Counted(NamedTuple):
     steps: tuple[Step, ...]
     bucket: TokenBucket
     """With preamble and gap."""
+    cables_ns: float
+    """The time on the cables of its path together, beside that at its servers."""
 
 
 class _Leaver(NamedTuple):
@@ -141,7 +143,7 @@ class _Books:
         At each server it has passed those before within their bounds. It leaves within the bound, and the
         busy period that serves it had begun when it came to the queue.
         """
-        passed_ns, clear_ns = 0, 0.0
+        passed_ns, clear_ns = counted.cables_ns, 0.0
         for step in counted.steps:
             bound_ns = self.network.bounds[step.server]
             clear_ns = max(clear_ns, passed_ns + max(bound_ns, ways_ns[step.server]))
@@ -306,11 +308,12 @@ class PortAdmission:
 
         Bounds may rise up to the targets. At its host's cable a frame does not wait for later ones.
         """
-        cable, *ports = self._books.flows[flow_id].steps
+        counted = self._books.flows[flow_id]
+        cable, *ports = counted.steps
         passage_ns = self._books.network.bounds[cable.server] + sum(
             self._targets[port.server] for port in ports
         )
-        return Clock.after(0, passage_ns)
+        return Clock.after(0, counted.cables_ns + passage_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """Return the cable of a flow's host, and the ports on its path as `switch:port`."""
@@ -537,7 +540,8 @@ class PortAdmission:
             Step(_server(hop.switch, hop.output_port), self._devices[hop.switch].least_ns(flow.frame_bytes))
             for hop in path
         ]
-        return _Counted(flow.id, path, tuple(steps), _on_wire(flow))
+        cables_ns = sum(self._cable_ns(hop.switch) for hop in path)
+        return _Counted(flow.id, path, tuple(steps), _on_wire(flow), cables_ns)
 
     def _settle(self) -> None:
         books = self._books
