@@ -120,9 +120,12 @@ class SwitchUse:
                     f"{name}: its receive ring cannot bear frames of {sizes} bytes beside what interrupts"
                     " the CPU; plan for fewer sizes, shorter frames, or less control traffic"
                 )
-            least = target_ns + needed - self._first_room
+            # Of each ns more, interruptions take their share; and the room is in whole ns.
+            more_ns = (needed - self._first_room + 1) / self._whole
+            least_us = math.ceil((target_ns + more_ns) / 1e3)
             raise InputError(
-                f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms; allow {least / 1e6:.3f} ms"
+                f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms;"
+                f" allow {least_us / 1e3:.3f} ms"
             )
 
     def shape_by_link(self, port: int) -> None:
