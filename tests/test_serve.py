@@ -441,6 +441,38 @@ def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str, mo
         assert lab.client.get("/v1/service").json()["options"]["openflow"] == openflow
 
 
+def test_sizes_between_named_hosts_are_served_and_survive_a_restart(tmp_path: Path) -> None:
+    """The guarantees beside them are those without the large frames, also when all comes from the store."""
+    small, large = {"destination": "H2"}, {"source": "H3", "destination": "H4", "frame_bytes": 790}
+    large["burst_bytes"] = 790
+    with ServedLab(tmp_path, "--frame-bytes", "306", "--frame-bytes", "790@H3,H4") as lab:
+        granted = [lab.post(1, **small), lab.post(2, **large)]
+        assert [answer.status_code for answer in granted] == [httpx.codes.CREATED] * 2
+        # H3 and H4 are at s2.
+        elsewhere = lab.post(3, **{**large, "source": "H1", "destination": "H2"})
+        assert code(elsewhere)[0] == httpx.codes.UNPROCESSABLE_ENTITY
+        assert "frame_bytes 790 is not a size that s1 was planned for (306)" in elsewhere.text
+        assert lab.client.get("/v1/service").json()["options"]["frame-bytes"] == "306,790@H3+H4"
+        lab.kill()
+        lab.options = ("--frame-bytes", "790@H4,H3", "--frame-bytes", "306")
+        lab.start()
+        lab.wait_healthy()
+        assert [flow["guarantee_ns"] for flow in lab.flows()] == [
+            answer.json()["guarantee_ns"] for answer in granted
+        ]
+        assert lab.post(3, **{**large, "source": "H1", "destination": "H2"}).text == elsewhere.text
+        assert all(switch["complete"] for switch in lab.switches().values())
+        assert lab.end() == 0
+        lab.options = ("--frame-bytes", "306")
+        lab.start()
+        assert lab.process is not None
+        assert lab.process.wait(timeout=PATIENCE_S) == 2
+        [error] = [line for line in lab.log().splitlines() if line.startswith("error: ")]
+        assert "frame-bytes 306,790@H3+H4, not 306" in error
+        assert "add --migrate" in error
+        assert "Traceback" not in lab.log()
+
+
 @pytest.mark.parametrize("openflow", ["1.0", "1.3"])
 def test_kill_9_while_flows_come_and_go(tmp_path: Path, openflow: str) -> None:
     """Acknowledged flows survive, deleted flows stay deleted, and every table is as promised afterwards."""

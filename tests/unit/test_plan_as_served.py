@@ -17,6 +17,7 @@ from loko.lab import load_lab
 from loko.requests import load_flows
 from loko.scenario import OpenFlow
 from loko.schemes import SchemeName
+from loko.serve.granting import AdmissionGranting
 
 FLOWS = LABS / "two-switch/flows.yml"
 
@@ -46,6 +47,41 @@ def test_plan_and_service_give_one_guarantee(scheme, changes_per_s):
         served
     )
     assert served
+
+
+@pytest.mark.parametrize(("scheme", "large"), [(SchemeName.LOKO, 790), (SchemeName.PACKETS, 500)])
+@pytest.mark.parametrize("changes_per_s", [20.0, 0.0])
+def test_plan_and_service_give_one_guarantee_where_sizes_mix(
+    scheme: SchemeName, large: int, changes_per_s: float, tmp_path: Path
+) -> None:
+    """The plan is that of plain `--frame-bytes`. Sizes between named hosts change no other promise."""
+    lab = load_lab("two-switch")
+    values = {"rate": "50 kbit/s", "burst": "1 frame", "udp_destination": 9}
+    flows = [
+        {**values, "id": f"f{size}", "source": a, "destination": b, "udp_source": size, "frame_bytes": size}
+        for a, b, size in (("H1", "H2", 306), ("H3", "H4", large))
+    ]
+    file = tmp_path / "flows.json"
+    file.write_text(json.dumps(flows))
+    words = ["--changes-per-s", str(changes_per_s), "--scheme", scheme.value, "--json"]
+    done = CliRunner().invoke(app, ["plan", lab.name, str(file), *words])
+    assert done.exit_code == 0, done.output
+    told = {flow["flow"]: flow["guarantee_ns"] for flow in json.loads(done.output)["accepted"]}
+
+    def served(*sizes: str) -> dict[str, float]:
+        options = {"scheme": scheme, "changes_per_s": changes_per_s, "frame_bytes": list(sizes)}
+        given = _AdmissionOptions(**dict.fromkeys(_AdmissionOptions._fields) | options)
+        granting = _by_admission(lab, given, OpenFlow.V1_0).granting
+        assert isinstance(granting, AdmissionGranting)
+        answers = [granting.decision(flow)() for flow in load_flows(file)]
+        return {answer.flow.id: answer.guarantee_ns for answer in answers if isinstance(answer, Admitted)}
+
+    assert served("306", str(large)) == told
+    between = served("306", f"{large}@H4,H3")
+    assert between.keys() == told.keys()
+    flows.pop()
+    file.write_text(json.dumps(flows))
+    assert served("306") == {"f306": between["f306"]} != {"f306": told["f306"]}
 
 
 def test_changes_are_reserved_and_said():
