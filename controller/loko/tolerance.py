@@ -50,6 +50,12 @@ class Tolerance(Strict):
         slowest = 1 - _PER_PPM * max(self.board_clock_ppm.value, self.sender_clock_ppm.value)
         return fastest / slowest
 
+    @property
+    def shrink(self) -> float:
+        """How much time the fastest sender's clock counts at least while the device's counts 1: at most 1."""
+        fastest_device = 1 + _PER_PPM * self.board_clock_ppm.value
+        return min(1.0, (1 + _PER_PPM * self.sender_clock_ppm.value) / fastest_device)
+
 
 def _assumed(value: int, note: str) -> Count:
     return Count(value=value, source="assumption", note=note)

@@ -31,13 +31,14 @@ from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier
 from loko.control_traffic import AS_PRINTED, interference
 from loko.controller.messages import session_segments
-from loko.device import Profile, deterministic, load_profile, profile_text
+from loko.device import Profile, deterministic, load_device, load_profile, profile_text
 from loko.document import PROFILES, InputError
 from loko.entries import switch_entries
 from loko.frame import frame_of
 from loko.lab import Lab, load_lab
 from loko.packets import PacketAdmission, frame_server
 from loko.planning import plan
+from loko.port_queues.device import port_device
 from loko.quantity import Count
 from loko.rivals import Epsilon, QJump
 from loko.scenario import EVALUATION, of_lokos_tables
@@ -120,6 +121,18 @@ def test_times_of_whole_frames_are_bounds_for_slow_and_for_fast_boards() -> None
         assert getattr(tolerant.times[FRAME], name) <= (getattr(exact.times[FRAME], name) + 3) / STRETCH, name
     assert tolerant.first_work_ns() >= STRETCH * (exact.first_work_ns() - 3)
     assert tolerant.delay_ns(FRAME, 0) >= exact.delay_ns(FRAME, 0) + ZODIAC.tolerance.cable_ns.value
+
+
+def test_least_times_of_ports_hold_for_chips_that_are_faster_than_senders() -> None:
+    """Else flows would be charged with less jitter than such a chip causes."""
+    exact = load_device("ideal-1g").with_exact_clocks()
+    fast = Count(value=10_000, source="assumption", note="1 % fast")
+    tolerance = exact.tolerance.model_copy(update={"board_clock_ppm": fast})
+    faster = exact.model_copy(update={"tolerance": tolerance})
+    plain, hurried = (port_device(each, frame_bytes=(1518,), cabled_ports=3) for each in (exact, faster))
+    assert hurried.least_ns(1518) == pytest.approx(plain.least_ns(1518) / 1.01, rel=1e-12)
+    least_ns = hurried.server.before_ns - hurried.server.spread_ns
+    assert least_ns == pytest.approx((plain.server.before_ns - plain.server.spread_ns) / 1.01, rel=1e-12)
 
 
 def test_qjump_takes_an_epoch_for_longer() -> None:

@@ -99,7 +99,8 @@ class PortDevice:
     def least_ns(self, frame_bytes: int) -> float:
         """Return the least time from a frame's arrival until it is at the next switch."""
         rate_bps = self.profile.ports.link_rate_bps.value
-        return _least_ns(self.fastest, frame_bytes) + (PREAMBLE_BYTES + frame_bytes) * 8e9 / rate_bps
+        least_ns = _least_ns(self.fastest, frame_bytes) + (PREAMBLE_BYTES + frame_bytes) * 8e9 / rate_bps
+        return least_ns * self.profile.tolerance.shrink
 
 
 def port_device(
@@ -120,7 +121,8 @@ def port_device(
     stretch = device.tolerance.stretch
     rate_bps = device.ports.link_rate_bps.value
     most_ns, spread_ns = _latency_ns(device)
-    least_ns = min(_least_ns(fastest, size) for size in (*frame_bytes, *_lengths(fastest)))
+    shortest_ns = min(_least_ns(fastest, size) for size in (*frame_bytes, *_lengths(fastest)))
+    least_ns = shortest_ns * device.tolerance.shrink
     before_ns = (most_ns + spread_ns) * stretch
     room_bytes = float(device.priorities.limit_frames.value * (min(frame_bytes) + BESIDE_BYTES))
     if device.buffer is not None:
