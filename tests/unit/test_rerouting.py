@@ -215,10 +215,10 @@ def test_both_paths_of_a_moving_flow_count_until_the_former_is_empty(tmp_path: P
     assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f1:4", "f2", "f3"}
     while state(served, "f1")[2] == ["s1", "s2"]:
         served.step()
-    assert served.keeper.promises["f1:1"].state is FlowState.REMOVING
-    passage_ns, began_ns = served.admission.passage_ns("f1:1"), served.now_ns
-    while "f1:1" in served.admission.admitted:
-        assert served.admission.admitted["f1:1"].path != served.admission.admitted["f1"].path
+    assert served.keeper.promises["f1:4"].state is FlowState.REMOVING
+    passage_ns, began_ns = served.admission.passage_ns("f1:4"), served.now_ns
+    while "f1:4" in served.admission.admitted:
+        assert served.admission.admitted["f1:4"].path != served.admission.admitted["f1"].path
         served.step()
     assert served.now_ns - began_ns >= passage_ns
     assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f2", "f3"}
@@ -237,6 +237,43 @@ def test_a_flow_whose_cable_comes_back_before_it_has_moved_stays_as_it_was(tmp_p
     assert served.keeper.promises["f1"].promised is promised
     assert served.tables() == served.promised()
     assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f2", "f3"}
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_no_client_gets_the_id_of_a_moving_flows_other_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A client asks for such an id while it is being written that the flow has moved."""
+    served = begun(tmp_path / "s", reroute_ns=S)
+    moving(served)
+    others, write = flow(9, "c", "b")._replace(id=f"f1:{number}"), served._write
+    tickets: list[int] = []
+
+    def ask_and_write() -> None:
+        if not tickets and served.keeper.promises["f1"].becomes is not None:
+            tickets.append(served.keeper.request(served.now_ns, others, served.decision(others)))
+        write()
+
+    monkeypatch.setattr(served, "_write", ask_and_write)
+    served.run(1_500)
+    served.settle()
+    assert isinstance(served.answers[tickets[0]], Conflict if number == 4 else Granted)
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+    expected = {"f1", "f2", "f3"} | ({others.id} if number != 4 else set())
+    assert set(served.keeper.promises) == set(served.admission.admitted) == expected
+    assert served.tables() == served.promised()
+    served.kill()
+    served.start()
+    served.settle()
+    served.run(100)
+    assert set(served.keeper.promises) == expected
+
+
+def test_nobody_waits_for_a_moving_flows_other_path(tmp_path: Path) -> None:
+    served = begun(tmp_path / "s", reroute_ns=S)
+    moving(served)
+    assert isinstance(served.request(served.keeper.promises["f1:4"].flow), Conflict)
+    assert isinstance(served.release("f1:4"), Conflict)
 
 
 @pytest.mark.parametrize("steps", [0, 2, 4, 8, 16, 32, 64])

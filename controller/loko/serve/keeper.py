@@ -114,7 +114,9 @@ class Promise:
     former: Promise | None = None
     """If it was moved, or is about to be: the flow on its former path, while both are granted."""
     becomes: Flow | None = None
-    """While it is being written that its successor has taken its place: what it is called after that."""
+    """While it is being written that its successor has taken its place: what it is called after that.
+
+    They exchange their ids, which nobody else can have."""
     exchanges: list[tuple[str, WireEntry, WireEntry]] = field(default_factory=list)
     """If it was moved: the entries of its former path that are still to be exchanged for its own."""
     exchanging: tuple[str, int] | None = None
@@ -491,7 +493,7 @@ class FlowKeeper:
         return answer
 
     def _ask_again(self, known: Promise, flow: Flow) -> None:
-        if known.flow != flow:
+        if known.flow != flow or known.known_as is not None:
             self._answer(
                 Conflict(flow.id, "this id belongs to another flow; choose another id, or delete it")
             )
@@ -904,25 +906,24 @@ class FlowKeeper:
             self._take_back(successor, outcome)
 
     def _begin_switch(self, promise: Promise, successor: Promise) -> None:
-        """Have it written that a flow has its new path, and leaves the former under another id."""
+        """Have it written that a flow has its new path, and leaves the former under the id of that."""
         if promise.state is not FlowState.INSTALLED or promise.is_leaving or not promise.is_cut:
             self._give_up_move(promise)
             return
-        promise.becomes = promise.flow._replace(id=self._alias(promise.flow.id, promise.number))
+        promise.becomes = successor.flow
         former = replace(self._as_stored(promise), flow=promise.becomes, state=FlowState.REMOVING)
         moved = replace(self._as_stored(successor), flow=promise.flow, state=FlowState.INSTALLED)
         self._effects.writes += [Restate(former), Restate(moved)]
 
     def _switch(self, now_ns: int, promise: Promise, successor: Promise) -> None:
         """Exchange a flow's paths, as that is on disk, and have the switches exchange its entries."""
-        flow, becomes = promise.flow, promise.becomes
-        assert becomes is not None
-        del self._promises[flow.id], self._promises[successor.flow.id]
-        promise.grant = self.granting.rename(
-            flow.id, becomes._replace(udp_source=self._free_port(becomes, successor.grant.flow))
-        )
-        successor.grant = self.granting.rename(successor.grant.flow.id, flow)
-        promise.known_as, promise.becomes, successor.known_as = becomes, None, None
+        flow, alias, beside = promise.flow, successor.flow, successor.grant.flow
+        spare = beside._replace(id="", udp_source=self._free_port(beside))
+        self.granting.rename(alias.id, spare)
+        promise.grant = self.granting.rename(flow.id, beside)
+        successor.grant = self.granting.rename(spare.id, flow)
+        del self._promises[flow.id], self._promises[alias.id]
+        promise.known_as, promise.becomes, successor.known_as = alias, None, None
         self._note(promise)
         self._note(successor)
         promise.state, promise.since_ns, promise.on_disk = FlowState.REMOVING, now_ns, FlowState.REMOVING
@@ -992,10 +993,10 @@ class FlowKeeper:
             alias += ":"
         return alias
 
-    def _free_port(self, flow: Flow, *others: Flow) -> int:
+    def _free_port(self, flow: Flow) -> int:
         """Return a port that no flow between these hosts has, to count a flow's two paths side by side."""
         known = (other for promise in self._promises.values() for other in (promise.flow, promise.grant.flow))
-        return _free_port(flow, {other[1:4] for other in (*known, *others)})
+        return _free_port(flow, {other[1:4] for other in known})
 
     def _promised_again(self, promise: Promise, grant: Grant) -> Promised:
         """Return what a flow is promised with another grant, which is no worse than its requester needs."""
