@@ -7,6 +7,8 @@ import http.client
 import json
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -125,3 +127,24 @@ def test_the_service_ends_though_rest_hangs(lab: ServedLab) -> None:
     lab.rest_process().suspend()
     assert lab.end() == 0
     assert "the REST process does not end; killing it" in lab.log()
+
+
+def test_rest_that_hangs_as_it_starts_ends_with_the_flow_manager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its modules take seconds to load, and it holds the address from the beginning."""
+    (tmp_path / "uvicorn.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    command = [sys.executable, "-P", "-m", "loko.serve.rest_server", "0", "0"]
+    script = f"import subprocess; p = subprocess.Popen({command}); print(p.pid, flush=True); p.wait()"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        rest = psutil.Process(int(parent.stdout.readline()))
+        try:
+            wait_for(lambda: rest.status() == psutil.STATUS_STOPPED, "it to hang")
+        finally:
+            parent.kill()
+    _, left = psutil.wait_procs([rest], timeout=10)
+    for process in left:
+        process.kill()
+    assert not left

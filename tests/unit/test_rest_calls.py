@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -46,6 +47,20 @@ class Program:
 
     async def wait(self) -> int:
         return 0
+
+
+class HangingProgram(Program):
+    """Stands in for one that says nothing until it is killed."""
+
+    def __init__(self) -> None:
+        self.killed = asyncio.Event()
+
+    def kill(self) -> None:
+        self.killed.set()
+
+    async def wait(self) -> int:
+        await self.killed.wait()
+        return -9
 
 
 def rest_process(calls: Calls | None = None, feed: EndlessFeed | None = None) -> RestProcess:
@@ -196,5 +211,24 @@ def test_the_end_of_the_other_end_is_no_message() -> None:
         send(writer, "end")
         with suppress(ConnectionError):
             await writer.wait_closed()
+
+    asyncio.run(scene())
+
+
+def test_a_rest_process_that_hangs_as_it_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        program = HangingProgram()
+
+        async def started(*_: object, pass_fds: tuple[int, int], **__: object) -> HangingProgram:
+            open_.callback(os.close, os.dup(pass_fds[1]))
+            return program
+
+        monkeypatch.setattr("asyncio.create_subprocess_exec", started)
+        monkeypatch.setattr("loko.serve.rest_process.ALIVE_S", 0.001)
+        rest = rest_process()
+        with ExitStack() as open_:
+            rest._listening = open_.enter_context(socket.socket())
+            await rest._start()
+            await asyncio.wait_for(program.killed.wait(), timeout=20)
 
     asyncio.run(scene())

@@ -27,6 +27,8 @@ from loko.serve.journal import REQUEST
 
 SILENCES: Final = 10
 """A REST process that is silent this often in a row, for `ALIVE_S` each, hangs."""
+_STARTING: Final = 120
+"""As `SILENCES`, of one that is starting: on a busy machine, programs take long to load."""
 _ENDING_S: Final = LEAVING_S + 2.0
 _LOG: Final = logging.getLogger("loko.serve")
 
@@ -95,6 +97,7 @@ class RestProcess:
             far.close()
         reader, self._writer = await asyncio.open_connection(sock=near, limit=LINE_BYTES)
         send(self._writer, "settings", values=asdict(self._settings))
+        self._checking = asyncio.create_task(self._check(self._process, _STARTING))
         self._listening_to = asyncio.create_task(self._listen(self._process, reader, self._writer))
 
     async def _listen(
@@ -115,10 +118,10 @@ class RestProcess:
         if not self._is_ending:
             self._restarts.ended(status)
 
-    async def _check(self, process: Process) -> None:
+    async def _check(self, process: Process, silences: int) -> None:
         """Kill a program that hangs. However long this process is kept from its work, that is one silence."""
         self._silences = 0
-        while self._silences < SILENCES:
+        while self._silences < silences:
             await asyncio.sleep(ALIVE_S)
             self._silences += 1
         _LOG.error("the REST process hangs; killing it")
@@ -138,7 +141,8 @@ class RestProcess:
             case "watch":
                 self._watch(writer if values["on"] else None)
             case "ready":
-                self._checking = asyncio.create_task(self._check(process))
+                self._stop_checking()
+                self._checking = asyncio.create_task(self._check(process, SILENCES))
                 if self._ready is not None and not self._is_ending:
                     self._ready()
                     self._ready = None

@@ -8,11 +8,18 @@ so does this process.
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
+import signal
+
+if __name__ == "__main__":
+    # Nothing may hold the address at which a new service is to listen, even if this process hangs when the
+    # flow manager ends. This comes first, since the modules below take seconds to load.
+    _PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+import asyncio
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -33,7 +40,6 @@ from loko.serve.manager_client import ManagerClient
 from loko.serve.tallies import Tallies
 
 _LOG: Final = logging.getLogger("loko.serve")
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Server(uvicorn.Server):
@@ -104,8 +110,6 @@ async def serve(listening: socket.socket, to_manager: socket.socket) -> None:
 
 def main(listening_fd: int, manager_fd: int) -> None:
     """Run until the flow manager ends."""
-    # Even if this process hangs then: nothing may hold the address at which a new service is to listen.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     uvloop.run(serve(socket.socket(fileno=listening_fd), socket.socket(fileno=manager_fd)))
 
 
