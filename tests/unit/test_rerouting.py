@@ -10,11 +10,14 @@ import pytest
 from served_boards import FULL, KilledError, ServedBoards, flow
 from test_migration import two_ways, without
 
+from loko.admission import Refusal
 from loko.controller.manners import LISTABLE
 from loko.controller.port_links import PortsReported
+from loko.flow import Flow
 from loko.network import Hop
 from loko.scenario import OpenFlow
 from loko.serve.breaks import Cause
+from loko.serve.granting import Grant
 from loko.serve.keeper import _may_replace
 from loko.serve.outcome import Became, Conflict, FlowState, Gone, Granted, NotStored
 from loko.serve.views import flow_values, health_values
@@ -237,6 +240,33 @@ def test_a_flow_whose_cable_comes_back_before_it_has_moved_stays_as_it_was(tmp_p
     assert served.keeper.promises["f1"].promised is promised
     assert served.tables() == served.promised()
     assert set(served.keeper.promises) == set(served.admission.admitted) == {"f1", "f2", "f3"}
+
+
+def test_lost_flows_that_find_no_path_keep_none_from_moving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One flow is tried at each tick, and those that are lost are due again before all had their turn."""
+    served = begun(tmp_path / "s", reroute_ns=S)
+    for number in range(4, 9):
+        assert isinstance(served.request(flow(number, "a", "b")), Granted)
+    restart(served, removed=True)
+    served.run(500)
+    assert state(served, "f1") == kept("s1", "s3", "s2")
+    assert sum(promise.is_sought for promise in served.keeper.promises.values()) == 6
+    tried: list[str] = []
+    move = served.granting.move
+
+    def spied(wanted: Flow, within_ns: float | None) -> Grant | Refusal:
+        tried.append(wanted.id)
+        return move(wanted, within_ns)
+
+    monkeypatch.setattr(served.granting, "move", spied)
+    served.boards["s1"].board.link(served.boards["s1"].now_ns, 3, False)
+    served.keeper.reply(served.now_ns, "s1", PortsReported(0, {3: False}))
+    for _ in range(60):
+        served.step(50 * MS)
+    assert {"f2", "f4", "f5", "f6", "f7", "f8"} < set(tried)
+    assert any(name.startswith("f1:") for name in tried)
 
 
 @pytest.mark.parametrize("number", range(1, 6))

@@ -856,19 +856,23 @@ class FlowKeeper:
 
     def _move_one(self, now_ns: int) -> None:
         """Go on with moving flows: at each call with at most one, as to look for a path takes time."""
-        for promise in self._lost_flows.values():
-            is_idle = promise.regranted is None and not promise.is_leaving
-            if promise.is_sought and is_idle and promise.search_ns <= now_ns:
-                promise.search_ns = now_ns + _NEXT_TRY_NS
-                self._place(promise)
-                return
-        if self._reroute_ns is None or not self.cables.dead_ends:
+        sought = [
+            promise
+            for promise in self._lost_flows.values()
+            if promise.is_sought and promise.regranted is None and not promise.is_leaving
+        ]
+        if self._reroute_ns is not None and self.cables.dead_ends:
+            moving = self._promises.values()
+            sought += (found for found in moving if self._must_move(now_ns, found, self._reroute_ns))
+        promise = min(sought, key=lambda found: found.search_ns, default=None)  # each gets its turn
+        if promise is None or promise.search_ns > now_ns:
             return
-        for promise in self._promises.values():
-            if promise.search_ns <= now_ns and self._must_move(now_ns, promise, self._reroute_ns):
-                promise.search_ns = now_ns + _NEXT_SEARCH_NS
-                self._try_to_move(now_ns, promise)
-                return
+        if promise.state is FlowState.LOST:
+            promise.search_ns = now_ns + _NEXT_TRY_NS
+            self._place(promise)
+        else:
+            promise.search_ns = now_ns + _NEXT_SEARCH_NS
+            self._try_to_move(now_ns, promise)
 
     def _must_move(self, now_ns: int, promise: Promise, reroute_ns: int) -> bool:
         """Return whether a flow is to move: a cable of its path is dead for long, and empty behind that."""
