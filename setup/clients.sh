@@ -10,6 +10,8 @@ readonly tests=tests/clients
 readonly system_python=/usr/bin/python3
 readonly oftest_source=${LOKO_OFTEST:-https://github.com/floodlight/oftest}
 readonly oftest_commit=0c20d87bc4d97c5c410e8cdd3be83dea214f5085
+readonly pox_source=${LOKO_POX:-https://github.com/noxrepo/pox}
+readonly pox_commit=5f82461e01f8822bd7336603b361bff4ffbd2380 # 0.7.0, branch gar-experimental
 readonly faucet_source=${LOKO_FAUCET:-https://github.com/faucetsdn/faucet}
 readonly faucet_commit=29b167bd92b35431ff678e1e3677823405de7636 # 1.10.12
 
@@ -155,6 +157,24 @@ oftest() {
     remember oftest "$key"
 }
 
+# POX has no package and needs no libraries: it runs from a clone, with the testbed's own Python.
+pox() {
+    local home="$clients/pox"
+    if done_before pox "$pox_commit" && [ -f "$home/pox.py" ]; then return; fi
+    changing "installing POX in ${clients#"$root/"}"
+    begin pox
+    rm -rf "$home"
+    if ! {
+        timeout 120 git clone --quiet --no-checkout "$pox_source" "$home" &&
+            git -C "$home" checkout --quiet "$pox_commit"
+    } >>"$state/pox.log" 2>&1 </dev/null; then
+        say "note: POX of $pox_source cannot be had here; its tests are skipped (LOKO_POX=/a/clone names another source)"
+        rm -rf "$home"
+        return
+    fi
+    remember pox "$pox_commit"
+}
+
 cd "$root"
 testcontroller
 python_controllers
@@ -163,3 +183,4 @@ faucet_suite
 schemathesis
 oldest_ansible
 oftest
+pox

@@ -19,6 +19,8 @@ _EARLY_PYTHON = INSTALLED / "python" / "bin" / "python"
 _MEND = "run 'make clients' (set-up says why if it cannot be had here)"
 _ECHO_SETTINGS = "[DEFAULT]\necho_request_interval = 1\nmaximum_unreplied_echo_requests = 3\n"
 """Without these, neither framework ever sends an echo request."""
+_AND_SEND = "; event.connection.send(of.ofp_packet_out(in_port=inport, data=event.ofp, actions=actions))"
+"""For `l3_learning`: the packet itself, which no buffer of the switch holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,30 @@ def faucet(configuration: str = "faucet.yaml") -> Program:
     return Program(program, command)
 
 
+def pox(*components: str, edit: tuple[str, str] | None = None) -> Program:
+    """Components of POX. With `edit`, the last one runs with part of its source replaced."""
+    program = INSTALLED / "pox" / "pox.py"
+
+    def command(folder: Path, address: str, port: int) -> Sequence[str]:
+        *others, last = components
+        if edit is not None:
+            last = _edited(program.parent / "pox" / f"{last.replace('.', '/')}.py", edit, folder)
+        listen = ["openflow.of_01", f"--address={address}", f"--port={port}"]
+        python = ["env", f"PYTHONPATH={folder}", sys.executable, str(program), "log.level", "--DEBUG"]
+        return [*python, *listen, *others, last]
+
+    return Program(program, command)
+
+
+def _edited(source: Path, edit: tuple[str, str], folder: Path) -> str:
+    """Write an edited copy of a component; return the name by which POX finds it on the path of Python."""
+    text = source.read_text()
+    assert edit[0] in text, f"{source} has no {edit[0]!r}"
+    copy = folder / f"edited_{source.name}"
+    copy.write_text(text.replace(*edit))
+    return copy.stem
+
+
 def _application(examples: Path, name: str) -> Path:
     own = HERE / name
     return own if own.exists() else next(examples.glob(f"python3*/site-packages/os_ken/app/{name}"))
@@ -135,4 +161,14 @@ PROGRAMS = {
     "osken-echo": os_ken("simple_switch.py", echo=True),
     "osken-ofctl": os_ken("os_ken.app.ofctl.service", "ask_by_ofctl.py"),
     "osken-early-rest": early("os_ken", "os_ken.app.ofctl_rest"),
+    "pox-tutorial": pox("misc.of_tutorial"),
+    "pox-tutorial-flood": pox("misc.of_tutorial", edit=("OFPP_ALL", "OFPP_FLOOD")),
+    "pox-multi": pox("openflow.discovery", "forwarding.l2_multi"),
+    "pox-multi-data": pox(
+        "openflow.discovery",
+        "forwarding.l2_multi",
+        edit=("msg.buffer_id = event.ofp.buffer_id", "msg.data = event.ofp"),
+    ),
+    "pox-l3": pox("forwarding.l3_learning"),
+    "pox-l3-data": pox("forwarding.l3_learning", edit=("send(msg.pack())", f"send(msg.pack()){_AND_SEND}")),
 }

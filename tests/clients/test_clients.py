@@ -19,6 +19,7 @@ TRIALS = {"rest": rest_trials.rest} | {
     for trial in (
         trials.learning_switch,
         trials.idle_flows,
+        trials.first_packets,
         trials.vlan_with_acl,
         trials.hub,
         trials.no_flows,
