@@ -9,7 +9,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup library clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell \
     lint-docs lint-commits lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz \
-    audit smoke roles anywhere \
+    audit smoke roles anywhere switch-tester \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
     vagrant-smoke service-image deb dpdk other-kernel lock clean
 
@@ -108,6 +108,9 @@ test quick unit python waits live: export PYTHONHASHSEED := 0
 
 oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; twenty minutes); ARGS='--mode spec'
 	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)
+
+switch-tester: clients ## os-ken's switch tester against the board, compared with what is recorded (as root; minutes); ARGS='--version 1.0'
+	@$(WITH) python tests/clients/switch_tester_compare.py $(ARGS)
 
 faucet-suite: clients ## Faucet's own tests with boards for switches, compared with what is recorded (as root; minutes); ARGS='--mode spec'
 	@$(WITH) python tests/clients/faucet_trial.py $(ARGS)

@@ -68,11 +68,13 @@ def test_every_target_that_is_called_is_there():
 
 
 def test_what_takes_long_or_depends_on_chance_is_run_every_night_and_only_then():
-    [nightly] = [job for job in WORKFLOW["jobs"].values() if "if" in job]
+    nightly = [job for job in WORKFLOW["jobs"].values() if "if" in job]
     gate = WORKFLOW["jobs"]["test"]
     assert "if" not in gate
-    assert called(nightly) == {
+    assert set().union(*map(called, nightly)) == {
         "setup",
+        "oftest",
+        "switch-tester",
         "roles",
         "anywhere",
         "evidence",
@@ -83,8 +85,9 @@ def test_what_takes_long_or_depends_on_chance_is_run_every_night_and_only_then()
         "deb",
         "service-image",
     }
-    assert called(nightly) & called(gate) == {"setup"}
-    assert "github.event_name == 'schedule'" in nightly["if"]
+    for job in nightly:
+        assert called(job) & called(gate) == {"setup"}
+        assert "github.event_name == 'schedule'" in job["if"]
     assert WORKFLOW[True]["schedule"]
 
 
@@ -92,6 +95,13 @@ def test_the_oldest_ansible_runs_on_the_debian_that_has_it():
     job = WORKFLOW["jobs"]["oldest-ansible"]
     assert job["container"] == "debian:12"
     assert called(job) == {"setup", "oldest-ansible"}
+
+
+def test_the_switch_testers_run_on_the_debian_whose_python_suits_them_and_in_both_modes():
+    job = WORKFLOW["jobs"]["testers"]
+    assert job["container"] == {"image": "debian:12", "options": "--privileged"}
+    oftest = [entry["arguments"] for entry in matrix_of(job) if entry["target"] == "oftest"]
+    assert oftest == ["--mode firmware", "--mode spec"]
 
 
 def test_no_step_gets_the_credentials_of_the_checkout():

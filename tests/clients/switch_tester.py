@@ -1,36 +1,35 @@
-"""Run os-ken's switch tester with its 1.3 files against a board; a second board is its tester switch.
+"""Run os-ken's switch tester, in OpenFlow 1.0 or 1.3, against a board; a second board is its tester switch.
 
-python tests/clients/switch_tester.py [--firmware] [PART …]
-
-Runs the files whose path contains a PART and prints what fails. All matches and actions take ten minutes;
-groups and meters take half a minute for each case. Ports 1 to 3 of the boards are cabled to each other, as
-the tester expects. Known failures and their reasons are in `switch_tester.yml`. Needs root, `make setup` and
-`make clients`.
+Each process of the tester has its own namespace with two boards, ports 1 to 3 of which are cabled to each
+other, as the tester expects. `make clients` installs it; no part of it belongs to the testbed.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
-import sys
-import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-import yaml
 from programs import HERE, INSTALLED, Program
 
-from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table, built
+from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table
 
-OUTCOMES = HERE / "switch_tester.yml"
-PORTS = (1, 2, 3)
+FOLDERS: Final = {"1.0": "of10", "1.3": "of13"}
+"""The tester's folder of files for each version of OpenFlow."""
+PORTS: Final = (1, 2, 3)
 TARGET_MAC, TESTER_MAC = "00:00:00:00:00:01", "00:00:00:00:00:02"
 CONTROLLER_PORT = 6633
 PATIENCE_S = 3600.0
+_WIRE_VERSIONS = {"1.0": 1, "1.3": 4}
 _PYTHON = INSTALLED / "python" / "bin" / "python"
+_FILE = re.compile(r"^(?P<file>\w+(?:/\w+)+)$")
 _RESULT = re.compile(r"^    (?P<case>\S.*?) +(?P<result>OK|ERROR)$")
-_REASON = re.compile(r"^        (?P<reason>\S.*)$")
+_MESSAGE = re.compile(r"^        (?P<message>\S.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +37,73 @@ class Case:
     """One test case and its outcome."""
 
     file: str
-    """The tester's own name for the file, such as `match: 03_ETH_DST`."""
+    """The path of its file in the folder of the version, without suffix, such as `match/03_ETH_DST`."""
+    number: int
+    """Its position in the file, from 1."""
     description: str
-    reason: str
-    """Why the case failed; empty if it passed."""
-
-
-def files() -> Path | None:
-    """Return the folder of the tester's files, if they are installed."""
-    return next((INSTALLED / "python" / "lib").glob("python3*/site-packages/os_ken/tests/switch/of13"), None)
+    message: str
+    """The tester's message if the case failed; empty if it passed."""
 
 
 def missing() -> str | None:
     """Return why it cannot run here, and how to fix that; None if it can."""
-    if not _PYTHON.exists() or files() is None:
+    if not _PYTHON.exists() or _suite() is None:
         return Program(None, lambda *_: ()).missing()
     return None
 
 
-def run(program: Path, folder: Path, chosen: list[Path], *, quirks: str) -> list[Case]:
-    """Test a board with `quirks` using these files. The tester switch always follows the specification."""
-    work = folder / "files"
-    for path in chosen:
-        copy = work / path.parent.name / path.name
+def cases(version: str) -> dict[str, int]:
+    """Return the number of cases in each file of the tester for a version of OpenFlow such as `1.0`."""
+    return {file: len(content) - 1 for file, content in _contents(version)}
+
+
+def run(
+    program: Path, folder: Path, files: Sequence[str], *, version: str, quirks: str, at_once: int
+) -> list[Case]:
+    """Test a board with `quirks` using these files, divided among `at_once` processes of the tester."""
+    shares = [share for first in range(at_once) if (share := files[first::at_once])]
+    contents = dict(_contents(version))
+    with ThreadPoolExecutor(max(len(shares), 1)) as pool:
+        runs = [
+            pool.submit(
+                _run,
+                program,
+                folder / str(number),
+                {file: contents[file] for file in share},
+                version=version,
+                quirks=quirks,
+            )
+            for number, share in enumerate(shares)
+        ]
+        return [case for done in runs for case in done.result()]
+
+
+def _run(
+    program: Path, folder: Path, contents: Mapping[str, list[object]], *, version: str, quirks: str
+) -> list[Case]:
+    for file, (_, *rest) in contents.items():
+        copy = (folder / "files" / file).with_suffix(".json")
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+        # The tester drops all but one of the files that share a title, as some do; a path is unique.
+        copy.write_text(json.dumps([file, *rest]))
     controller = f"127.0.0.1:{CONTROLLER_PORT}"
     boards = "".join(
         board_table(
             name,
             controller,
             {port: f"{name}-eth{port}" for port in PORTS},
-            settings=f'mac = "{mac}"\nopenflow_version = 4\nquirks = "{behaviour}"\n',
+            settings=f'mac = "{mac}"\nopenflow_version = {wire_version}\nquirks = "{behaviour}"\n',
         )
-        for name, mac, behaviour in (("s1", TARGET_MAC, quirks), ("t1", TESTER_MAC, "spec"))
+        for name, mac, behaviour, wire_version in (
+            ("s1", TARGET_MAC, quirks, _WIRE_VERSIONS[version]),
+            ("t1", TESTER_MAC, "spec", _WIRE_VERSIONS["1.3"]),
+        )
     )
     cables = [(f"s1-eth{port}", f"t1-eth{port}") for port in PORTS]
     with Namespace(cables) as place, Boards(program, place, folder, boards, process=UNHURRIED):
         options = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(CONTROLLER_PORT)]
-        options += ["--test-switch-dir", str(work), "os_ken.tests.switch.tester"]
+        options += ["--test-switch-target-version", f"openflow{version.replace('.', '')}"]
+        options += ["--test-switch-dir", str(folder / "files"), "os_ken.tests.switch.tester"]
         command = [str(_PYTHON), str(HERE / "start_early.py"), "os_ken", *options]
         done = subprocess.run(
             ["setpriv", "--pdeathsig", "KILL", *place.command(*command)],
@@ -93,47 +120,28 @@ def run(program: Path, folder: Path, chosen: list[Path], *, quirks: str) -> list
 
 def read(log: str) -> list[Case]:
     """Parse the tester's log into cases."""
-    cases: list[Case] = []
-    file = ""
+    found: list[Case] = []
+    file, number = "", 0
     for line in log.splitlines():
         if line.startswith("---  Test end"):
             break
-        if row := _RESULT.match(line):
-            cases.append(Case(file, row["case"], "" if row["result"] == "OK" else "failed"))
-        elif cases and cases[-1].reason == "failed" and (row := _REASON.match(line)):
-            cases[-1] = Case(file, cases[-1].description, row["reason"])
-        elif re.match(r"^(match|action|group|meter): ", line):
-            file = line.strip()
-    return cases
+        if row := _FILE.match(line):
+            file, number = row["file"], 0
+        elif row := _RESULT.match(line):
+            number += 1
+            found.append(Case(file, number, row["case"], "" if row["result"] == "OK" else "failed"))
+        elif found and found[-1].message == "failed" and (row := _MESSAGE.match(line)):
+            found[-1] = Case(file, number, found[-1].description, row["message"])
+    return found
 
 
-def explained() -> dict[str, dict[str, Any]]:
-    """Return the files with cases that fail on a board with `quirks = "spec"`, and why."""
-    known = yaml.safe_load(OUTCOMES.read_text())
-    assert isinstance(known, dict)
-    return known
+def _suite() -> Path | None:
+    return next((INSTALLED / "python" / "lib").glob("python3*/site-packages/os_ken/tests/switch"), None)
 
 
-def main() -> None:
-    """Run the files that the arguments select."""
-    suite = files()
-    if suite is None:
-        sys.exit(f"switch_tester: {missing()}")
-    quirks = "firmware" if "--firmware" in sys.argv else "spec"
-    parts = [part for part in sys.argv[1:] if not part.startswith("--")]
-    chosen = [
-        path for path in sorted(suite.rglob("*.json")) if not parts or any(it in str(path) for it in parts)
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        cases = run(built() / "zodiac-fx", Path(folder), chosen, quirks=quirks)
-        if "--log" in sys.argv:
-            sys.stdout.write((Path(folder) / "tester.log").read_text())
-    for case in cases:
-        if case.reason:
-            print(f"{case.file}: {case.description}: {case.reason}")
-    failed = sum(bool(case.reason) for case in cases)
-    print(f"{len(cases)} cases of {len(chosen)} files, {failed} failed")
-
-
-if __name__ == "__main__":
-    main()
+def _contents(version: str) -> Iterator[tuple[str, list[object]]]:
+    suite = _suite()
+    assert suite is not None, missing()
+    folder = suite / FOLDERS[version]
+    for path in sorted(folder.rglob("*.json")):
+        yield path.relative_to(folder).with_suffix("").as_posix(), json.loads(path.read_text())
