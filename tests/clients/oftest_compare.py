@@ -88,6 +88,9 @@ def main() -> int:
     parser.add_argument("--mode", choices=SETTINGS, default="firmware")
     parser.add_argument("--at-once", type=int, default=3, help="tests at once: each waits most of its time")
     asked = parser.parse_args()
+    known = {test for suite in load().values() for test in suite.tests}
+    if unknown := set(asked.tests) - known:
+        parser.error(f"not in oftest.yml: {', '.join(sorted(unknown))}")
     problem = oftest_trial.missing() or (
         "it makes network namespaces: run it as root" if os.geteuid() else None
     )

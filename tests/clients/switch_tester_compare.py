@@ -60,6 +60,14 @@ def main() -> int:
     parser.add_argument("--mode", choices=MODES, action="append", help="value of `quirks`; default: all")
     parser.add_argument("--at-once", type=int, default=8, help="processes: each waits most of its time")
     asked = parser.parse_args()
+    chosen = {
+        version: [file for file in suites[version].files if any(part in file for part in asked.parts)]
+        if asked.parts
+        else list(suites[version].counts)
+        for version in asked.version or suites
+    }
+    if not any(chosen.values()):
+        parser.error(f"no file's path contains {' or '.join(asked.parts)}")
     problem = switch_tester.missing() or (
         "it makes network namespaces: run it as root" if os.geteuid() else None
     )
@@ -67,10 +75,9 @@ def main() -> int:
         print(f"switch tester: {problem}", file=sys.stderr)
         return 2
     lines, count, program = [], 0, build()
-    for version in asked.version or suites:
+    for version, files in chosen.items():
         suite = suites[version]
         lines += [f"OpenFlow {version}: {line}" for line in unrecorded(suite, version)]
-        files = [file for file in suite.files if any(part in file for part in asked.parts or suite.counts)]
         for mode in asked.mode or MODES:
             count += sum(suite.files[file] for file in files)
             with TemporaryDirectory(prefix="switch-tester-") as folder:
@@ -78,7 +85,7 @@ def main() -> int:
             lines += [f"OpenFlow {version}, {mode}: {line}" for line in found]
     print(*lines, sep="\n", end="\n" if lines else "")
     print(f"switch tester: of {count} cases, {len(lines)} lines differ from tests/clients/switch_tester.yml")
-    return 1 if lines or not count else 0
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":
