@@ -401,6 +401,39 @@ fn groups_send_as_their_type_says() {
     }
 }
 
+/// Only SELECT weighs its buckets, and INDIRECT has one (sections 5.6.1 and 6.5).
+#[test]
+fn a_group_that_its_type_does_not_allow_is_invalid() {
+    let mut bed = bed();
+    let [light, heavy] = [0, 1].map(|weight| bucket(2, weight, &[output(2)]));
+    for (kind, group, refused) in [
+        (0, &heavy, true),
+        (1, &heavy, false),
+        (1, &light, false),
+        (2, &heavy, true),
+        (2, &[light.clone(), light.clone()].concat(), true),
+        (2, &Vec::new(), true),
+        (2, &light, false),
+        (3, &heavy, true),
+        (3, &light, false),
+    ] {
+        for command in [0, 1] {
+            let done =
+                errors(&bed.exchange(&group_mod(command, kind, 1, std::slice::from_ref(group))));
+            let expected: &[_] = match (refused, command) {
+                (false, _) => &[],
+                (true, 0) => &[(6, 1)],
+                (true, _) => &[(6, 8)], // it was not added
+            };
+            assert_eq!(done, expected, "command {command}, type {kind}");
+        }
+        assert!(errors(&bed.exchange(&group_mod(2, 0, 1, &[]))).is_empty());
+    }
+    assert!(errors(&bed.exchange(&group_mod(0, 2, 1, &[light]))).is_empty());
+    let changed = errors(&bed.exchange(&group_mod(1, 2, 1, &[heavy])));
+    assert_eq!(changed, [(6, 1)], "a MODIFY is judged likewise");
+}
+
 #[test]
 fn a_meter_lets_its_rate_pass() {
     let metered = [metered(), apply(&[output(2)])].concat();

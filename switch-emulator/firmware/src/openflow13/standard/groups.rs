@@ -161,7 +161,11 @@ impl Group {
             }
             let (bytes, behind) = rest.split_at(length);
             let (weight, watched_port) = (be16(bytes, 2), be32(bytes, 4));
-            // Only buckets of SELECT weigh, only those of FAST_FAILOVER watch something.
+            // A group with a field that its type does not define is invalid (section 6.5).
+            if weight != 0 && kind != Kind::Select {
+                return Err(error::INVALID_GROUP);
+            }
+            // Any bucket may name what it watches, but only those of FAST_FAILOVER must.
             let watches_a_port = ports.exists(watched_port) && be32(bytes, 8) == ANY;
             if kind == Kind::FastFailover && !watches_a_port {
                 return Err(error::BAD_WATCH);
@@ -178,7 +182,7 @@ impl Group {
             rest = behind;
         }
         if kind == Kind::Indirect && buckets.len() != 1 {
-            return Err(error::BAD_BUCKET);
+            return Err(error::INVALID_GROUP);
         }
         Ok(Self {
             kind,
