@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,9 @@ from loko.allocation import scheme_named
 from loko.commands.plan import plan as plan_command
 from loko.controller import messages
 from loko.controller.hazards import refuse_entries
+from loko.device import Profile
 from loko.document import InputError
+from loko.entries import UNTAGGED, Fields, FlowEntry, Output
 from loko.flow import Flow
 from loko.frame import frame_of
 from loko.lab import Lab, load_lab
@@ -263,12 +267,20 @@ def test_plan_shows_both_ways(tmp_path: Path) -> None:
     assert (told["forwarding"], told["scheme"]) == ("vlan-stack", "fifth-rate, vlan-stack")
     assert told["entries"] == {"s1": 3, "s2": 3}
     assert told["per_flow"]["entries"] == {"s1": 3, "s2": 3}
+    (assumption,) = told["assumptions"]
+    assert assumption.startswith(
+        "rests on: frames reach the CPU of zodiac-fx with VLAN tags (cpu_port_tags = "
+    )
     by_stacks, by_flows = told["accepted"][0], told["per_flow"]["accepted"][0]
     assert by_stacks["guarantee_ns"] < by_flows["guarantee_ns"]
     done = call(*STACKS, folder=tmp_path)
     assert (
         "entries of a switch: 3, whatever the flows; with one for each flow 3, filled up to 17" in done.output
     )
+    assert done.output.splitlines().count(assumption) == 1
+    done = call("--openflow", "1.3", folder=tmp_path)
+    assert done.exit_code == 0
+    assert "rests on" not in done.output
 
 
 @pytest.mark.parametrize(
@@ -288,6 +300,26 @@ def test_what_does_not_go_with_stacks_is_one_line(arguments, error, tmp_path: Pa
     assert done.exit_code == 2
     assert done.output.startswith(f"error: {error}")
     assert len(done.output.splitlines()) == 1
+
+
+def test_a_port_to_the_cpu_that_removes_tags_is_refused() -> None:
+    switch = LAB.switches["s1"]
+    kept = switch.profile
+    assert isinstance(kept, Profile)
+    integrated = kept.integrated_switch.model_copy(update={"cpu_port_tags": "removed"})
+    removes = replace(switch, profile=kept.model_copy(update={"integrated_switch": integrated}))
+    untagged, by_vid, by_pcp = (
+        FlowEntry(priority=1, match=match, actions=(Output(1),))
+        for match in (Fields(dl_vlan=UNTAGGED), Fields(dl_vlan=3), Fields(dl_vlan_pcp=3))
+    )
+    refuse_entries(removes, OpenFlow.V1_3, [untagged])
+    error = (
+        "s1: the port to its CPU removes VLAN tags (cpu_port_tags in profile 'zodiac-fx'), so no entry"
+        " matches one; forward without tags"
+    )
+    for table in (stack_entries(LAB)["s1"], [untagged, by_vid], [by_pcp]):
+        with pytest.raises(InputError, match=f"^{re.escape(error)}$"):
+            refuse_entries(removes, OpenFlow.V1_3, table)
 
 
 def test_frames_that_are_too_long_are_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from loko.commands.plan_tables import print_comparison, print_plan
 from loko.control_traffic import ControlTraffic
 from loko.controller.hazards import refuse_entries
+from loko.device import Profile
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -75,6 +76,7 @@ def forwarding_values(by_stacks: Plan, by_flows: Plan) -> dict[str, Any]:
     return {
         "forwarding": Forwarding.VLAN_STACK.value,
         "entries": _stack_counts(by_stacks.lab),
+        "assumptions": assumptions_of(by_stacks.lab),
         "per_flow": {**by_flows.as_values(), "entries": entries_of_plan(by_flows)},
     }
 
@@ -90,6 +92,22 @@ def print_forwarding(
         f" flow {_span(entries_of_plan(by_flows))}"
         + ("" if isinstance(planned, Unknown) else f", filled up to {planned}")
     )
+    for line in assumptions_of(by_stacks.lab):
+        typer.echo(line)
+
+
+def assumptions_of(lab: Lab) -> list[str]:
+    """Return what a plan by stacks rests on without a measurement, one line for each profile of a board."""
+    profiles = {
+        switch.profile.name
+        for switch in lab.switches.values()
+        if switch.backend.is_board and isinstance(switch.profile, Profile)
+    }
+    return [
+        f'rests on: frames reach the CPU of {name} with VLAN tags (cpu_port_tags = "kept" in its profile);'
+        " not known of real boards: try one first (docs/planning.md)"
+        for name in sorted(profiles)
+    ]
 
 
 def _stack_counts(lab: Lab) -> dict[str, int]:

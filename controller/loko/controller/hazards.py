@@ -30,6 +30,14 @@ def refuse_entries(switch: Switch, openflow: OpenFlow, entries: Sequence[FlowEnt
     """
     if not switch.backend.is_board or not isinstance(switch.profile, Profile):
         return
+    if switch.profile.integrated_switch.cpu_port_tags == "removed" and any(
+        entry.match.dl_vlan not in {None, UNTAGGED} or entry.match.dl_vlan_pcp is not None
+        for entry in entries
+    ):
+        raise InputError(
+            f"{switch.name}: the port to its CPU removes VLAN tags (cpu_port_tags in profile"
+            f" '{switch.profile.name}'), so no entry matches one; forward without tags"
+        )
     hazards = _hazards_of_all(entries) if openflow is OpenFlow.V1_0 else _hazards_of_all_13(entries)
     for entry in entries:
         for hazard in _hazards(entry) if openflow is OpenFlow.V1_0 else _hazards_13(entry):

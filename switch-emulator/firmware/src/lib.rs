@@ -85,8 +85,8 @@ pub use openflow13::Flow13;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{
-    number, profile_kind, ConsoleCosts, ControlCosts, FieldCost, Housekeeping, Measurement,
-    OpenFlow13Costs, Profile, ProfileError, ZODIAC_FX,
+    number, profile_kind, ConsoleCosts, ControlCosts, CpuPortTags, FieldCost, Housekeeping,
+    Measurement, OpenFlow13Costs, Profile, ProfileError, ZODIAC_FX,
 };
 pub use quirks::Quirks;
 pub use settings::{EepromError, EepromImage, EEPROM_BYTES};

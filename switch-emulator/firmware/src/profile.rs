@@ -173,6 +173,21 @@ pub struct IntegratedSwitch {
     /// Frame memory: bounds what waits when several ports bring more than the link to the CPU carries.
     #[serde(deserialize_with = "number")]
     pub buffer_bytes: u64,
+    /// What becomes of the outermost VLAN tag of a frame on its way to the CPU.
+    #[serde(default)]
+    pub cpu_port_tags: CpuPortTags,
+}
+
+/// What the port to the CPU does with the 802.1Q tag of a frame. The description of the firmware leaves it open: the port is
+/// programmed to remove tags, which may not hold of the frames that OpenFlow ports trap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuPortTags {
+    /// The CPU gets frames with their tags.
+    #[default]
+    Kept,
+    /// The CPU gets frames without their outermost tag, so that no entry matches it.
+    Removed,
 }
 
 /// Pause frames, and what the integrated switch does when it is paused.

@@ -5,7 +5,7 @@ mod testbed;
 
 use serde_json::Value;
 use testbed::{message, quiet_config, quiet_profile, udp, Testbed};
-use zodiac_firmware::{Config, Event, Hang};
+use zodiac_firmware::{Config, CpuPortTags, Event, Hang};
 
 const EXCHANGES: &str = include_str!("exchanges13/examples.jsonl");
 const BARRIER_REQUEST: u8 = 20;
@@ -268,5 +268,36 @@ fn every_quirk_of_openflow_1_3_has_a_line_and_evidence() {
         let tested =
             named.starts_with(&format!("q{quirk}_")) && own.contains(&format!("fn {named}("));
         assert!(recorded || tested, "quirk {quirk} names `{named}`");
+    }
+}
+
+/// An entry that matches a tag sends frames on only if the port to the CPU keeps tags; without, they are frames like others.
+#[test]
+fn tags_match_only_if_the_port_to_the_cpu_keeps_them() {
+    let tag_3 = [&[0x80, 0, 12, 2], &[0x10, 3][..]].concat();
+    let untagged = [&[0x80, 0, 12, 2], &[0, 0][..]].concat();
+    let frame = udp(100, 0);
+    let tagged = [&frame[..12], &[0x81, 0, 0, 3], &frame[12..]].concat();
+    let twice = [&frame[..12], &[0x81, 0, 0, 9], &tagged[12..]].concat();
+    for (tags, leaves, sent) in [
+        (CpuPortTags::Kept, 0b010, tagged.clone()),
+        (CpuPortTags::Removed, 0b100, frame.clone()),
+    ] {
+        let mut profile = quiet_profile();
+        profile.integrated_switch.cpu_port_tags = tags;
+        let mut bed = Testbed::new(&profile, quiet_config());
+        bed.board.connected(bed.now);
+        bed.exchange(&message13(0, &[]));
+        bed.exchange(&message13(5, &[]));
+        bed.exchange(&add_with(&tag_3, 1, u32::MAX, &apply(&output(2))));
+        bed.exchange(&add_with(&untagged, 2, u32::MAX, &apply(&output(3))));
+        for _ in 0..2 {
+            bed.frame(1, &twice); // which has the other's tag if it loses one
+            let left = bed.frame(1, &tagged);
+            assert_eq!(left.len(), 1);
+            assert_eq!((left[0].ports.bits(), &left[0].data), (leaves, &sent));
+        }
+        let left = bed.frame(1, &frame);
+        assert_eq!((left[0].ports.bits(), &left[0].data), (0b100, &frame));
     }
 }

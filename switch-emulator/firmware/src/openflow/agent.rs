@@ -59,7 +59,7 @@ impl Agent {
     pub(crate) fn new(profile: &Profile, config: &Config, seed: u64) -> Self {
         let costs = Arc::new(Costs::new(profile));
         Self {
-            config: AgentConfig::new(config),
+            config: AgentConfig::new(profile, config),
             tables: Tables::new(profile, config, &costs),
             costs,
             ports: Ports::new(),

@@ -15,6 +15,7 @@ use crate::native::Buffer;
 use crate::packet::Key;
 use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
+use crate::profile::CpuPortTags;
 use crate::quirks::Quirk;
 use crate::time::{Duration, Instant};
 
@@ -45,10 +46,13 @@ impl Agent {
     /// Handles a frame in this pass; gives how long the CPU is busy with it.
     #[inline]
     pub(crate) fn frame(&mut self, frame: ReceivedFrame, pass: &mut Pass) -> Duration {
-        let ReceivedFrame { port, data, .. } = frame;
+        let ReceivedFrame { port, mut data, .. } = frame;
+        let stripped = self.config.cpu_port_tags == CpuPortTags::Removed && remove_tag(&mut data);
         let length = length_with_fcs(data.len());
         pass.out.counters.processed += 1;
-        let head = Head::read(&data).map(|head| head.by(port));
+        // The known ways are found by what frames are outside, so there is none for a frame that has lost its tag.
+        let head = Head::read(&data).filter(|_| !stripped);
+        let head = head.map(|head| head.by(port));
         let known = head.and_then(|head| self.ways.find(&head));
         if let Some(way) = known.map(|(_, way)| *way) {
             count(&mut self.ports.received[port.index()], 1);
@@ -406,6 +410,17 @@ impl Agent {
     }
 }
 
+/// Removes the outermost 802.1Q tag of a frame; returns whether it had one.
+fn remove_tag(frame: &mut Vec<u8>) -> bool {
+    const ADDRESSES_BYTES: usize = 12;
+    const TAG_BYTES: usize = 4;
+    let tagged =
+        frame.len() >= ADDRESSES_BYTES + TAG_BYTES && be16(frame, ADDRESSES_BYTES) == 0x8100;
+    if tagged {
+        frame.drain(ADDRESSES_BYTES..ADDRESSES_BYTES + TAG_BYTES);
+    }
+    tagged
+}
 /// The bytes that tags inserted by the actions push beyond the end of a frame. The frame of a `PACKET_OUT` lies in the
 /// receive buffer, so they end up where the next message begins.
 fn pushed_out(actions: &Actions, data: &[u8], key: &Key) -> Vec<u8> {

@@ -11,7 +11,7 @@ use crate::hits::Hits;
 use crate::openflow13::standard::StandardSwitch;
 use crate::openflow13::{Clock, Switch};
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
-use crate::profile::{OpenFlow13Costs, Profile};
+use crate::profile::{CpuPortTags, OpenFlow13Costs, Profile};
 use crate::quirks::{Quirk, Quirks};
 use crate::random::RandomBytes;
 use crate::table::FlowTable;
@@ -33,10 +33,11 @@ pub(super) struct AgentConfig {
     pub(super) ofchecks: bool,
     pub(super) control: ControlCarrier,
     pub(super) quirks: Quirks,
+    pub(super) cpu_port_tags: CpuPortTags,
 }
 
 impl AgentConfig {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(profile: &Profile, config: &Config) -> Self {
         let native: PortMask = config.native_ports.iter().copied().collect();
         Self {
             mac: config.mac,
@@ -48,6 +49,7 @@ impl AgentConfig {
             ofchecks: config.ofchecks,
             control: config.control,
             quirks: config.quirks,
+            cpu_port_tags: profile.integrated_switch.cpu_port_tags,
         }
     }
 
