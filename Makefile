@@ -8,8 +8,8 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup library clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell \
-    lint-docs lint-commits lint-rust rust unit python oldest-ansible waits live oftest faucet-suite random shuffled fuzz \
-    audit smoke roles anywhere switch-tester \
+    lint-docs lint-commits lint-rust rust unit python oldest-ansible waits live oftest switch-tester faucet-suite random \
+    shuffled fuzz differential audit smoke roles anywhere \
     bench evidence endurance topologies drawings notebooks lab-sheet site wheel images containerlab bundle vagrant-box \
     vagrant-smoke service-image deb dpdk other-kernel lock clean
 
@@ -136,6 +136,9 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 
 audit: setup ## Licences, sources and known vulnerabilities of all crates and packages (minutes the first time)
 	@setup/audit.sh
+
+differential: setup ## Compare the specification's switch with Open vSwitch, a minute; change with ARGS='--seconds 3600 --seed 4711'
+	@$(WITH) python tests/differential/compare.py $(ARGS)
 
 smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
 	@$(WITH) python -m evaluation.smoke $(ARGS)

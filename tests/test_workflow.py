@@ -78,6 +78,7 @@ def test_what_takes_long_or_depends_on_chance_is_run_every_night_and_only_then()
         "roles",
         "anywhere",
         "evidence",
+        "differential",
         "fuzz",
         "random",
         "audit",

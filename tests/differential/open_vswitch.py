@@ -28,12 +28,14 @@ _PATIENCE_S = 20.0
 _BARRIER_XID = 0x62617272
 _PCAP_HEADER_BYTES = 24
 _RECORD_HEADER_BYTES = 16
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
+"""The daemons are in a folder that users other than root need not have in PATH."""
 _PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-vswitchd")
 
 
 def missing() -> str | None:
     """Return why it cannot run here, and how to fix that; None if it can."""
-    absent = [program for program in _PROGRAMS if shutil.which(program) is None]
+    absent = [program for program in _PROGRAMS if shutil.which(program, path=_PATH) is None]
     if absent or not SCHEMA.exists():
         return f"{', '.join(absent) or SCHEMA} is not installed: apt-get install openvswitch-switch"
     return None
@@ -113,8 +115,8 @@ class OpenVSwitch:
     def _run(self, stack: ExitStack, *command: str | Path) -> None:
         process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", *map(str, command)],
-            env=os.environ
-            | {"OVS_RUNDIR": str(self._folder)},  # elsewhere no socket of a controller is allowed
+            # Open vSwitch allows sockets of controllers in its own folder only.
+            env=os.environ | {"OVS_RUNDIR": str(self._folder), "PATH": _PATH},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

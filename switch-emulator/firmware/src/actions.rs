@@ -51,6 +51,8 @@ pub(crate) enum Action {
     OutputToController {
         max_bytes: u16,
     },
+    /// Of a `PACKET_OUT`, to the entry that matches; of the specification only.
+    OutputToTable,
     SetVlanVid(u16),
     SetVlanPcp(u8),
     StripVlan,
@@ -82,6 +84,7 @@ impl Action {
                 ports::CONTROLLER => Self::OutputToController {
                     max_bytes: be16(slot, 6),
                 },
+                ports::TABLE => Self::OutputToTable,
                 _ => Self::Nothing,
             },
             types::SET_VLAN_VID => Self::SetVlanVid(be16(slot, 4)),
@@ -153,6 +156,7 @@ pub(crate) const fn tail_tag(port: u16) -> u8 {
 pub(crate) enum Destination {
     Ports(PortMask),
     Controller { max_bytes: u16 },
+    Table,
 }
 
 /// A frame while its actions are performed.
@@ -210,6 +214,7 @@ impl<'a> Rewriter<'a> {
             Action::OutputToController { max_bytes } => {
                 return Some(Destination::Controller { max_bytes })
             }
+            Action::OutputToTable if self.standard => return Some(Destination::Table),
             _ if self.standard => standard::rewrite(self.frame, action),
             Action::SetVlanVid(vid) => {
                 self.vlan_vid = if vid == 0xffff { 0 } else { vid & 0x0fff };
@@ -229,7 +234,7 @@ impl<'a> Rewriter<'a> {
             Action::SetNwTos(tos) => self.put_checksummed(ip, 1, &[tos]),
             Action::SetTpSrc(port) => self.put_checksummed(ip, 20, &port),
             Action::SetTpDst(port) => self.put(ip + 22, &port),
-            Action::StripVlan | Action::Nothing => {}
+            Action::StripVlan | Action::OutputToTable | Action::Nothing => {}
         }
         None
     }

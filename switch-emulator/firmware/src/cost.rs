@@ -113,7 +113,7 @@ impl Costs {
                 Action::SetVlanVid(_) | Action::SetVlanPcp(_) => costs.set_vlan,
                 Action::StripVlan if tagged => costs.strip_vlan,
                 Action::StripVlan => costs.strip_vlan_untagged,
-                Action::Nothing => continue,
+                Action::OutputToTable | Action::Nothing => continue,
             };
             sum += at_length(cost, changed_length);
             // Later actions work on the changed frame. But whether it is tagged is told from the frame as it came, as on the

@@ -81,9 +81,9 @@ impl Match {
         self.nw_src = be32(frame, at + 12);
         self.nw_dst = be32(frame, at + 16);
         let transport = at + usize::from(byte(at) & 0x0f) * 4;
-        let later_fragment = be16(frame, at + 6) & FRAGMENT_OFFSET != 0;
         match self.nw_proto {
-            _ if later_fragment => {}
+            // Not even the first fragment has ports (figure 4).
+            _ if be16(frame, at + 6) & (FRAGMENT_OFFSET | MORE_FRAGMENTS) != 0 => {}
             6 | 17 => {
                 self.tp_src = be16(frame, transport);
                 self.tp_dst = be16(frame, transport + 2);

@@ -309,6 +309,11 @@ impl Agent {
                             }
                             pass.out.send_copy(at, ports, rewriter.frame);
                         }
+                        Some(Destination::Table) => {
+                            let copy = pass.out.pool.copy_unpadded(rewriter.frame);
+                            let key = Key::parse(&copy, in_port);
+                            self.look_up_and_carry_out(at, copy, &key, pass);
+                        }
                     }
                     sent = true;
                 }

@@ -2,11 +2,10 @@
 
 use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
 use super::wire::{message, Message, HEADER_BYTES};
-use crate::actions::{ports, types, Actions, SLOT_BYTES};
+use crate::actions::{Actions, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::matching::{is_fragment, Match, MATCH_BYTES};
 use crate::native::Buffer;
-use crate::packet::Key;
 use crate::pass::Pass;
 use crate::port::PortNumber;
 use crate::table::{check_actions, field, EntryView, Refusal, NO_BUFFER};
@@ -239,20 +238,12 @@ impl Agent {
             Ok(slots) => slots,
             Err(refusal) => return self.refuse(bytes, refusal.error(), pass),
         };
-        let to_table = |slot: &[u8]| {
-            be16(slot, 2) != 0 && be16(slot, 0) == types::OUTPUT && be16(slot, 4) == ports::TABLE
-        };
         if data.is_empty() {
             return;
         }
         let frame = pass.out.pool.copy(data);
         let at = pass.reached();
-        if slots.chunks_exact(SLOT_BYTES).any(to_table) {
-            let key = Key::parse(&frame, in_port);
-            self.look_up_and_carry_out(at, frame, &key, pass);
-        } else {
-            self.perform_actions(at, &Actions::read(&slots), frame, in_port, pass);
-        }
+        self.perform_actions(at, &Actions::read(&slots), frame, in_port, pass);
     }
 
     fn standard_statistics(&mut self, bytes: &[u8], pass: &mut Pass) {

@@ -74,6 +74,21 @@ fn q79_only_the_last_output_counts() {
 }
 
 #[test]
+fn q79_the_table_is_one_output_among_others() {
+    let mut bed = bed(SPEC);
+    bed.install([FlowMod::add(everything(), 1, output(2))]);
+    let set_dl_src = |last| [&[0, 4, 0, 16][..], &[last; 6], &[0; 6]].concat();
+    let actions = [set_dl_src(8), output(0xfff9), set_dl_src(9), output(3)];
+    bed.exchange(&packet_out(1, &actions.concat(), &udp(100, 0)));
+    let left: Vec<_> = bed
+        .departures
+        .iter()
+        .map(|it| (it.ports.bits(), it.data[6]))
+        .collect();
+    assert_eq!(left, [(0b010, 8), (0b100, 9)], "as the frame is by then");
+}
+
+#[test]
 fn q80_a_buffer_that_is_not_there_is_unknown() {
     let mut message = packet_out(1, &output(3), &udp(100, 0));
     message[8..12].copy_from_slice(&[0, 0, 0, 9]);
