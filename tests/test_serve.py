@@ -109,7 +109,7 @@ def test_path_may_be_given(served: ServedLab) -> None:
         ({"rate_bps": "much"}, "rate_bps"),
         ({"source": "H9"}, "has no host 'H9'"),
         ({"destination": "H1"}, "crosses no switch"),
-        ({"burst_bytes": 10}, "burst_bytes 10 is below frame_bytes 306"),
+        ({"burst_bytes": 100}, "burst_bytes 100 is below frame_bytes 306"),
         ({"frame_bytes": 100}, "frame_bytes 100 is not a size"),
         ({"colour": "red"}, "unknown key 'colour'"),
         ({"id": "../etc"}, "id"),

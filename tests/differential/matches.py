@@ -25,8 +25,6 @@ def match10(match: bytes) -> str:
             values[name] = value
     if values.get("dl_vlan", 0xFFFF) != 0xFFFF and not wildcards & 1 << 20:
         values["dl_vlan_pcp"] = pcp
-    elif "dl_vlan" not in values and not wildcards & 1 << 20:
-        values["dl_vlan_pcp_alone"] = pcp
     network = values.get("dl_type") in (_IPV4, _ARP)
     if network:
         for name, shift, address in (("nw_src", 8, nw_src), ("nw_dst", 14, nw_dst)):

@@ -25,6 +25,7 @@ NOT_DRAWN: Final = {
     "PACKET_OUT whose in_port is NO_RECV": "the port has not received it, so the board carries it out;"
     " Open vSwitch drops it",
     "NO_PACKET_IN": "the board sends no misses of that port (5.2.1); Open vSwitch does",
+    "a VLAN priority without a VLAN": "the board ignores it; Open vSwitch takes it for that of any tag",
     "later fragments of TCP and UDP": "they have no checksum to correct;"
     " Open vSwitch changes their data when it sets an address",
     "VLAN actions beside TABLE": "the entry counts the frame as it reaches the table;"
@@ -204,6 +205,8 @@ def _match10(random: Random, *, consistent: bool = False) -> bytes:
         wanted(11, 1 << 7, random.choice((*_L4, 0)))
     if wildcards & 0x1F == 0:
         wildcards |= 1 << 2
+    if wildcards & 1 << 1 or fields[3] == 0xFFFF:
+        wildcards |= 1 << 20
     if consistent:
         ip = wildcards & 1 << 4 == 0 and fields[5] == 0x0800
         if not ip:

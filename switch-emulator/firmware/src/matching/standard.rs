@@ -9,8 +9,6 @@ const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 /// `dl_vlan` of frames without a tag.
 const NO_VLAN: u16 = 0xffff;
-/// Priority of frames without a tag, which no tag can have: so a priority is matched in any VLAN, but not without one.
-const NO_PRIORITY: u8 = 0xff;
 /// `dl_type` of 802.3 frames without a SNAP header.
 const NO_ETHERNET_TYPE: u16 = 0x05ff;
 /// Lowest value of the type field that is a type and not a length.
@@ -38,7 +36,7 @@ impl Match {
             dl_src: mac(6),
             dl_dst: mac(0),
             dl_vlan: NO_VLAN,
-            dl_vlan_pcp: NO_PRIORITY,
+            dl_vlan_pcp: 0,
             dl_type: be16(frame, 12),
             nw_tos: 0,
             nw_proto: 0,
@@ -114,10 +112,8 @@ impl Match {
         if !transport {
             self.wildcards |= w::TP_SRC | w::TP_DST;
         }
-        self.dl_vlan_pcp &= 7;
-        if self.wildcards & w::DL_VLAN == 0 && self.dl_vlan == NO_VLAN {
-            self.wildcards &= !w::DL_VLAN_PCP;
-            self.dl_vlan_pcp = NO_PRIORITY;
+        if self.wildcards & w::DL_VLAN != 0 || self.dl_vlan == NO_VLAN {
+            self.wildcards |= w::DL_VLAN_PCP;
         }
         let mut kept = self.wildcards & 0x0030_00ff;
         for (shift, address) in [

@@ -136,26 +136,6 @@ fn q63_vlan_priority_and_type_of_service_do_not_count() {
     }
 }
 
-/// Without a VLAN a priority is that of any tag (section 3.1: "all packets of VLAN ethertype").
-#[test]
-fn q63_a_vlan_priority_without_a_vlan_is_that_of_any_tag() {
-    let priority_3 = only(DL_VLAN_PCP, &[(20, &[3])]);
-    assert!(matches(SPEC, priority_3, &tagged(3 << 13 | 5)));
-    assert!(!matches(SPEC, priority_3, &tagged(2 << 13 | 5)));
-    assert!(!matches(SPEC, priority_3, &udp(306, 0)));
-    // Nor does it count beside the wish for no tag.
-    let untagged = only(DL_VLAN | DL_VLAN_PCP, &[(18, &[0xff, 0xff]), (20, &[3])]);
-    assert!(matches(SPEC, untagged, &udp(306, 0)));
-    assert!(!matches(SPEC, untagged, &tagged(3 << 13 | 5)));
-    // So none of the two is a part of the other.
-    let mut bed = bed(SPEC);
-    bed.install([FlowMod::add(untagged, 5, output(2))]);
-    bed.install([FlowMod::add(priority_3, 5, output(3)).command(3)]);
-    assert_eq!(bed.board.flows().len(), 1);
-    bed.install([FlowMod::add(untagged, 5, vec![]).command(3)]);
-    assert_eq!(bed.board.flows().len(), 0);
-}
-
 /// Of no fragment, not even the first, are the ports examined (figure 4).
 #[test]
 fn q64_fragments_have_no_ports() {
