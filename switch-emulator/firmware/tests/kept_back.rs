@@ -191,7 +191,8 @@ fn rule13() -> impl Strategy<Value = Vec<u8>> {
 /// A message of OpenFlow 1.3 about the group that entries send to.
 fn group13(command: impl Strategy<Value = u8>) -> impl Strategy<Value = Vec<u8>> {
     (command, 0_u8..4, 2_u32..5).prop_map(|(command, kind, number)| {
-        let buckets = [number, 1].map(|to| of13::bucket(to, 1, &[of13::output(to)]));
+        let weight = u16::from(kind == 1); // only SELECT groups have weights
+        let buckets = [number, 1].map(|to| of13::bucket(to, weight, &[of13::output(to)]));
         // An INDIRECT group has one bucket.
         let count = if kind == 2 { 1 } else { buckets.len() };
         of13::group_mod(command, kind, 1, &buckets[..count])
@@ -556,7 +557,7 @@ fn frames_like_one_before_pass_in_one_step() {
 /// How many of eight frames pass in one step by these entries, each of a table and instructions in OpenFlow 1.3, as firmware
 /// and specification have it. There is a group that sends to port 3, and a meter that lets all pass.
 fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
-    let bucket = of13::bucket(3, 1, &[of13::output(3)]);
+    let bucket = of13::bucket(3, 0, &[of13::output(3)]);
     let mut messages = vec![
         of13::group_mod(0, 2, 1, &[bucket]),
         of13::meter_mod(0, 1, 20_000),
