@@ -38,7 +38,7 @@ class IntegratedSwitch(Strict):
     transit_ps: Count
     buffer_bytes: Count
     cpu_port_tags: Literal["kept", "removed"] = "kept"
-    """What becomes of a frame's outermost VLAN tag on its way to the CPU (docs/quirks.md, open points)."""
+    """Whether a frame keeps its outermost VLAN tag on its way to the CPU (docs/quirks.md, open points)."""
 
 
 class FlowControl(Strict):

@@ -35,7 +35,7 @@ LATE_S, LATE_TRIES = 0.05, 20
 
 
 class Switch(Protocol):
-    """What both switches can do."""
+    """Operations that both switches have."""
 
     def send(self, message: bytes) -> list[bytes]:
         """Send a message; return what came of it."""

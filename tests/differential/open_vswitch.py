@@ -153,7 +153,7 @@ class OpenVSwitch:
 
     def messages(self) -> list[bytes]:
         """Return the messages that have come by the time that all is handled."""
-        # What a frame leads to is sent in one of the next turns of the main loop, and each call takes one.
+        # Each call runs the main loop once, and one of the next runs sends the results of a frame.
         came = self._until_barrier()
         for _ in range(2):
             self.call("coverage/read-counter", "poll_create_node")

@@ -109,7 +109,7 @@ def _checksum(data: bytes) -> int:
 
 @dataclass(slots=True)
 class Drawn:
-    """What a trial may contain, and the entries that it has named so far."""
+    """Options of a trial, and the entries that it has named so far."""
 
     has_icmp: bool
     """If not, ports of TCP and UDP are set."""
@@ -118,7 +118,7 @@ class Drawn:
     own: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """Match and priority of the entries that were drawn without CHECK_OVERLAP, by what the match means."""
     checked: dict[tuple[str, int], tuple[bytes, int]] = field(default_factory=dict)
-    """The same of the others, of which several have one priority."""
+    """Match and priority of the entries drawn with CHECK_OVERLAP, by the meaning and priority."""
 
 
 def frame(random: Random, drawn: Drawn) -> bytes:

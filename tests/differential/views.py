@@ -1,4 +1,4 @@
-"""What can be compared of a switch's messages: all but what each may choose, such as order and durations."""
+"""The comparable parts of a switch's messages: not those that it may choose, such as order and durations."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class WholePathAdmission(PortAdmission):
         super().__init__(lab, scenario, target_ns=target_ns, fillers=fillers)
         self._deadlines_ns = deadlines_ns
         self._terms_ns = self._targets
-        """What a port adds to the promise of a flow without a deadline."""
+        """By port: its term in the guarantee of a flow without a deadline."""
         self._targets = {name: self._most_ns(name) for name in self._terms_ns}
 
     @property

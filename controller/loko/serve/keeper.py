@@ -126,7 +126,7 @@ class Promise:
     search_ns: int = 0
     """When a path is looked for again."""
     regranted: tuple[Grant, Promised] | None = None
-    """What it gets anew, once that is on disk."""
+    """Grant and promise on the new path, until they are on disk."""
 
     @property
     def flow(self) -> Flow:

@@ -173,13 +173,13 @@ pub struct IntegratedSwitch {
     /// Frame memory: bounds what waits when several ports bring more than the link to the CPU carries.
     #[serde(deserialize_with = "number")]
     pub buffer_bytes: u64,
-    /// What becomes of the outermost VLAN tag of a frame on its way to the CPU.
+    /// Whether a frame keeps its outermost VLAN tag on its way to the CPU.
     #[serde(default)]
     pub cpu_port_tags: CpuPortTags,
 }
 
-/// What the port to the CPU does with the 802.1Q tag of a frame. The description of the firmware leaves it open: the port is
-/// programmed to remove tags, which may not hold of the frames that OpenFlow ports trap.
+/// Handling of a frame's 802.1Q tag by the port to the CPU. The firmware's description leaves it open: the port is
+/// programmed to remove tags, but this may not apply to frames that OpenFlow ports trap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuPortTags {

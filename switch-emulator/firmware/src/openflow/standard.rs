@@ -35,7 +35,7 @@ pub(super) mod port_config {
     pub(crate) const ALL_OF_13: u32 = DOWN | NO_RECEIVE | NO_FORWARD | NO_PACKET_IN;
 }
 
-/// What `SET_CONFIG` wants done with fragments of IP packets: nothing, to drop them, to put them together.
+/// Handling of IP fragments that `SET_CONFIG` asks for: none, drop, or reassemble.
 const FRAGMENTS: u16 = 3;
 const FRAGMENTS_DROP: u16 = 1;
 const PACKET_OUT_BYTES: usize = 16;

@@ -110,7 +110,7 @@ fn messages_pass_both_ways() {
     );
 }
 
-/// What the firmware loses a switch of the specification answers: nothing to tell.
+/// A long message is logged only on the firmware, which loses it; the specification's switch answers it.
 #[test]
 fn a_long_message_is_told_of_only_where_it_is_lost() {
     let echo = [
