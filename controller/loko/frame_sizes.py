@@ -1,4 +1,4 @@
-"""Which frame sizes can reach which switch, whatever paths flows are given (docs/model.md, section 17)."""
+"""Frame sizes that can reach each switch, whatever paths flows are given (docs/model.md, section 17)."""
 
 from __future__ import annotations
 
@@ -115,18 +115,18 @@ class CrossableSwitches:
         return next((far.node for _, far in self._lab.neighbours(host) if far.node in self._depth), None)
 
     def _between(self, switches: Ends) -> frozenset[str]:
-        here: str | int
-        there: str | int
-        here, there = switches
+        near: str | int
+        far: str | int
+        near, far = switches
         crossed = {*switches}
-        while here != there:
-            if self._depth[here] < self._depth[there]:
-                here, there = there, here
-            if here not in self._above:  # no path leads from one to the other
+        while near != far:
+            if self._depth[near] < self._depth[far]:
+                near, far = far, near
+            if near not in self._above:  # no path leads from one to the other
                 return frozenset()
-            if isinstance(here, int):
-                crossed |= self._blocks[here]
-            here = self._above[here]
-        if isinstance(here, int):
-            crossed |= self._blocks[here]
+            if isinstance(near, int):
+                crossed |= self._blocks[near]
+            near = self._above[near]
+        if isinstance(near, int):
+            crossed |= self._blocks[near]
         return frozenset(crossed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, NamedTuple
@@ -194,14 +194,10 @@ def whole_path_trial(seed: int, *, runs: int) -> WholePathTrial | None:
     rng = Random(f"whole paths {seed}")
     shape, servers, flows = drawn_network(rng)
     paths = {name: flow.steps(servers) for name, flow in flows.items()}
-    network = TotalFlow(servers)
-    for name, flow in flows.items():
-        network.add(paths[name], flow.bucket)
-    try:
-        bounds = network.settle(servers)
-    except UnsettledError:
-        return None
     sent = [(paths[name], flow.bucket) for name, flow in flows.items()]
+    network = TotalFlow(servers)
+    if (bounds := settled_bounds(network, sent)) is None:
+        return None
     whole_ns = {name: whole_path_ns(network, path, sent, bounds) for name, path in paths.items()}
     worst = search(
         servers,
@@ -212,6 +208,18 @@ def whole_path_trial(seed: int, *, runs: int) -> WholePathTrial | None:
     )
     of_sum = min(whole_ns[name] / sum(bounds[step.server] for step in path) for name, path in paths.items())
     return WholePathTrial(seed=seed, shape=shape, worst=worst, of_sum=of_sum)
+
+
+def settled_bounds(
+    network: TotalFlow, sent: Iterable[tuple[Sequence[Step], TokenBucket]]
+) -> Mapping[str, int] | None:
+    """Add flows to a network and return the bounds of its servers in ns; None if it has none."""
+    for path, bucket in sent:
+        network.add(path, bucket)
+    try:
+        return network.settle(network.servers)
+    except UnsettledError:
+        return None
 
 
 def drawn_network(rng: Random) -> tuple[str, dict[str, Server], dict[str, FrameFlow]]:

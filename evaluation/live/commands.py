@@ -24,8 +24,9 @@ from evaluation.live.building import remove
 from evaluation.live.containerlab.topology import topology, topology_file
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import LabStatus
+from evaluation.live.permission import require_root
 from evaluation.live.programs import locate
-from evaluation.live.state import LABS, require_root
+from evaluation.live.state import LABS
 from evaluation.live.watch import SWITCH_COLUMNS, look, switch_rows, view
 from evaluation.options import Builder
 from evaluation.runner import RunError

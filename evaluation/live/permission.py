@@ -1,4 +1,4 @@
-"""Whether this process may make the namespaces and interfaces of a live lab, found out by trying.
+"""The permission to make the namespaces and interfaces of a live lab, found out by trying.
 
 Root in a container often lacks the capabilities, so the user id alone says too little.
 """
@@ -19,13 +19,14 @@ NEW_TREE: Final = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mou
 
 _TRIAL: Final = '"$0" -t tmpfs none /dev/shm && "$1" link add probe0 type veth peer name probe1'
 _TIMEOUT_S: Final = 10.0
+_NEEDS_ROOT: Final = "live runs make network namespaces, which needs root: run it with sudo"
 
 
 def obstacle() -> str | None:
     """Return in one line why no live lab can be made here, or `None` if one can."""
     if os.geteuid() != 0:
-        return "live runs make network namespaces, which needs root: run it with sudo"
-    return _tried()
+        return _NEEDS_ROOT
+    return _trial_failure()
 
 
 def require_namespaces() -> None:
@@ -34,8 +35,14 @@ def require_namespaces() -> None:
         raise RunError(reason)
 
 
+def require_root() -> None:
+    """Raise `RunError` unless this is root, which running labs belong to."""
+    if os.geteuid() != 0:
+        raise RunError(_NEEDS_ROOT)
+
+
 @cache
-def _tried() -> str | None:
+def _trial_failure() -> str | None:
     try:
         trial = ["/bin/sh", "-c", _TRIAL, require("mount"), require("ip")]
         command = [require(NEW_TREE[0]), *NEW_TREE[1:], *trial]

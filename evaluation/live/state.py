@@ -19,12 +19,6 @@ def state_folder() -> Path:
     return LABS if os.geteuid() == 0 or not runtime else Path(runtime) / "loko"
 
 
-def require_root() -> None:
-    """Raise `RunError` unless this is root."""
-    if os.geteuid() != 0:
-        raise RunError("live runs make network namespaces, which needs root: run it with sudo")
-
-
 def made() -> Path:
     """Return the folder, after creating it if it does not exist. Raises `RunError`."""
     folder = state_folder()

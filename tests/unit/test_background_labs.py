@@ -41,7 +41,7 @@ def folder(tmp_path, monkeypatch):
     for module in (state, background, commands):
         monkeypatch.setattr(module, "LABS", place)
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(permission, "_tried", lambda: None)
+    monkeypatch.setattr(permission, "_trial_failure", lambda: None)
     monkeypatch.setattr(exclusion, "_PATIENCE_S", 0.0)
     return place
 

@@ -252,7 +252,7 @@ def test_lost_flows_that_find_no_path_keep_none_from_moving(
     restart(served, removed=True)
     served.run(500)
     assert state(served, "f1") == kept("s1", "s3", "s2")
-    assert sum(promise.is_sought for promise in served.keeper.promises.values()) == 6
+    assert sum(promise.needs_path for promise in served.keeper.promises.values()) == 6
     tried: list[str] = []
     move = served.granting.move
 
@@ -280,7 +280,7 @@ def test_no_client_gets_the_id_of_a_moving_flows_other_path(
     tickets: list[int] = []
 
     def ask_and_write() -> None:
-        if not tickets and served.keeper.promises["f1"].becomes is not None:
+        if not tickets and served.keeper.promises["f1"].flow_after_swap is not None:
             tickets.append(served.keeper.request(served.now_ns, others, served.decision(others)))
         write()
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from evaluation.adversary.port_frames import FrameFlow, Passage, drawn_network, passages
-from loko.calculus import Server, TotalFlow, UnsettledError
+from evaluation.adversary.port_frames import FrameFlow, Passage, drawn_network, passages, settled_bounds
+from loko.calculus import Server, TotalFlow
 from loko.calculus.whole_path import _Group, _Load, _load, _Place, _Search, _stretches
 
 Queue = Sequence[Passage]
@@ -123,14 +123,10 @@ def witnesses(seed: int) -> list[Witness]:
     _, servers, flows = drawn_network(rng)
     sizes_bytes = {name: flow.frame_bytes for name, flow in flows.items()}
     steps = {name: flow.steps(servers) for name, flow in flows.items()}
-    network = TotalFlow(servers)
-    for name, flow in flows.items():
-        network.add(steps[name], flow.bucket)
-    try:
-        bounds = network.settle(servers)
-    except UnsettledError:
-        return []
     sent = [(steps[name], flow.bucket) for name, flow in flows.items()]
+    network = TotalFlow(servers)
+    if (bounds := settled_bounds(network, sent)) is None:
+        return []
     queues = run(servers, flows, rng)
     found = []
     for name, flow in flows.items():

@@ -47,7 +47,7 @@ class Cables:
         ends = [(visit.switch, port) for visit in crossed for port in (visit.input_port, visit.output_port)]
         return frozenset(self._names[end] for end in ends if end in self._names)
 
-    def gap(self, flow: Flow, path: Sequence[Hop]) -> tuple[str, str] | None:
+    def missing_cable(self, flow: Flow, path: Sequence[Hop]) -> tuple[str, str] | None:
         """Return where the lab lacks a cable of a path, and that in words; None if it lacks none.
 
         Also None if it lacks a host or switch of the path, which is another matter.

@@ -130,8 +130,7 @@ class CountedLines(logging.StreamHandler[TextIO]):
         return self.lock
 
     def _log_count(self, text: str) -> None:
-        level = logging.INFO
-        super().emit(logging.LogRecord("loko", level, __file__, 0, text, None, None))
+        super().emit(logging.LogRecord("loko", logging.INFO, __file__, 0, text, None, None))
 
 
 def begin_log(style: LogFormat, *, verbose: bool) -> None:

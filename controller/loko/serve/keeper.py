@@ -107,13 +107,13 @@ class Promise:
     """If it is taken back: what its requesters are told once that is certain."""
     breaks: Breaks = field(default_factory=Breaks)
     """Why its packets are not delivered as promised, as far as is known; empty while they are."""
-    known_as: Flow | None = None
+    requested_flow: Flow | None = None
     """The flow, if it is granted under other ports, because another path of it is granted, too."""
     successor: Promise | None = None
     """If it is being moved: the flow on its new path, while both are granted."""
     former: Promise | None = None
     """If it was moved, or is about to be: the flow on its former path, while both are granted."""
-    becomes: Flow | None = None
+    flow_after_swap: Flow | None = None
     """While it is being written that its successor has taken its place: what it is called after that.
 
     They exchange their ids, which nobody else can have."""
@@ -121,17 +121,17 @@ class Promise:
     """If it was moved: the entries of its former path that are still to be exchanged for its own."""
     exchanging: tuple[str, int] | None = None
     """The latest that was exchanged, by switch and cookie."""
-    is_sought: bool = False
+    needs_path: bool = False
     """Whether it has lost its path, and another is looked for."""
     search_ns: int = 0
     """When a path is looked for again."""
-    regranted: tuple[Grant, Promised] | None = None
+    pending_grant: tuple[Grant, Promised] | None = None
     """Grant and promise on the new path, until they are on disk."""
 
     @property
     def flow(self) -> Flow:
         """The requested flow."""
-        return self.known_as or self.grant.flow
+        return self.requested_flow or self.grant.flow
 
     @property
     def path(self) -> tuple[Hop, ...]:
@@ -323,9 +323,9 @@ class FlowKeeper:
         promise = self._promises.get(flow_id)
         if promise is None:
             self._answer(Unknown(flow_id))
-        elif promise.state is FlowState.ACCEPTED or promise.regranted is not None:
+        elif promise.state is FlowState.ACCEPTED or promise.pending_grant is not None:
             self._answer(Conflict(flow_id, "it is being installed; try again when that is answered"))
-        elif promise.becomes is not None:
+        elif promise.flow_after_swap is not None:
             self._answer(Conflict(flow_id, "it is being moved to another path; try again in a moment"))
         elif promise.state is FlowState.LOST:
             promise.tickets.append(self._ticket)
@@ -399,13 +399,14 @@ class FlowKeeper:
                         promise.on_disk = state
                         self._changed(now_ns, promise, state)
                 case Restate(stored=StoredFlow(number=number, state=state)):
-                    if (promise := self._by_number.get(number)) is not None and promise.becomes is None:
+                    promise = self._by_number.get(number)
+                    if promise is not None and promise.flow_after_swap is None:
                         promise.on_disk = state
-                        if promise.regranted is not None:
-                            self._install_again(now_ns, promise, *promise.regranted)
+                        if promise.pending_grant is not None:
+                            self._install_again(now_ns, promise, *promise.pending_grant)
                         elif state is FlowState.INSTALLED and promise.state is FlowState.ACCEPTED:
                             assert promise.former is not None
-                            self._switch(now_ns, promise.former, promise)
+                            self._swap_paths(now_ns, promise.former, promise)
 
     def _changed(self, now_ns: int, promise: Promise, state: FlowState) -> None:
         """Go on with a flow whose new state is on disk."""
@@ -461,15 +462,15 @@ class FlowKeeper:
 
     def _not_restated(self, promise: Promise, state: FlowState, reason: str) -> bool:
         """Undo what would have followed from a flow's new terms. Return whether anything would have."""
-        if state is FlowState.INSTALLED and promise.regranted is not None:
-            promise.regranted = None
+        if state is FlowState.INSTALLED and promise.pending_grant is not None:
+            promise.pending_grant = None
             self.granting.cancel(promise.flow.id)
             self._answer_all(promise, NotStored(promise.flow.id, reason, Became.NOTHING))
             return True
-        if promise.becomes is not None or (
+        if promise.flow_after_swap is not None or (
             promise.former is not None and promise.state is FlowState.ACCEPTED
         ):
-            promise.becomes = None
+            promise.flow_after_swap = None
             if promise.former is not None:  # the other write of the two
                 self._give_up_move(promise.former)
             return True
@@ -493,7 +494,7 @@ class FlowKeeper:
         return answer
 
     def _ask_again(self, known: Promise, flow: Flow) -> None:
-        if known.flow != flow or known.known_as is not None:
+        if known.flow != flow or known.requested_flow is not None:
             self._answer(
                 Conflict(flow.id, "this id belongs to another flow; choose another id, or delete it")
             )
@@ -506,10 +507,10 @@ class FlowKeeper:
 
     def _ask_for_lost(self, known: Promise, decide: Decide, deadline_ns: float | None) -> None:
         """Grant a flow again that has lost its room, as if it were new."""
-        if known.regranted is not None:
+        if known.pending_grant is not None:
             known.tickets.append(self._ticket)
             return
-        answer = self._granted_again(known, decide)
+        answer = self._decide_again(known, decide)
         if isinstance(answer, Outcome):
             self._answer(answer)
         else:
@@ -528,7 +529,7 @@ class FlowKeeper:
                 return Unavailable(
                     flow.id, hop.switch, "the switch is not connected, or its table is not known yet"
                 )
-            if (lost := self._leftover(hop.switch)) is not None:
+            if (lost := self._lost_flow_at(hop.switch)) is not None:
                 return Unavailable(flow.id, hop.switch, f"an entry of lost flow '{lost}' is being removed")
             if missing := sum(not driver.holds(entry.cookie) for entry in self._fillers):
                 return Unavailable(
@@ -565,7 +566,9 @@ class FlowKeeper:
             )
         )
 
-    def _accept(self, now_ns: int, grant: Grant, promised: Promised, known_as: Flow | None = None) -> Promise:
+    def _accept(
+        self, now_ns: int, grant: Grant, promised: Promised, requested_flow: Flow | None = None
+    ) -> Promise:
         """Have a granted flow written, so that it is installed after that."""
         self._last_number += 1
         promise = Promise(
@@ -573,11 +576,11 @@ class FlowKeeper:
             grant=grant,
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
-            entries=self._entries(self._last_number, RoutedFlow(known_as or grant.flow, grant.path)),
+            entries=self._entries(self._last_number, RoutedFlow(requested_flow or grant.flow, grant.path)),
             cables=self.cables.of(grant.flow.source, grant.path),
             promised=promised,
             unconfirmed=set(),
-            known_as=known_as,
+            requested_flow=requested_flow,
         )
         promise.await_all()
         self._note(promise)
@@ -594,7 +597,7 @@ class FlowKeeper:
                     self.drivers[switch].want(entry)
             self._poll(now_ns, promise)
             if promise.former is not None and not promise.unconfirmed:
-                self._begin_switch(promise.former, promise)
+                self._begin_swap(promise.former, promise)
 
     def _grant(self, promise: Promise) -> None:
         """Say that a flow is installed, as that is on disk."""
@@ -666,7 +669,7 @@ class FlowKeeper:
 
     def _take_back(self, promise: Promise, outcome: Outcome) -> None:
         """Remove a flow that was not granted. Its requesters are told once that is certain."""
-        if promise.former is not None and promise.former.becomes is not None:
+        if promise.former is not None and promise.former.flow_after_swap is not None:
             return  # it takes the place of its former self, and is broken then
         if not promise.is_leaving:
             promise.taken_back = outcome
@@ -692,7 +695,7 @@ class FlowKeeper:
         if promise.has_sent:
             self._release(now_ns, promise)
             del self._promises[flow_id], self._by_number[promise.number]
-            self._part(promise)
+            self._unlink(promise)
         else:
             self._drop(promise)
         del self._removing[promise.number]
@@ -716,7 +719,7 @@ class FlowKeeper:
         """Forget a flow that has sent nothing."""
         self.granting.cancel(promise.flow.id)
         del self._promises[promise.flow.id], self._by_number[promise.number]
-        self._part(promise)
+        self._unlink(promise)
 
     def _write_debts(self, servers: Iterable[str]) -> None:
         debts = {server: self.granting.debt(server) for server in servers}
@@ -780,7 +783,7 @@ class FlowKeeper:
         if promise.former is None:
             self._effects.writes.append(Change(promise.number, FlowState.INSTALLED))
         else:
-            self._begin_switch(promise.former, promise)
+            self._begin_swap(promise.former, promise)
 
     def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
@@ -859,7 +862,7 @@ class FlowKeeper:
         sought = [
             promise
             for promise in self._lost_flows.values()
-            if promise.is_sought and promise.regranted is None and not promise.is_leaving
+            if promise.needs_path and promise.pending_grant is None and not promise.is_leaving
         ]
         if self._reroute_ns is not None and self.cables.dead_ends:
             moving = self._promises.values()
@@ -869,7 +872,7 @@ class FlowKeeper:
             return
         if promise.state is FlowState.LOST:
             promise.search_ns = now_ns + _NEXT_TRY_NS
-            self._place(promise)
+            self._regrant_lost(promise)
         else:
             promise.search_ns = now_ns + _NEXT_SEARCH_NS
             self._try_to_move(now_ns, promise)
@@ -890,13 +893,13 @@ class FlowKeeper:
         """
         flow = promise.flow._replace(id=self._alias(promise.flow.id, self._last_number + 1))
         like = flow._replace(udp_source=self._free_port(flow))
-        answer = self._decided(like, self._elsewhere(like, promise.promised))
+        answer = self._decided(like, self._move_decision(like, promise.promised))
         if isinstance(answer, Outcome):
             return
         if not _may_replace(promise.path, answer.path, self.cables.dead_ends):
             self.granting.cancel(like.id)
             return
-        successor = self._accept(now_ns, answer, self._promised_again(promise, answer), known_as=flow)
+        successor = self._accept(now_ns, answer, self._renewed_promise(promise, answer), requested_flow=flow)
         successor.former, promise.successor = promise, successor
         successor.unconfirmed -= _shared(promise, successor)
         names = "-".join(hop.switch for hop in answer.path)
@@ -909,17 +912,17 @@ class FlowKeeper:
             outcome = Unavailable(successor.flow.id, successor.path[0].switch, reason, Became.TAKEN_BACK)
             self._take_back(successor, outcome)
 
-    def _begin_switch(self, promise: Promise, successor: Promise) -> None:
+    def _begin_swap(self, promise: Promise, successor: Promise) -> None:
         """Have it written that a flow has its new path, and leaves the former under the id of that."""
         if promise.state is not FlowState.INSTALLED or promise.is_leaving or not promise.is_cut:
             self._give_up_move(promise)
             return
-        promise.becomes = successor.flow
-        former = replace(self._as_stored(promise), flow=promise.becomes, state=FlowState.REMOVING)
+        promise.flow_after_swap = successor.flow
+        former = replace(self._as_stored(promise), flow=promise.flow_after_swap, state=FlowState.REMOVING)
         moved = replace(self._as_stored(successor), flow=promise.flow, state=FlowState.INSTALLED)
         self._effects.writes += [Restate(former), Restate(moved)]
 
-    def _switch(self, now_ns: int, promise: Promise, successor: Promise) -> None:
+    def _swap_paths(self, now_ns: int, promise: Promise, successor: Promise) -> None:
         """Exchange a flow's paths, as that is on disk, and have the switches exchange its entries."""
         flow, alias, beside = promise.flow, successor.flow, successor.grant.flow
         spare = beside._replace(id="", udp_source=self._free_port(beside))
@@ -927,7 +930,7 @@ class FlowKeeper:
         promise.grant = self.granting.rename(flow.id, beside)
         successor.grant = self.granting.rename(spare.id, flow)
         del self._promises[flow.id], self._promises[alias.id]
-        promise.known_as, promise.becomes, successor.known_as = alias, None, None
+        promise.requested_flow, promise.flow_after_swap, successor.requested_flow = alias, None, None
         self._note(promise)
         self._note(successor)
         promise.state, promise.since_ns, promise.on_disk = FlowState.REMOVING, now_ns, FlowState.REMOVING
@@ -945,9 +948,7 @@ class FlowKeeper:
             elif switch in successor.waiting:
                 text = "its entry is being installed"
                 successor.breaks.add(Break(Cause.ENTRY_MISSING, switch, text, now_ns))
-        for cable in sorted(successor.cables):
-            if self.cables.is_dead(cable):
-                self._break(now_ns, successor, Cause.LINK_DOWN, cable, self.cables.text(cable))
+        self._break_by_dead_cables(now_ns, successor)
         self._exchange(now_ns, successor)
 
     def _supersede(self, promise: Promise, successor: Promise) -> None:
@@ -962,8 +963,8 @@ class FlowKeeper:
             for switch, entry in reversed(successor.entries)
             if (switch, entry.cookie) in shared
         ]
-        parting = successor.path[_parting(promise.path, successor.path)].switch
-        promise.entries = sorted(promise.entries, key=lambda entry: entry[0] != parting)
+        fork = successor.path[_last_common_hop(promise.path, successor.path)].switch
+        promise.entries = sorted(promise.entries, key=lambda entry: entry[0] != fork)
         promise.staying = [entry for entry in promise.entries if entry[0] not in successor.switches]
         promise.clear_ns, promise.cut_ns = 0, None
         promise.await_all()
@@ -983,7 +984,7 @@ class FlowKeeper:
             self.drivers[switch].replace(former, entry)
             self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
 
-    def _part(self, promise: Promise) -> None:
+    def _unlink(self, promise: Promise) -> None:
         """Note that one of a flow's two paths is gone."""
         for other in (promise.former, promise.successor):
             if other is not None:
@@ -1002,24 +1003,24 @@ class FlowKeeper:
         known = (other for promise in self._promises.values() for other in (promise.flow, promise.grant.flow))
         return _free_port(flow, {other[1:4] for other in known})
 
-    def _promised_again(self, promise: Promise, grant: Grant) -> Promised:
+    def _renewed_promise(self, promise: Promise, grant: Grant) -> Promised:
         """Return what a flow is promised with another grant, which is no worse than its requester needs."""
         promised = self._grounds.promised(grant, promise.promised.deadline_ns)
         if keeps(promise.promised, grant.guarantee_ns):
             promised = replace(promised, guarantee_ns=promise.promised.guarantee_ns)
         return promised
 
-    def _place(self, promise: Promise) -> None:
+    def _regrant_lost(self, promise: Promise) -> None:
         """Grant a lost flow again, if that is possible now."""
-        answer = self._granted_again(promise, self._elsewhere(promise.flow, promise.promised))
+        answer = self._decide_again(promise, self._move_decision(promise.flow, promise.promised))
         if isinstance(answer, Outcome):
             return
-        self._regrant(promise, answer, self._promised_again(promise, answer))
+        self._regrant(promise, answer, self._renewed_promise(promise, answer))
 
-    def _elsewhere(self, flow: Flow, promised: Promised) -> Decide:
+    def _move_decision(self, flow: Flow, promised: Promised) -> Decide:
         return lambda: self.granting.move(flow, limit_ns(promised))
 
-    def _granted_again(self, promise: Promise, decide: Decide) -> Grant | Outcome:
+    def _decide_again(self, promise: Promise, decide: Decide) -> Grant | Outcome:
         """Grant a flow on a path that it may get now, or say why not."""
         if promise.state is FlowState.LOST and promise.unconfirmed:
             switch = min(promise.waiting)
@@ -1028,21 +1029,16 @@ class FlowKeeper:
 
     def _regrant(self, promise: Promise, grant: Grant, promised: Promised) -> None:
         """Have it written that a lost flow is granted again."""
-        promise.regranted = grant, promised
-        stored = StoredFlow(
-            number=promise.number,
-            flow=promise.flow,
-            path=grant.path,
-            state=FlowState.INSTALLED,
-            turn=self.granting.turn(promise.flow.id),
-            promise=promised,
+        promise.pending_grant = grant, promised
+        terms = replace(
+            self._as_stored(promise), path=grant.path, state=FlowState.INSTALLED, promise=promised
         )
-        self._effects.writes.append(Restate(stored))
+        self._effects.writes.append(Restate(terms))
 
     def _install_again(self, now_ns: int, promise: Promise, grant: Grant, promised: Promised) -> None:
         """Have the switches take the entries of a flow that is granted again, as that is on disk."""
-        promise.grant, promise.promised, promise.regranted = grant, promised, None
-        promise.state, promise.is_sought, promise.has_sent = FlowState.INSTALLED, False, True
+        promise.grant, promise.promised, promise.pending_grant = grant, promised, None
+        promise.state, promise.needs_path, promise.has_sent = FlowState.INSTALLED, False, True
         del self._lost_flows[promise.number]
         promise.entries = self._entries(promise.number, RoutedFlow(promise.flow, grant.path))
         promise.cables = self.cables.of(promise.flow.source, grant.path)
@@ -1053,15 +1049,13 @@ class FlowKeeper:
         for switch in promise.switches:
             text = "its entry is being installed"
             promise.breaks.add(Break(Cause.ENTRY_MISSING, switch, text, now_ns))
-        for cable in sorted(promise.cables):
-            if self.cables.is_dead(cable):
-                self._break(now_ns, promise, Cause.LINK_DOWN, cable, self.cables.text(cable))
+        self._break_by_dead_cables(now_ns, promise)
         for switch, entry in promise.entries:
             self.drivers[switch].want(entry)
         self._answer_all(promise, Granted(promise.flow.id, is_new=False))
         self._poll(now_ns, promise)
 
-    def _leftover(self, switch: str) -> str | None:
+    def _lost_flow_at(self, switch: str) -> str | None:
         """Return a lost flow of which a switch may still have an entry, if any."""
         lost = (promise for promise in self._lost_flows.values() if switch in promise.waiting)
         return next((promise.flow.id for promise in lost), None)
@@ -1083,6 +1077,11 @@ class FlowKeeper:
         if promise.breaks.add(Break(cause, place, text, now_ns)):
             self._tell_flow(promise, f"is broken at {place}: {text}", warning=True)
 
+    def _break_by_dead_cables(self, now_ns: int, promise: Promise) -> None:
+        for cable in sorted(promise.cables):
+            if self.cables.is_dead(cable):
+                self._break(now_ns, promise, Cause.LINK_DOWN, cable, self.cables.text(cable))
+
     def _mend(self, promise: Promise, cause: Cause, place: str | None = None) -> None:
         """Note that a promise is no longer broken for this cause, and say so if it is kept again."""
         if promise.breaks.mend(cause, place) and not promise.breaks:
@@ -1097,12 +1096,12 @@ class FlowKeeper:
     def _restore(self, stored: Sequence[StoredFlow]) -> list[tuple[StoredFlow, tuple[str, str] | None]]:
         """Take up the stored flows. Raises `InputError` for promises that break, unless that is known.
 
-        Return those that have no path, with the cable that the lab lacks, if any (`Cables.gap`).
+        Return those that have no path, with the cable that the lab lacks, if any (`Cables.missing_cable`).
         """
         problems: list[str] = []
         others: set[str] = set()
         lost: list[tuple[StoredFlow, tuple[str, str] | None]] = []
-        gaps = {flow.number: self.cables.gap(flow.flow, flow.path) for flow in stored}
+        gaps = {flow.number: self.cables.missing_cable(flow.flow, flow.path) for flow in stored}
         own = {
             flow.flow[1:5]: flow.number
             for flow in stored
@@ -1140,7 +1139,7 @@ class FlowKeeper:
     def _restore_moves(self, own: Mapping[FiveTuple, int]) -> None:
         """Go on with moves: `own` has by five-tuple the number of each flow's path that is in use."""
         for promise in list(self._promises.values()):
-            if promise.known_as is None:
+            if promise.requested_flow is None:
                 continue
             other = self._by_number[own[promise.flow[1:5]]]
             if promise.has_sent:
@@ -1203,7 +1202,7 @@ class FlowKeeper:
             promised=stored.promise or self._grounds.promised(grant, None),
             unconfirmed=self._leave_entries(stored),
             on_disk=FlowState.LOST,
-            is_sought=is_cut and self._reroute_ns is not None,
+            needs_path=is_cut and self._reroute_ns is not None,
         )
         self._note(promise)
         self._lost_flows[promise.number] = promise
@@ -1230,7 +1229,7 @@ class FlowKeeper:
             cables=self.cables.of(grant.flow.source, grant.path),
             promised=promised,
             unconfirmed=set(),
-            known_as=None if stored.flow == grant.flow else stored.flow,
+            requested_flow=None if stored.flow == grant.flow else stored.flow,
             has_sent=stored.state is not FlowState.ACCEPTED,
             on_disk=stored.state,
         )
@@ -1286,7 +1285,7 @@ def _free_port(flow: Flow, taken: Container[tuple[str, str, int]]) -> int:
     return next(port for port in range(65535, 0, -1) if (flow.source, flow.destination, port) not in taken)
 
 
-def _parting(former: Sequence[Hop], path: Sequence[Hop]) -> int:
+def _last_common_hop(former: Sequence[Hop], path: Sequence[Hop]) -> int:
     """Return the place of the last switch that two paths from the same host reach by the same cables."""
     for place, (before, hop) in enumerate(zip(former, path, strict=False)):
         if before != hop:
@@ -1303,9 +1302,9 @@ def _may_replace(former: Sequence[Hop], path: Sequence[Hop], dead_ends: Ends) ->
     before, after = [hop.switch for hop in former], [hop.switch for hop in path]
     if len(set(before)) < len(before) or len(set(after)) < len(after):
         return False
-    parting = _parting(former, path)
+    fork = _last_common_hop(former, path)
     dead = next(place for place, hop in enumerate(former) if (hop.switch, hop.output_port) in dead_ends)
-    return set(before[parting + 1 : dead + 1]).isdisjoint(after[parting + 1 :])
+    return set(before[fork + 1 : dead + 1]).isdisjoint(after[fork + 1 :])
 
 
 def _shared(promise: Promise, successor: Promise) -> set[tuple[str, int]]:
