@@ -88,7 +88,13 @@ PURE_PARTS_OF_THE_SHELL = (
     *("controller/access.py", "controller/session_limits.py"),
     *("controller/frames.py", "serve/keeper.py", "serve/outcome.py", "serve/views.py"),
     *("serve/granting.py", "serve/slots.py"),
-    *("serve/connections.py", "serve/hosts.py", "serve/metrics.py", "serve/tallies.py"),
+    *(
+        "serve/connections.py",
+        "serve/hosts.py",
+        "serve/metrics.py",
+        "serve/client_metrics.py",
+        "serve/tallies.py",
+    ),
 )
 
 

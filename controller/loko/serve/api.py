@@ -13,11 +13,11 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from loko.serve.call_protocol import Answer, RestSettings
+from loko.serve.client_metrics import client_metrics
 from loko.serve.connections import Clients
+from loko.serve.exposition import CONTENT_TYPE as METRICS_TYPE
 from loko.serve.guard import BODY_BYTES, Asgi
 from loko.serve.manager_client import ManagerClient
-from loko.serve.metrics import CONTENT_TYPE as METRICS_TYPE
-from loko.serve.metrics import exposition_of_clients
 from loko.serve.openapi_links import add_links
 from loko.serve.page import add_pages
 from loko.serve.plain import PlainRoutes
@@ -385,7 +385,7 @@ def _add_watching(
     async def show_metrics(_: Request) -> Response:
         """Metrics in the text format of Prometheus."""
         answer = await manager.view("metrics")
-        return Response(answer.body + exposition_of_clients(clients, tallies), media_type=METRICS_TYPE)
+        return Response(answer.body + client_metrics(clients, tallies), media_type=METRICS_TYPE)
 
     @app.get(
         "/v1/events",

@@ -14,7 +14,7 @@ from loko.schedule.timed_flow import TimedFlow
 from loko.serve.call_protocol import Answer
 from loko.serve.granting import AdmissionGranting, Decide
 from loko.serve.margins import Margins
-from loko.serve.metrics import exposition
+from loko.serve.metrics import manager_metrics
 from loko.serve.outcome import (
     Became,
     Conflict,
@@ -186,7 +186,7 @@ class Calls:
 
     def _metrics(self) -> Answer:
         operation = self._operation
-        text = exposition(
+        text = manager_metrics(
             self._keeper,
             operation.delays,
             operation.stalls,

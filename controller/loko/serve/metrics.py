@@ -1,70 +1,42 @@
-"""Metrics of the service and its network, in the text format of Prometheus."""
+"""Metrics of the flow manager: flows, switches, measured delays."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     Metric,
     SummaryMetricFamily,
 )
-from prometheus_client.registry import Collector
 
 from loko.serve.breaks import Cause
-from loko.serve.connections import Clients
 from loko.serve.delays import DelayBook
+from loko.serve.exposition import exposition, total
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState
-from loko.serve.tallies import Stalls, Tallies
+from loko.serve.tallies import Stalls
 from loko.serve.views import switch_ports
 from loko.units import NS_PER_S
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-
-def exposition(
+def manager_metrics(
     keeper: FlowKeeper, delays: DelayBook, stalls: Stalls, *, restarts: int, is_storage_available: bool
 ) -> bytes:
     """Return the flow manager's metrics as they are now. `restarts` are those of the OpenFlow application."""
-    return _text(
+    return exposition(
         *_flows(keeper),
         *_switches(keeper),
         *_delays(delays),
-        _total("loko_openflow_restarts", "Times its application was started again.", restarts),
+        total("loko_openflow_restarts", "Times its application was started again.", restarts),
         GaugeMetricFamily(
             "loko_store_available", "1 while the disk takes changes.", value=is_storage_available
         ),
-        _total("loko_stalls", "Times the service was kept from its work.", stalls.count),
-        _total("loko_stall_seconds", "Time for which it was, in all.", stalls.total_s),
+        total("loko_stalls", "Times the service was kept from its work.", stalls.count),
+        total("loko_stall_seconds", "Time for which it was, in all.", stalls.total_s),
     )
-
-
-def exposition_of_clients(clients: Clients, tallies: Tallies) -> bytes:
-    """Return the metrics of the REST process as they are now."""
-    return _text(*_requests(tallies), *_clients(clients))
-
-
-def _text(*metrics: Metric) -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gathered(metrics))
-    return generate_latest(registry)
-
-
-class _Gathered(Collector):
-    def __init__(self, metrics: Iterable[Metric]) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterable[Metric]:
-        return self._metrics
-
-
-def _total(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(name, text, value=value)
 
 
 def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
@@ -150,29 +122,3 @@ def _delays(delays: DelayBook) -> Iterator[Metric]:
         if values["max_ns"] is not None:
             most.add_metric([name], values["max_ns"] / NS_PER_S)
     yield from (packets, recent, most)
-
-
-def _requests(tallies: Tallies) -> Iterator[Metric]:
-    answers = CounterMetricFamily(
-        "loko_http_answers", "Answers over REST by method and status.", labels=["method", "status"]
-    )
-    for (method, status), count in sorted(tallies.answers.items()):
-        answers.add_metric([method, str(status)], count)
-    refusals = CounterMetricFamily(
-        "loko_refusals",
-        "Requests that were refused by reason, and by what runs out where a flow does not fit.",
-        labels=["reason", "quantity"],
-    )
-    for (reason, quantity), count in sorted(tallies.refusals.items()):
-        refusals.add_metric([reason, quantity], count)
-    yield from (answers, refusals)
-
-
-def _clients(clients: Clients) -> Iterator[Metric]:
-    taken = GaugeMetricFamily("loko_clients", "What clients take at the moment.", labels=["kind"])
-    taken.add_metric(["connections"], len(clients.places))
-    taken.add_metric(["streams"], clients.streams.in_all)
-    taken.add_metric(["changes"], clients.changes.in_all)
-    yield taken
-    yield _total("loko_clients_turned_away", "Connections that had no place.", clients.turned_away)
-    yield _total("loko_clients_too_slow", "Connections whose clients took too long.", clients.too_slow)

@@ -14,6 +14,13 @@ from loko.network import Hop
 from loko.serve.breaks import StoredBreak
 
 
+class Grants(StrEnum):
+    """How the service grants flows."""
+
+    ADMISSION = "admission"
+    SLOTS = "slots"
+
+
 class FlowState(StrEnum):
     """How far a flow's installation or removal has come. Each change is on disk before anything follows."""
 

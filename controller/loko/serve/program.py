@@ -43,6 +43,7 @@ from loko.serve.hosts import KnownHosts
 from loko.serve.journal import LogFormat
 from loko.serve.keeper import FlowKeeper
 from loko.serve.migration import Migration, migration
+from loko.serve.outcome import Grants
 from loko.serve.promises import Grounds
 from loko.serve.rest_process import RestProcess
 from loko.serve.run import Operation
@@ -50,7 +51,7 @@ from loko.serve.slots import SlotGranting
 from loko.serve.store import Store
 from loko.serve.store_file import reading
 from loko.serve.systemd import Systemd
-from loko.serve.views import Grants, ServiceView
+from loko.serve.views import ServiceView
 from loko.units import NS_PER_MS, NS_PER_S
 
 _LOG: Final = logging.getLogger("loko.serve")

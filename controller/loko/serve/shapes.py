@@ -16,8 +16,7 @@ from loko.margin import Promise
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.serve.breaks import Cause
-from loko.serve.outcome import Became, FlowState
-from loko.serve.views import Grants
+from loko.serve.outcome import Became, FlowState, Grants
 from loko.units import Quantity
 
 _FlowName = Field(

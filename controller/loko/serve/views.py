@@ -5,24 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 from loko.admission import Share, Terms
 from loko.schedule.sources import Slotted, source_document
 from loko.serve.delays import DelayBook
 from loko.serve.keeper import FlowKeeper, Promise
-from loko.serve.outcome import FlowState, Would
+from loko.serve.outcome import FlowState, Grants, Would
 from loko.serve.slots import SlotGranting
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
-
-
-class Grants(StrEnum):
-    """How the service grants flows."""
-
-    ADMISSION = "admission"
-    SLOTS = "slots"
 
 
 @dataclass(frozen=True, kw_only=True)
