@@ -13,15 +13,19 @@ const NO_VLAN: u16 = 0xffff;
 const NO_ETHERNET_TYPE: u16 = 0x05ff;
 /// Lowest value of the type field that is a type and not a length.
 const FIRST_TYPE: u16 = 0x0600;
-/// Of an IPv4 header: where a fragment lies in its packet, and whether others follow.
-const FRAGMENT_OFFSET: u16 = 0x1fff;
-const MORE_FRAGMENTS: u16 = 0x2000;
+/// Bits of an IPv4 header of which fragments have at least one: the offset, and the flag that others follow.
+const FRAGMENT_BITS: u16 = 0x3fff;
 const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
 /// Whether a frame carries a fragment of an IPv4 packet.
 pub(crate) fn is_fragment(frame: &[u8]) -> bool {
     let at = if be16(frame, 12) == VLAN { 18 } else { 14 };
-    be16(frame, at - 2) == IPV4 && be16(frame, at + 6) & (FRAGMENT_OFFSET | MORE_FRAGMENTS) != 0
+    be16(frame, at - 2) == IPV4 && is_ipv4_fragment(frame, at)
+}
+
+/// Whether the IPv4 header at this place of a frame is that of a fragment.
+fn is_ipv4_fragment(frame: &[u8], at: usize) -> bool {
+    be16(frame, at + 6) & FRAGMENT_BITS != 0
 }
 
 impl Match {
@@ -81,7 +85,7 @@ impl Match {
         let transport = at + usize::from(byte(at) & 0x0f) * 4;
         match self.nw_proto {
             // Not even the first fragment has ports (figure 4).
-            _ if be16(frame, at + 6) & (FRAGMENT_OFFSET | MORE_FRAGMENTS) != 0 => {}
+            _ if is_ipv4_fragment(frame, at) => {}
             6 | 17 => {
                 self.tp_src = be16(frame, transport);
                 self.tp_dst = be16(frame, transport + 2);

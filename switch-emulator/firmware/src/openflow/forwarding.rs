@@ -50,7 +50,7 @@ impl Agent {
         let stripped = self.config.cpu_port_tags == CpuPortTags::Removed && remove_tag(&mut data);
         let length = length_with_fcs(data.len());
         pass.out.counters.processed += 1;
-        // The known ways are found by what frames are outside, so there is none for a frame that has lost its tag.
+        // Cached actions are found by the frame as it arrived, so a frame that has lost its tag has none.
         let head = Head::read(&data).filter(|_| !stripped);
         let head = head.map(|head| head.by(port));
         let known = head.and_then(|head| self.ways.find(&head));
