@@ -80,16 +80,19 @@ def test_rest_that_dies_is_started_again_and_loses_nothing(lab: ServedLab) -> No
     assert lab.process is not None
     assert lab.boards is not None
     pid = lab.process.pid
-    with ThreadPoolExecutor(2) as clients:
+    events = httpx.stream("GET", f"{lab.address}/v1/events", timeout=PATIENCE_S)
+    with events as stream, ThreadPoolExecutor(1) as clients:
+        news = stream.iter_bytes()
+        next(news)  # so that it is the process to be killed that sends them
         lab.boards.send_signal(signal.SIGSTOP)  # so that no switch confirms anything
         asked = clients.submit(lab.post, 2)
-        watching = clients.submit(watch_to_the_end, lab)
         wait_for(lambda: [flow["id"] for flow in lab.flows()] == ["f1", "f2"], "the request to be in flight")
         lab.rest_process().kill()
         with pytest.raises(httpx.TransportError):
             asked.result()
         with pytest.raises(httpx.TransportError):
-            watching.result()
+            for _ in news:
+                pass
     lab.boards.send_signal(signal.SIGCONT)
     wait_for(lambda: RESTARTED in lab.log(), "its end to be seen", lab.log)
     lab.wait_healthy()
@@ -100,13 +103,6 @@ def test_rest_that_dies_is_started_again_and_loses_nothing(lab: ServedLab) -> No
     assert lab.client.delete("/v1/flows/f2").status_code == 204
     assert (lab.process.pid, lab.process.poll()) == (pid, None)
     assert "Traceback" not in lab.log()
-
-
-def watch_to_the_end(lab: ServedLab) -> None:
-    """Read an event stream until it ends. Raises `httpx.TransportError` if it is cut off."""
-    with httpx.stream("GET", f"{lab.address}/v1/events", timeout=PATIENCE_S) as stream:
-        for _ in stream.iter_bytes():
-            pass
 
 
 @pytest.mark.parametrize("hangs", [False, True])
