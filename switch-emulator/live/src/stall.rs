@@ -17,7 +17,8 @@ pub struct Stall {
 pub struct StallWatch {
     threshold: Duration,
     last: Instant,
-    /// End of the newest stall.
+    /// Beginning and end of the newest stalls, from which the thread has not caught up in between.
+    stalled_since: Instant,
     stalled_until: Instant,
     /// What was due during the stall has not all left yet.
     recovering: bool,
@@ -30,6 +31,7 @@ impl StallWatch {
         Self {
             threshold,
             last: now,
+            stalled_since: Instant::ZERO,
             stalled_until: Instant::ZERO,
             recovering: false,
         }
@@ -42,12 +44,19 @@ impl StallWatch {
         if gap <= self.threshold {
             return None;
         }
-        self.stalled_until = now;
+        Some(self.record(start, now))
+    }
+
+    fn record(&mut self, start: Instant, end: Instant) -> Stall {
+        if !self.recovering || start < self.stalled_since {
+            self.stalled_since = start;
+        }
+        self.stalled_until = end;
         self.recovering = true;
-        Some(Stall {
+        Stall {
             start,
-            duration: gap,
-        })
+            duration: end.saturating_since(start),
+        }
     }
 
     /// When the thread last looked at the clock.
@@ -65,16 +74,13 @@ impl StallWatch {
     /// when it got it. The kernel may hold back a frame on another core while this thread runs, or hold back this thread
     /// when it rests: these are stalls, too. It is no stall if the thread was busy with other frames.
     pub fn delivered(&mut self, stamp: Instant, absent: Instant, now: Instant) -> Option<Stall> {
-        let held_back = absent.saturating_since(stamp.max(self.stalled_until));
-        if held_back <= self.threshold {
+        // Stalls that are known explain their own part of the wait.
+        let before = absent.min(self.stalled_since).saturating_since(stamp);
+        let after = absent.saturating_since(stamp.max(self.stalled_until));
+        if before.max(after) <= self.threshold {
             return None;
         }
-        self.stalled_until = now;
-        self.recovering = true;
-        Some(Stall {
-            start: stamp,
-            duration: now.saturating_since(stamp),
-        })
+        Some(self.record(stamp, now))
     }
 
     /// Everything that had come when the pass began is dealt with, and nothing is overdue: if no stall ended since,
@@ -149,6 +155,24 @@ mod tests {
         );
         let held_on = watch.delivered(at(1_099), at(1_151), at(1_152));
         assert!(held_on.is_some(), "longer than the first explains");
+    }
+
+    #[test]
+    fn a_short_stall_does_not_hide_that_a_frame_was_held_back_for_longer() {
+        let mut watch = watch();
+        watch.rested(at(51_000));
+        assert!(watch.observe(at(51_060)).is_some());
+        let held_back = watch.delivered(at(1_100), at(51_000), at(51_061));
+        let stall = Stall {
+            start: at(1_100),
+            duration: Duration::from_micros(49_961),
+        };
+        assert_eq!(held_back, Some(stall));
+        assert_eq!(
+            watch.delivered(at(1_200), at(51_000), at(51_062)),
+            None,
+            "explained by the second"
+        );
     }
 
     #[test]
