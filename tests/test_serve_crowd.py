@@ -31,13 +31,22 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
         yield lab
 
 
+def connection(served: ServedLab) -> socket.socket:
+    """Return a connection to the service whose receive buffer is as small as the system allows."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    client.settimeout(PATIENCE_S)
+    client.connect(("127.0.0.1", served.rest))
+    return client
+
+
 @contextlib.contextmanager
 def crowd(served: ServedLab, count: int, said: bytes = b"") -> Iterator[list[socket.socket]]:
     """Open this many connections, each of which sends `said`."""
     with contextlib.ExitStack() as open_:
         clients = []
         for _ in range(count):
-            client = open_.enter_context(socket.create_connection(("127.0.0.1", served.rest), PATIENCE_S))
+            client = open_.enter_context(connection(served))
             with contextlib.suppress(ConnectionError):  # the service may have closed it
                 client.sendall(said)
             clients.append(client)
@@ -156,10 +165,7 @@ def test_what_is_no_http_is_answered_in_the_shape_of_all_errors(served: ServedLa
 def test_who_does_not_read_loses_the_connection(served: ServedLab) -> None:
     """A client sends requests endlessly and never reads the answers."""
     request = b"GET /page/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with socket.socket() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.settimeout(PATIENCE_S)
-        client.connect(("127.0.0.1", served.rest))
+    with connection(served) as client:
         with pytest.raises(ConnectionError):
             send_forever(client, request)
     is_served(served)
@@ -186,7 +192,11 @@ def test_requests_whose_answers_nobody_reads_take_little_memory(
     with crowd(served, clients) as sockets, ThreadPoolExecutor(clients) as senders:
         for client in sockets:
             senders.submit(send_until_closed, client, sent)
-        while too_slow(served) < closed + clients:
+
+        def all_are_closed() -> bool:
             assert served.memory_bytes() - before_bytes < GREEDY_BYTES
+            return too_slow(served) >= closed + clients
+
+        wait_for(all_are_closed, "the service to close all connections")
     is_served(served)
     assert "Traceback" not in served.log()
