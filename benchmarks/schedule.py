@@ -15,13 +15,13 @@ from typing import Any, Final
 import networkx as nx
 
 from benchmarks.measure import Row
-from evaluation.kinds.duel.accepted import requests, schedule_of
-from evaluation.kinds.duel.document import BySlots, DuelFigure
-from evaluation.kinds.duel.times import answering_s, one_more_s
-from evaluation.kinds.experiments import experiments, experiments_named
-from evaluation.kinds.run_times.document import RunTimesFigure
-from evaluation.kinds.run_times.production import WAYS, points_of
-from evaluation.kinds.run_times.timing import Find, Timing, demands, ours, straight, timed
+from evaluation.figure_types.duel.accepted import requests, schedule_of
+from evaluation.figure_types.duel.document import BySlots, DuelFigure
+from evaluation.figure_types.duel.times import answering_s, one_more_s
+from evaluation.figure_types.experiments import experiments, experiments_named
+from evaluation.figure_types.run_times.compute import WAYS, points_of
+from evaluation.figure_types.run_times.document import RunTimesFigure
+from evaluation.figure_types.run_times.timing import Find, Timing, demands, ours, straight, timed
 from evaluation.schedule_check.document import ScheduleDocument
 from evaluation.schedule_check.standing import StandingCheck
 from loko.lab import load_lab

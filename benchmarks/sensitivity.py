@@ -15,9 +15,9 @@ import dpkt
 import numpy as np
 from switch_emulator import Network
 
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.setting import prepare, traffic
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import prepare, traffic
 from evaluation.runner import LOST
 from evaluation.virtual import VirtualRunner
 from loko.controller.messages import session_segments

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.executor import Executor, Workers, prepare
+from evaluation.figure_types import figure_type_named, refuse_unsupported
+from evaluation.figure_types.experiments import experiments, experiments_named, select
 from evaluation.files import alone_in, output_directory
 from evaluation.flow_figure import refuse_unless_followed
 from evaluation.hardware import with_boards_at_hand
-from evaluation.kinds import kind_named, refuse_unless_honoured
-from evaluation.kinds.experiments import experiments, experiments_named, select
 from evaluation.live.permission import obstacle
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.progress import ProgressBar
@@ -164,7 +164,7 @@ def evaluate(
     refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
     _check_executor(mode, executor, scheduler)
     given = {"capacity_factor": capacity_factor is not None, "executor": executor is not Executor.PROCESSES}
-    refuse_unless_honoured(chosen, [name for name, is_given in given.items() if is_given])
+    refuse_unsupported(chosen, [name for name, is_given in given.items() if is_given])
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
         # Start the fork server now: it imports these modules while this process imports the rest.
@@ -261,7 +261,7 @@ def figures(
     Example: loko figures --json
     """
     refuse_both(as_json=as_json, as_csv=as_csv)
-    known = [(figure, kind_named(figure.kind).estimate_s(figure)) for figure in experiments().values()]
+    known = [(figure, figure_type_named(figure.kind).estimate_s(figure)) for figure in experiments().values()]
     if as_json:
         print_json(
             [

@@ -1,4 +1,4 @@
-"""Replay figures: have each kind produce its results, then judge, draw and write them."""
+"""Replay figures: compute their results by figure type, then judge, draw and write them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evaluation import pictures
 from evaluation.claims import judge_beside
 from evaluation.executor import each_done, shared_processes
 from evaluation.figure import Figure
+from evaluation.figure_types import figure_type_named
 from evaluation.files import write_atomically
 from evaluation.folder import figure_file
-from evaluation.kinds import kind_named
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne
 from evaluation.provenance import commit, machine, this_moment
@@ -37,26 +37,26 @@ _COARSE: Final = (
 def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
     """Replay the figures and write their results, records, pictures and the report to ``options.out``.
 
-    Results that exist already with the same parameters are not produced again. Raises `InputError` or
+    Results that exist already with the same parameters are not computed again. Raises `InputError` or
     `RunError`, each with a message of one line.
     """
     earlier = read_results(options.out)
     with shared_processes(options.jobs):
-        produced = _produced(chosen, options, progress)
-        return _publish(chosen, [produced[figure.name] for figure in chosen], earlier, options, progress)
+        computed = _compute(chosen, options, progress)
+        return _publish(chosen, [computed[figure.name] for figure in chosen], earlier, options, progress)
 
 
-def _produced(chosen: Sequence[Figure], options: Options, progress: Progress) -> dict[str, FigureResult]:
-    """Have each kind produce its figures; return the results by the figures' names."""
-    produced: dict[str, FigureResult] = {}
+def _compute(chosen: Sequence[Figure], options: Options, progress: Progress) -> dict[str, FigureResult]:
+    """Compute the figures, type by type; return the results by the figures' names."""
+    computed: dict[str, FigureResult] = {}
     for name in dict.fromkeys(figure.kind for figure in chosen):
-        alike = [figure for figure in chosen if figure.kind == name]
-        produce = kind_named(name).produce
-        for figures in [[figure] for figure in alike] if isinstance(produce, OneByOne) else [alike]:
+        same_type = [figure for figure in chosen if figure.kind == name]
+        compute = figure_type_named(name).compute
+        for figures in [[figure] for figure in same_type] if isinstance(compute, OneByOne) else [same_type]:
             with _noted(figures, options.out):
-                results = produce(figures, options, progress)
-            produced.update(zip((figure.name for figure in figures), results, strict=True))
-    return produced
+                results = compute(figures, options, progress)
+            computed.update(zip((figure.name for figure in figures), results, strict=True))
+    return computed
 
 
 @contextmanager

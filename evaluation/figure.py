@@ -1,4 +1,4 @@
-"""What all kinds of figures and tables have in common: document, claims and notes."""
+"""Common base of all figure types: document, claims and notes of a figure or table."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Note(Strict):
 
 
 class Figure(Strict):
-    """The document of a figure or table. Each kind has a subclass (`evaluation.kinds`)."""
+    """The document of a figure or table. Each figure type has a subclass (`evaluation.figure_types`)."""
 
     kind: str
     figure: str = Field(pattern=r"^[a-z0-9]+$")

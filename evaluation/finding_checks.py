@@ -1,4 +1,4 @@
-"""Checks of claims on a figure's named numbers (`FigureResult.findings`), for every kind of figure with any.
+"""Checks of claims on a figure's named numbers (`FigureResult.findings`), for every figure type with any.
 
 A finding is compared with the check's `value` or, by default, with the number of the claim's fact. The name
 of a finding ends with its unit, such as ``p_fx_us``; reports print that unit.

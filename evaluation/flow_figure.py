@@ -71,7 +71,7 @@ class FlowFigure(SendingFigure):
 
 
 def refuse_unless_followed(figures: Sequence[Figure], choice: SenderChoice, *, real_time: bool) -> None:
-    """Raise `InputError` if a figure cannot honour the chosen sender options: none is silently ignored."""
+    """Raise `InputError` if a figure does not support the chosen sender options: none is silently ignored."""
     if not choice.chosen:
         return
     options = ", ".join(map(option_of, choice.chosen))

@@ -1,4 +1,4 @@
-"""What every kind of figure gets to produce its results: the options chosen, and a progress display."""
+"""Input of every figure type: the options chosen on the command line, and a progress display."""
 
 from __future__ import annotations
 

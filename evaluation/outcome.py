@@ -1,7 +1,7 @@
-"""Produce figures that do not depend on each other, one by one.
+"""Compute figures that do not depend on each other, one by one.
 
-Such a kind only defines how to compute one figure. This module keeps the raw rows and what was computed of
-them in one file, so that nothing is computed twice, and turns it into a result.
+Such a figure type only defines how to compute one figure. This module keeps the raw rows and what was
+computed of them in one file, so that nothing is computed twice, and turns it into a result.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ Compute = Callable[[_Figure, Options, Progress], tuple[Outcome, pa.Table]]
 
 @dataclass(frozen=True, slots=True)
 class OneByOne:
-    """A `Kind.produce` for figures that do not depend on each other."""
+    """A `FigureType.compute` for figures that do not depend on each other."""
 
     compute: Compute[Any]
     parameters: Callable[[Any, Options], Mapping[str, Any]] = lambda _figure, _options: {}
@@ -87,7 +87,7 @@ class OneByOne:
     ``--seconds`` and the commit."""
 
     def __call__(self, figures: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
-        """See `Kind.produce`."""
+        """See `FigureType.compute`."""
         return [_result(figure, self._outcome(figure, options, progress), options) for figure in figures]
 
     def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evaluation.kinds.experiments import load_experiment
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.setting import prepare, traffic
+from evaluation.figure_types.experiments import load_experiment
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import prepare, traffic
 from evaluation.live.permission import obstacle
 from evaluation.live.realtime_limit import LIMIT
 from evaluation.live.state import state_folder

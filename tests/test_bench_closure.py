@@ -27,9 +27,9 @@ from evaluation.bench.cost_model.fitted import Fitted
 from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, text_of
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.setting import Setting, prepare, traffic
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import Setting, prepare, traffic
 from evaluation.runner import LOST
 from evaluation.virtual import VirtualRunner
 from loko.device import load_profile

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evaluation.claims import judge
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.sweep.document import Sweep, SweepClaim
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.sweep.document import Sweep, SweepClaim
 from evaluation.result import ClaimResult, Delays, PointResult, Series, TableResult
 from loko.document import InputError
 

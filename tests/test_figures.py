@@ -15,11 +15,11 @@ from evaluation.analysis import Box
 from evaluation.claims import check_reference, judge, kind_of
 from evaluation.evaluate import promised
 from evaluation.facts import fact
+from evaluation.figure_types.experiments import experiments, load_experiment, select
+from evaluation.figure_types.sweep.compute import estimate_s, packets
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import prepare, traffic
 from evaluation.guarantees import guarantee
-from evaluation.kinds.experiments import experiments, load_experiment, select
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.production import estimate_s, packets
-from evaluation.kinds.sweep.setting import prepare, traffic
 from evaluation.report import render
 from evaluation.result import (
     AxisLabel,

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from live_harness import Machine, descendants, left, named, needs_namespaces, wait_until
 
-from evaluation.kinds.experiments import load_experiment
-from evaluation.kinds.paths.admission import admit_paths
-from evaluation.kinds.paths.document import Paths
-from evaluation.kinds.paths.production import compute
+from evaluation.figure_types.experiments import load_experiment
+from evaluation.figure_types.paths.admission import admit_paths
+from evaluation.figure_types.paths.compute import compute
+from evaluation.figure_types.paths.document import Paths
 from evaluation.options import Options, Silent
 from loko.document import LABS
 

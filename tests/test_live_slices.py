@@ -13,13 +13,13 @@ import pytest
 from live_harness import needs_namespaces
 
 from benchmarks.one_board import Namespace
-from evaluation.kinds.slice_transfers.document import SlicedPort
-from evaluation.kinds.slice_transfers.transfers import port_with
-from evaluation.kinds.slices import htb_port, tcp_port
-from evaluation.kinds.slices.handover import Handover
-from evaluation.kinds.slices.policed_port import Policer
-from evaluation.kinds.slices.port import SENDERS, carry_live
-from evaluation.kinds.slices.release import Release
+from evaluation.figure_types.slice_transfers.document import SlicedPort
+from evaluation.figure_types.slice_transfers.transfers import port_with
+from evaluation.figure_types.slices import htb_port, tcp_port
+from evaluation.figure_types.slices.handover import Handover
+from evaluation.figure_types.slices.policed_port import Policer
+from evaluation.figure_types.slices.port import SENDERS, carry_live
+from evaluation.figure_types.slices.release import Release
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import LEAST_NICE, missing_for_dpdk
 from evaluation.live.departure_times import departures

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from live_harness import needs_namespaces
 
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.time_triggered.document import Row
-from evaluation.kinds.time_triggered.sent import Sending
-from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.time_triggered.document import Row
+from evaluation.figure_types.time_triggered.sent import Sending
+from evaluation.figure_types.time_triggered.veths import NotHereError, carry_live
 
 pytestmark = [pytest.mark.live, needs_namespaces]
 

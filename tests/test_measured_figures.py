@@ -11,8 +11,8 @@ import yaml
 
 from evaluation.evaluate import evaluate
 from evaluation.facts import fact
-from evaluation.kinds.experiments import experiments, load_experiment, select
-from evaluation.kinds.processing_time.document import ProcessingTime
+from evaluation.figure_types.experiments import experiments, load_experiment, select
+from evaluation.figure_types.processing_time.document import ProcessingTime
 from evaluation.options import Options
 from loko.document import LABS, InputError
 

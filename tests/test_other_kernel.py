@@ -25,7 +25,7 @@ import json, re, subprocess, time
 from pathlib import Path
 from evaluation.bench.software_switches.ports import make_line, queue_class
 from evaluation.instruments.packet_tap import packet_socket
-from evaluation.kinds.slices.live_port import EGRESS, SOURCE, switch_between
+from evaluation.figure_types.slices.live_port import EGRESS, SOURCE, switch_between
 from evaluation.live.datapaths import kernel
 
 frame = bytes.fromhex("020000000002" "020000000001" "0800") + b"\\x45" + bytes(85)
@@ -74,7 +74,7 @@ def test_filters_of_flower_forward_where_the_kernel_has_them(tmp_path: Path) -> 
 
 BY_ETF = """
 from functools import partial
-from evaluation.kinds.slices import htb_port
+from evaluation.figure_types.slices import htb_port
 from evaluation.live.departure_times import Holder, departures
 
 with_departures = htb_port.carry
@@ -87,8 +87,8 @@ def carry(request, folder):
 SENT = """
 import json
 import numpy as np
-from evaluation.kinds.slices.port import carry_live
-from evaluation.kinds.slices.release import Release
+from evaluation.figure_types.slices.port import carry_live
+from evaluation.figure_types.slices.release import Release
 from evaluation.runner import LOST
 from loko.slices.document import HtbPort, TrtcmPort, load_slices
 
@@ -125,8 +125,8 @@ sys.path.insert(0, "/run")
     + SENT
     + """
 import by_etf
-from evaluation.kinds.slices import htb_port
-from evaluation.kinds.slices.handover import best_handover
+from evaluation.figure_types.slices import htb_port
+from evaluation.figure_types.slices.handover import best_handover
 
 def port(name, changes=None):
     values = load_slices(name).model_dump()
@@ -205,7 +205,7 @@ TRANSFERRED = (
     + """
 import json
 from pathlib import Path
-from evaluation.kinds.slices import tcp_port
+from evaluation.figure_types.slices import tcp_port
 
 SECONDS, SKIPPED_S = 6, 1.5
 
@@ -226,8 +226,8 @@ print(json.dumps({size: payload_bps(size) for size in (3036, 15000)}))
 QUEUED = """
 import json
 from pathlib import Path
-from evaluation.kinds.slices import tcp_port
-from evaluation.kinds.slices.handover import best_handover
+from evaluation.figure_types.slices import tcp_port
+from evaluation.figure_types.slices.handover import best_handover
 from loko.slices.document import HtbPort, load_slices
 
 values = load_slices("htb").model_dump()

@@ -30,8 +30,8 @@ from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
 from evaluation.evaluate import evaluate
 from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
-from evaluation.kinds import kind_named
-from evaluation.kinds.experiments import experiments, select
+from evaluation.figure_types import figure_type_named
+from evaluation.figure_types.experiments import experiments, select
 from evaluation.options import Options, Silent
 from evaluation.replay import campaign as replaying
 from evaluation.replay.campaign import Run
@@ -283,9 +283,9 @@ def test_an_interrupted_figure_goes_on_where_it_was(
     options = Options(mode="virtual", seed=1, out=tmp_path, runs=2, seconds=0.1)
     first = scripted(interrupted)
     with pytest.raises(KeyboardInterrupt):
-        kind_named(figure.kind).produce([figure], options, Silent())
+        figure_type_named(figure.kind).compute([figure], options, Silent())
     again = scripted(delays)
-    kind_named(figure.kind).produce([figure], options, Silent())
+    figure_type_named(figure.kind).compute([figure], options, Silent())
     assert again.runs == 1
     assert not (tmp_path / ".points").exists()
 

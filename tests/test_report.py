@@ -15,7 +15,7 @@ from live_harness import needs_namespaces
 from typer.testing import CliRunner
 
 from evaluation import cli
-from evaluation.kinds.experiments import experiments
+from evaluation.figure_types.experiments import experiments
 from evaluation.options import Options, _not_default, arranged, names_of_choices, words_of
 from evaluation.report import render, write_report
 from evaluation.report_sources import in_papers_order

@@ -11,7 +11,7 @@ import pytest
 from evaluation import facts
 from evaluation.evaluate import evaluate
 from evaluation.figure import Figure
-from evaluation.kinds.experiments import experiments, experiments_named, select
+from evaluation.figure_types.experiments import experiments, experiments_named, select
 from evaluation.options import Options, Silent
 from evaluation.report import write_report
 from evaluation.result import read_results

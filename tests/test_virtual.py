@@ -9,9 +9,9 @@ import dpkt
 import numpy as np
 import pytest
 
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.setting import Setting, prepare, traffic
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import Setting, prepare, traffic
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.virtual import VirtualRunner
 from loko.document import LABS, InputError

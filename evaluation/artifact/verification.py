@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from evaluation.artifact.archive import Archive
 from evaluation.artifact.packing import RESULTS
 from evaluation.evaluate import evaluate
+from evaluation.figure_types.experiments import experiments_named, select
 from evaluation.folder import full_name, short_name
-from evaluation.kinds.experiments import experiments_named, select
 from evaluation.options import LIVE_ONLY, Options, Progress, arranged, names_of_choices
 from evaluation.provenance import commit, sha256_of
 from evaluation.result import FigureResult, read_results

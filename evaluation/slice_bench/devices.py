@@ -9,10 +9,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from evaluation.kinds.slices import tcp_port
-from evaluation.kinds.slices.handover import Handover, best_handover
-from evaluation.kinds.slices.policed_port import Policer, refuse
-from evaluation.kinds.slices.port import (
+from evaluation.figure_types.slices import tcp_port
+from evaluation.figure_types.slices.handover import Handover, best_handover
+from evaluation.figure_types.slices.policed_port import Policer, refuse
+from evaluation.figure_types.slices.port import (
     SENDERS,
     Sending,
     Transfer,
@@ -20,7 +20,7 @@ from evaluation.kinds.slices.port import (
     carry_live,
     transfer,
 )
-from evaluation.kinds.slices.release import Release, Sent
+from evaluation.figure_types.slices.release import Release, Sent
 from evaluation.live.alone import carry_alone
 from evaluation.live.programs import locate
 from evaluation.runner import LOST, RunError

@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from evaluation.kinds.slices.handover import Handover
-from evaluation.kinds.slices.policed_port import Policer
+from evaluation.figure_types.slices.handover import Handover
+from evaluation.figure_types.slices.policed_port import Policer
 from loko.document import LABS, Strict, find, read
 from loko.slices.document import Bytes, Port, Rate, load_slices
 from loko.slices.lengths import Protocol, Scheduler, counted, on_wire, payload

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.part import Samples
-from evaluation.kinds.slices.groups import group_lengths
+from evaluation.figure_types.slices.groups import group_lengths
 from evaluation.runner import LOST
 from evaluation.slice_bench import parts as part
 from evaluation.slice_bench.document import Counts

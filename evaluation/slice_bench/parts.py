@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.part import Key
-from evaluation.kinds.slices.release import Release, Sent
+from evaluation.figure_types.slices.release import Release, Sent
 from evaluation.runner import LOST
 from evaluation.slice_bench.devices import Device, attacker, first_sender
 from evaluation.slice_bench.document import Counts

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaluation.kinds.slices.port import SENDERS, Release, Sending, carry
+from evaluation.figure_types.slices.port import SENDERS, Release, Sending, carry
 from loko.slices.document import HtbPort, Port, TrtcmPort
 from loko.slices.order import arrivals_ns
 

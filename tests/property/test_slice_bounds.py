@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evaluation.kinds.slices.port import SENDERS, Release, Sending, carry
+from evaluation.figure_types.slices.port import SENDERS, Release, Sending, carry
 from loko.slices.bound import Bound, delay_bound
 from loko.slices.document import HtbPort, TrtcmPort
 from loko.slices.goodput import counted_bps

@@ -12,11 +12,11 @@ from dask_cluster import cluster
 from evaluation.chart import BoxPanel
 from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
-from evaluation.kinds.admission.batch import batch_of, carry_out
-from evaluation.kinds.admission.ceilings import LINEAR, NO_JITTER, LinearProgram
-from evaluation.kinds.admission.document import Contender
-from evaluation.kinds.admission.reservations import RESERVATIONS
-from evaluation.kinds.experiments import experiments, load_experiment, select
+from evaluation.figure_types.admission.batch import batch_of, carry_out
+from evaluation.figure_types.admission.ceilings import LINEAR, NO_JITTER, LinearProgram
+from evaluation.figure_types.admission.document import Contender
+from evaluation.figure_types.admission.reservations import RESERVATIONS
+from evaluation.figure_types.experiments import experiments, load_experiment, select
 from evaluation.options import Options
 from evaluation.progress import ProgressBar
 from loko.control_traffic import NO_MESSAGES, interference

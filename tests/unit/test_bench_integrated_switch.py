@@ -21,10 +21,10 @@ from evaluation.bench.procedures import dp_time, is_time
 from evaluation.bench.procedures.idle import FASTEST
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import BoxPanel
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.integrated_switch.compute import compute
+from evaluation.figure_types.integrated_switch.document import IntegratedSwitch
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.integrated_switch.document import IntegratedSwitch
-from evaluation.kinds.integrated_switch.production import compute
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
 from evaluation.runner import RunError

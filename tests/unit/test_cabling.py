@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from evaluation.figure import LabFigure
+from evaluation.figure_types.experiments import experiments, select
 from evaluation.hardware import with_boards_at_hand
-from evaluation.kinds.experiments import experiments, select
 from evaluation.live.real_boards import silence
 from evaluation.pictures.cabling import draw
 from loko.document import LABS, InputError

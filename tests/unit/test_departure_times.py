@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.kinds.slices import htb_port
+from evaluation.figure_types.slices import htb_port
 from evaluation.live.departure_times import Holder, program
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, load_slices

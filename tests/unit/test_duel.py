@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from evaluation.kinds.duel import accepted as duel_accepted
-from evaluation.kinds.duel.accepted import Promised, accepted, requests
-from evaluation.kinds.duel.document import Arena, BySlots, DuelFigure
-from evaluation.kinds.duel.production import Question, answer, compute, late_or_lost_percent
-from evaluation.kinds.duel.replay import ALONE, FlowRow, Replay, Scenario, carry_out
-from evaluation.kinds.experiments import experiments
+from evaluation.figure_types.duel import accepted as duel_accepted
+from evaluation.figure_types.duel.accepted import Promised, accepted, requests
+from evaluation.figure_types.duel.compute import Question, answer, compute, late_or_lost_percent
+from evaluation.figure_types.duel.document import Arena, BySlots, DuelFigure
+from evaluation.figure_types.duel.replay import ALONE, FlowRow, Replay, Scenario, carry_out
+from evaluation.figure_types.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.runner import RunError
 from loko.document import InputError

@@ -12,14 +12,14 @@ from sample_charts import LINES, chart_result
 
 from evaluation.chart import Chart, LinePanel
 from evaluation.evaluate import bands_beside, evaluate
-from evaluation.kinds.experiments import experiments, select
-from evaluation.kinds.senders.bands import bands
-from evaluation.kinds.senders.document import Grid, SendersFigure
-from evaluation.kinds.senders.grid import GridCell, carry_out, tried
-from evaluation.kinds.senders.likelihood import PrintedShares, Tried, deviances, log_likelihood
-from evaluation.kinds.senders.predictions import Prediction, over_x_of, predict
-from evaluation.kinds.senders.production import KIND, claims_table, loss_panels, reach_of
-from evaluation.kinds.sweep.document import Sweep
+from evaluation.figure_types.experiments import experiments, select
+from evaluation.figure_types.senders.bands import bands
+from evaluation.figure_types.senders.compute import FIGURE_TYPE, claims_table, loss_panels, reach_of
+from evaluation.figure_types.senders.document import Grid, SendersFigure
+from evaluation.figure_types.senders.grid import GridCell, carry_out, tried
+from evaluation.figure_types.senders.likelihood import PrintedShares, Tried, deviances, log_likelihood
+from evaluation.figure_types.senders.predictions import Prediction, over_x_of, predict
+from evaluation.figure_types.sweep.document import Sweep
 from evaluation.options import Options, Silent
 from evaluation.result import (
     LOSS_PERCENT,
@@ -131,7 +131,7 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
         done.append(grid_cell.senders)
         return [[10, 1, 2], [10, 2, 3]]
 
-    monkeypatch.setattr("evaluation.kinds.senders.grid.carry_out", counted)
+    monkeypatch.setattr("evaluation.figure_types.senders.grid.carry_out", counted)
     after = dict(tried([first, second], options, kept))
     assert done == [second.senders]
     assert after[0].counts.tolist() == before[0].counts.tolist()
@@ -191,13 +191,13 @@ def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
 def test_one_run_has_no_spread(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=1, seconds=0.3)
     with pytest.raises(InputError, match="--runs: senders needs at least 2 runs"):
-        KIND.produce([FIGURE], options, Silent())
+        FIGURE_TYPE.compute([FIGURE], options, Silent())
 
 
 def test_a_quick_replay(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=2, seconds=0.3)
 
-    (result,) = KIND.produce([FIGURE], options, Silent())
+    (result,) = FIGURE_TYPE.compute([FIGURE], options, Silent())
     assert result.chart is not None
     assert len(result.chart.panels) == 1
     assert result.findings["default_deviance"] > 100
@@ -378,12 +378,12 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     plain = (tmp_path / "fig17b.svg").read_bytes()
     assert not before.bands
     monkeypatch.setattr(
-        "evaluation.kinds.senders.production._predictions", lambda *_: [predicted(1.0, 5, holds=True)] * 2
+        "evaluation.figure_types.senders.compute._predictions", lambda *_: [predicted(1.0, 5, holds=True)] * 2
     )
     seen = Band(
         figure="loko/fig17b", finding=LOSS_PERCENT, x=[1, 4, 8], least=[0, 1, 2], most=[1, 2, 3], covers="c"
     )
-    monkeypatch.setattr("evaluation.kinds.senders.production.bands", lambda *_: [seen])
+    monkeypatch.setattr("evaluation.figure_types.senders.compute.bands", lambda *_: [seen])
     evaluate([FIGURE], replace(options, runs=None, seconds=None), Silent())
     after = read_result(tmp_path / "fig17b.json")
     assert after == before.model_copy(update={"bands": [seen]})
@@ -392,7 +392,7 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     (again,) = evaluate([sweep], options, Silent())
     assert again == after
     assert (tmp_path / "fig17b.svg").read_bytes() == drawn
-    monkeypatch.setattr("evaluation.kinds.senders.production.bands", lambda *_: [])
+    monkeypatch.setattr("evaluation.figure_types.senders.compute.bands", lambda *_: [])
     (tmp_path / "senders.parquet").unlink()
     evaluate([FIGURE], replace(options, runs=None, seconds=None), Silent())
     assert read_result(tmp_path / "fig17b.json") == before

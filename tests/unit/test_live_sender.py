@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from evaluation.kinds.slices.live_sender import AT_ONCE, Burst, Sender, calls
+from evaluation.figure_types.slices.live_sender import AT_ONCE, Burst, Sender, calls
 
 
 class Paced:

@@ -9,13 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 from evaluation.claims import judge
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.live_transfers import production
-from evaluation.kinds.live_transfers.document import LiveTransfers
-from evaluation.kinds.live_transfers.production import live_of
-from evaluation.kinds.slices import htb_port, tcp_port
-from evaluation.kinds.slices.handover import Handover
-from evaluation.kinds.slices.tcp_port import Cpu, reply_of
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.live_transfers import compute as live_transfers
+from evaluation.figure_types.live_transfers.compute import live_of
+from evaluation.figure_types.live_transfers.document import LiveTransfers
+from evaluation.figure_types.slices import htb_port, tcp_port
+from evaluation.figure_types.slices.handover import Handover
+from evaluation.figure_types.slices.tcp_port import Cpu, reply_of
 from evaluation.live import shaping
 from evaluation.options import Options, Silent
 from evaluation.runner import RunError
@@ -75,9 +75,9 @@ def test_what_the_switch_does_not_carry_is_not_compared(
         asked.extend(request.port.queues[0].rate_bps for request in requests)
         return [reply_of(*reports(), idle=CPU, busy=CPU, refused=0) for _ in requests]
 
-    monkeypatch.setattr(production, "carry_alone", carry_alone)
+    monkeypatch.setattr(live_transfers, "carry_alone", carry_alone)
     options = Options(mode="live", seed=1, out=tmp_path, quick=True)
-    findings = production.compute(figure, options, Silent())[0].findings
+    findings = live_transfers.compute(figure, options, Silent())[0].findings
     assert asked == [1_000_000_000, 1_000_000, 10_000_000]
     assert findings["switch_carries_mbps"] == pytest.approx(3)
     assert "virtual_to_iperf3_reno_1_percent" in findings
@@ -99,11 +99,13 @@ def test_only_the_kernels_datapath_is_judged_by_what_the_paper_says_of_it(
     document = experiments()["slicing/cpu"]
     assert isinstance(document, LiveTransfers)
     figure = document.model_copy(update={"quick": document.quick.model_copy(update={"seconds": 4})})
-    monkeypatch.setattr(production, "best_handover", lambda: handover)
-    monkeypatch.setattr(production, "missing_for_dpdk", lambda: "a driver")
+    monkeypatch.setattr(live_transfers, "best_handover", lambda: handover)
+    monkeypatch.setattr(live_transfers, "missing_for_dpdk", lambda: "a driver")
     replies = [reply_of(*reports(), idle=CPU, busy=CPU, refused=0)]
-    monkeypatch.setattr(production, "carry_alone", lambda _carry, requests: replies * len(requests))
-    outcome, _ = production.compute(figure, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent())
+    monkeypatch.setattr(live_transfers, "carry_alone", lambda _carry, requests: replies * len(requests))
+    outcome, _ = live_transfers.compute(
+        figure, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent()
+    )
     assert outcome.findings.get("kernel_datapath_cpu_percent") == found
     assert [note.text for note in outcome.notes] == [handover.remark]
     (claim,) = [claim for claim in judge(figure, findings=outcome.findings) if "below" in claim.paper]

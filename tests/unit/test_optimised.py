@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from evaluation.kinds.allocation import allocation_of
-from evaluation.kinds.experiments import experiments
+from evaluation.figure_types.allocation import allocation_of
+from evaluation.figure_types.experiments import experiments
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import ALLOCATION_RULES, OPTIMISED, allocate, frontier
 from loko.calculus import RateLatency, TokenBucket, backlog_bound_bytes

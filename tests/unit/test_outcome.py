@@ -1,4 +1,4 @@
-"""Figures that are produced one by one are computed once, kept and found again."""
+"""Figures that do not depend on each other are computed once, kept and found again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from sample_charts import LINES
 
 from evaluation.chart import Chart
+from evaluation.figure_types import figure_type_named, figure_type_names
+from evaluation.figure_types.experiments import experiments
 from evaluation.finding_checks import FindingFigure
-from evaluation.kinds import kind_named, kind_names
-from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
@@ -91,8 +91,8 @@ def test_damaged_rows_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_every_experiment_is_there() -> None:
-    assert {"sweep", "table"} <= set(kind_names())
+    assert {"sweep", "table"} <= set(figure_type_names())
     for figure in experiments().values():
-        kind = kind_named(figure.kind)
+        kind = figure_type_named(figure.kind)
         assert isinstance(figure, kind.document)
         assert set(kind.estimate_s(figure)) <= set(figure.modes)

@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.chart import LinePanel
 from evaluation.evaluate import evaluate
-from evaluation.kinds.experiments import experiments, select
+from evaluation.figure_types.experiments import experiments, select
 from evaluation.options import Options
 from evaluation.progress import ProgressBar
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import switch_emulator
 
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.setting import prepare, traffic
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import prepare, traffic
 from evaluation.runner import LOST
 from evaluation.virtual import VirtualRunner
 from loko.controller.messages import echo_request, session_segments

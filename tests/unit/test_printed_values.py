@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evaluation import facts
-from evaluation.kinds.experiments import experiments
+from evaluation.figure_types.experiments import experiments
 from evaluation.result import Printed
 
 FIGURES = experiments()

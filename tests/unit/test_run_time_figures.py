@@ -12,18 +12,18 @@ from pydantic import ValidationError
 
 from evaluation import cli
 from evaluation.evaluate import evaluate
-from evaluation.kinds import kind_named
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.run_times.document import RunTimesFigure
-from evaluation.kinds.run_times.timing import Find, ours, straight, timed
+from evaluation.figure_types import figure_type_named
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.run_times.document import RunTimesFigure
+from evaluation.figure_types.run_times.timing import Find, ours, straight, timed
 from evaluation.options import Options, Silent
 from evaluation.result import FigureResult
 
 pytest.importorskip("networkx")
 
 from benchmarks import schedule
-from evaluation.kinds.run_times import production
-from evaluation.kinds.run_times.production import points_of
+from evaluation.figure_types.run_times import compute as run_times
+from evaluation.figure_types.run_times.compute import points_of
 from loko.schedule.packing import Paths
 from loko.schedule.problem import Problem, Solution
 from loko.solvers import Solver, solver_named
@@ -103,7 +103,7 @@ def test_what_was_stopped_has_no_run_time_and_is_named(
         return Solution(allotments={}, bound=len(problem.demands), why="the clock")
 
     ways: dict[str, Find] = {"ours": ours, "straight": stopped}
-    monkeypatch.setattr(production, "WAYS", ways)
+    monkeypatch.setattr(run_times, "WAYS", ways)
     result = measured(small(), options(tmp_path))
     assert "ours_pr_8_ms" in result.findings
     assert not [name for name in result.findings if name.startswith("straight")]
@@ -111,8 +111,8 @@ def test_what_was_stopped_has_no_run_time_and_is_named(
 
 
 def test_a_run_that_waits_for_the_machine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.kinds.run_times.timing.time.process_time_ns", lambda: 0)
-    monkeypatch.setattr(production, "_LEAST_WAITING_S", 0.0)
+    monkeypatch.setattr("evaluation.figure_types.run_times.timing.time.process_time_ns", lambda: 0)
+    monkeypatch.setattr(run_times, "_LEAST_WAITING_S", 0.0)
     result = measured(small(), options(tmp_path))
     assert result.findings["most_waiting_percent"] == 100
     assert "waited for a processor" in " ".join(note.text for note in result.notes)
@@ -165,4 +165,4 @@ def test_the_benchmark_measures_the_points_of_the_figures(monkeypatch: pytest.Mo
     assert (mine.way, paper.way) == ("ours", "highs straight")
     assert mine.scheduled == paper.scheduled == 2
     assert row[0] == "fig4d, S/PR, 2 flows, 5 slots, 38 cables"
-    assert kind_named("run_times").estimate_s(small()).keys() == {"live"}
+    assert figure_type_named("run_times").estimate_s(small()).keys() == {"live"}

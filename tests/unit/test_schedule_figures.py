@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from evaluation.kinds.experiments import experiments
+from evaluation.figure_types.experiments import experiments
 from evaluation.runner import RunError
 from evaluation.schedule_check.graphs import GraphSchedule, graph_refutations
 from loko.document import InputError
 
 pytest.importorskip("networkx")
 
-from evaluation.kinds.run_times import timing
-from evaluation.kinds.schedules import scenario as scenarios
-from evaluation.kinds.schedules.document import Topology
-from evaluation.kinds.schedules.production import scenarios_of
-from evaluation.kinds.schedules.scenario import Scenario, carry_out, network
+from evaluation.figure_types.run_times import timing
+from evaluation.figure_types.schedules import scenario as scenarios
+from evaluation.figure_types.schedules.compute import scenarios_of
+from evaluation.figure_types.schedules.document import Topology
+from evaluation.figure_types.schedules.scenario import Scenario, carry_out, network
 from loko.schedule.packing import Paths, pack
 from loko.schedule.problem import Problem, SchedulingScheme, Solution
 from loko.solvers import Solver, solver_named

@@ -10,19 +10,19 @@ import pytest
 import switch_emulator
 
 from evaluation.figure import lab_of
+from evaluation.figure_types.allocation import allocation_of
+from evaluation.figure_types.deployment.admission import deploy
+from evaluation.figure_types.deployment.compute import FIGURE_TYPE
+from evaluation.figure_types.deployment.document import Deployment
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.paths.admission import admit_paths
+from evaluation.figure_types.paths.document import Paths
+from evaluation.figure_types.sweep.compute import plan_of
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import prepare, traffic
+from evaluation.figure_types.versions.compute import carried_flows
+from evaluation.figure_types.versions.document import Versions
 from evaluation.flow_figure import SendingFigure, refuse_unless_followed
-from evaluation.kinds.allocation import allocation_of
-from evaluation.kinds.deployment.admission import deploy
-from evaluation.kinds.deployment.document import Deployment
-from evaluation.kinds.deployment.production import KIND
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.paths.admission import admit_paths
-from evaluation.kinds.paths.document import Paths
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.production import plan_of
-from evaluation.kinds.sweep.setting import prepare, traffic
-from evaluation.kinds.versions.document import Versions
-from evaluation.kinds.versions.production import carried_flows
 from evaluation.options import Options, Silent
 from evaluation.runner import LOST
 from evaluation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
@@ -139,9 +139,9 @@ def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:
 
 def test_a_deployment_follows_and_records_the_choice(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.5)
-    (full,) = KIND.produce([FIGURES["loko/fig3c"]], options, Silent())
+    (full,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], options, Silent())
     half = replace(options, senders=SenderChoice(offered_load=0.5))
-    (less,) = KIND.produce([FIGURES["loko/fig3c"]], half, Silent())
+    (less,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], half, Silent())
     assert full.provenance.assumptions["offered_load"] == 1
     assert less.provenance.assumptions["offered_load"] == 0.5
     assert less.findings["qjump_sent_packets"] < 0.7 * full.findings["qjump_sent_packets"]

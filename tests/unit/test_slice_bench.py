@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from evaluation.kinds.slices import policed_port
-from evaluation.kinds.slices.policed_port import Policer
-from evaluation.kinds.slices.release import Release, Sent
+from evaluation.figure_types.slices import policed_port
+from evaluation.figure_types.slices.policed_port import Policer
+from evaluation.figure_types.slices.release import Release, Sent
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device

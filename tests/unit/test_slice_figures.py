@@ -8,14 +8,20 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.slices import production
-from evaluation.kinds.slices.document import Message, Segmentation, Slices
-from evaluation.kinds.slices.groups import gap_seen_ns, group_lengths, longest_gap_ns, step_lengths, torn_ns
-from evaluation.kinds.slices.htb_port import difference
-from evaluation.kinds.slices.port import carry_live
-from evaluation.kinds.slices.production import compute
-from evaluation.kinds.slices.release import Release, Sent
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.slices import compute as slices
+from evaluation.figure_types.slices.compute import compute
+from evaluation.figure_types.slices.document import Message, Segmentation, Slices
+from evaluation.figure_types.slices.groups import (
+    gap_seen_ns,
+    group_lengths,
+    longest_gap_ns,
+    step_lengths,
+    torn_ns,
+)
+from evaluation.figure_types.slices.htb_port import difference
+from evaluation.figure_types.slices.port import carry_live
+from evaluation.figure_types.slices.release import Release, Sent
 from evaluation.live import datapaths
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
@@ -159,7 +165,7 @@ def arrivals(monkeypatch: pytest.MonkeyPatch, *, torn: int = 0, lost: int = 0) -
         received_ns[torn : torn + lost, -1] = LOST
         return {0: Sent(sent_ns.ravel(), received_ns.ravel())}, 0.5
 
-    monkeypatch.setattr(production, "carry_live", carried)
+    monkeypatch.setattr(slices, "carry_live", carried)
 
 
 def test_messages_in_real_time_are_those_that_were_sent_as_one_and_came_whole(

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from evaluation.kinds.slices.port import SENDERS, Sending, carry
-from evaluation.kinds.slices.release import Release
+from evaluation.figure_types.slices.port import SENDERS, Sending, carry
+from evaluation.figure_types.slices.release import Release
 from loko.document import InputError
 from loko.slices.document import HtbDequeue, HtbPort, Port, load_slices
 from loko.slices.lengths import Protocol, payload

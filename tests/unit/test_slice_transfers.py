@@ -10,15 +10,15 @@ import switch_emulator
 from pydantic import ValidationError
 
 from evaluation.claims import judge
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.slice_transfers import real_time
-from evaluation.kinds.slice_transfers.document import SliceTransfers
-from evaluation.kinds.slice_transfers.production import compute, equation_1_ms
-from evaluation.kinds.slice_transfers.transfers import measured, port_with
-from evaluation.kinds.slices import tcp_port
-from evaluation.kinds.slices.port import Transferred, transfer_of
-from evaluation.kinds.slices.release import Sent
-from evaluation.kinds.slices.segment_tap import Segments, joined
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.slice_transfers import real_time
+from evaluation.figure_types.slice_transfers.compute import compute, equation_1_ms
+from evaluation.figure_types.slice_transfers.document import SliceTransfers
+from evaluation.figure_types.slice_transfers.transfers import measured, port_with
+from evaluation.figure_types.slices import tcp_port
+from evaluation.figure_types.slices.port import Transferred, transfer_of
+from evaluation.figure_types.slices.release import Sent
+from evaluation.figure_types.slices.segment_tap import Segments, joined
 from evaluation.live import datapaths
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome

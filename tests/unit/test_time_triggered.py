@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.time_triggered.document import Row, TimeTriggeredFigure
-from evaluation.kinds.time_triggered.production import live_findings, not_judged
-from evaluation.kinds.time_triggered.sent import NEVER, Sending, Sent, cross_of, hosts_of
-from evaluation.kinds.time_triggered.veths import carry_live
-from evaluation.kinds.time_triggered.virtual import carry
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.time_triggered.compute import live_findings, not_judged
+from evaluation.figure_types.time_triggered.document import Row, TimeTriggeredFigure
+from evaluation.figure_types.time_triggered.sent import NEVER, Sending, Sent, cross_of, hosts_of
+from evaluation.figure_types.time_triggered.veths import carry_live
+from evaluation.figure_types.time_triggered.virtual import carry
 from evaluation.runner import RunError, Stall
 from evaluation.traffic import RandomBursts, Releases, Sender, flow_of
 from evaluation.virtual import add_sender, lab_network

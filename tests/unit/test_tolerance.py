@@ -23,9 +23,9 @@ from filled_boards import (
 )
 from pydantic import ValidationError
 
-from evaluation.kinds.experiments import experiments
-from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.setting import prepare
+from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.sweep.document import Sweep
+from evaluation.figure_types.sweep.setting import prepare
 from evaluation.virtual import SEQUENCE_OFFSET
 from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier

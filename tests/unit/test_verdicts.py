@@ -13,11 +13,11 @@ from evaluation.chart import Chart
 from evaluation.claims import check_reference, judge, kind_of
 from evaluation.facts import fact
 from evaluation.figure import Figure
+from evaluation.figure_types.attack.compute import compute
+from evaluation.figure_types.attack.document import AttackFigure, Effort
+from evaluation.figure_types.experiments import experiments
 from evaluation.finding_checks import FindingFigure
 from evaluation.guarantees import guarantee
-from evaluation.kinds.attack.document import AttackFigure, Effort
-from evaluation.kinds.attack.production import compute
-from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.report import render
 from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, PointResult

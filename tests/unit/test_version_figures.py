@@ -1,4 +1,4 @@
-"""The kind `versions`: guarantees in OpenFlow 1.0 and 1.3, and what is sent in both."""
+"""The figure type `versions`: guarantees in OpenFlow 1.0 and 1.3, and what is sent in both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
 from evaluation.evaluate import evaluate
-from evaluation.kinds.experiments import experiments, select
+from evaluation.figure_types.experiments import experiments, select
 from evaluation.options import Options
 from evaluation.progress import ProgressBar
 from evaluation.virtual import lab_network

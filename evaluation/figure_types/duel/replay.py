@@ -1,0 +1,210 @@
+"""Replay the flows that a system has accepted while a sender or a clock misbehaves.
+
+Each replay is a task, carried out by the runner of figures. It is not a point of `evaluation.replay`, because
+a controller sends heartbeats meanwhile, and because one row is kept per flow, not per packet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.analysis import box_of
+from evaluation.chart import BoxStatistics
+from evaluation.figure_types.duel.accepted import Promised, single_frames
+from evaluation.figure_types.duel.document import Arena, DuelFigure
+from evaluation.planned_control import all_that_may_be_sent
+from evaluation.replay.point import seed_of
+from evaluation.runner import RunError, RunRecords
+from evaluation.traffic import Bucket, RandomBursts, Sender, Sends, TimeTriggered
+from evaluation.virtual import VirtualRunner
+from loko.control_traffic import HEARTBEAT
+from loko.flow import Flow
+from loko.lab import load_lab
+from loko.network import Routed, RoutedFlow, shortest_path
+
+_DRAIN_NS: Final = 200_000_000
+_FIRST_HEARTBEATS_NS: Final = 1_000_000, 1_000_000_000
+_QUEUE_FRAMES: Final = 160
+"""Size of the queue before a bucket, as in other figures."""
+WHISKERS: Final = "1 % and 99 %"
+
+ALONE: Final = "alone"
+"""Key of a system that accepts nothing, so that best-effort traffic is alone."""
+
+Deed = Literal["none", "rogue", "drift", "best-effort"]
+Role = Literal["other", "doer", "best-effort"]
+
+
+class Scenario(NamedTuple):
+    """A disturbance: a sender that breaks its contract, one whose clock drifts, or best-effort traffic."""
+
+    deed: Deed
+    size: float = 0.0
+    """Size of the disturbance. Rogue: factor on its rate; drift: ppm; best effort: kbit/s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A replay of a system on a lab in a scenario. Its result depends on nothing else."""
+
+    figure: DuelFigure
+    arena: Arena
+    system: str
+    """The system's key in names of findings."""
+    promised: tuple[Promised, ...]
+    """The flows that the system has accepted; empty for `ALONE`."""
+    scenario: Scenario
+    seconds: float
+    seed: int
+
+
+class FlowRow(NamedTuple):
+    """The result for one flow. Delays are between the taps, from first bit to first bit."""
+
+    arena: str
+    system: str
+    deed: str
+    size: float
+    flow: str
+    role: Role
+    """``doer``: a flow that misbehaves, or of a host that does; ``best-effort``; else ``other``."""
+    frames: int
+    lost: int
+    late: int
+    guarantee_ns: float
+    """0: the flow has no guarantee."""
+    min_delay_ns: int
+    mean_delay_ns: float
+    max_delay_ns: int
+    """The delays are 0 if no frame arrived."""
+
+
+class Carried(NamedTuple):
+    """The result of a replay."""
+
+    rows: list[FlowRow]
+    over_guarantee: BoxStatistics | None
+    """Delays over guarantees, of all frames with a guarantee that arrived."""
+
+
+def carry_out(replay: Replay) -> Carried:
+    """Carry out a replay. Raises `InputError` or `RunError`."""
+    figure, ends = replay.figure, replay.arena.best_effort
+    lab = load_lab(replay.arena.lab)
+    promised = replay.promised
+    stray = single_frames(
+        figure, replay.arena.requests, ends.source, ends.destination, rate_kbps=figure.rate_kbps
+    )
+    routed: list[Routed] = [*promised, RoutedFlow(stray, shortest_path(lab, ends.source, ends.destination))]
+    chance = np.random.default_rng(_seed(replay))
+    duration_ns = round(replay.seconds * 1e9)
+    with VirtualRunner(lab, routed, entries=figure.entries) as runner:
+        powered = runner.powered(seed=int(chance.integers(2**62)))
+    first_ns = {name: int(chance.integers(*_FIRST_HEARTBEATS_NS)) for name in lab.switches}
+    traffic = _sent(replay, chance)
+    if replay.scenario.deed == "best-effort":  # first, so that its randomness does not depend on the others
+        sends = _bursts(stray, replay.scenario.size * 1e3, is_shaped=False)
+        traffic = [Sender.of(replay.arena.requests, stray, sends), *traffic]
+    records = powered.run(
+        traffic,
+        duration_ns=duration_ns,
+        planned=all_that_may_be_sent(lab, HEARTBEAT, duration_ns=duration_ns, first_ns=first_ns),
+        drain_ns=_DRAIN_NS,
+    )
+    if records.events:
+        raise RunError(records.events[0])
+    return _judged(replay, stray, records)
+
+
+def _seed(replay: Replay) -> int:
+    """Return a seed that is the same for every system, so that all meet the same random events."""
+    return seed_of(replay.seed, replay.figure.name, replay.arena.key, replay.scenario)
+
+
+def _sent(replay: Replay, chance: np.random.Generator) -> list[Sender]:
+    """Return senders that conform to what they were promised, except as the scenario says.
+
+    A rogue sends a multiple of its rate at random instants, ignoring its slot if it has one. A host whose
+    clock is fast sends proportionally more often, as it counts bucket and slots by its own clock.
+    """
+    figure, promised, (deed, size) = replay.figure, replay.promised, replay.scenario
+    duration_ns, guard_ns = round(replay.seconds * 1e9), round(figure.guard_us * 1e3)
+    sources = []
+    for number, flow in enumerate(promised):
+        fast = 1.0
+        sends: Sends
+        if deed == "drift" and flow.flow.source == promised[0].flow.source:
+            fast += size / 1e6
+        if deed == "rogue" and number == 0:
+            sends = _bursts(flow.flow, size * flow.flow.rate_bps)
+        elif flow.turn is None:
+            sends = _bursts(flow.flow, fast * flow.flow.rate_bps)
+        else:
+            turn = flow.turn
+            slots = TimeTriggered(
+                offset_ns=turn.every_ns + turn.offset_ns, period_ns=turn.every_ns, clock_rate=fast
+            )
+            count = slots.instants_ns(duration_ns).size
+            sends = replace(slots, off_ns=guard_ns * chance.choice([-1, 0, 1], count))
+        sources.append(Sender.of(number, flow.flow, sends))
+    return sources
+
+
+def _bursts(flow: Flow, rate_bps: float, *, is_shaped: bool = True) -> RandomBursts:
+    """Return single frames at random instants with this mean rate, shaped to that rate if `is_shaped`."""
+    return RandomBursts(
+        bucket=Bucket(rate_bps=rate_bps, burst_bytes=flow.burst_bytes) if is_shaped else None,
+        offered_rate_bps=rate_bps,
+        burst_bytes=flow.burst_bytes,
+        queue_bytes=_QUEUE_FRAMES * flow.frame_bytes,
+    )
+
+
+def _judged(replay: Replay, stray: Flow, records: RunRecords) -> Carried:
+    rows: list[FlowRow] = []
+    ratios: list[NDArray[np.float64]] = []
+    every = [(number, flow.flow, flow.guarantee_ns) for number, flow in enumerate(replay.promised)]
+    if replay.scenario.deed == "best-effort":
+        every.append((replay.arena.requests, stray, 0.0))
+    for number, flow, guarantee_ns in every:
+        mine = records.flow == number
+        received_ns = records.received_ns[mine]
+        arrived = received_ns >= 0
+        delay_ns = (received_ns - records.sent_ns[mine])[arrived]
+        if guarantee_ns:
+            ratios.append(delay_ns / guarantee_ns)
+        rows.append(
+            FlowRow(
+                arena=replay.arena.key,
+                system=replay.system,
+                deed=replay.scenario.deed,
+                size=replay.scenario.size,
+                flow=flow.id,
+                role=_role(replay, number),
+                frames=int(mine.sum()),
+                lost=int((~arrived).sum()),
+                late=int((delay_ns > guarantee_ns).sum()) if guarantee_ns else 0,
+                guarantee_ns=guarantee_ns,
+                min_delay_ns=int(delay_ns.min()) if delay_ns.size else 0,
+                mean_delay_ns=float(delay_ns.mean()) if delay_ns.size else 0.0,
+                max_delay_ns=int(delay_ns.max()) if delay_ns.size else 0,
+            )
+        )
+    every_ratio = np.concatenate(ratios) if ratios else np.empty(0)
+    return Carried(rows=rows, over_guarantee=box_of(every_ratio) if every_ratio.size else None)
+
+
+def _role(replay: Replay, number: int) -> Role:
+    promised = replay.promised
+    if number == replay.arena.requests:
+        return "best-effort"
+    deed = replay.scenario.deed
+    if deed == "rogue":
+        return "doer" if number == 0 else "other"
+    if deed == "drift":
+        return "doer" if promised[number].flow.source == promised[0].flow.source else "other"
+    return "other"

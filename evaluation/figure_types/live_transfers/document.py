@@ -1,0 +1,37 @@
+"""The document of a figure of transfers of iperf3 through a sliced port."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.figure_types.slice_transfers.document import Mbps, Quick
+from evaluation.finding_checks import FindingFigure
+from loko.slices.document import FrameBytes
+
+
+class LiveTransfers(FindingFigure):
+    """What iperf3 shows of transfers over the kernel's TCP, and what the simulator's does in its place."""
+
+    kind: Literal["live_transfers"]
+    shows: Literal["throughput", "window", "cpu"]
+    slices: str
+    """The port, as a name in `labs/slicing/slices` or a path. Its first queue gets all rates in turn."""
+    device: str
+    """Name of the switch's profile in virtual time."""
+    queue_rates_mbps: list[Mbps] = Field(min_length=1)
+    frame_bytes: FrameBytes
+    """A full segment, with FCS."""
+    congestion_controls: list[Literal["cubic", "reno"]] = Field(min_length=1)
+    seconds: float = Field(ge=1, le=60)
+    """Length of each transfer. Its first quarter is left out of all results."""
+    quick: Quick
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if self.queue_rates_mbps != sorted(set(self.queue_rates_mbps)):
+            raise ValueError("queue_rates_mbps do not rise; give each once, in order")
+        if len(set(self.congestion_controls)) < len(self.congestion_controls):
+            raise ValueError("a congestion control is named twice; name each once")
+        return self
