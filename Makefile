@@ -93,7 +93,7 @@ python: setup clients browser ## Tests in Python, also in real time if they judg
 	    -m '(not live and not namespaces) or waits' $(ARGS)
 
 oldest-ansible: clients ## Only the tests with the oldest Ansible that the playbooks are for
-	@$(WITH) pytest -m 'not throwaway' tests/test_oldest_ansible.py $(ARGS)
+	@$(WITH) pytest -m 'not disposable_root' tests/test_oldest_ansible.py $(ARGS)
 
 waits: setup clients ## Of `make python` only the tests in real time
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
@@ -143,7 +143,7 @@ differential: setup ## Compare the specification's switch with Open vSwitch, a m
 smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
 	@$(WITH) python -m evaluation.smoke $(ARGS)
 
-roles: ## Provision a bare Debian in a throw-away root, from nothing, twice (as root; a quarter of an hour)
+roles: ## Provision a bare Debian in a disposable root, from nothing, twice (as root; a quarter of an hour)
 	@tests/roles/bare_debian.sh
 
 anywhere: ## Set up copies of this folder in unusual places, from nothing (as root; a quarter of an hour)
@@ -161,8 +161,8 @@ endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='
 topologies: setup ## Write the topology file of containerlab for each lab that can be had in containers
 	@for lab in two-switch labs/two-switch/server.yml ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
 
-drawings: setup ## Draw what the pages show of cables, rooms, frames and curves
-	@$(WITH) python tests/rooms.py
+drawings: setup ## Draw what the pages show of cables, packages, frames and curves
+	@$(WITH) python tests/packages.py
 	@$(WITH) python -m evaluation.pictures.explained docs/images
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/one-real-board.yml --out docs/images/cabling-mixed.svg
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/two-real-boards.yml \

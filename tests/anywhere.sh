@@ -28,7 +28,7 @@ set_up() {
     [ -z "$(make --no-print-directory -C "$clone" setup)" ] || fail "a second 'make setup' found something to do"
 }
 
-# tried FOLDER: run from another folder: the command line in virtual and real time, a playbook, a throw-away machine.
+# tried FOLDER: run from another folder: the command line in virtual and real time, a playbook, a disposable root.
 tried() {
     local loko="$1/.venv/bin/loko" out="$1/results/tried"
     (cd / && "$loko" figures >/dev/null && "$loko" evaluate fig17a --quick --out "$out/virtual" | tail -n 1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
-from own_machine import own_machine
+from private_machine import private_machine
 
 from benchmarks.one_board import build
 from evaluation.live.background import BackgroundLab
@@ -21,7 +21,7 @@ from evaluation.live.exclusion import claim
 # inherit that. Tests that press Ctrl-C need SIGINT to be delivered wherever they run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["stalls", "strays"]
+pytest_plugins = ["stalls", "leaked_processes"]
 
 # Use the same examples in every run, so that whether a commit passes does not depend on earlier runs or on
 # the machine. No deadline per example: its duration means nothing on a machine with other work, and pytest
@@ -50,7 +50,7 @@ def program() -> Path:
 @pytest.fixture
 def apart() -> Iterator[None]:
     """Give the test a machine of its own, except for the cores."""
-    with own_machine():
+    with private_machine():
         yield
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from ansible_program import OURS
-from throwaway import CALLBACK, ROOT, Play
+from disposable_root import CALLBACK, ROOT, Play
 
 
 def play(folder, words, *, cwd=ROOT, program=OURS):

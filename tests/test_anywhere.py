@@ -93,7 +93,7 @@ def clone(tmp_path_factory):
     return clone
 
 
-pytestmark = [needs_namespaces, pytest.mark.throwaway]
+pytestmark = [needs_namespaces, pytest.mark.disposable_root]
 
 
 def test_set_up_has_nothing_left_to_do_but_the_emulator_and_writes_nothing_into_the_source(clone):
@@ -119,7 +119,7 @@ def test_the_playbook_puts_results_into_the_build_folder(clone):
     assert (clone.build / "results/virtual/table2.json").is_file()
 
 
-def test_a_throwaway_machine_has_the_repository_wherever_it_lies(clone):
+def test_a_disposable_root_has_the_repository_wherever_it_lies(clone):
     # The machine has another /tmp, and its overlay of / does not include other file systems.
     chosen = "tests/roles/test_bad_days.py -k 'no_list_knows or sources_go_back'"
     lines = clone.run(

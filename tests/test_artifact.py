@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from made_once import made_once
+from session_file import session_file
 
 from evaluation import cli, provenance
 from evaluation.artifact import packing, verification
@@ -63,7 +63,7 @@ def results(tmp_path_factory) -> Path:
         command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *NAMES]
         subprocess.run([*command, "--quick", "--out", folder / "results"], check=True, capture_output=True)
 
-    return made_once(tmp_path_factory, "artifact", evaluate) / "results"
+    return session_file(tmp_path_factory, "artifact", evaluate) / "results"
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def whole(results: Path, tmp_path_factory) -> Path:
     """The archive as users create it."""
     if provenance.tracked_files() is None:
         pytest.skip("this is no git checkout, from which alone an archive is made")
-    made = made_once(
+    made = session_file(
         tmp_path_factory, "archive", lambda folder: packing.pack(results, folder / "results.zip")
     )
     return made / "results.zip"
@@ -89,7 +89,7 @@ def archive(results: Path, tmp_path_factory) -> Path:
             patch.setattr(packing, "tracked_files", lambda: [name for name in tracked if name in PART])
             packing.pack(results, folder / "results.zip")
 
-    return made_once(tmp_path_factory, "small archive", pack) / "results.zip"
+    return session_file(tmp_path_factory, "small archive", pack) / "results.zip"
 
 
 def names_in(archive: Path) -> list[str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from made_once import made_once
+from session_file import session_file
 
 from evaluation.bench.choice import Values, form_of
 from evaluation.bench.cost_model.closure import (
@@ -62,7 +62,7 @@ class Circle(NamedTuple):
 @pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"perturbed-{seed}" if seed else FORM)
 def circle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Circle:
     seed = request.param
-    made = made_once(
+    made = session_file(
         tmp_path_factory,
         f"circle-{seed}",
         lambda folder: (folder / "circle").write_bytes(pickle.dumps(measured(folder, seed))),

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner
-from undrawn import undrawn
 
 from evaluation import cli
 from evaluation.files import alone_in
@@ -52,7 +52,7 @@ def loko(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def no_pictures() -> Iterator[None]:
-    with undrawn():
+    with no_rendering():
         yield
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import dpkt
 import pytest
+from disposable_root import ROOT
 from os_ken.ofproto import ofproto_parser, ofproto_protocol
 from os_ken.ofproto import ofproto_v1_0 as openflow
 from os_ken.ofproto import ofproto_v1_0_parser as parser
-from throwaway import ROOT
 
 SWITCH = ofproto_protocol.ProtocolDesc(openflow.OFP_VERSION)
 S = 1_000_000_000

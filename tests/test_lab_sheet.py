@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from disposable_root import ROOT
 from live_harness import needs_namespaces
-from throwaway import ROOT
 from typer.testing import CliRunner
 
 from evaluation.cli import app

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from disposable_root import ROOT
 from live_harness import needs_namespaces
-from throwaway import ROOT
 
 from evaluation.live.programs import locate
 

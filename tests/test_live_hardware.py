@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from cabled_board import CARDS, board
+from disposable_root import ROOT
 from live_harness import needs_namespaces
 from roles_play import play
-from throwaway import ROOT
 
 pytestmark = [pytest.mark.namespaces, needs_namespaces]
 

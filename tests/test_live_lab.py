@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 import typer
+from disposable_root import ROOT
 from live_harness import Machine, admitted, descendants, left, named, needs_namespaces, wait_until
-from throwaway import ROOT
 from typer.testing import CliRunner
 
 from evaluation.doctor.commands import doctor

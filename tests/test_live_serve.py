@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from live_harness import Machine, needs_namespaces, wait_until
-from own_machine import own_machine
+from private_machine import private_machine
 from served_lab import LOKO, ServedLab, flow, made, slotted, wait_for
 
 from loko.document import LABS
@@ -37,7 +37,7 @@ def planned(*words: str) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def _lab() -> Iterator[None]:
     """A lab that runs without its own controller, on a private machine."""
-    with own_machine():
+    with private_machine():
         before = Machine.now()
         loko("lab", "up", "two-switch", "--no-controller", "--relaxed")
         try:
@@ -178,7 +178,7 @@ def test_lab_that_is_not_up_is_one_line(tmp_path: Path) -> None:
 )
 def test_lab_with_another_controller_is_one_line_whose_advice_helps(tmp_path: Path, how, whose) -> None:
     """Without this check, the service would wait for its switches silently."""
-    with own_machine():
+    with private_machine():
         before = Machine.now()
         loko("lab", "up", "two-switch", "--relaxed", *how)
         try:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_program import OLDEST
+from disposable_root import DisposableRoot
 from live_harness import needs_namespaces
 from roles_play import play
-from throwaway import Throwaway
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAYBOOKS = [ROOT / "evaluate.yml", *sorted(ROOT.glob("playbooks/*.yml"))]
@@ -88,10 +88,10 @@ def test_variables_of_the_replay_are_judged_in_check_mode(chosen, said, tmp_path
 
 @needs_oldest
 @needs_namespaces
-@pytest.mark.throwaway
+@pytest.mark.disposable_root
 @pytest.mark.timeout(900)
 def test_it_provisions_and_finds_nothing_to_do_where_all_is_there(tmp_path):
-    [told, done] = Throwaway(tmp_path).plays(
+    [told, done] = DisposableRoot(tmp_path).plays(
         ["playbooks/provision.yml", "--check", *OF_THE_SYSTEM],
         ["playbooks/provision.yml", *OF_THE_SYSTEM],
         program=OLDEST,

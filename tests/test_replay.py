@@ -21,8 +21,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from dask_cluster import PATIENCE_S, Cluster, Relay, cluster
+from no_rendering import no_rendering
 from scripted_runner import ScriptedRunner, records
-from undrawn import undrawn
 
 from evaluation.bench import campaign, processes
 from evaluation.bench.choice import choose
@@ -56,7 +56,7 @@ def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, byte
         "quick": True,
         **options,
     }
-    with undrawn():
+    with no_rendering():
         evaluate(select(names, experiments()), Options(**chosen), Silent())
     return {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in {".json", ".parquet"}}
 
@@ -331,7 +331,7 @@ def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Pa
     options = {"mode": "virtual", "seed": 1, "out": tmp_path, "runs": 1, "seconds": 0.05, "quick": True}
     written = []
     for _ in range(2):
-        with undrawn():
+        with no_rendering():
             evaluate(select(["fig15", "fig17a"], experiments()), Options(**options), Silent())
         written.append([(tmp_path / f"{name}.json").read_bytes() for name in ("fig15", "fig17a")])
     assert written[0] == written[1]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from dask_cluster import cluster
-from made_once import made_once
+from session_file import session_file
 
 from evaluation import provenance
 
@@ -80,7 +80,7 @@ pytestmark = pytest.mark.skipif(not BUILT.is_file(), reason="the emulator came r
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory):
-    return made_once(tmp_path_factory, "wheel", build)
+    return session_file(tmp_path_factory, "wheel", build)
 
 
 @pytest.fixture

@@ -43,15 +43,15 @@ html_extra_path = ["index.html"]
 
 
 _MERMAID = re.compile(r"```mermaid\n.*?```\n", re.S)
-_ROOMS = "![The rooms of the package `evaluation`, each above those that it imports](images/rooms.svg)\n"
+_PACKAGES = "![The packages of `evaluation`, each above those that it imports](images/packages.svg)\n"
 
 
-def _draw_rooms(_app: Sphinx, name: str, source: list[str]) -> None:
+def _draw_packages(_app: Sphinx, name: str, source: list[str]) -> None:
     """Show the one drawing in Mermaid as the picture that is made with it: Mermaid takes a browser."""
     if name == "docs/architecture":
-        source[0] = _MERMAID.sub(_ROOMS, source[0])
+        source[0] = _MERMAID.sub(_PACKAGES, source[0])
 
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("source-read", _draw_rooms)
+    app.connect("source-read", _draw_packages)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make roles`: provision a bare Debian from scratch in a throw-away root, twice. Needs root, mmdebstrap and a network.
+# `make roles`: provision a bare Debian from scratch in a disposable root, twice. Needs root, mmdebstrap and a network.
 #
 # bare_debian.sh [FOLDER]: the root is made in FOLDER (default: a new one in /var/tmp) and removed at the end.
 set -euo pipefail

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from disposable_root import DisposableRoot
 from live_harness import needs_namespaces
 from package_source import make_source
-from throwaway import Throwaway
 
-pytestmark = [pytest.mark.throwaway, needs_namespaces, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.disposable_root, needs_namespaces, pytest.mark.timeout(900)]
 
 CAPTURE = "setup/packages.sh capture"
 PURGE = "dpkg --purge tcpdump >/dev/null"
@@ -17,7 +17,7 @@ PURGE = "dpkg --purge tcpdump >/dev/null"
 
 @pytest.fixture
 def machine(tmp_path):
-    return Throwaway(tmp_path)
+    return DisposableRoot(tmp_path)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_step_that_was_killed_is_done_again_even_if_its_sources_go_back(machin
 
 def test_a_machine_without_the_repository_is_told(tmp_path):
     play = ["playbooks/provision.yml", "--tags", "capture", "-e", "testbed_root=/nowhere"]
-    [refused] = Throwaway(tmp_path).plays(play)
+    [refused] = DisposableRoot(tmp_path).plays(play)
     assert "/nowhere is no copy of the testbed's repository" in refused.complaint
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 import yaml
+from disposable_root import ROOT
 from roles_play import play
-from throwaway import ROOT
 
 
 @pytest.fixture

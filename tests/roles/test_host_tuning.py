@@ -1,4 +1,4 @@
-"""The role `host_tuning`, and what `capture` reports on cards, on a throw-away machine with its network."""
+"""The role `host_tuning`, and what `capture` reports on cards, on a disposable root with its network."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
+from disposable_root import DisposableRoot
 from live_harness import needs_namespaces
-from throwaway import Throwaway
 
-pytestmark = [pytest.mark.throwaway, needs_namespaces, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.disposable_root, needs_namespaces, pytest.mark.timeout(900)]
 
 # A setting that is separate in each network namespace, so the machine that runs the tests keeps its own.
 SETTING = "net.ipv4.ip_default_ttl"
@@ -29,7 +29,7 @@ def play(**variables):
 
 
 def test_it_sets_what_can_be_set_tells_what_needs_a_reboot_and_then_changes_nothing(tmp_path):
-    machine = Throwaway(tmp_path)
+    machine = DisposableRoot(tmp_path)
     told, done, again, refused = machine.plays(
         CARDS,
         [*play(), "--check"],

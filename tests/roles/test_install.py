@@ -1,13 +1,13 @@
-"""The roles that install software, on a throw-away machine without it: announced, done, then unchanged."""
+"""The roles that install software, on a disposable root without it: announced, done, then unchanged."""
 
 from __future__ import annotations
 
 import pytest
+from disposable_root import DisposableRoot
 from live_harness import needs_namespaces
 from package_source import make_source
-from throwaway import Throwaway
 
-pytestmark = [pytest.mark.throwaway, needs_namespaces, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.disposable_root, needs_namespaces, pytest.mark.timeout(900)]
 
 PROVISION = ["playbooks/provision.yml"]
 BREAK = """
@@ -25,7 +25,7 @@ WORKS = 'command -v ovs-vswitchd mgen tcpdump && "$BUILD/.venv/bin/loko" figures
 
 
 def test_each_role_tells_then_mends_what_is_missing_and_then_changes_nothing(tmp_path):
-    machine = Throwaway(tmp_path)
+    machine = DisposableRoot(tmp_path)
     packages = machine.shared / "packages"
     packages.mkdir()
     use = make_source(packages, ["mgen", "tcpdump", "openvswitch-switch"])
@@ -38,7 +38,7 @@ def test_each_role_tells_then_mends_what_is_missing_and_then_changes_nothing(tmp
 
 
 def test_the_playbook_changes_nothing_where_all_is_there_even_without_a_network(tmp_path):
-    machine = Throwaway(tmp_path)
+    machine = DisposableRoot(tmp_path)
     first, told = machine.plays(
         PROVISION,
         'echo other sources >"$BUILD/.setup/emulator.done"',

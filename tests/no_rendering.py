@@ -1,4 +1,4 @@
-"""Replays without pictures, for tests that need numbers only: drawing takes most of a short replay's time."""
+"""Replays without rendering, for tests that need numbers only: it takes most of a short replay's time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def blank_svg(_result: FigureResult, **_how: bool) -> bytes:
 
 
 @contextmanager
-def undrawn() -> Iterator[None]:
+def no_rendering() -> Iterator[None]:
     """Make replays draw nothing, including those in other processes on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures, "draw", blank)

@@ -32,7 +32,7 @@ ip link set lo up
 
 
 @contextmanager
-def own_machine() -> Iterator[None]:
+def private_machine() -> Iterator[None]:
     """Move this thread, and everything it starts, to such a machine for the time being. Needs root."""
     folder, root = Path.cwd(), os.open("/", os.O_RDONLY)
     before = [os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt")]

@@ -1,4 +1,4 @@
-"""A throw-away machine: this machine behind overlays. Everything installed or broken there is discarded."""
+"""A disposable root: overlays over this machine's file system, discarded with all that a test did there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SURROUNDINGS = (
 ENTER = """
 set -e
 mount --make-rprivate /
-mount -t tmpfs -o size={size_mib}m throw-away {folder}
+mount -t tmpfs -o size={size_mib}m disposable {folder}
 cd {folder}
 overlays=0
 overlay() {{ # an overlay over a folder with what is mounted in it left out, at the same place of the machine
@@ -79,7 +79,7 @@ class Play:
         return "\n".join(task["msg"] for task in self.tasks)
 
 
-class Throwaway:
+class DisposableRoot:
     """Runs scripts on such a machine. It has only a loopback network and exists only while a script runs."""
 
     def __init__(self, folder, *, size_mib=4000):

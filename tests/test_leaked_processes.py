@@ -39,7 +39,7 @@ def test_forever():
 def killed_run(folder: Path, test: str, *options: str) -> list[tuple[str, psutil.Process]]:
     """Run an endless test, kill pytest during it, and return the processes that it had started."""
     (folder / "test_run.py").write_text(test)
-    command = [sys.executable, "-m", "pytest", "-p", "strays", "-s", "-q", *options, str(folder)]
+    command = [sys.executable, "-m", "pytest", "-p", "leaked_processes", "-s", "-q", *options, str(folder)]
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=surroundings

@@ -1,6 +1,6 @@
-"""The rooms of the package `evaluation`, and which room imports which.
+"""The import graph of the packages in `evaluation`.
 
-``python tests/rooms.py`` redraws them in docs/architecture.md, and as a picture for the site (`make
+``python tests/packages.py`` redraws it in docs/architecture.md, and as a picture for the site (`make
 drawings`).
 """
 
@@ -19,12 +19,12 @@ from matplotlib.figure import Figure
 from evaluation.pictures.canvas import EDGE, STYLE
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PACKAGE: Final = ROOT / "evaluation"
+EVALUATION: Final = ROOT / "evaluation"
 PAGE: Final = ROOT / "docs/architecture.md"
-PICTURE: Final = ROOT / "docs/images/rooms.svg"
+PICTURE: Final = ROOT / "docs/images/packages.svg"
 BLOCK: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.S)
 
-ROOMS: Final = {
+PACKAGES: Final = {
     "commands": {"benching", "cli", "commands", "scheduling", "serving", "smoke", "hardware"},
     "publish": {"evaluate", "report", "report_sources"},
     "results": {
@@ -34,28 +34,28 @@ ROOMS: Final = {
     "runs": {"options", "planned_control", "runner", "senders", "traffic", "virtual"},
     "work": {"executor", "files", "progress", "provenance"},
 }
-"""The modules at the root of the package, by the room that they form. Each subpackage is a room by itself."""
+"""The modules at the root of `evaluation`, in groups that count as packages. Each subfolder is one, too."""
 
 
-def room_of(module: str) -> str:
-    """Return the room of a module `evaluation.NAME…`."""
+def package_of(module: str) -> str:
+    """Return the package of a module `evaluation.NAME…`."""
     name = module.split(".")[1]
-    if (PACKAGE / name).is_dir():
+    if (EVALUATION / name).is_dir():
         return name
-    return next(room for room, modules in ROOMS.items() if name in modules)
+    return next(package for package, modules in PACKAGES.items() if name in modules)
 
 
 def arrows() -> nx.DiGraph[str]:
-    """Return the graph of imports between rooms; each edge names one importing file."""
+    """Return the graph of imports between packages; each edge names one importing file."""
     graph: nx.DiGraph[str] = nx.DiGraph()
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(EVALUATION.rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         if module == "evaluation.__init__":
             continue
-        here = room_of(module)
+        here = package_of(module)
         graph.add_node(here)
         for name in imported(path):
-            if (there := room_of(name)) != here:
+            if (there := package_of(name)) != here:
                 graph.add_edge(here, there, file=path.relative_to(ROOT).as_posix())
     return graph
 
@@ -85,22 +85,22 @@ def pictured() -> nx.DiGraph[str]:
 
 
 def picture(graph: nx.DiGraph[str], file: Path) -> None:
-    """Draw the same as SVG: each room above those that it imports, near the middle of its neighbours."""
+    """Draw the same as SVG: each package above those that it imports, near the middle of its neighbours."""
     reduced = nx.transitive_reduction(graph)
     rows = [sorted(row) for row in nx.topological_generations(reduced)]
     places: dict[str, float] = {}
     for _ in range(8):
         for row in rows:
-            middles = {room: _middle(reduced, room, places) for room in row}
-            row.sort(key=lambda room: (middles[room], room))
-            places |= {room: (number + 0.5) / len(row) for number, room in enumerate(row)}
+            middles = {package: _middle(reduced, package, places) for package in row}
+            row.sort(key=lambda package: (middles[package], package))
+            places |= {package: (number + 0.5) / len(row) for number, package in enumerate(row)}
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.6, 0.72 * len(rows)))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(0, 1)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.axis("off")
-        height = {room: number for number, row in enumerate(rows) for room in row}
+        height = {package: number for number, row in enumerate(rows) for package in row}
         for here, there in sorted(reduced.edges):
             axes.annotate(
                 "",
@@ -109,13 +109,15 @@ def picture(graph: nx.DiGraph[str], file: Path) -> None:
                 arrowprops={"arrowstyle": "-|>", "color": EDGE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
             )
         box = {"boxstyle": "round,pad=0.35", "facecolor": "#dfe8f7", "edgecolor": EDGE, "linewidth": 0.8}
-        for room, place in sorted(places.items()):
-            axes.text(place, height[room], room, ha="center", va="center", color=EDGE, fontsize=9, bbox=box)
+        for package, place in sorted(places.items()):
+            axes.text(
+                place, height[package], package, ha="center", va="center", color=EDGE, fontsize=9, bbox=box
+            )
         figure.savefig(file, facecolor="white", metadata={"Date": None, "Creator": None})
 
 
-def _middle(graph: nx.DiGraph[str], room: str, places: dict[str, float]) -> float:
-    near = [places[name] for name in nx.all_neighbors(graph, room) if name in places]
+def _middle(graph: nx.DiGraph[str], package: str, places: dict[str, float]) -> float:
+    near = [places[name] for name in nx.all_neighbors(graph, package) if name in places]
     return sum(near) / len(near) if near else 0.5
 
 

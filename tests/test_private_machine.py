@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from live_harness import Machine, needs_namespaces
-from own_machine import own_machine
+from private_machine import private_machine
 
 from evaluation.live.exclusion import claim
 from evaluation.live.realtime_limit import LIMIT
@@ -29,7 +29,7 @@ echo -1 >"$2"
 def test_nothing_is_seen_outside_though_a_thread_that_began_inside_goes_on(apart: None) -> None:
     folder, before = Path.cwd(), Machine.now()
     ended = threading.Event()
-    with own_machine():
+    with private_machine():
         subprocess.run(["sh", "-ec", TRACES, "traces", str(LABS), str(LIMIT)], check=True)
         lasting = threading.Thread(target=ended.wait)
         lasting.start()
