@@ -445,7 +445,7 @@ pub(crate) struct RunResult {
     packets: u64,
     unidentified: u64,
     in_flight: u64,
-    cut: u64,
+    lost_on_link_down: u64,
     events: Vec<Event>,
     events_omitted: u64,
 }
@@ -494,7 +494,7 @@ impl RunResult {
             packets: result.packets,
             unidentified: result.unidentified,
             in_flight: result.in_flight,
-            cut: result.cut,
+            lost_on_link_down: result.lost_on_link_down,
             events: result.events.into_iter().map(event).collect(),
             events_omitted: result.events_omitted,
         })

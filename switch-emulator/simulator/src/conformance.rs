@@ -7,14 +7,14 @@ const UNITS_PER_BYTE: u64 = 8_000_000_000;
 /// code nor method with the shaper's [`TokenBucket`](crate::TokenBucket), which it is there to check: a packet record that
 /// breaks its bucket proves nothing about a guarantee.
 #[derive(Debug, Clone)]
-pub struct Meter {
+pub struct ConformanceChecker {
     rate_bps: u64,
     burst: u64,
     /// Theoretical arrival time of the next frame, if all came evenly, in units: nanoseconds times the rate.
     due: u128,
 }
 
-impl Meter {
+impl ConformanceChecker {
     /// A meter for whole bits a second and bytes, as the sender was promised; less than a billionth of a bit is cut off.
     #[must_use]
     pub fn new(rate_bps: f64, burst_bytes: f64) -> Self {
@@ -69,8 +69,8 @@ mod tests {
             let mut at_ns = 0;
             let frames: Vec<_> = gaps.iter().map(|(gap_ns, bytes)| { at_ns += gap_ns; (at_ns, *bytes) }).collect();
             #[allow(clippy::cast_precision_loss)]
-            let mut meter = Meter::new(rate_bps as f64, burst_bytes as f64);
-            let all = frames.iter().all(|(at_ns, bytes)| meter.conforms(*at_ns, *bytes));
+            let mut checker = ConformanceChecker::new(rate_bps as f64, burst_bytes as f64);
+            let all = frames.iter().all(|(at_ns, bytes)| checker.conforms(*at_ns, *bytes));
             prop_assert_eq!(all, keeps_to(rate_bps, burst_bytes, &frames));
         }
 
@@ -83,14 +83,14 @@ mod tests {
         ) {
             let (rate, burst) = (rate_bps as f64, burst_bytes as f64);
             let mut bucket = TokenBucket::new(rate, burst).expect("in range");
-            let mut meter = Meter::new(rate, burst);
+            let mut checker = ConformanceChecker::new(rate, burst);
             let mut frames = Vec::new();
             let mut now_ns = 0;
             for (gap_ns, bytes) in gaps {
                 now_ns = bucket.ready_at(now_ns + gap_ns, bytes).expect("the burst holds a frame");
                 bucket.take(now_ns, bytes);
                 frames.push((now_ns, bytes));
-                prop_assert!(meter.conforms(now_ns, bytes));
+                prop_assert!(checker.conforms(now_ns, bytes));
             }
             prop_assert!(keeps_to(rate_bps, burst_bytes, &frames));
         }
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn a_frame_too_early_does_not_conform() {
-        let mut meter = Meter::new(8e6, 200.0); // a byte each microsecond
-        assert!(meter.conforms(0, 100));
-        assert!(meter.conforms(0, 100));
-        assert!(!meter.conforms(99_999, 100));
-        assert!(meter.conforms(100_000, 100));
+        let mut checker = ConformanceChecker::new(8e6, 200.0); // a byte each microsecond
+        assert!(checker.conforms(0, 100));
+        assert!(checker.conforms(0, 100));
+        assert!(!checker.conforms(99_999, 100));
+        assert!(checker.conforms(100_000, 100));
     }
 }

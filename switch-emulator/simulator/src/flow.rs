@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use zodiac_firmware::Head;
 
-use crate::conformance::Meter;
+use crate::conformance::ConformanceChecker;
 use crate::link::size_on_wire;
 pub(crate) use records::Records;
 pub use records::LOST;
@@ -52,7 +52,7 @@ pub(crate) struct Flow {
     /// Whether it is to receive.
     host_receives: bool,
     observed: bool,
-    meter: Meter,
+    conformance: ConformanceChecker,
     /// Of each frame; empty unless the flow is observed.
     records: Records,
     sequence_offset: usize,
@@ -72,12 +72,12 @@ impl Flow {
         sequence_offset: usize,
         observed: bool,
         (from, to): (usize, Option<usize>),
-        meter: Meter,
+        conformance: ConformanceChecker,
     ) -> Self {
         frame[sequence_offset - 4..sequence_offset].copy_from_slice(&id.to_be_bytes());
         Self {
             counters: FlowCounters::default(),
-            meter,
+            conformance,
             from: from as u32,
             host: to.unwrap_or(from) as u32,
             host_receives: to.is_some(),
@@ -97,7 +97,7 @@ impl Flow {
         let sequence = self.counters.sent as u32;
         self.counters.sent += 1;
         let frame_bytes = self.frame_bytes();
-        if !self.meter.conforms(at_ns.unsigned_abs(), frame_bytes) {
+        if !self.conformance.conforms(at_ns.unsigned_abs(), frame_bytes) {
             self.counters.nonconforming += 1;
         }
         if self.observed {
@@ -309,7 +309,7 @@ impl Identities {
     }
 
     /// Whether each frame of the flow at this index is found to be its own as long as nothing changes it.
-    pub(crate) fn are_certain(&self, flows: &[Flow], index: usize) -> bool {
+    pub(crate) fn are_identifiable(&self, flows: &[Flow], index: usize) -> bool {
         let flow = &flows[index];
         let offset = flow.sequence_offset - 4;
         let alike = self.shapes.iter();

@@ -3,27 +3,27 @@
 use zodiac_firmware::{is_pause_frame, Instant, Kept, KeptFrame};
 
 use crate::device::board_port;
+use crate::frame_arena::{FrameArena, FrameId};
 use crate::link::{End, Link};
-use crate::store::{Place, Store};
 
 /// What travels on a link.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Cargo {
+pub(crate) enum Payload {
     /// A frame of a source, written out only when it arrives.
-    Emission { source: u32, sequence: u32 },
+    SourceFrame { source: u32, sequence: u32 },
     /// Any other frame; its bytes are in the network's store.
-    Bytes(Place),
+    Bytes(FrameId),
 }
 
 /// A frame on its way, in half a line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
+pub(crate) struct InFlightFrame {
     /// When as much of it has arrived as its receiver waits for.
     pub(crate) arrival_ns: u64,
     /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first on
     /// its link the earliest counts as the first.
-    first_since_ns: u64,
-    /// The source that sent it, or [`KEPT`](Self::KEPT).
+    head_of_line_ns: u64,
+    /// The source that sent it, or [`NO_SOURCE`](Self::NO_SOURCE).
     source: u32,
     /// Its sequence number, or where its bytes are kept.
     number: u32,
@@ -37,9 +37,9 @@ pub(crate) struct Frame {
     pub(crate) is_pause: bool,
 }
 
-const _: () = assert!(size_of::<Option<Frame>>() == 32);
+const _: () = assert!(size_of::<Option<InFlightFrame>>() == 32);
 
-impl Kept for Frame {
+impl Kept for InFlightFrame {
     #[inline(always)]
     fn kept(&self) -> KeptFrame {
         KeptFrame {
@@ -51,21 +51,21 @@ impl Kept for Frame {
     }
 }
 
-impl Frame {
+impl InFlightFrame {
     /// In place of a source: the frame's bytes are in the network's store. There are fewer sources than timers, and fewer
     /// timers than this.
-    const KEPT: u32 = u32::MAX;
+    const NO_SOURCE: u32 = u32::MAX;
 
     /// A frame of `bytes` bytes, at most 65,535, that is not on its way yet.
     #[inline]
-    pub(crate) fn new(cargo: Cargo, bytes: usize, is_pause: bool) -> Self {
-        let (source, number) = match cargo {
-            Cargo::Emission { source, sequence } => (source, sequence),
-            Cargo::Bytes(place) => (Self::KEPT, place),
+    pub(crate) fn new(payload: Payload, bytes: usize, is_pause: bool) -> Self {
+        let (source, number) = match payload {
+            Payload::SourceFrame { source, sequence } => (source, sequence),
+            Payload::Bytes(id) => (Self::NO_SOURCE, id),
         };
         Self {
             arrival_ns: 0,
-            first_since_ns: 0,
+            head_of_line_ns: 0,
             source,
             number,
             link: 0,
@@ -77,30 +77,30 @@ impl Frame {
 
     /// What travels.
     #[inline(always)]
-    pub(crate) const fn cargo(&self) -> Cargo {
+    pub(crate) const fn payload(&self) -> Payload {
         match self.source {
-            Self::KEPT => Cargo::Bytes(self.number),
-            source => Cargo::Emission {
+            Self::NO_SOURCE => Payload::Bytes(self.number),
+            source => Payload::SourceFrame {
                 source,
                 sequence: self.number,
             },
         }
     }
 
-    /// As [`new`](Self::new), of bytes that are kept in `store` until they arrive.
-    pub(crate) fn of_bytes(data: Vec<u8>, store: &mut Store) -> Self {
+    /// As [`new`](Self::new), of bytes that are kept in `arena` until they arrive.
+    pub(crate) fn of_bytes(data: Vec<u8>, arena: &mut FrameArena) -> Self {
         let (bytes, is_pause) = (data.len(), is_pause_frame(&data));
-        Self::new(Cargo::Bytes(store.keep(data)), bytes, is_pause)
+        Self::new(Payload::Bytes(arena.insert(data)), bytes, is_pause)
     }
 
     #[inline]
     fn order(&self) -> (u64, u64) {
-        (self.arrival_ns, self.first_since_ns)
+        (self.arrival_ns, self.head_of_line_ns)
     }
 
     /// The frame on its way by `link`.
     #[inline(always)]
-    pub(crate) fn bound(self, arrival_ns: u64, link: usize, end: End) -> Self {
+    pub(crate) fn on_link(self, arrival_ns: u64, link: usize, end: End) -> Self {
         Self {
             arrival_ns,
             link: link as u32,
@@ -115,10 +115,10 @@ impl Frame {
 pub(crate) struct Inbox {
     /// There is mostly one at a time. It lies here, as a receiver's own memory is sooner in the processor's cache than
     /// memory elsewhere.
-    first: Option<Frame>,
+    first: Option<InFlightFrame>,
     /// Those behind it: first such as were there before, then those on their way. There are few, so a list is quicker than
     /// a ring; now and then the frames on their way are moved to its beginning.
-    behind: Vec<Frame>,
+    behind: Vec<InFlightFrame>,
     gone: u32,
     /// How many of those on their way have arrived and wait until their receiver has time.
     waiting: u32,
@@ -127,27 +127,27 @@ pub(crate) struct Inbox {
 const _: () = assert!(size_of::<Inbox>() == 64);
 
 /// After this many frames have gone from the list, those behind them are moved to its beginning.
-const MOST_GONE: u32 = 32;
+const COMPACT_AFTER: u32 = 32;
 
 impl Inbox {
     #[inline]
-    fn coming_behind(&self) -> &[Frame] {
+    fn rest(&self) -> &[InFlightFrame] {
         &self.behind[self.gone as usize..]
     }
 
     /// Adds a frame that sets out at `now_ns`; true if it is now the first of all that have yet to arrive. The frames of a
     /// link arrive in the order in which they set out.
     #[inline]
-    pub(crate) fn push(&mut self, mut frame: Frame, link: &mut Link, now_ns: u64) -> bool {
+    pub(crate) fn push(&mut self, mut frame: InFlightFrame, link: &mut Link, now_ns: u64) -> bool {
         debug_assert!(link.last_arrival_ns <= frame.arrival_ns);
-        frame.first_since_ns = now_ns.max(link.last_arrival_ns);
+        frame.head_of_line_ns = now_ns.max(link.last_arrival_ns);
         link.last_arrival_ns = frame.arrival_ns;
-        self.place(frame) == self.waiting as usize
+        self.insert(frame) == self.waiting as usize
     }
 
     /// Puts a frame into its place, and says which one that is.
     #[inline(always)]
-    fn place(&mut self, mut frame: Frame) -> usize {
+    fn insert(&mut self, mut frame: InFlightFrame) -> usize {
         let Some(first) = &mut self.first else {
             self.first = Some(frame);
             return 0;
@@ -175,7 +175,7 @@ impl Inbox {
     }
 
     #[inline(always)]
-    fn take(&mut self) -> Option<Frame> {
+    fn pop(&mut self) -> Option<InFlightFrame> {
         let frame = self.first?;
         self.first = self.behind.get(self.gone as usize).copied();
         if self.first.is_some() {
@@ -183,8 +183,8 @@ impl Inbox {
             if self.gone as usize == self.behind.len() {
                 self.behind.clear();
                 self.gone = 0;
-            } else if self.gone == MOST_GONE {
-                self.behind.drain(..MOST_GONE as usize);
+            } else if self.gone == COMPACT_AFTER {
+                self.behind.drain(..COMPACT_AFTER as usize);
                 self.gone = 0;
             }
         }
@@ -193,54 +193,54 @@ impl Inbox {
 
     /// The frame that arrives first.
     #[inline]
-    pub(crate) fn first(&self) -> Option<&Frame> {
+    pub(crate) fn first(&self) -> Option<&InFlightFrame> {
         self.first.as_ref()
     }
 
     /// The first of those that have yet to arrive, if others wait already.
     #[inline]
-    pub(crate) fn first_behind_waiting(&self) -> Option<&Frame> {
+    pub(crate) fn first_pending(&self) -> Option<&InFlightFrame> {
         let place = self.waiting.checked_sub(1)?;
-        self.coming_behind().get(place as usize)
+        self.rest().get(place as usize)
     }
 
     /// The frame that has arrived first by `now_ns`, and those that have behind it, in order.
     #[inline(always)]
-    pub(crate) fn all_arrived(&self, now_ns: u64) -> Option<(&Frame, &[Frame])> {
-        let is_late = |frame: &Frame| frame.arrival_ns > now_ns;
+    pub(crate) fn arrived_by(&self, now_ns: u64) -> Option<(&InFlightFrame, &[InFlightFrame])> {
+        let is_late = |frame: &InFlightFrame| frame.arrival_ns > now_ns;
         let first = self.first().filter(|first| !is_late(first))?;
-        let behind = self.coming_behind();
+        let behind = self.rest();
         let count = behind.iter().position(is_late).unwrap_or(behind.len());
         Some((first, &behind[..count]))
     }
 
     /// Takes the frame that has arrived first; so many behind it have arrived, too, and wait.
     #[inline(always)]
-    pub(crate) fn take_first(&mut self, waiting: usize) -> Option<Frame> {
-        let frame = self.take()?;
+    pub(crate) fn pop_first(&mut self, waiting: usize) -> Option<InFlightFrame> {
+        let frame = self.pop()?;
         self.waiting = waiting as u32;
         Some(frame)
     }
 
     /// Takes the frame that arrives first if it has done so by `now_ns`, or waits already.
     #[inline]
-    pub(crate) fn arrived(&mut self, now_ns: u64) -> Option<Frame> {
+    pub(crate) fn pop_arrived(&mut self, now_ns: u64) -> Option<InFlightFrame> {
         if self.first()?.arrival_ns > now_ns && self.waiting == 0 {
             return None;
         }
         self.waiting = self.waiting.saturating_sub(1);
-        self.take()
+        self.pop()
     }
 
     /// The cable of a link is pulled out: what is on its way there is lost. Gives how many frames.
-    pub(crate) fn cut(&mut self, link: u32, store: &mut Store) -> u64 {
+    pub(crate) fn drop_from_link(&mut self, link: u32, arena: &mut FrameArena) -> u64 {
         let before = self.len();
-        let coming: Vec<_> = std::iter::from_fn(|| self.take()).collect();
+        let coming: Vec<_> = std::iter::from_fn(|| self.pop()).collect();
         for frame in coming {
             if frame.link != link {
-                self.place(frame);
-            } else if let Cargo::Bytes(place) = frame.cargo() {
-                store.take(place);
+                self.insert(frame);
+            } else if let Payload::Bytes(id) = frame.payload() {
+                arena.remove(id);
             }
         }
         (before - self.len()) as u64
@@ -248,7 +248,7 @@ impl Inbox {
 
     /// How many frames are on their way.
     pub(crate) fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.coming_behind().len()
+        usize::from(self.first.is_some()) + self.rest().len()
     }
 }
 

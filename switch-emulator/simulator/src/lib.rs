@@ -15,9 +15,9 @@
 //! | `schedule` | what happens next |
 //! | `link` | one direction of a cable: serialisation, propagation |
 //! | `inbox` | what is on its way to a board or controller |
-//! | `store` | the bytes of what is on its way |
+//! | `frame_arena` | the bytes of frames in flight |
 //! | `source`, [`TokenBucket`] | random bursts or a given release pattern, the shaper and its queue |
-//! | [`Meter`] | an independent check that what was sent keeps to its token bucket |
+//! | [`ConformanceChecker`] | an independent check that what was sent keeps to its token bucket |
 //! | `tcp` | bulk transfers over TCP: both ends, their frames and windows |
 //! | `flow` | identity of frames, taps, records |
 //! | `controller` | the far end of a control session that needs no cable |
@@ -30,11 +30,12 @@ mod controller;
 mod controller_host;
 mod device;
 mod error;
-mod fetch;
 mod flow;
+mod frame_arena;
 mod inbox;
 mod link;
 mod network;
+mod prefetch;
 mod queue;
 mod random;
 mod result;
@@ -42,11 +43,10 @@ mod run;
 mod schedule;
 mod source;
 mod steps;
-mod store;
 mod tcp;
 
 pub use bucket::TokenBucket;
-pub use conformance::Meter;
+pub use conformance::ConformanceChecker;
 pub use controller::Pace;
 pub use controller_host::ControllerConfig;
 pub use device::{

@@ -122,7 +122,7 @@ pub(crate) struct Link {
     pub(crate) timing: Timing,
     pub(crate) end: End,
     /// The cable is out.
-    pub(crate) is_out: bool,
+    pub(crate) is_down: bool,
     /// Whether sources wait for their turn on it.
     pub(crate) is_waited_for: bool,
     /// The other end waits for no more of a frame than this.
@@ -140,7 +140,7 @@ impl Link {
         Self {
             timing,
             end,
-            is_out: false,
+            is_down: false,
             is_waited_for: false,
             awaited_bytes: header_bytes.unwrap_or(u64::MAX),
             busy_until_ns: 0,

@@ -5,19 +5,19 @@ use std::net::Ipv4Addr;
 
 use zodiac_firmware::{Board, Config, ControlCarrier, Instant, PortNumber, Profile};
 
-use crate::conformance::Meter;
+use crate::conformance::ConformanceChecker;
 use crate::controller::{Pace, Session};
 use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
 use crate::flow::Flow;
+use crate::frame_arena::FrameArena;
 use crate::inbox::Inbox;
 use crate::link::{End, Link, Timing, HOST_PORT};
 use crate::random::Stream;
 use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
 use crate::steps::Steps;
-use crate::store::Store;
 use crate::tcp::{Connection, Side, TcpConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
@@ -58,15 +58,15 @@ pub(crate) struct HostNode {
 
 /// A cable that is plugged in or pulled out during the run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CableChange {
+pub(crate) struct LinkEvent {
     /// After the beginning of the run.
     pub(crate) at_ns: u64,
     /// One of its two links.
     pub(crate) link: usize,
-    pub(crate) is_in: bool,
+    pub(crate) is_up: bool,
 }
 
-impl CableChange {
+impl LinkEvent {
     /// Both directions of the cable.
     pub(crate) fn links(self) -> [usize; 2] {
         // connect() adds the two links of a cable one after the other.
@@ -83,7 +83,7 @@ enum Named {
 }
 
 /// Where a flow comes from and goes to: indices of hosts, and of the link on which it begins.
-struct Way {
+struct Route {
     from: usize,
     to: Option<usize>,
     link: usize,
@@ -99,9 +99,9 @@ pub struct Network {
     pub(crate) hosts: Vec<HostNode>,
     pub(crate) controllers: Vec<ControllerHost>,
     pub(crate) links: Vec<Link>,
-    pub(crate) store: Store,
+    pub(crate) arena: FrameArena,
     /// In order of time.
-    pub(crate) cable_changes: VecDeque<CableChange>,
+    pub(crate) link_events: VecDeque<LinkEvent>,
     /// One for each flow, in the same order.
     pub(crate) sources: Vec<Source>,
     pub(crate) flows: Vec<Flow>,
@@ -123,8 +123,8 @@ impl Network {
             hosts: Vec::new(),
             controllers: Vec::new(),
             links: Vec::new(),
-            store: Store::default(),
-            cable_changes: VecDeque::new(),
+            arena: FrameArena::default(),
+            link_events: VecDeque::new(),
             sources: Vec::new(),
             flows: Vec::new(),
             connections: Vec::new(),
@@ -283,7 +283,7 @@ impl Network {
     /// [`Error::Name`] for an unknown name, [`Error::Port`] for a port without a cable, [`Error::Value`] if a later change
     /// was planned already, [`Error::Order`] after the run.
     pub fn unplug(&mut self, port: (&str, u8), at_ns: u64) -> Result<(), Error> {
-        self.plan_cable(port, at_ns, false)
+        self.plan_link_event(port, at_ns, false)
     }
 
     /// Plans that a cable that was pulled out is plugged in again, as [`unplug`](Self::unplug).
@@ -291,14 +291,14 @@ impl Network {
     /// # Errors
     /// Those of `unplug`.
     pub fn plug(&mut self, port: (&str, u8), at_ns: u64) -> Result<(), Error> {
-        self.plan_cable(port, at_ns, true)
+        self.plan_link_event(port, at_ns, true)
     }
 
-    fn plan_cable(
+    fn plan_link_event(
         &mut self,
         (name, port): (&str, u8),
         at_ns: u64,
-        is_in: bool,
+        is_up: bool,
     ) -> Result<(), Error> {
         if self.has_run {
             return Err(Error::Order(
@@ -321,7 +321,7 @@ impl Network {
                 "port {port} of {name:?} has no cable: connect() it first"
             ))
         })?;
-        let last_ns = self.cable_changes.back().map_or(0, |change| change.at_ns);
+        let last_ns = self.link_events.back().map_or(0, |event| event.at_ns);
         if !(last_ns..=MAX_PLANNED_NS).contains(&at_ns) {
             return Err(Error::Value {
                 name: "at_ns",
@@ -329,18 +329,18 @@ impl Network {
                 range: format!("{last_ns} .. {MAX_PLANNED_NS}, after the change planned before it"),
             });
         }
-        let change = CableChange { at_ns, link, is_in };
-        self.cable_changes.push_back(change);
+        let event = LinkEvent { at_ns, link, is_up };
+        self.link_events.push_back(event);
         Ok(())
     }
 
     /// Whether the cable of a link is out at `at_ns` after the beginning of the run, by what is planned.
-    pub(crate) fn is_out(&self, link: usize, at_ns: u64) -> bool {
-        let planned = self.cable_changes.iter();
+    pub(crate) fn is_down_at(&self, link: usize, at_ns: u64) -> bool {
+        let planned = self.link_events.iter();
         planned
-            .take_while(|change| change.at_ns <= at_ns)
-            .filter(|change| change.links().contains(&link))
-            .fold(self.links[link].is_out, |_, change| !change.is_in)
+            .take_while(|event| event.at_ns <= at_ns)
+            .filter(|event| event.links().contains(&link))
+            .fold(self.links[link].is_down, |_, event| !event.is_up)
     }
 
     /// Hands `segments` to a board, each as the payload of one TCP segment from its controller, 10 ms apart,
@@ -445,26 +445,27 @@ impl Network {
     /// [`Error::Name`] for an unknown host, [`Error::Port`] if it is not connected, [`Error::Source`] or
     /// [`Error::Value`] if it could not send what `config` says, [`Error::Order`] after [`advance`](Self::advance).
     pub fn add_source(&mut self, host: &str, config: SourceConfig) -> Result<(), Error> {
-        let way = self.way(host, config.flow, config.destination.as_deref())?;
-        if !self.hosts[way.from].tcp.is_empty() {
+        let route = self.route(host, config.flow, config.destination.as_deref())?;
+        if !self.hosts[route.from].tcp.is_empty() {
             return Err(Error::Source {
                 flow: config.flow,
                 reason: format!("host {host:?} sends TCP: let it have hosts of its own"),
             });
         }
-        let source = Source::new(&config, self.links[way.link].timing, self.seed)?;
-        let meter = Meter::new(config.shaper_rate_bps, config.shaper_burst_bytes);
+        let source = Source::new(&config, self.links[route.link].timing, self.seed)?;
+        let conformance =
+            ConformanceChecker::new(config.shaper_rate_bps, config.shaper_burst_bytes);
         self.flow_ids.insert(config.flow);
         self.flows.push(Flow::new(
             config.flow,
             config.frame,
             config.sequence_offset,
             config.observed,
-            (way.from, way.to),
-            meter,
+            (route.from, route.to),
+            conformance,
         ));
         self.sources.push(source);
-        self.hosts[way.from].has_sources = true;
+        self.hosts[route.from].has_sources = true;
         Ok(())
     }
 
@@ -475,9 +476,9 @@ impl Network {
     /// [`Error::Name`] for an unknown host, [`Error::Port`] if one is not connected, [`Error::Source`] if nothing can be sent as
     /// `config` says.
     pub fn add_tcp(&mut self, host: &str, config: &TcpConfig) -> Result<(), Error> {
-        let way = self.way(host, config.flow, Some(&config.destination))?;
+        let route = self.route(host, config.flow, Some(&config.destination))?;
         let to = self.host(&config.destination)?;
-        for (end, name) in [(way.from, host), (to, &config.destination)] {
+        for (end, name) in [(route.from, host), (to, &config.destination)] {
             let refuse = |reason| {
                 Err(Error::Source {
                     flow: config.flow,
@@ -495,24 +496,24 @@ impl Network {
                 ));
             }
         }
-        if way.from == to {
+        if route.from == to {
             return Err(Error::Source {
                 flow: config.flow,
                 reason: format!("host {host:?} cannot send to itself"),
             });
         }
         self.check_room(2)?;
-        let connection = Connection::new(config, [way.from, to])?;
+        let connection = Connection::new(config, [route.from, to])?;
         self.flow_ids.insert(config.flow);
         let index = self.connections.len();
-        self.hosts[way.from].tcp.push((index, Side::Sender));
+        self.hosts[route.from].tcp.push((index, Side::Sender));
         self.hosts[to].tcp.push((index, Side::Receiver));
         self.connections.push(connection);
         Ok(())
     }
 
     /// Where a new flow comes from and goes to.
-    fn way(&self, host: &str, flow: u32, destination: Option<&str>) -> Result<Way, Error> {
+    fn route(&self, host: &str, flow: u32, destination: Option<&str>) -> Result<Route, Error> {
         if self.steps.is_some() {
             return Err(Error::Order(
                 "add_source() after advance(): let hosts send() their frames instead".into(),
@@ -532,7 +533,7 @@ impl Network {
             });
         }
         self.check_room(1)?;
-        Ok(Way { from, to, link })
+        Ok(Route { from, to, link })
     }
 
     fn check_new(&self, name: &str) -> Result<(), Error> {

@@ -37,11 +37,11 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 
 /// A frame that waits, without frame check sequence.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedFrame {
     pub(crate) data: Vec<u8>,
 }
 
-impl Waiting {
+impl QueuedFrame {
     /// Length as the kernel counts it: from the Ethernet header on, without frame check sequence.
     fn frame_bytes(&self) -> u64 {
         self.data.len() as u64
@@ -55,7 +55,7 @@ impl Waiting {
 
 /// What a discipline threw away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dropped {
+pub(crate) struct DropCounters {
     /// There was no room.
     pub(crate) full: u64,
     /// There was room: without tokens, too late, or picked by `CoDel`.
@@ -65,9 +65,9 @@ pub(crate) struct Dropped {
 /// What waits before a port, and in which order it leaves.
 pub(crate) trait Discipline: fmt::Debug + Send {
     /// A frame for the queue with this number; a number that there is not means the first queue.
-    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: Waiting);
+    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: QueuedFrame);
     /// The frame that leaves now.
-    fn dequeue(&mut self, now_ns: u64) -> Option<Waiting>;
+    fn dequeue(&mut self, now_ns: u64) -> Option<QueuedFrame>;
     /// After [`Discipline::dequeue`] gave nothing: when to ask again, unless a frame comes before.
     fn wake_ns(&self) -> Option<u64>;
     /// Whether it gives nothing before another frame comes; no harm in false.
@@ -75,10 +75,10 @@ pub(crate) trait Discipline: fmt::Debug + Send {
         false
     }
     /// What it has thrown away.
-    fn dropped(&self) -> Dropped;
+    fn dropped(&self) -> DropCounters;
     /// What waits in a queue, and in all; disciplines that share no memory need not tell.
-    fn held(&self, _queue: u32) -> Held {
-        Held::default()
+    fn occupancy(&self, _queue: u32) -> Occupancy {
+        Occupancy::default()
     }
     /// A frame found no room in a memory that this discipline shares with others.
     fn refuse(&mut self) {}
@@ -86,7 +86,7 @@ pub(crate) trait Discipline: fmt::Debug + Send {
 
 /// What waits before a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct Occupancy {
     /// In one queue.
     pub(crate) queue_bytes: u64,
     /// In all queues of the port.
@@ -95,12 +95,12 @@ pub(crate) struct Held {
 
 /// A queue that holds so many frames at most.
 #[derive(Debug)]
-struct Bounded {
-    frames: VecDeque<Waiting>,
+struct BoundedQueue {
+    frames: VecDeque<QueuedFrame>,
     limit: usize,
 }
 
-impl Bounded {
+impl BoundedQueue {
     fn new(limit_frames: u64) -> Self {
         Self {
             frames: VecDeque::new(),
@@ -109,7 +109,7 @@ impl Bounded {
     }
 
     /// Whether there was room.
-    fn push(&mut self, frame: Waiting) -> bool {
+    fn push(&mut self, frame: QueuedFrame) -> bool {
         let fits = self.frames.len() < self.limit;
         if fits {
             self.frames.push_back(frame);

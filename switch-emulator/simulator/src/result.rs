@@ -21,7 +21,7 @@ pub struct RunResult {
     /// Frames that were on a link when the run ended.
     pub in_flight: u64,
     /// Frames that were on a cable when it was pulled out, or came onto it while it was out.
-    pub cut: u64,
+    pub lost_on_link_down: u64,
     /// What went wrong on the boards, in order of time; at most the first 1000.
     pub events: Vec<RunEvent>,
     /// Events beyond those.

@@ -1,7 +1,7 @@
 //! The event loop.
 
-mod at_hand;
 mod control_network;
+mod hot;
 mod stepping;
 mod timers;
 mod transfers;
@@ -10,19 +10,19 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::{is_pause_frame, Head, Instant, Kept};
 
-use self::at_hand::{Marks, Origin, Outgoing};
+use self::hot::{EgressLinks, Origin, SourceTraits};
 use self::timers::{Slots, Timer};
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::{Device, OutputKind};
 use crate::error::Error;
-use crate::fetch::{fetch, MANY_BOARDS};
 use crate::flow::{Flow, Identities};
-use crate::inbox::{Cargo, Frame};
+use crate::frame_arena::FrameArena;
+use crate::inbox::{InFlightFrame, Payload};
 use crate::link::{size_on_wire, End};
 use crate::network::{BoardNode, Network};
+use crate::prefetch::{prefetch, PREFETCH_MIN_BOARDS};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::Schedule;
-use crate::store::Store;
 use crate::tcp::Connection;
 
 /// Events kept of a run; later ones are only counted.
@@ -55,9 +55,9 @@ impl Network {
         let mut run = Run::new(self, begin_ns + duration_ns + drain_ns);
         run.start_sources(duration_ns);
         run.start_controllers();
-        run.has_changes = !run.net.cable_changes.is_empty();
-        run.arm_cables();
-        run.carry();
+        run.has_link_events = !run.net.link_events.is_empty();
+        run.arm_link_events();
+        run.run_to_end();
         Ok(run.finish())
     }
 
@@ -75,7 +75,7 @@ impl Network {
 impl Network {
     /// A frame sets out at `now_ns` to a board or controller. Returns that if the frame will arrive there before all others.
     #[inline(always)]
-    fn set_out(&mut self, frame: Frame, now_ns: u64) -> Option<End> {
+    fn enqueue_arrival(&mut self, frame: InFlightFrame, now_ns: u64) -> Option<End> {
         let link = &mut self.links[frame.link as usize];
         let end = link.end;
         let inbox = match end {
@@ -100,14 +100,14 @@ struct Run<'a> {
     identities: Identities,
     /// For each source.
     origins: Vec<Origin>,
-    marks: Vec<Marks>,
-    outgoing: Outgoing,
+    source_traits: Vec<SourceTraits>,
+    egress_links: EgressLinks,
     /// For each host, the sources whose frame waits for its line, in turn; only the first one's timer is armed.
     waiting: Vec<VecDeque<u32>>,
     slots: Slots,
     /// Memory of frames that have arrived at hosts, to be used again: the last one first, as it is still in the processor's
     /// cache.
-    spare: Vec<Vec<u8>>,
+    buffer_pool: Vec<Vec<u8>>,
     begin_ns: u64,
     now_ns: u64,
     end_ns: u64,
@@ -115,9 +115,9 @@ struct Run<'a> {
     events_omitted: u64,
     unidentified: u64,
     in_flight: u64,
-    cut: u64,
+    lost_on_link_down: u64,
     /// Whether changes of cables are planned for this run; false in what precedes the run.
-    has_changes: bool,
+    has_link_events: bool,
     unconnected: Vec<u64>,
 }
 
@@ -131,14 +131,14 @@ impl<'a> Run<'a> {
         let sources = 0..net.sources.len();
         let mut run = Self {
             schedule: Schedule::new(timers.len()),
-            outgoing: Outgoing::of(&net.boards),
+            egress_links: EgressLinks::of(&net.boards),
             waiting: vec![VecDeque::new(); net.hosts.len()],
             origins: sources.clone().map(|source| net.origin(source)).collect(),
-            marks: sources
-                .map(|source| net.marks(source, &identities))
+            source_traits: sources
+                .map(|source| net.source_traits(source, &identities))
                 .collect(),
             identities,
-            spare: Vec::new(),
+            buffer_pool: Vec::new(),
             slots,
             begin_ns,
             now_ns: begin_ns,
@@ -147,8 +147,8 @@ impl<'a> Run<'a> {
             events_omitted: 0,
             unidentified: 0,
             in_flight: 0,
-            cut: 0,
-            has_changes: false,
+            lost_on_link_down: 0,
+            has_link_events: false,
             unconnected: vec![0; boards],
             net,
         };
@@ -185,14 +185,14 @@ impl<'a> Run<'a> {
     }
 
     /// Does everything until the end, in order of time.
-    fn carry(&mut self) {
+    fn run_to_end(&mut self) {
         while self.step() {}
     }
 
     /// Does everything for a while.
-    fn carry_for(&mut self, duration_ns: u64) {
+    fn run_for(&mut self, duration_ns: u64) {
         self.end_ns = self.now_ns + duration_ns;
-        self.carry();
+        self.run_to_end();
         self.now_ns = self.end_ns;
     }
 
@@ -214,10 +214,10 @@ impl<'a> Run<'a> {
                 self.net.controllers[controller].work(now_ns);
                 self.collect_controller(controller, now_ns);
             }
-            Timer::Arrival(controller) => self.arrive(controller as usize, now_ns),
+            Timer::Arrival(controller) => self.deliver_to_controller(controller as usize, now_ns),
             Timer::Release(source) => self.release(source as usize, now_ns),
             Timer::Transfer(index, side) => self.transfer(index as usize, side, now_ns),
-            Timer::Cable => self.change_cable(now_ns),
+            Timer::LinkEvent => self.apply_link_event(now_ns),
         }
         true
     }
@@ -225,40 +225,40 @@ impl<'a> Run<'a> {
     /// Whether it is worth reading ahead.
     #[inline(always)]
     fn is_large(&self) -> bool {
-        self.net.boards.len() >= MANY_BOARDS
+        self.net.boards.len() >= PREFETCH_MIN_BOARDS
     }
 
     /// Begins to read what a board's work may need behind the board itself.
     #[inline(always)]
-    fn fetch_behind_board(&self, board: usize) {
+    fn prefetch_board(&self, board: usize) {
         if !self.is_large() {
             return;
         }
-        self.schedule.fetch(self.slots.work[board].slot);
-        for link in self.outgoing.first_links(board) {
-            fetch(self.net.links[link].last_arrival_ns);
+        self.schedule.prefetch(self.slots.work[board].slot);
+        for link in self.egress_links.first_links(board) {
+            prefetch(self.net.links[link].last_arrival_ns);
         }
     }
 
     /// Begins to read what the release of a source's frame needs.
     #[inline(always)]
-    fn fetch_source(&self, source: usize) {
+    fn prefetch_source(&self, source: usize) {
         if !self.is_large() {
             return;
         }
-        self.schedule.fetch(self.slots.release[source]);
-        fetch(self.net.sources[source].frame_bytes());
-        fetch(self.net.flows[source].counters.sent);
+        self.schedule.prefetch(self.slots.release[source]);
+        prefetch(self.net.sources[source].frame_bytes());
+        prefetch(self.net.flows[source].counters.sent);
     }
 
     /// A board does what is due.
     #[inline]
     fn work(&mut self, board: usize, now_ns: u64) {
-        self.fetch_behind_board(board);
+        self.prefetch_board(board);
         if self.pass_on(board, now_ns) {
             return self.arm_board(board, now_ns);
         }
-        self.take_in(board, now_ns);
+        self.deliver_to_board(board, now_ns);
         let device = &mut self.net.boards[board].device;
         device.advance(Instant::from_nanos(now_ns));
         self.collect(board, now_ns);
@@ -274,35 +274,39 @@ impl<'a> Run<'a> {
         let Network {
             boards,
             flows,
-            store,
+            arena,
             ..
         } = &mut *self.net;
         let BoardNode { device, inbox, .. } = &mut boards[board];
         let Device::Board(firmware) = device else {
             return false;
         };
-        let Some((first, behind)) = inbox.all_arrived(now_ns) else {
+        let Some((first, behind)) = inbox.arrived_by(now_ns) else {
             return false;
         };
-        let cargo = first.cargo();
-        let likeness = match cargo {
-            Cargo::Emission { source, .. } if self.marks[source as usize].is_alike => Some(source),
-            Cargo::Emission { .. } | Cargo::Bytes(_) => None,
+        let payload = first.payload();
+        let likeness = match payload {
+            Payload::SourceFrame { source, .. }
+                if self.source_traits[source as usize].has_constant_key =>
+            {
+                Some(source)
+            }
+            Payload::SourceFrame { .. } | Payload::Bytes(_) => None,
         };
-        let head = || match cargo {
-            Cargo::Emission { source, sequence } => {
+        let head = || match payload {
+            Payload::SourceFrame { source, sequence } => {
                 Head::read(flows[source as usize].frame(sequence))
             }
-            Cargo::Bytes(place) => Head::read(store.bytes(place)),
+            Payload::Bytes(id) => Head::read(arena.get(id)),
         };
         let now = Instant::from_nanos(now_ns);
         let waiting = behind.len();
         let Some(passage) = firmware.pass_on(now, first, likeness, head, behind) else {
             return false;
         };
-        if let Some(frame) = inbox.take_first(waiting) {
-            let link = self.outgoing.link(board, passage.port.get());
-            self.depart(board, link, passage.departs.as_nanos(), frame);
+        if let Some(frame) = inbox.pop_first(waiting) {
+            let link = self.egress_links.link(board, passage.port.get());
+            self.transmit_from_board(board, link, passage.departs.as_nanos(), frame);
         }
         true
     }
@@ -325,7 +329,7 @@ impl<'a> Run<'a> {
                 device.due_with(arrival, frame.port, frame.bytes.into())
             });
         }
-        if let Some(frame) = inbox.first_behind_waiting() {
+        if let Some(frame) = inbox.first_pending() {
             if !device.keeps(&frame.kept()) {
                 due = due.min(Instant::from_nanos(frame.arrival_ns));
             }
@@ -354,37 +358,39 @@ impl<'a> Run<'a> {
         self.arm(Timer::Release(index as u32), at_ns);
     }
 
-    fn arm_cables(&mut self) {
-        let next = self.net.cable_changes.front();
-        let at_ns = next.map(|change| self.begin_ns + change.at_ns);
-        self.arm(Timer::Cable, at_ns);
+    fn arm_link_events(&mut self) {
+        let next = self.net.link_events.front();
+        let at_ns = next.map(|event| self.begin_ns + event.at_ns);
+        self.arm(Timer::LinkEvent, at_ns);
     }
 
     /// A cable is plugged in or pulled out; boards at its ends see it, and what was on it is lost.
-    fn change_cable(&mut self, now_ns: u64) {
-        let Some(change) = self.net.cable_changes.pop_front() else {
+    fn apply_link_event(&mut self, now_ns: u64) {
+        let Some(event) = self.net.link_events.pop_front() else {
             return;
         };
-        self.arm_cables();
-        for link in change.links() {
-            self.net.links[link].is_out = !change.is_in;
+        self.arm_link_events();
+        for link in event.links() {
+            self.net.links[link].is_down = !event.is_up;
             match self.net.links[link].end {
                 End::Board(board, port) => {
-                    self.take_in(board, now_ns.saturating_sub(1));
-                    let Network { boards, store, .. } = &mut *self.net;
+                    self.deliver_to_board(board, now_ns.saturating_sub(1));
+                    let Network { boards, arena, .. } = &mut *self.net;
                     let BoardNode { device, inbox, .. } = &mut boards[board];
-                    if !change.is_in {
-                        self.cut += inbox.cut(link as u32, store);
+                    if !event.is_up {
+                        self.lost_on_link_down += inbox.drop_from_link(link as u32, arena);
                     }
-                    device.link_state(Instant::from_nanos(now_ns), port, change.is_in);
+                    device.link_state(Instant::from_nanos(now_ns), port, event.is_up);
                     self.collect(board, now_ns);
                 }
                 End::Controller(controller, _) => {
-                    if !change.is_in {
+                    if !event.is_up {
                         let Network {
-                            controllers, store, ..
+                            controllers, arena, ..
                         } = &mut *self.net;
-                        self.cut += controllers[controller].inbox.cut(link as u32, store);
+                        self.lost_on_link_down += controllers[controller]
+                            .inbox
+                            .drop_from_link(link as u32, arena);
                         self.arm_arrival(controller);
                     }
                 }
@@ -395,11 +401,11 @@ impl<'a> Run<'a> {
 
     /// Whether a frame that begins on a link at `begin_ns` finds no cable.
     #[inline]
-    fn is_cut(&self, link: usize, begin_ns: u64) -> bool {
-        self.has_changes
+    fn finds_link_down(&self, link: usize, begin_ns: u64) -> bool {
+        self.has_link_events
             && self
                 .net
-                .is_out(link, begin_ns.saturating_sub(self.begin_ns))
+                .is_down_at(link, begin_ns.saturating_sub(self.begin_ns))
     }
 
     fn disarm_source(&mut self, index: usize) {
@@ -408,7 +414,7 @@ impl<'a> Run<'a> {
 
     /// A source's next frame is due on its host's line: sends it, or lets it wait for its turn.
     fn release(&mut self, index: usize, now_ns: u64) {
-        self.fetch_source(index);
+        self.prefetch_source(index);
         let origin = self.origins[index];
         let line = origin.line();
         let is_busy = self.net.links[line].busy_until_ns() > now_ns;
@@ -417,24 +423,24 @@ impl<'a> Run<'a> {
             self.send(index, origin, now_ns);
             return self.arm_source(index, line);
         }
-        self.release_in_turn(index, origin, is_busy, now_ns);
+        self.release_queued(index, origin, is_busy, now_ns);
     }
 
     /// The same, if the line is busy or others wait for it.
     #[inline(never)]
-    fn release_in_turn(&mut self, index: usize, origin: Origin, is_busy: bool, now_ns: u64) {
+    fn release_queued(&mut self, index: usize, origin: Origin, is_busy: bool, now_ns: u64) {
         let line = origin.line();
         match self.waiting[origin.host()].front() {
             None => {
-                self.wait(index, origin);
+                self.queue_source(index, origin);
                 self.arm_source(index, line);
             }
             Some(first) if is_busy || *first as usize != index => {
-                self.wait(index, origin);
+                self.queue_source(index, origin);
                 self.disarm_source(index);
             }
             Some(_) => {
-                let next = self.next_after_first(origin);
+                let next = self.dequeue_waiting(origin);
                 self.send(index, origin, now_ns);
                 if let Some(next) = next {
                     // The source that waits goes before this one's next frame.
@@ -446,13 +452,13 @@ impl<'a> Run<'a> {
     }
 
     /// A source's frame waits for its host's line, behind those that do so already.
-    fn wait(&mut self, index: usize, origin: Origin) {
+    fn queue_source(&mut self, index: usize, origin: Origin) {
         self.waiting[origin.host()].push_back(index as u32);
         self.net.links[origin.line()].is_waited_for = true;
     }
 
     /// The first that waits for a host's line need not wait any more. Gives the one behind it.
-    fn next_after_first(&mut self, origin: Origin) -> Option<usize> {
+    fn dequeue_waiting(&mut self, origin: Origin) -> Option<usize> {
         let waiting = &mut self.waiting[origin.host()];
         waiting.pop_front();
         let next = waiting.front().map(|next| *next as usize);
@@ -473,20 +479,21 @@ impl<'a> Run<'a> {
         source.release(now_ns);
         links[line].occupy(now_ns, source.frame_bytes());
         let sequence = flow.send(signed_difference_ns(now_ns, self.begin_ns));
-        let cargo = Cargo::Emission {
+        let payload = Payload::SourceFrame {
             source: index as u32,
             sequence,
         };
         // What has a head carries IPv4.
-        let is_pause = !self.marks[index].is_alike && is_pause_frame(flow.frame(sequence));
-        let frame = Frame::new(cargo, flow.data_bytes(), is_pause);
-        self.launch(line, now_ns, frame);
+        let is_pause =
+            !self.source_traits[index].has_constant_key && is_pause_frame(flow.frame(sequence));
+        let frame = InFlightFrame::new(payload, flow.data_bytes(), is_pause);
+        self.transmit(line, now_ns, frame);
     }
 
     /// A frame sets out to a board or controller.
     #[inline(always)]
-    fn set_out(&mut self, frame: Frame) {
-        match self.net.set_out(frame, self.now_ns) {
+    fn enqueue_arrival(&mut self, frame: InFlightFrame) {
+        match self.net.enqueue_arrival(frame, self.now_ns) {
             Some(End::Board(board, _)) => self.arm_board(board, self.now_ns),
             Some(End::Controller(controller, _)) => self.arm_arrival(controller),
             _ => {}
@@ -494,34 +501,34 @@ impl<'a> Run<'a> {
     }
 
     /// Gives a board the frames that have arrived until `until_ns`, each with its instant.
-    fn take_in(&mut self, board: usize, until_ns: u64) {
+    fn deliver_to_board(&mut self, board: usize, until_ns: u64) {
         let Network {
             boards,
             flows,
-            store,
+            arena,
             ..
         } = &mut *self.net;
         let BoardNode { device, inbox, .. } = &mut boards[board];
-        while let Some(frame) = inbox.arrived(until_ns) {
+        while let Some(frame) = inbox.pop_arrived(until_ns) {
             let at = Instant::from_nanos(frame.arrival_ns);
-            let data = written_out(frame.cargo(), flows, store, &mut self.spare);
+            let data = into_bytes(frame.payload(), flows, arena, &mut self.buffer_pool);
             device.frame(at, frame.port, data);
         }
     }
 
     /// The frame that is next for a controller arrives there.
-    fn arrive(&mut self, index: usize, now_ns: u64) {
+    fn deliver_to_controller(&mut self, index: usize, now_ns: u64) {
         let Network {
             controllers,
             flows,
-            store,
+            arena,
             ..
         } = &mut *self.net;
         let controller = &mut controllers[index];
-        let Some(frame) = controller.inbox.arrived(now_ns) else {
+        let Some(frame) = controller.inbox.pop_arrived(now_ns) else {
             return;
         };
-        let data = written_out(frame.cargo(), flows, store, &mut self.spare);
+        let data = into_bytes(frame.payload(), flows, arena, &mut self.buffer_pool);
         controller.receive(now_ns, frame.port, data);
         self.arm_arrival(index);
         self.collect_controller(index, now_ns);
@@ -541,7 +548,7 @@ impl<'a> Run<'a> {
                 self.net.controllers[controller].send(now_ns, address, &bytes);
                 self.collect_controller(controller, now_ns);
             } else {
-                self.take_in(board, now_ns.saturating_sub(1));
+                self.deliver_to_board(board, now_ns.saturating_sub(1));
                 let device = &mut self.net.boards[board].device;
                 device.segment(Instant::from_nanos(now_ns), &bytes);
             }
@@ -559,17 +566,17 @@ impl<'a> Run<'a> {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
-                        let link = self.outgoing.link(board, port);
-                        let copy = Frame::of_bytes(data.clone(), &mut self.net.store);
-                        self.depart(board, link, at_ns, copy);
+                        let link = self.egress_links.link(board, port);
+                        let copy = InFlightFrame::of_bytes(data.clone(), &mut self.net.arena);
+                        self.transmit_from_board(board, link, at_ns, copy);
                     }
                     if let Some(port) = last {
-                        let link = self.outgoing.link(board, port);
-                        let frame = Frame::of_bytes(data, &mut self.net.store);
-                        self.depart(board, link, at_ns, frame);
+                        let link = self.egress_links.link(board, port);
+                        let frame = InFlightFrame::of_bytes(data, &mut self.net.arena);
+                        self.transmit_from_board(board, link, at_ns, frame);
                     }
                 }
-                said if self.net.steps.is_some() => self.tell(board, at_ns, said),
+                output if self.net.steps.is_some() => self.emit(board, at_ns, output),
                 OutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
                 OutputKind::Event(event) => self.report(board, at_ns, event),
                 OutputKind::Close => {
@@ -582,72 +589,78 @@ impl<'a> Run<'a> {
     }
 
     /// Gives what a board says to the caller that advances the network.
-    fn tell(&mut self, board: usize, at_ns: u64, said: OutputKind) {
+    fn emit(&mut self, board: usize, at_ns: u64, output: OutputKind) {
         if let Some(steps) = &mut self.net.steps {
-            steps.told(at_ns, &self.net.boards[board].name, said);
+            steps.board_output(at_ns, &self.net.boards[board].name, output);
         }
     }
 
     /// A frame begins to leave a board at `at_ns`, by the link of a port, if there is one.
     #[inline(always)]
-    fn depart(&mut self, board: usize, link: Option<usize>, at_ns: u64, frame: Frame) {
+    fn transmit_from_board(
+        &mut self,
+        board: usize,
+        link: Option<usize>,
+        at_ns: u64,
+        frame: InFlightFrame,
+    ) {
         match link {
-            Some(link) => self.launch(link, at_ns, frame),
+            Some(link) => self.transmit(link, at_ns, frame),
             None => self.unconnected[board] += 1,
         }
     }
 
     /// Nothing needs a frame any more.
-    fn lose(&mut self, frame: Frame) {
-        if let Cargo::Bytes(place) = frame.cargo() {
-            self.spare.push(self.net.store.take(place));
+    fn drop_frame(&mut self, frame: InFlightFrame) {
+        if let Payload::Bytes(id) = frame.payload() {
+            self.buffer_pool.push(self.net.arena.remove(id));
         }
     }
 
     /// A frame begins on a link at `begin_ns`. It is up to the sender that frames on a link do not overlap.
     #[inline(always)]
-    fn launch(&mut self, index: usize, begin_ns: u64, frame: Frame) {
-        if self.is_cut(index, begin_ns) {
-            self.cut += 1;
-            return self.lose(frame);
+    fn transmit(&mut self, index: usize, begin_ns: u64, frame: InFlightFrame) {
+        if self.finds_link_down(index, begin_ns) {
+            self.lost_on_link_down += 1;
+            return self.drop_frame(frame);
         }
         let link = &self.net.links[index];
         if let End::Host(host) = link.end {
             let begin_ns = begin_ns + link.timing.propagation_ns();
-            return match frame.cargo() {
-                Cargo::Emission { source, sequence } => {
-                    self.deliver_emission(host, begin_ns, source as usize, sequence);
+            return match frame.payload() {
+                Payload::SourceFrame { source, sequence } => {
+                    self.deliver_source_frame(host, begin_ns, source as usize, sequence);
                 }
-                Cargo::Bytes(place) => {
-                    let data = self.net.store.take(place);
-                    self.deliver(host, begin_ns, &data);
-                    self.spare.push(data);
+                Payload::Bytes(id) => {
+                    let data = self.net.arena.remove(id);
+                    self.deliver_to_host(host, begin_ns, &data);
+                    self.buffer_pool.push(data);
                 }
             };
         }
         let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(frame.bytes.into()));
-        self.set_out(frame.bound(arrival_ns, index, link.end));
+        self.enqueue_arrival(frame.on_link(arrival_ns, index, link.end));
     }
 
     /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.
     #[inline]
-    fn deliver_emission(&mut self, host: usize, begin_ns: u64, source: usize, sequence: u32) {
-        let is_plain = self.marks[source].is_certain
+    fn deliver_source_frame(&mut self, host: usize, begin_ns: u64, source: usize, sequence: u32) {
+        let is_plain = self.source_traits[source].is_identifiable
             && begin_ns <= self.end_ns
             && (self.net.connections.is_empty() || self.net.hosts[host].tcp.is_empty());
         if is_plain {
             let at_ns = signed_difference_ns(begin_ns, self.begin_ns);
             return self.net.flows[source].receive_unchanged(host, at_ns, sequence);
         }
-        let mut data = self.spare.pop().unwrap_or_default();
+        let mut data = self.buffer_pool.pop().unwrap_or_default();
         data.clear();
         data.extend_from_slice(self.net.flows[source].frame(sequence));
-        self.deliver(host, begin_ns, &data);
-        self.spare.push(data);
+        self.deliver_to_host(host, begin_ns, &data);
+        self.buffer_pool.push(data);
     }
 
     /// The beginning of a frame passes a host's tap at `begin_ns`.
-    fn deliver(&mut self, host: usize, begin_ns: u64, data: &[u8]) {
+    fn deliver_to_host(&mut self, host: usize, begin_ns: u64, data: &[u8]) {
         if let Some(steps) = &mut self.net.steps {
             steps.received(begin_ns, &self.net.hosts[host].name, data);
         } else if begin_ns > self.end_ns {
@@ -687,14 +700,14 @@ impl<'a> Run<'a> {
     }
 
     /// Gives all boards what has arrived until now, where the run ends or pauses.
-    fn settle(&mut self) {
+    fn deliver_pending(&mut self) {
         for board in 0..self.net.boards.len() {
-            self.take_in(board, self.end_ns);
+            self.deliver_to_board(board, self.end_ns);
         }
     }
 
     fn finish(mut self) -> RunResult {
-        self.settle();
+        self.deliver_pending();
         self.events.sort_by_key(|event| event.at_ns);
         let Network {
             boards,
@@ -732,7 +745,7 @@ impl<'a> Run<'a> {
             packets,
             unidentified: self.unidentified,
             in_flight: self.in_flight + in_flight,
-            cut: self.cut,
+            lost_on_link_down: self.lost_on_link_down,
             events: self.events,
             events_omitted: self.events_omitted,
         }
@@ -745,20 +758,20 @@ fn signed_difference_ns(at_ns: u64, earlier_ns: u64) -> i64 {
     at_ns as i64 - earlier_ns as i64
 }
 
-/// The bytes of a frame; memory for it is taken from `spare`.
-fn written_out(
-    cargo: Cargo,
+/// The bytes of a frame; memory for it is taken from `buffer_pool`.
+fn into_bytes(
+    payload: Payload,
     flows: &mut [Flow],
-    store: &mut Store,
-    spare: &mut Vec<Vec<u8>>,
+    arena: &mut FrameArena,
+    buffer_pool: &mut Vec<Vec<u8>>,
 ) -> Vec<u8> {
-    match cargo {
-        Cargo::Emission { source, sequence } => {
-            let mut data = spare.pop().unwrap_or_default();
+    match payload {
+        Payload::SourceFrame { source, sequence } => {
+            let mut data = buffer_pool.pop().unwrap_or_default();
             data.clear();
             data.extend_from_slice(flows[source as usize].frame(sequence));
             data
         }
-        Cargo::Bytes(place) => store.take(place),
+        Payload::Bytes(id) => arena.remove(id),
     }
 }

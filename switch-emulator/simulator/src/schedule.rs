@@ -4,7 +4,7 @@
 //! of a link, the next release of a source. A winner tree over those slots needs no allocation and a look at one
 //! line of the cache a level, where a general event queue would push and pop an element for each frame.
 
-use crate::fetch::fetch;
+use crate::prefetch::prefetch;
 
 /// Where a timer is: its index below the count given to [`Schedule::new`].
 pub(crate) type Slot = u32;
@@ -106,10 +106,10 @@ impl Schedule {
 
     /// Begins to read what arming the timer at `slot` will need.
     #[inline(always)]
-    pub(crate) fn fetch(&self, slot: Slot) {
+    pub(crate) fn prefetch(&self, slot: Slot) {
         let mut place = self.first_leaf + slot as usize / CHILDREN;
         for _ in 0..2 {
-            fetch(self.nodes[place].0[0] as u64);
+            prefetch(self.nodes[place].0[0] as u64);
             place = place.saturating_sub(1) / CHILDREN;
         }
     }

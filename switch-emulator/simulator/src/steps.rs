@@ -68,7 +68,7 @@ impl Steps {
     }
 
     /// A board gives out something else than a frame.
-    pub(crate) fn told(&mut self, at_ns: u64, board: &str, kind: OutputKind) {
+    pub(crate) fn board_output(&mut self, at_ns: u64, board: &str, kind: OutputKind) {
         let kind = match kind {
             OutputKind::Controller(bytes) => StepOutputKind::Controller(bytes),
             OutputKind::Connect => StepOutputKind::Connect,

@@ -168,15 +168,19 @@ fn a_cable_is_pulled_and_plugged() {
         network.plug((pulled_at, 1), 60_000_000).unwrap();
         let result = network.run(100_000_000, 10_000_000).expect("the first run");
         let counters = result.flows[0].counters;
-        assert!(result.cut > 50, "{}", result.cut);
+        assert!(
+            result.lost_on_link_down > 50,
+            "{}",
+            result.lost_on_link_down
+        );
         assert_eq!(
             counters.sent,
-            counters.received + result.cut + result.in_flight
+            counters.received + result.lost_on_link_down + result.in_flight
         );
         let flow = &result.flows[0];
         for (sent_ns, received_ns) in flow.sent_ns.iter().zip(&flow.received_ns) {
-            let is_out = (30_000_000..60_000_000).contains(sent_ns);
-            assert_eq!(*received_ns == zodiac_simulator::LOST, is_out, "{sent_ns}");
+            let is_down = (30_000_000..60_000_000).contains(sent_ns);
+            assert_eq!(*received_ns == zodiac_simulator::LOST, is_down, "{sent_ns}");
         }
     }
 }

@@ -26,7 +26,7 @@ use super::openflow::rules::Path;
 use super::openflow::{Agent, Verdict};
 use super::{Output, OutputKind, Ports, Switch, SwitchConfig};
 use crate::link::{size_on_wire, Timing};
-use crate::queue::{discipline, Discipline, StrictPriority, Waiting};
+use crate::queue::{discipline, Discipline, QueuedFrame, StrictPriority};
 use crate::random::Stream;
 
 mod asks;
@@ -193,15 +193,15 @@ impl GenericSwitch {
     /// A frame comes to its queue.
     fn enqueue(&mut self, now_ns: u64, frame: Forwarded) {
         let discipline = &mut self.ports[usize::from(frame.port) - 1].discipline;
-        let waiting = Waiting { data: frame.data };
+        let waiting = QueuedFrame { data: frame.data };
         if let Some(pool) = &mut self.pool {
-            let before = discipline.held(frame.queue);
+            let before = discipline.occupancy(frame.queue);
             if !pool.admits(before, waiting.data.len() as u64) {
                 discipline.refuse();
                 return;
             }
             discipline.enqueue(now_ns, frame.queue, waiting);
-            pool.changed(before, discipline.held(frame.queue));
+            pool.changed(before, discipline.occupancy(frame.queue));
         } else {
             discipline.enqueue(now_ns, frame.queue, waiting);
         }
@@ -215,13 +215,13 @@ impl GenericSwitch {
             self.asks.set(number, Some(port.free_ns));
             return;
         }
-        let before = self.pool.as_ref().map(|_| port.discipline.held(0));
+        let before = self.pool.as_ref().map(|_| port.discipline.occupancy(0));
         let Some(frame) = port.discipline.dequeue(now_ns) else {
             self.asks.set(number, port.discipline.wake_ns());
             return;
         };
         if let (Some(pool), Some(before)) = (&mut self.pool, before) {
-            pool.changed(before, port.discipline.held(0));
+            pool.changed(before, port.discipline.occupancy(0));
         }
         port.free_ns = now_ns + self.wire.slot_ns(size_on_wire(frame.data.len()));
         let more = !port.discipline.is_idle();

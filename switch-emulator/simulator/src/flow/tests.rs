@@ -8,7 +8,7 @@ fn flows() -> (Vec<Flow>, Identities) {
             50,
             true,
             (from, to),
-            Meter::new(1e9, 1e6),
+            ConformanceChecker::new(1e9, 1e6),
         )
     };
     let flows = vec![
@@ -44,19 +44,19 @@ fn a_frame_is_known_by_its_bytes() {
 #[test]
 fn frames_are_certain_unless_they_may_have_anothers_identifier() {
     let (flows, identities) = flows();
-    assert!((0..3).all(|index| identities.are_certain(&flows, index)));
+    assert!((0..3).all(|index| identities.are_identifiable(&flows, index)));
     let flow = |id, frame, offset| {
-        let meter = Meter::new(1e9, 1e6);
-        Flow::new(id, frame, offset, true, (0, None), meter)
+        let conformance = ConformanceChecker::new(1e9, 1e6);
+        Flow::new(id, frame, offset, true, (0, None), conformance)
     };
     // Flow 2 is looked for at byte 20 first, where some frames of flow 1 have the same bytes.
-    for (at_byte_20, is_certain) in [([0, 0, 0, 2], false), ([0, 0, 0, 3], true)] {
+    for (at_byte_20, is_identifiable) in [([0, 0, 0, 2], false), ([0, 0, 0, 3], true)] {
         let mut frame = vec![0; 302];
         frame[20..24].copy_from_slice(&at_byte_20);
         let flows = [flow(1, frame, 50), flow(2, vec![0; 302], 24)];
         let identities = Identities::new(&flows);
-        assert_eq!(identities.are_certain(&flows, 0), is_certain);
-        assert!(identities.are_certain(&flows, 1));
+        assert_eq!(identities.are_identifiable(&flows, 0), is_identifiable);
+        assert!(identities.are_identifiable(&flows, 1));
     }
 }
 

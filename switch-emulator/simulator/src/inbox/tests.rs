@@ -8,16 +8,16 @@ fn link() -> Link {
     Link::new(timing, End::Board(0, 1), None)
 }
 
-fn frame(arrival_ns: u64, link: u32, number: u32) -> Frame {
-    let cargo = Cargo::Emission {
+fn frame(arrival_ns: u64, link: u32, number: u32) -> InFlightFrame {
+    let payload = Payload::SourceFrame {
         source: link,
         sequence: number,
     };
-    Frame::new(cargo, 60, false).bound(arrival_ns, link as usize, End::Board(0, 1))
+    InFlightFrame::new(payload, 60, false).on_link(arrival_ns, link as usize, End::Board(0, 1))
 }
 
 fn links_in_order(inbox: &mut Inbox) -> Vec<u32> {
-    std::iter::from_fn(|| inbox.arrived(u64::MAX))
+    std::iter::from_fn(|| inbox.pop_arrived(u64::MAX))
         .map(|frame| frame.link)
         .collect()
 }
@@ -29,7 +29,7 @@ fn whatever_arrives_first_comes_first() {
     assert!(inbox.push(frame(800, 1, 0), &mut links[1], 200));
     assert!(!inbox.push(frame(950, 1, 1), &mut links[1], 300));
     assert_eq!(inbox.first().map(|frame| frame.arrival_ns), Some(800));
-    assert!(inbox.arrived(799).is_none());
+    assert!(inbox.pop_arrived(799).is_none());
     assert_eq!(links_in_order(&mut inbox), [1, 0, 1]);
 }
 
@@ -38,20 +38,23 @@ fn what_waits_is_behind_the_one_that_was_taken_and_before_those_to_come() {
     let (mut inbox, mut links) = (Inbox::default(), [link(), link()]);
     inbox.push(frame(500, 0, 0), &mut links[0], 100);
     inbox.push(frame(600, 1, 0), &mut links[1], 100);
-    assert!(inbox.first_behind_waiting().is_none());
-    assert_eq!(inbox.take_first(1).map(|frame| frame.link), Some(0));
+    assert!(inbox.first_pending().is_none());
+    assert_eq!(inbox.pop_first(1).map(|frame| frame.link), Some(0));
     assert!(
         inbox.push(frame(900, 0, 1), &mut links[0], 600),
         "the first to arrive"
     );
     assert!(!inbox.push(frame(950, 1, 1), &mut links[1], 600));
     assert_eq!(
-        inbox.first_behind_waiting().map(|frame| frame.arrival_ns),
+        inbox.first_pending().map(|frame| frame.arrival_ns),
         Some(900)
     );
-    assert!(inbox.arrived(599).is_some(), "it waits, whatever the time");
-    assert!(inbox.arrived(599).is_none());
-    assert!(inbox.first_behind_waiting().is_none());
+    assert!(
+        inbox.pop_arrived(599).is_some(),
+        "it waits, whatever the time"
+    );
+    assert!(inbox.pop_arrived(599).is_none());
+    assert!(inbox.first_pending().is_none());
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn a_cable_that_is_pulled_out_takes_its_own_frames_only() {
         );
     }
     inbox.push(frame(501, 1, 0), &mut links[1], 100);
-    assert_eq!(inbox.cut(0, &mut Store::default()), 3);
+    assert_eq!(inbox.drop_from_link(0, &mut FrameArena::default()), 3);
     assert_eq!(inbox.len(), 1);
     assert_eq!(links_in_order(&mut inbox), [1]);
 }
@@ -96,11 +99,11 @@ proptest! {
         }
         prop_assert_eq!(inbox.len(), offers.len());
         let (mut previous_ns, mut expected) = (0, [0; 3]);
-        while let Some(frame) = inbox.arrived(u64::MAX) {
+        while let Some(frame) = inbox.pop_arrived(u64::MAX) {
             prop_assert!(frame.arrival_ns >= previous_ns);
             previous_ns = frame.arrival_ns;
             let next = &mut expected[frame.link as usize];
-            let in_order = matches!(frame.cargo(), Cargo::Emission { sequence, .. } if sequence == *next);
+            let in_order = matches!(frame.payload(), Payload::SourceFrame { sequence, .. } if sequence == *next);
             prop_assert!(in_order, "link {}", frame.link);
             *next += 1;
         }

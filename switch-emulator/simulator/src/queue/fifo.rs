@@ -1,31 +1,31 @@
 //! One queue, no rate.
 
-use super::{Bounded, Discipline, Dropped, Waiting};
+use super::{BoundedQueue, Discipline, DropCounters, QueuedFrame};
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Fifo {
-    queue: Bounded,
-    dropped: Dropped,
+    queue: BoundedQueue,
+    dropped: DropCounters,
 }
 
 impl Fifo {
     pub(super) fn new(limit_frames: u64) -> Self {
         Self {
-            queue: Bounded::new(limit_frames),
-            dropped: Dropped::default(),
+            queue: BoundedQueue::new(limit_frames),
+            dropped: DropCounters::default(),
         }
     }
 }
 
 impl Discipline for Fifo {
-    fn enqueue(&mut self, _now_ns: u64, _queue: u32, frame: Waiting) {
+    fn enqueue(&mut self, _now_ns: u64, _queue: u32, frame: QueuedFrame) {
         if !self.queue.push(frame) {
             self.dropped.full += 1;
         }
     }
 
-    fn dequeue(&mut self, _now_ns: u64) -> Option<Waiting> {
+    fn dequeue(&mut self, _now_ns: u64) -> Option<QueuedFrame> {
         self.queue.frames.pop_front()
     }
 
@@ -37,7 +37,7 @@ impl Discipline for Fifo {
         self.queue.frames.is_empty()
     }
 
-    fn dropped(&self) -> Dropped {
+    fn dropped(&self) -> DropCounters {
         self.dropped
     }
 }

@@ -17,7 +17,7 @@
 use super::config::HtbConfig;
 use super::credit::Credit;
 use super::leaf::LeafQueue;
-use super::{Discipline, Dropped, Waiting};
+use super::{Discipline, DropCounters, QueuedFrame};
 
 #[derive(Debug)]
 struct Class {
@@ -239,7 +239,7 @@ impl Htb {
 }
 
 impl Discipline for Htb {
-    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: Waiting) {
+    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: QueuedFrame) {
         let named = self.leaves.iter().copied().find(|place| {
             let leaf = self.classes[*place].leaf.as_ref();
             leaf.is_some_and(|leaf| leaf.number == queue)
@@ -250,7 +250,7 @@ impl Discipline for Htb {
         self.leaf(place).queue.push(now_ns, frame, soonest_ns);
     }
 
-    fn dequeue(&mut self, now_ns: u64) -> Option<Waiting> {
+    fn dequeue(&mut self, now_ns: u64) -> Option<QueuedFrame> {
         let Some((turn, level)) = self.choose(now_ns) else {
             self.set_timer(now_ns);
             return None;
@@ -292,8 +292,8 @@ impl Discipline for Htb {
         self.wake_ns
     }
 
-    fn dropped(&self) -> Dropped {
-        let mut dropped = Dropped::default();
+    fn dropped(&self) -> DropCounters {
+        let mut dropped = DropCounters::default();
         for leaf in self.classes.iter().filter_map(|class| class.leaf.as_ref()) {
             dropped.full += leaf.queue.dropped().full;
             dropped.policed += leaf.queue.dropped().policed;

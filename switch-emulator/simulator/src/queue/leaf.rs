@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::config::DropsConfig;
-use super::{Dropped, Waiting};
+use super::{DropCounters, QueuedFrame};
 
 /// A full frame as the kernel counts it: `CoDel` drops nothing while no more than this waits.
 const FULL_FRAME_BYTES: u64 = 1_514;
@@ -19,7 +19,7 @@ const FULL_FRAME_BYTES: u64 = 1_514;
 #[derive(Debug)]
 struct Entry {
     came_ns: u64,
-    frame: Waiting,
+    frame: QueuedFrame,
 }
 
 /// See the module's documentation.
@@ -30,7 +30,7 @@ pub(super) struct LeafQueue {
     limit: usize,
     late_after_ns: Option<u64>,
     codel: Option<Codel>,
-    dropped: Dropped,
+    dropped: DropCounters,
 }
 
 impl LeafQueue {
@@ -49,7 +49,7 @@ impl LeafQueue {
             limit: usize::try_from(limit_frames).unwrap_or(usize::MAX),
             late_after_ns,
             codel,
-            dropped: Dropped::default(),
+            dropped: DropCounters::default(),
         }
     }
 
@@ -68,7 +68,7 @@ impl LeafQueue {
         head.map_or(0, |entry| entry.frame.frame_bytes())
     }
 
-    pub(super) fn dropped(&self) -> Dropped {
+    pub(super) fn dropped(&self) -> DropCounters {
         self.dropped
     }
 
@@ -78,7 +78,7 @@ impl LeafQueue {
     }
 
     /// A frame comes, which cannot leave before `soonest_ns`; nothing if it never can.
-    pub(super) fn push(&mut self, now_ns: u64, frame: Waiting, soonest_ns: Option<u64>) {
+    pub(super) fn push(&mut self, now_ns: u64, frame: QueuedFrame, soonest_ns: Option<u64>) {
         if let Some(after_ns) = self.late_after_ns {
             let in_time = |soonest_ns| soonest_ns <= now_ns.saturating_add(after_ns);
             if !soonest_ns.is_some_and(in_time) {
@@ -110,7 +110,7 @@ impl LeafQueue {
     }
 
     /// The frame that leaves now; nothing only if none waits.
-    pub(super) fn pop(&mut self, now_ns: u64) -> Option<Waiting> {
+    pub(super) fn pop(&mut self, now_ns: u64) -> Option<QueuedFrame> {
         self.expire(now_ns);
         let mut entry = self.take()?;
         while let Some(codel) = &mut self.codel {

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Discipline, Dropped, Held, Waiting};
+use super::{Discipline, DropCounters, Occupancy, QueuedFrame};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -24,12 +24,12 @@ pub(crate) struct StrictPriority {
     /// How many checks there have been.
     checks: u64,
     wake_ns: Option<u64>,
-    dropped: Dropped,
+    dropped: DropCounters,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    frames: VecDeque<Waiting>,
+    frames: VecDeque<QueuedFrame>,
     bytes: u64,
 }
 
@@ -45,7 +45,7 @@ impl StrictPriority {
             chosen: None,
             checks: 0,
             wake_ns: None,
-            dropped: Dropped::default(),
+            dropped: DropCounters::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl StrictPriority {
 }
 
 impl Discipline for StrictPriority {
-    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: Waiting) {
+    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: QueuedFrame) {
         self.check(now_ns);
         let place = self.place(queue);
         let queue = &mut self.queues[place];
@@ -87,7 +87,7 @@ impl Discipline for StrictPriority {
         self.waiting_frames += 1;
     }
 
-    fn dequeue(&mut self, now_ns: u64) -> Option<Waiting> {
+    fn dequeue(&mut self, now_ns: u64) -> Option<QueuedFrame> {
         self.check(now_ns);
         let queue = &mut self.queues[self.chosen?];
         let Some(frame) = queue.frames.pop_front() else {
@@ -109,12 +109,12 @@ impl Discipline for StrictPriority {
         self.waiting_frames == 0
     }
 
-    fn dropped(&self) -> Dropped {
+    fn dropped(&self) -> DropCounters {
         self.dropped
     }
 
-    fn held(&self, queue: u32) -> Held {
-        Held {
+    fn occupancy(&self, queue: u32) -> Occupancy {
+        Occupancy {
             queue_bytes: self.queues[self.place(queue)].bytes,
             all_bytes: self.queues.iter().map(|one| one.bytes).sum(),
         }
@@ -132,8 +132,8 @@ mod tests {
     const LOW: u32 = 0;
     const HIGH: u32 = 3;
 
-    fn frame(mark: u8) -> Waiting {
-        Waiting {
+    fn frame(mark: u8) -> QueuedFrame {
+        QueuedFrame {
             data: vec![mark; 60],
         }
     }
@@ -188,7 +188,7 @@ mod tests {
         }
         queues.enqueue(0, 1, frame(2));
         assert_eq!(queues.dropped().full, 1);
-        assert_eq!(queues.held(0).queue_bytes, 120);
-        assert_eq!(queues.held(1).all_bytes, 180);
+        assert_eq!(queues.occupancy(0).queue_bytes, 120);
+        assert_eq!(queues.occupancy(1).all_bytes, 180);
     }
 }

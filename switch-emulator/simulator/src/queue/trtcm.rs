@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use super::config::TrtcmConfig;
 use super::credit::Credit;
-use super::{Bounded, Discipline, Dropped, Waiting};
+use super::{BoundedQueue, Discipline, DropCounters, QueuedFrame};
 
 #[derive(Debug)]
 struct Policer {
@@ -36,14 +36,14 @@ impl Policer {
 pub(super) struct Trtcm {
     policers: Vec<Policer>,
     /// Frames that wait for a poll, each with its instant of arrival and the index of its policer.
-    waiting: VecDeque<(u64, usize, Waiting)>,
+    waiting: VecDeque<(u64, usize, QueuedFrame)>,
     limit_frames: usize,
-    transmit: Bounded,
+    transmit: BoundedQueue,
     group_frames: u64,
     poll_ns: u64,
     /// The next poll; nothing if none waits.
     next_poll_ns: Option<u64>,
-    dropped: Dropped,
+    dropped: DropCounters,
 }
 
 impl Trtcm {
@@ -63,11 +63,11 @@ impl Trtcm {
                 .collect(),
             waiting: VecDeque::new(),
             limit_frames: config.limit_frames as usize,
-            transmit: Bounded::new(config.transmit_frames),
+            transmit: BoundedQueue::new(config.transmit_frames),
             group_frames: config.group_frames,
             poll_ns: config.poll_ns,
             next_poll_ns: None,
-            dropped: Dropped::default(),
+            dropped: DropCounters::default(),
         })
     }
 
@@ -97,7 +97,7 @@ impl Trtcm {
 }
 
 impl Discipline for Trtcm {
-    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: Waiting) {
+    fn enqueue(&mut self, now_ns: u64, queue: u32, frame: QueuedFrame) {
         // A poll at this very instant comes after the frame.
         if let Some(before_ns) = now_ns.checked_sub(1) {
             self.poll(before_ns);
@@ -112,7 +112,7 @@ impl Discipline for Trtcm {
         }
     }
 
-    fn dequeue(&mut self, now_ns: u64) -> Option<Waiting> {
+    fn dequeue(&mut self, now_ns: u64) -> Option<QueuedFrame> {
         self.poll(now_ns);
         self.transmit.frames.pop_front()
     }
@@ -121,7 +121,7 @@ impl Discipline for Trtcm {
         self.next_poll_ns
     }
 
-    fn dropped(&self) -> Dropped {
+    fn dropped(&self) -> DropCounters {
         self.dropped
     }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::{Run, Timer};
 use crate::controller::SEGMENT_SPACING_NS;
 use crate::error::Error;
-use crate::inbox::Frame;
+use crate::inbox::InFlightFrame;
 use crate::link::size_on_wire;
 use crate::link::End;
 use crate::network::Network;
@@ -41,10 +41,10 @@ impl Network {
         for segment in segments {
             run.net.controllers[controller].send(run.now_ns, address, segment);
             run.collect_controller(controller, run.now_ns);
-            run.carry_for(SEGMENT_SPACING_NS);
+            run.run_for(SEGMENT_SPACING_NS);
         }
         run.end_ns = run.now_ns;
-        run.settle();
+        run.deliver_pending();
         run.pause();
         Ok(self.controllers[controller].take_messages(address))
     }
@@ -86,8 +86,8 @@ impl Run<'_> {
                 let link = &mut self.net.links[index];
                 let begin_ns = link.busy_until_ns().max(now_ns);
                 link.occupy(begin_ns, bytes);
-                let copy = Frame::of_bytes(frame.clone(), &mut self.net.store);
-                self.launch(index, begin_ns, copy);
+                let copy = InFlightFrame::of_bytes(frame.clone(), &mut self.net.arena);
+                self.transmit(index, begin_ns, copy);
             }
         }
         self.arm_controller(controller, now_ns);

@@ -5,7 +5,7 @@ use zodiac_firmware::{Board, Instant};
 use super::Run;
 use crate::device::{Device, OutputKind};
 use crate::error::Error;
-use crate::inbox::Frame;
+use crate::inbox::InFlightFrame;
 use crate::link::{size_on_wire, End, FCS_BYTES};
 use crate::network::Network;
 use crate::steps::{StepOutput, Steps};
@@ -99,9 +99,9 @@ impl Network {
         } else {
             // The next step arms the timer of its arrival.
             let arrival_ns = link.arrival_ns(begin_ns, bytes);
-            let frame =
-                Frame::of_bytes(frame, &mut self.store).bound(arrival_ns, outgoing, link.end);
-            self.set_out(frame, now_ns);
+            let frame = InFlightFrame::of_bytes(frame, &mut self.arena)
+                .on_link(arrival_ns, outgoing, link.end);
+            self.enqueue_arrival(frame, now_ns);
         }
         Ok(free_ns)
     }
@@ -145,7 +145,7 @@ impl Network {
             self.begin_steps()?;
         }
         let mut run = Run::new(self, to_ns);
-        run.carry();
+        run.run_to_end();
         run.now_ns = to_ns;
         let result = action(&mut run);
         if let Some(steps) = &mut self.steps {
@@ -169,7 +169,7 @@ impl Network {
         let mut steps = Steps::new(self.now_ns());
         for node in &mut self.boards {
             for (at_ns, text) in std::mem::take(&mut node.session.events) {
-                steps.told(at_ns, &node.name, OutputKind::Event(text));
+                steps.board_output(at_ns, &node.name, OutputKind::Event(text));
             }
         }
         self.steps = Some(steps);

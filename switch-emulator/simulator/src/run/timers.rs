@@ -23,7 +23,7 @@ pub(super) enum Timer {
     /// One side of a transfer over TCP has something to do.
     Transfer(u32, Side),
     /// A cable is plugged in or pulled out.
-    Cable,
+    LinkEvent,
 }
 
 impl Timer {
@@ -37,7 +37,7 @@ impl Timer {
             Self::Arrival(controller) => (4, controller),
             Self::Transfer(index, Side::Sender) => (5, index),
             Self::Transfer(index, Side::Receiver) => (6, index),
-            Self::Cable => (7, 0),
+            Self::LinkEvent => (7, 0),
         };
         kind << INDEX_BITS | index
     }
@@ -53,7 +53,7 @@ impl Timer {
             4 => Self::Arrival(index),
             5 => Self::Transfer(index, Side::Sender),
             6 => Self::Transfer(index, Side::Receiver),
-            _ => Self::Cable,
+            _ => Self::LinkEvent,
         }
     }
 }
@@ -76,7 +76,7 @@ impl Network {
             | Timer::Stack(_)
             | Timer::Arrival(_)
             | Timer::Transfer(..)
-            | Timer::Cable => self.boards.len(),
+            | Timer::LinkEvent => self.boards.len(),
         });
         timers.extend(boards.map(Timer::Answer));
         for controller in each(self.controllers.len()) {
@@ -87,7 +87,7 @@ impl Network {
                 [Side::Sender, Side::Receiver].map(|side| Timer::Transfer(connection, side)),
             );
         }
-        timers.push(Timer::Cable);
+        timers.push(Timer::LinkEvent);
         timers
     }
 }
@@ -115,7 +115,7 @@ pub(super) struct Slots {
     arrival: Vec<Slot>,
     pub(super) release: Vec<Slot>,
     transfer: Vec<[Slot; 2]>,
-    cable: Slot,
+    link_event: Slot,
 }
 
 impl Slots {
@@ -135,7 +135,7 @@ impl Slots {
                 Timer::Transfer(index, side) => {
                     slots.transfer[index as usize][side as usize] = slot;
                 }
-                Timer::Cable => slots.cable = slot,
+                Timer::LinkEvent => slots.link_event = slot,
             }
         }
         slots
@@ -151,7 +151,7 @@ impl Slots {
             Timer::Arrival(controller) => self.arrival[controller as usize],
             Timer::Release(source) => self.release[source as usize],
             Timer::Transfer(index, side) => self.transfer[index as usize][side as usize],
-            Timer::Cable => self.cable,
+            Timer::LinkEvent => self.link_event,
         }
     }
 }
@@ -172,7 +172,7 @@ mod tests {
                 Timer::Release(index),
                 Timer::Transfer(index, Side::Sender),
                 Timer::Transfer(index, Side::Receiver),
-                Timer::Cable,
+                Timer::LinkEvent,
             ] {
                 assert_eq!(Timer::of(timer.tag()), timer);
             }

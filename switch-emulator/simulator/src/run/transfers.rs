@@ -1,6 +1,6 @@
 //! Transfers over TCP: what their ends send and receive.
 
-use crate::inbox::Frame;
+use crate::inbox::InFlightFrame;
 use crate::link::size_on_wire;
 use crate::tcp::Side;
 
@@ -22,8 +22,8 @@ impl Run<'_> {
         let frame = self.net.connections[index].work(side, now_ns, is_free);
         if let Some(data) = frame {
             self.net.links[line].occupy(now_ns, size_on_wire(data.len()));
-            let frame = Frame::of_bytes(data, &mut self.net.store);
-            self.launch(line, now_ns, frame);
+            let frame = InFlightFrame::of_bytes(data, &mut self.net.arena);
+            self.transmit(line, now_ns, frame);
         }
         self.arm_transfer(index, side, now_ns);
     }

@@ -20,7 +20,7 @@ const PROBE_ALONE_NS: u64 = 200_000_000;
 const DUPLICATES: u64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum SegmentState {
     UnderWay,
     Lost,
     Arrived,
@@ -29,7 +29,7 @@ enum Fate {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     sent_ns: u64,
-    fate: Fate,
+    fate: SegmentState,
     again: bool,
 }
 
@@ -154,7 +154,7 @@ impl Sender {
         let probe = std::mem::take(&mut self.probes);
         let segment = Segment {
             sent_ns: now_ns,
-            fate: Fate::UnderWay,
+            fate: SegmentState::UnderWay,
             again: false,
         };
         let has_room = (self.segments.len() as u64) < self.limit;
@@ -167,7 +167,7 @@ impl Sender {
         } else if probe && !self.segments.is_empty() {
             // Nothing new may go: the last one goes again, and counts once.
             let last = self.segments.len() - 1;
-            if self.segments[last].fate != Fate::UnderWay {
+            if self.segments[last].fate != SegmentState::UnderWay {
                 return None;
             }
             self.under_way -= 1;
@@ -194,7 +194,7 @@ impl Sender {
     fn take_lost(&mut self) -> Option<u64> {
         let from = self.first_lost.max(self.acknowledged) - self.acknowledged;
         let place = (from as usize..self.segments.len())
-            .find(|place| self.segments[*place].fate == Fate::Lost)?;
+            .find(|place| self.segments[*place].fate == SegmentState::Lost)?;
         self.lost -= 1;
         self.first_lost = self.acknowledged + place as u64 + 1;
         Some(self.acknowledged + place as u64)
@@ -208,7 +208,7 @@ impl Sender {
             let Some(segment) = self.segments.pop_front() else {
                 break;
             };
-            if segment.fate == Fate::Arrived {
+            if segment.fate == SegmentState::Arrived {
                 self.arrived -= 1;
             } else {
                 delivered += 1;
@@ -220,9 +220,9 @@ impl Sender {
             for index in (*from).max(self.acknowledged)..(*to).min(self.end()) {
                 let place = (index - self.acknowledged) as usize;
                 let segment = self.segments[place];
-                if segment.fate != Fate::Arrived {
+                if segment.fate != SegmentState::Arrived {
                     delivered += 1;
-                    self.segments[place].fate = Fate::Arrived;
+                    self.segments[place].fate = SegmentState::Arrived;
                     self.arrived += 1;
                     self.arrives(now_ns, index, segment, &mut rtt_ns);
                 }
@@ -257,9 +257,9 @@ impl Sender {
     /// A segment is known to have arrived.
     fn arrives(&mut self, now_ns: u64, index: u64, segment: Segment, rtt_ns: &mut Option<u64>) {
         match segment.fate {
-            Fate::UnderWay => self.under_way -= 1,
-            Fate::Lost => self.lost -= 1,
-            Fate::Arrived => {}
+            SegmentState::UnderWay => self.under_way -= 1,
+            SegmentState::Lost => self.lost -= 1,
+            SegmentState::Arrived => {}
         }
         let took_ns = now_ns - segment.sent_ns;
         if segment.again && took_ns < self.least_rtt_ns {
@@ -300,12 +300,12 @@ impl Sender {
         };
         let mut found = false;
         for (index, segment) in (self.acknowledged..).zip(&mut self.segments) {
-            if segment.fate != Fate::UnderWay || (segment.sent_ns, index) >= self.newest {
+            if segment.fate != SegmentState::UnderWay || (segment.sent_ns, index) >= self.newest {
                 continue;
             }
             let due_ns = segment.sent_ns + self.newest_rtt_ns + slack_ns;
             if due_ns <= now_ns {
-                segment.fate = Fate::Lost;
+                segment.fate = SegmentState::Lost;
                 self.first_lost = self.first_lost.min(index);
                 self.under_way -= 1;
                 self.lost += 1;
@@ -395,8 +395,8 @@ impl Sender {
         self.recovery_end = self.end();
         self.window = 1.0;
         for segment in &mut self.segments {
-            if segment.fate == Fate::UnderWay {
-                segment.fate = Fate::Lost;
+            if segment.fate == SegmentState::UnderWay {
+                segment.fate = SegmentState::Lost;
                 self.lost += 1;
             }
         }

@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use zodiac_firmware::number;
 
-use crate::queue::Held;
+use crate::queue::Occupancy;
 
 const PER_CENT: u64 = 100;
 
@@ -39,14 +39,14 @@ impl BufferPool {
     }
 
     /// Whether there is room for a frame in a queue.
-    pub(super) fn admits(&self, queue: Held, frame_bytes: u64) -> bool {
+    pub(super) fn admits(&self, queue: Occupancy, frame_bytes: u64) -> bool {
         let free = self.profile.pool_bytes.saturating_sub(self.used_bytes);
         let most = free * self.profile.factor_percent / PER_CENT;
         frame_bytes <= free && queue.queue_bytes + frame_bytes <= most
     }
 
     /// What a port holds has changed.
-    pub(super) fn changed(&mut self, before: Held, after: Held) {
+    pub(super) fn changed(&mut self, before: Occupancy, after: Occupancy) {
         self.used_bytes = self.used_bytes + after.all_bytes - before.all_bytes;
     }
 }
@@ -64,7 +64,7 @@ mod tests {
         let mut held = vec![0; queues];
         for _ in 0..10_000 {
             for bytes in &mut held {
-                let before = Held {
+                let before = Occupancy {
                     queue_bytes: *bytes,
                     all_bytes: *bytes,
                 };
@@ -72,7 +72,7 @@ mod tests {
                     *bytes += 100;
                     pool.changed(
                         before,
-                        Held {
+                        Occupancy {
                             queue_bytes: *bytes,
                             all_bytes: *bytes,
                         },

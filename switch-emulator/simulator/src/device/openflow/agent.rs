@@ -129,7 +129,7 @@ impl AgentProfile {
 
 /// What becomes of an entry for the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum InstallOutcome {
     /// The chip has it from this instant on; the agent lists it at once.
     Written { at_ns: u64 },
     /// The agent lists it, and the chip never has it.
@@ -178,28 +178,28 @@ impl Handover {
     }
 
     /// An entry for the chip has come.
-    pub(super) fn take(&mut self, now_ns: u64) -> Fate {
+    pub(super) fn take(&mut self, now_ns: u64) -> InstallOutcome {
         if let Some(settling) = self.profile.settling {
             if now_ns < self.settled_ns && self.percent() < settling.lost_percent {
                 return if self.percent() < settling.listed_percent {
-                    Fate::OnlyListed
+                    InstallOutcome::OnlyListed
                 } else {
-                    Fate::Ignored
+                    InstallOutcome::Ignored
                 };
             }
             let span = settling.most_ns - settling.least_ns + 1;
             self.settled_ns = now_ns + settling.least_ns + self.random.bits() % span;
         }
         let Some(writer) = self.profile.writer else {
-            return Fate::Written { at_ns: now_ns };
+            return InstallOutcome::Written { at_ns: now_ns };
         };
         let begin_ns = self.written_ns.max(now_ns);
         let waiting = (begin_ns - now_ns).div_ceil(writer.write_ns);
         if waiting + self.kept >= writer.waiting_entries {
-            return Fate::Refused;
+            return InstallOutcome::Refused;
         }
         self.written_ns = begin_ns + writer.write_ns;
-        Fate::Written {
+        InstallOutcome::Written {
             at_ns: self.written_ns,
         }
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn without_parts_entries_are_in_the_chip_at_once() {
         let mut handover = handover(AgentProfile::default());
-        assert_eq!(handover.take(7), Fate::Written { at_ns: 7 });
+        assert_eq!(handover.take(7), InstallOutcome::Written { at_ns: 7 });
         assert_eq!((handover.flow_mod_ns(9), handover.barrier_ns(7)), (0, 0));
     }
 
@@ -258,17 +258,20 @@ mod tests {
             }),
             ..AgentProfile::default()
         };
-        for (listed_percent, fate) in [(0, Fate::Ignored), (100, Fate::OnlyListed)] {
+        for (listed_percent, fate) in [
+            (0, InstallOutcome::Ignored),
+            (100, InstallOutcome::OnlyListed),
+        ] {
             let mut handover = handover(settling(100, listed_percent));
-            assert_eq!(handover.take(100), Fate::Written { at_ns: 100 });
+            assert_eq!(handover.take(100), InstallOutcome::Written { at_ns: 100 });
             assert_eq!(handover.take(109), fate);
-            assert_eq!(handover.take(121), Fate::Written { at_ns: 121 });
+            assert_eq!(handover.take(121), InstallOutcome::Written { at_ns: 121 });
         }
         let mut handover = handover(settling(50, 50));
         let fates: Vec<_> = (1..=200).map(|at_ns| handover.take(at_ns)).collect();
-        let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count();
-        assert!((30..=70).contains(&count(Fate::Ignored)));
-        assert!((30..=70).contains(&count(Fate::OnlyListed)));
+        let count = |wanted: InstallOutcome| fates.iter().filter(|fate| **fate == wanted).count();
+        assert!((30..=70).contains(&count(InstallOutcome::Ignored)));
+        assert!((30..=70).contains(&count(InstallOutcome::OnlyListed)));
     }
 
     #[test]
@@ -283,16 +286,22 @@ mod tests {
             ..AgentProfile::default()
         };
         let mut handover = handover(profile);
-        assert_eq!(handover.take(0), Fate::Written { at_ns: S });
-        assert_eq!(handover.take(0), Fate::Written { at_ns: 2 * S });
-        assert_eq!(handover.take(0), Fate::Refused);
+        assert_eq!(handover.take(0), InstallOutcome::Written { at_ns: S });
+        assert_eq!(handover.take(0), InstallOutcome::Written { at_ns: 2 * S });
+        assert_eq!(handover.take(0), InstallOutcome::Refused);
         assert_eq!(handover.barrier_ns(S / 2), 3 * S / 2);
-        assert_eq!(handover.take(S), Fate::Written { at_ns: 3 * S });
+        assert_eq!(handover.take(S), InstallOutcome::Written { at_ns: 3 * S });
         handover.deleted(2 * S, 2 * S); // written already
-        assert_eq!(handover.take(10 * S), Fate::Written { at_ns: 11 * S });
-        assert_eq!(handover.take(10 * S), Fate::Written { at_ns: 12 * S });
+        assert_eq!(
+            handover.take(10 * S),
+            InstallOutcome::Written { at_ns: 11 * S }
+        );
+        assert_eq!(
+            handover.take(10 * S),
+            InstallOutcome::Written { at_ns: 12 * S }
+        );
         handover.deleted(10 * S, 11 * S);
         handover.deleted(10 * S, 12 * S);
-        assert_eq!(handover.take(100 * S), Fate::Refused);
+        assert_eq!(handover.take(100 * S), InstallOutcome::Refused);
     }
 }

@@ -189,7 +189,7 @@ pub(crate) struct TableModel {
 
 /// Which table an entry goes to, and how much of its memory it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Placement {
     pub(crate) path: Path,
     /// Its share of that table's memory, which is [`WHOLE`].
     pub(crate) share: u64,
@@ -199,7 +199,7 @@ pub(crate) struct Place {
 
 impl TableModel {
     /// Where an entry with this match and these actions goes.
-    pub(crate) fn place(&self, fields: &Match, actions: &[ActionKind]) -> Place {
+    pub(crate) fn place(&self, fields: &Match, actions: &[ActionKind]) -> Placement {
         let kind = MatchKind::of(fields);
         let number = self.rules.iter().position(|rule| {
             (rule.matches.is_empty() || rule.matches.contains(&kind))
@@ -214,7 +214,7 @@ impl TableModel {
                 .and_then(|rule| rule.entries)
                 .map_or(self.entries, |entries| entries.0),
         };
-        Place {
+        Placement {
             path,
             share: WHOLE / entries.max(1),
             rule: number,

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use zodiac_firmware::Match;
 
-use super::agent::{AgentProfile, Fate, Handover, NEVER};
+use super::agent::{AgentProfile, Handover, InstallOutcome, NEVER};
 use super::rewrite::{is_tagged, Rewrite};
-use super::rules::{ActionKind, MatchKind, Path, Place, TableModel, WHOLE};
+use super::rules::{ActionKind, MatchKind, Path, Placement, TableModel, WHOLE};
 use super::{be16, Ports, FLOW_MOD_BYTES};
 use crate::device::MAX_PORTS;
 use crate::random::Stream;
@@ -167,7 +167,7 @@ struct Entry {
     fields: Match,
     priority: u16,
     outputs: Outputs,
-    place: Place,
+    place: Placement,
     cookie: [u8; 8],
     /// The actions as they came.
     actions: Vec<u8>,
@@ -252,7 +252,7 @@ impl Table {
     }
 
     /// The actions of a `FLOW_MOD`, and where an entry with them goes.
-    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Place), Refusal> {
+    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Placement), Refusal> {
         let can = (self.has_queues, self.rewrites);
         let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, can)?;
         let place = self.model.place(fields, &outputs.kinds);
@@ -263,7 +263,7 @@ impl Table {
     }
 
     /// Whether the table has room for one more entry.
-    fn has_room(&self, place: Place) -> bool {
+    fn has_room(&self, place: Placement) -> bool {
         let entries = self.entries.iter().map(|entry| entry.place);
         let used: u64 = entries
             .filter(|other| other.path == place.path)
@@ -273,7 +273,7 @@ impl Table {
     }
 
     /// Whether the rule of an entry still has room, considering what deleted entries of the rule took with them.
-    fn has_kept(&self, place: Place) -> bool {
+    fn has_kept(&self, place: Placement) -> bool {
         let losing = place.rule.and_then(|rule| {
             let one_in = self.model.rules[rule].loses_one_in?;
             Some((rule, self.deleted[rule] / one_in.0))
@@ -359,16 +359,16 @@ impl Table {
         }
         let fate = match place.path {
             Path::Hardware => self.handover.take(now_ns),
-            Path::Software | Path::Refused => Fate::Written { at_ns: now_ns },
+            Path::Software | Path::Refused => InstallOutcome::Written { at_ns: now_ns },
         };
         let from_ns = match fate {
-            Fate::Refused => return Err(Refusal::Full),
-            Fate::Ignored => return Ok(()),
-            Fate::OnlyListed => {
+            InstallOutcome::Refused => return Err(Refusal::Full),
+            InstallOutcome::Ignored => return Ok(()),
+            InstallOutcome::OnlyListed => {
                 place.share = 0;
                 NEVER
             }
-            Fate::Written { at_ns } => at_ns,
+            InstallOutcome::Written { at_ns } => at_ns,
         };
         // An entry without wildcards comes before all others, whatever its priority.
         let rank = |fields: &Match, priority: u16| Reverse((fields.is_exact(), priority));

@@ -33,7 +33,7 @@ fn fill(htb: &mut Htb, queue: u32, frames: u64) {
     for _ in 0..frames {
         let mut data = vec![0; FRAME as usize];
         data[0] = queue as u8;
-        htb.enqueue(0, queue, Waiting { data });
+        htb.enqueue(0, queue, QueuedFrame { data });
     }
 }
 
@@ -216,7 +216,7 @@ fn a_full_queue_loses_what_comes_and_an_unknown_queue_is_the_first() {
     fill(&mut htb, 9, 3);
     assert_eq!(
         htb.dropped(),
-        Dropped {
+        DropCounters {
             full: 1,
             policed: 0
         }
@@ -234,7 +234,7 @@ fn came_and_left(class: ClassConfig, group_frames: u64, every_ns: u64) -> Vec<(u
         while next_ns <= now_ns {
             let mut data = vec![0; FRAME as usize];
             data[..8].copy_from_slice(&now_ns.to_be_bytes());
-            htb.enqueue(now_ns, 0, Waiting { data });
+            htb.enqueue(now_ns, 0, QueuedFrame { data });
             next_ns += every_ns;
         }
         while let Some(frame) = htb.dequeue(now_ns) {

@@ -3,13 +3,13 @@ use super::*;
 const FRAME: usize = 1_000;
 const MS: u64 = 1_000_000;
 
-fn frame(mark: u8) -> Waiting {
-    Waiting {
+fn frame(mark: u8) -> QueuedFrame {
+    QueuedFrame {
         data: vec![mark; FRAME],
     }
 }
 
-fn marks(queue: &mut LeafQueue, now_ns: u64) -> Vec<u8> {
+fn source_traits(queue: &mut LeafQueue, now_ns: u64) -> Vec<u8> {
     std::iter::from_fn(|| queue.pop(now_ns).map(|frame| frame.data[0])).collect()
 }
 
@@ -32,7 +32,7 @@ fn what_is_known_to_be_late_is_dropped_as_it_comes() {
     queue.push(MS, frame(2), Some(6 * MS + 1));
     queue.push(MS, frame(3), None);
     assert_eq!(queue.dropped().policed, 2);
-    assert_eq!(marks(&mut queue, MS), [1]);
+    assert_eq!(source_traits(&mut queue, MS), [1]);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn late_frames_make_room() {
     queue.expire(3 * MS);
     queue.push(3 * MS, frame(3), Some(3 * MS));
     assert_eq!((queue.dropped().full, queue.dropped().policed), (1, 1));
-    assert_eq!(marks(&mut queue, 3 * MS), [3]);
+    assert_eq!(source_traits(&mut queue, 3 * MS), [3]);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn without_a_choice_nothing_but_a_full_queue_drops() {
         queue.push(0, frame(mark), None);
     }
     assert_eq!((queue.dropped().full, queue.dropped().policed), (1, 0));
-    assert_eq!(marks(&mut queue, 1_000_000 * MS), [1, 2]);
+    assert_eq!(source_traits(&mut queue, 1_000_000 * MS), [1, 2]);
 }
 
 const CODEL: DropsConfig = DropsConfig::Codel {

@@ -25,8 +25,8 @@ fn policer(cir_mbps: u64, cbs_bytes: u64, eir_mbps: u64, ebs_bytes: u64) -> Poli
 }
 
 /// A frame that holds an IP packet of `packet_bytes`.
-fn frame(packet_bytes: usize) -> Waiting {
-    Waiting {
+fn frame(packet_bytes: usize) -> QueuedFrame {
+    QueuedFrame {
         data: vec![0; 14 + packet_bytes],
     }
 }
@@ -63,7 +63,7 @@ fn what_finds_no_tokens_in_either_bucket_is_dropped() {
     assert_eq!(passed(&mut trtcm, POLL_NS), 5);
     assert_eq!(
         trtcm.dropped(),
-        Dropped {
+        DropCounters {
             full: 0,
             policed: 4
         }

@@ -5,10 +5,10 @@
 //! begins with reading what it may need, all at once.
 
 /// From so many boards on, the near caches do not hold what all frames need. In smaller networks there is nothing to gain.
-pub(crate) const MANY_BOARDS: usize = 64;
+pub(crate) const PREFETCH_MIN_BOARDS: usize = 64;
 
 /// Begins to read: nothing waits for the value.
 #[inline(always)]
-pub(crate) fn fetch<T: Copy>(value: T) {
+pub(crate) fn prefetch<T: Copy>(value: T) {
     std::hint::black_box(value);
 }

@@ -27,21 +27,21 @@ impl Origin {
 
 /// What holds for all frames of a source: few bytes, for the same reason.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Marks {
+pub(super) struct SourceTraits {
     /// Whether they begin in the same way, whatever their number is.
-    pub(super) is_alike: bool,
+    pub(super) has_constant_key: bool,
     /// Whether they are certain to be recognised as the flow's own as long as nothing changes them.
-    pub(super) is_certain: bool,
+    pub(super) is_identifiable: bool,
 }
 
 /// The links by which frames leave boards: close together, where they stay in the processor's cache.
-pub(super) struct Outgoing {
+pub(super) struct EgressLinks {
     /// For so many ports of each board.
     ports: usize,
     links: Vec<u32>,
 }
 
-impl Outgoing {
+impl EgressLinks {
     /// So many ports of a board are its first: most frames leave by one of them.
     const FIRST: usize = 3;
 
@@ -86,10 +86,10 @@ impl Network {
         }
     }
 
-    pub(super) fn marks(&self, source: usize, identities: &Identities) -> Marks {
-        Marks {
-            is_alike: self.flows[source].head().is_some(),
-            is_certain: identities.are_certain(&self.flows, source),
+    pub(super) fn source_traits(&self, source: usize, identities: &Identities) -> SourceTraits {
+        SourceTraits {
+            has_constant_key: self.flows[source].head().is_some(),
+            is_identifiable: identities.are_identifiable(&self.flows, source),
         }
     }
 }
