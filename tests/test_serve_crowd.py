@@ -165,9 +165,8 @@ def test_what_is_no_http_is_answered_in_the_shape_of_all_errors(served: ServedLa
 def test_who_does_not_read_loses_the_connection(served: ServedLab) -> None:
     """A client sends requests endlessly and never reads the answers."""
     request = b"GET /page/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with connection(served) as client:
-        with pytest.raises(ConnectionError):
-            send_forever(client, request)
+    with connection(served) as client, pytest.raises(ConnectionError):
+        send_forever(client, request)
     is_served(served)
     assert "Traceback" not in served.log()
 
