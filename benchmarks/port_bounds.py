@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 import networkx as nx
 
 from benchmarks.measure import ROOT, BenchmarkError, Row
-from evaluation.adversary.port_frames import FrameFlow, search
+from evaluation.worst_case.port_frames import FrameFlow, search
 from loko.calculus.token_buckets import RateLatency, TokenBucket
 from loko.calculus.total_flow import Server, Step, TotalFlow, UnsettledError
 from loko.calculus.whole_path import whole_path_ns

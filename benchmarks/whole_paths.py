@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from benchmarks.measure import BenchmarkError, Row, Spread
-from evaluation.adversary.port_frames import whole_path_trial
-from evaluation.adversary.port_trial import port_trial
+from evaluation.worst_case.port_frames import whole_path_trial
+from evaluation.worst_case.port_trial import port_trial
 from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow
 from loko.calculus.whole_path import whole_path_ns
 from loko.flow import Flow

@@ -100,7 +100,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
     ),
     "flows": Elsewhere("loko.commands.flows", "flows_app", "Write flows to begin with."),
     "replay": Elsewhere(
-        "evaluation.adversary.commands",
+        "evaluation.worst_case.commands",
         "replay",
         "Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.",
     ),

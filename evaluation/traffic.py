@@ -1,4 +1,4 @@
-"""Traffic as data: a closed set of ways in which hosts send, for figures, adversary and duels in all modes.
+"""Traffic as data: a closed set of ways in which hosts send, for figures and searches in all modes.
 
 `Sender` says who sends which frames to whom; its `Sends` says when. A host may send several flows, each by
 one of its interfaces. A runner declares which ways of sending it supports

@@ -31,11 +31,11 @@ from benchmarks.evidence.ports import port_summary
 from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
-from evaluation.adversary.trial import Trial, narrowed, trial
 from evaluation.executor import Executor, Workers
 from evaluation.files import alone_in, output_directory, write_atomically
 from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
+from evaluation.worst_case.trial import Trial, narrow_down, run_trial
 from loko.document import InputError
 
 _PAGE: Final = ROOT / "docs" / "evidence.md"
@@ -265,9 +265,9 @@ class _Tell:
 def _report_broken(broken: BrokenGuaranteeError, trial_packets: int, out: Path) -> None:
     seed = broken.record.seed
     print(f"BROKEN: {broken}; narrowing it down ...", file=sys.stderr)
-    failed = trial(seed, packets=trial_packets)
-    only, most_ns = narrowed(failed, packets=trial_packets)
-    again = trial(seed, packets=trial_packets, only=only, most_ns=most_ns)
+    failed = run_trial(seed, packets=trial_packets)
+    only, most_ns = narrow_down(failed, packets=trial_packets)
+    again = run_trial(seed, packets=trial_packets, only=only, most_ns=most_ns)
     record = {
         "seed": seed,
         "record": broken.record.model_dump(mode="json"),
@@ -282,7 +282,7 @@ def _report_broken(broken: BrokenGuaranteeError, trial_packets: int, out: Path) 
 
 
 def _replay(seed: int, trial_packets: int) -> int:
-    outcome = trial(seed, packets=trial_packets)
+    outcome = run_trial(seed, packets=trial_packets)
     _show(outcome)
     return 1 if outcome.failed else 0
 

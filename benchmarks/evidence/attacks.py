@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.attack import attack
-from evaluation.adversary.carriage import CarriageResult, carried, judged, released
-from evaluation.adversary.changes import forgetful, succession
-from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
-from evaluation.adversary.search import adversary
 from evaluation.executor import Workers
 from evaluation.virtual import profile_with_capacity
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.attack import attack
+from evaluation.worst_case.changes import ignore_released, succession
+from evaluation.worst_case.delivery import DeliveryResult, judge_delivery, timed_senders, transmit
+from evaluation.worst_case.schemes import GUARANTEED, PRINTED, admission_named, fill
+from evaluation.worst_case.search import search_worst_case
 from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES
 from loko.flow import Flow
@@ -118,15 +118,15 @@ def _schemes() -> Iterator[Attacked]:
 
 
 def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str) -> Row:
-    case = filled(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
+    case = fill(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
     result = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
     return {
         "lab": title,
         "scheme": scheme,
         "flows": len(case.admitted),
         "guarantee_ms": result.guarantee_ms,
-        "adversary": result.adversary.history[-1][1],
-        "adversary_lost": result.adversary.damage.lost,
+        "adversary": result.worst_case.history[-1][1],
+        "adversary_lost": result.worst_case.damage.lost,
         "random": result.scattered.history[-1][1],
         "random_lost": result.scattered.damage.lost,
         "generator": max(run.worst for run in result.bursts),
@@ -147,7 +147,7 @@ def _mistakes() -> Iterator[Attacked]:
 
 
 def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) -> Row:
-    case = filled(
+    case = fill(
         scheme,
         star(),
         _STAR,
@@ -187,7 +187,7 @@ def _of_released(scheme: str, after_ns: int, forgets: bool) -> Row:
     }
 
 
-def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, CarriageResult]:
+def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, DeliveryResult]:
     """Replace brief flows by others, beside two flows that share nearly all of a switch.
 
     Brief flows send a frame each. They are released when it has arrived or, at a fifth of the rate, where the
@@ -198,7 +198,7 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Carria
     admission = admission_named(scheme, lab, scenario, control={})
     rate_bps = 1.17e6 if scheme == FIFTH_RATE.name else 5.85e6
     history = succession(
-        forgetful(admission) if forgets else admission,
+        ignore_released(admission) if forgets else admission,
         stay=[flow._replace(rate_bps=rate_bps) for flow in _brief(0, 2)],
         first=_brief(10, _BRIEF[scheme]),
         second=_brief(20, _BRIEF[scheme]),
@@ -207,8 +207,8 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Carria
         delivered=scheme != FIFTH_RATE.name,
     )
     case = history.case(AdmittedSet(lab=lab, scheme=scheme, admitted=(), entries=17))
-    records = carried(case, released(case, history.offers()), seed=_SEED, duration_ns=400_000_000)
-    return len(history.lives), judged(case, records)
+    records = transmit(case, timed_senders(case, history.offers()), seed=_SEED, duration_ns=400_000_000)
+    return len(history.lives), judge_delivery(case, records)
 
 
 def _brief(first: int, count: int) -> list[Flow]:
@@ -272,9 +272,9 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> AdmittedSet:
     rate_bps = allocation.max_rate_bps / flows
     if name == PACKET_GRANULAR:
         rate_bps *= 0.98  # so that all four fit
-    return filled(name, lab, _STAR[:flows], rate_bps=rate_bps, burst_bytes=306)
+    return fill(name, lab, _STAR[:flows], rate_bps=rate_bps, burst_bytes=306)
 
 
 def _damage(case: AdmittedSet) -> Row:
-    worst = adversary(case, generations=_GENERATIONS, seed=_SEED)
+    worst = search_worst_case(case, generations=_GENERATIONS, seed=_SEED)
     return {"worst": worst.history[-1][1], "lost": worst.damage.lost}

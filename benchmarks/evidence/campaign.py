@@ -12,9 +12,9 @@ from contextlib import closing
 from itertools import count
 
 from benchmarks.evidence.record import Journal, PortRecord, R, TrialRecord, campaign_seed, up_to
-from evaluation.adversary.port_trial import changing_port_trial, port_trial
-from evaluation.adversary.trial import trial
 from evaluation.executor import Workers
+from evaluation.worst_case.port_trial import changing_port_trial, port_trial
+from evaluation.worst_case.trial import run_trial
 
 Task = tuple[int, int, int]
 """A trial's number in the campaign, its own seed, and about how many packets it carries."""
@@ -71,7 +71,7 @@ def _refuse_broken(journal: Journal[R]) -> None:
 def trial_of(task: Task) -> TrialRecord:
     """Carry out a trial on boards."""
     number, seed, trial_packets = task
-    return TrialRecord.of(number, trial(seed, packets=trial_packets))
+    return TrialRecord.of(number, run_trial(seed, packets=trial_packets))
 
 
 def port_trial_of(task: Task) -> PortRecord:

@@ -132,7 +132,7 @@ def _tightest(records: list[dict[str, Any]]) -> str:
 
 def _schemes(rows: list[dict[str, Any]]) -> str:
     return _table(
-        ("lab", "scheme", "flows", "guarantee", "adversary", "random instants", "the paper's bursts"),
+        ("lab", "scheme", "flows", "guarantee", "worst-case search", "random instants", "the paper's bursts"),
         (
             (
                 row["lab"],
@@ -148,7 +148,7 @@ def _schemes(rows: list[dict[str, Any]]) -> str:
 
 def _mistakes(rows: list[dict[str, Any]]) -> str:
     return _table(
-        ("scheme", "frames", "entries", "flows too many", "flows", "adversary"),
+        ("scheme", "frames", "entries", "flows too many", "flows", "worst-case search"),
         (
             (
                 row["scheme"],
@@ -175,7 +175,14 @@ def _released(rows: list[dict[str, Any]]) -> str:
         (row for row in rows if not row["forgets"]), (row for row in rows if row["forgets"]), strict=True
     )
     return _table(
-        ("scheme", "pause", "newcomers", "adversary", "newcomers, if forgotten", "adversary, if forgotten"),
+        (
+            "scheme",
+            "pause",
+            "newcomers",
+            "worst-case search",
+            "newcomers, if forgotten",
+            "worst-case search, if forgotten",
+        ),
         (
             (
                 kept["scheme"],
@@ -210,7 +217,7 @@ def _models(cases: list[dict[str, Any]]) -> str:
 
 def _reserved(rows: list[dict[str, Any]]) -> str:
     return _table(
-        ("scheme", "interruptions", "flows that share the rate", "adversary"),
+        ("scheme", "interruptions", "flows that share the rate", "worst-case search"),
         (
             (
                 row["scheme"],
@@ -225,7 +232,7 @@ def _reserved(rows: list[dict[str, Any]]) -> str:
 
 def _capacity(rows: list[dict[str, Any]]) -> str:
     return _table(
-        ("true capacity / equation 6", "scheme", "flows that share the rate", "adversary"),
+        ("true capacity / equation 6", "scheme", "flows that share the rate", "worst-case search"),
         (
             (
                 f"{row['capacity']:.2f}",

@@ -12,8 +12,8 @@ from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evaluation.adversary.port_trial import PortTrial
-from evaluation.adversary.trial import Trial
+from evaluation.worst_case.port_trial import PortTrial
+from evaluation.worst_case.trial import Trial
 from loko.document import InputError
 
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from evaluation.adversary.random_cases import random_lab
 from evaluation.cli import app
+from evaluation.worst_case.random_cases import random_lab
 from loko.admission import Admission, Admitted, Refusal
 from loko.document import InputError
 from loko.flow import Flow, dump_flows

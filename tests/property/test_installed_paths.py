@@ -14,17 +14,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import DRAIN_NS, judged, released
-from evaluation.adversary.random_cases import random_lab
-from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
-from evaluation.adversary.schemes import GUARANTEED
 from evaluation.live.messages import BuildRequest
 from evaluation.live.runner import LiveRunner
 from evaluation.live.session import Session
 from evaluation.options import Builder
 from evaluation.senders import SenderSettings
 from evaluation.virtual import PoweredLab, VirtualRunner, lab_network
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.delivery import DRAIN_NS, judge_delivery, timed_senders
+from evaluation.worst_case.random_cases import random_lab
+from evaluation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
+from evaluation.worst_case.schemes import GUARANTEED
 from loko.admission import Admission, Admitted, Refusal
 from loko.control_traffic import HEARTBEAT
 from loko.controller.__main__ import admitted_tables
@@ -186,17 +186,17 @@ def carried(planned: Planned, tables: Tables, seed: int) -> Carried:
         lab=planned.lab, scheme=planned.scheme, admitted=planned.admitted, entries=planned.entries
     )
     rng = np.random.default_rng(seed)
-    bursts = [critical(case, rng) for _ in range(6)]
+    bursts = [aimed_pattern(case, rng) for _ in range(6)]
     period_ns = round(refill_ns(case)) + 20_000_000
     at_ns = [LEAD_NS + place * period_ns for place in range(len(bursts))]
     powered = PoweredLab(planned.lab, lab_network(planned.lab, tables, seed=seed), seed)
-    traffic = released(case, instants(case, at_ns, bursts))
+    traffic = timed_senders(case, release_instants(case, at_ns, bursts))
     records = powered.run(traffic, duration_ns=at_ns[-1] + period_ns, drain_ns=DRAIN_NS)
     sent = {number: seen["sent"] for number, seen in records.flows.items()}
     return Carried(
         received={name: board["received"] for name, board in records.boards.items()},
         expected=crossings(planned, sent),
-        broken=judged(case, records).broken,
+        broken=judge_delivery(case, records).broken,
     )
 
 

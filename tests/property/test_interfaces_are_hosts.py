@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary import port_trial, random_cases
-from evaluation.adversary.port_trial import PortTrial
-from evaluation.adversary.random_cases import SHAPES, random_lab
-from evaluation.adversary.schemes import GUARANTEED
-from evaluation.adversary.trial import WAYS, Trial, trial
+from evaluation.worst_case import port_trial, random_cases
+from evaluation.worst_case.port_trial import PortTrial
+from evaluation.worst_case.random_cases import SHAPES, random_lab
+from evaluation.worst_case.schemes import GUARANTEED
+from evaluation.worst_case.trial import WAYS, Trial, run_trial
 from loko.flow import Flow
 from loko.front import plan
 from loko.lab import Endpoint, Lab
@@ -102,7 +102,7 @@ def carried(seed: int, scheme: str, monkeypatch: pytest.MonkeyPatch, *, is_group
         return grouped(lab, Random(seed))[0] if is_grouped else lab
 
     monkeypatch.setattr(random_cases, "random_lab", drawn_lab)
-    return trial(seed, packets=3_000, scheme=scheme)
+    return run_trial(seed, packets=3_000, scheme=scheme)
 
 
 @pytest.mark.parametrize("scheme", sorted(GUARANTEED))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary.random_cases import random_lab
+from evaluation.worst_case.random_cases import random_lab
 from loko.admission import Admission, Admitted
 from loko.control_traffic import HEARTBEAT
 from loko.document import InputError

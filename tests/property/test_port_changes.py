@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary.carriage import carried, judged, released
-from evaluation.adversary.port_changes import LongLine, change
+from evaluation.worst_case.delivery import judge_delivery, timed_senders, transmit
+from evaluation.worst_case.port_changes import LongLine, plan_changes
 from loko.admission import Admitted, Refusal
 from loko.flow import Flow
 
@@ -42,11 +42,14 @@ DRAWN = st.integers(0, 10**9).map(lambda seed: LongLine.drawn(Random(seed), PROF
 @given(line=st.one_of(DRAWN, LINES), seed=st.integers(0, 10**9))
 def test_no_change_makes_a_frame_late(line: LongLine, seed: int) -> None:
     lab = line.lab()
-    changed = change(line, line.admission(lab), lab, Random(seed))
-    records = carried(
-        changed.case, released(changed.case, changed.history.offers()), seed=1, duration_ns=changed.until_ns
+    changed = plan_changes(line, line.admission(lab), lab, Random(seed))
+    records = transmit(
+        changed.case,
+        timed_senders(changed.case, changed.history.offers()),
+        seed=1,
+        duration_ns=changed.until_ns,
     )
-    verdict = judged(changed.case, records)
+    verdict = judge_delivery(changed.case, records)
     assert not verdict.broken
     assert not verdict.events
 

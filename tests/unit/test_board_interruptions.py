@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.release import sustained
-from evaluation.adversary.search import adversary, damage_of
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.release import sustained_pattern
+from evaluation.worst_case.search import damage_of, search_worst_case
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
 from loko.control_traffic import ControlTraffic, interference
@@ -62,9 +62,9 @@ def tight(size: int) -> AllocationRule:
 @pytest.mark.parametrize(("size", "entries"), SMALL)
 def test_the_papers_slack_does_not_cover_the_timers_of_few_entries(size, entries) -> None:
     """A lone frame that meets the timers is late, unless a plan has reserved time for them."""
-    late = adversary(filled(size, entries, tight(size), AS_THE_PAPER, 1), generations=2, seed=1)
+    late = search_worst_case(filled(size, entries, tight(size), AS_THE_PAPER, 1), generations=2, seed=1)
     assert late.damage.worst > 1
-    kept = adversary(filled(size, entries, tight(size), AS_PLANNED, 1), generations=2, seed=1)
+    kept = search_worst_case(filled(size, entries, tight(size), AS_PLANNED, 1), generations=2, seed=1)
     assert (kept.damage.lost, kept.damage.worst <= 1) == (0, True)
 
 
@@ -78,7 +78,7 @@ def test_the_papers_slack_covers_what_it_can(size, entries) -> None:
     beside_ns = (ZODIAC.cpu.loop_ps.value + 2 * ZODIAC.integrated_switch.transit_ps.value) / 1000
     assert service.longest.cpu_ns + service.packetisation_ns >= wire_ns + beside_ns + own_ns
     if service.capacity_bytes >= 4 * size:
-        kept = adversary(filled(size, entries, tight(size), AS_THE_PAPER, 1), generations=2, seed=1)
+        kept = search_worst_case(filled(size, entries, tight(size), AS_THE_PAPER, 1), generations=2, seed=1)
         assert (kept.damage.lost, kept.damage.worst <= 1) == (0, True)
 
 
@@ -87,8 +87,8 @@ def test_the_papers_slack_covers_what_it_can(size, entries) -> None:
 def test_plans_for_small_frames_keep_their_word(size, entries, scheme) -> None:
     """Send bursts that meet the timers; then send at the full rate for seconds."""
     case = filled(size, entries, scheme, AS_PLANNED, min(entries, 2))
-    attack = adversary(case, generations=2, seed=2)
-    for damage in (attack.damage, *damage_of(case, [sustained(case, seconds=8)], seed=3)):
+    attack = search_worst_case(case, generations=2, seed=2)
+    for damage in (attack.damage, *damage_of(case, [sustained_pattern(case, seconds=8)], seed=3)):
         assert (damage.lost, damage.worst <= 1) == (0, True)
 
 
@@ -96,6 +96,6 @@ def test_plans_for_small_frames_keep_their_word(size, entries, scheme) -> None:
 def test_full_rate_without_a_reservation_falls_behind(size, entries) -> None:
     """Shows that the test above can fail: 0.06 % too much load adds up."""
     case = filled(size, entries, FULL_RATE, AS_THE_PAPER, min(entries, 2))
-    (damage,) = damage_of(case, [sustained(case, seconds=8)], seed=3)
+    (damage,) = damage_of(case, [sustained_pattern(case, seconds=8)], seed=3)
     assert damage.lost
     assert damage.worst > 1

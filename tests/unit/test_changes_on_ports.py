@@ -10,10 +10,10 @@ import pytest
 from switch_emulator import Network
 
 from benchmarks.evidence.record import campaign_seed
-from evaluation.adversary.carriage import CarriageResult, carried, judged, released
-from evaluation.adversary.changes import forgetful
-from evaluation.adversary.port_changes import Changed, LongLine, change
-from evaluation.adversary.port_trial import changing_port_trial
+from evaluation.worst_case.changes import ignore_released
+from evaluation.worst_case.delivery import DeliveryResult, judge_delivery, timed_senders, transmit
+from evaluation.worst_case.port_changes import LongLine, PlannedChange, plan_changes
+from evaluation.worst_case.port_trial import changing_port_trial
 from loko.admission import Admitted, Refusal
 from loko.admission.debt import Clock
 from loko.controller.driver import OWN_MARK, Driver
@@ -43,14 +43,17 @@ def line_of(chips: int, *, target_ns: float | None = 400_000.0) -> LongLine:
     )
 
 
-def outcome(line: LongLine, *, forgets: bool = False) -> tuple[Changed, CarriageResult]:
+def outcome(line: LongLine, *, forgets: bool = False) -> tuple[PlannedChange, DeliveryResult]:
     lab = line.lab()
     admission = line.admission(lab)
-    changed = change(line, forgetful(admission) if forgets else admission, lab, Random(1))
-    records = carried(
-        changed.case, released(changed.case, changed.history.offers()), seed=1, duration_ns=changed.until_ns
+    changed = plan_changes(line, ignore_released(admission) if forgets else admission, lab, Random(1))
+    records = transmit(
+        changed.case,
+        timed_senders(changed.case, changed.history.offers()),
+        seed=1,
+        duration_ns=changed.until_ns,
     )
-    return changed, judged(changed.case, records)
+    return changed, judge_delivery(changed.case, records)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +103,10 @@ def test_a_newcomer_is_not_late_behind_frames_that_were_long_on_cables(
     monkeypatch.setattr("switch_emulator.Network", LongCables)
     line = replace(line_of(8), across=0.02, idle_ns=4_000 + LongCables.cable_ns)
     lab = with_cables(line.lab(), LongCables.cable_ns)
-    changed = change(line, line.admission(lab), lab, Random(1))
+    changed = plan_changes(line, line.admission(lab), lab, Random(1))
     assert len(changed.newcomers) == 1
-    sent = released(changed.case, changed.history.offers())
-    verdict = judged(changed.case, carried(changed.case, sent, seed=1, duration_ns=changed.until_ns))
+    sent = timed_senders(changed.case, changed.history.offers())
+    verdict = judge_delivery(changed.case, transmit(changed.case, sent, seed=1, duration_ns=changed.until_ns))
     assert not verdict.broken
 
 

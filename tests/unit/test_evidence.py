@@ -19,8 +19,8 @@ from benchmarks.evidence.page import page
 from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
-from evaluation.adversary.trial import trial
 from evaluation.executor import each_done
+from evaluation.worst_case.trial import run_trial
 from loko.document import InputError
 
 SEED = 5
@@ -30,7 +30,9 @@ HEAD: dict[str, object] = {"seed": SEED}
 
 @pytest.fixture(scope="module")
 def records() -> list[TrialRecord]:
-    return [TrialRecord.of(number, trial(campaign_seed(SEED, number), packets=2_000)) for number in range(4)]
+    return [
+        TrialRecord.of(number, run_trial(campaign_seed(SEED, number), packets=2_000)) for number in range(4)
+    ]
 
 
 def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[TrialRecord]) -> None:

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import DRAIN_NS, judged, released
-from evaluation.adversary.port_trial import attacked
-from evaluation.adversary.random_cases import SHAPES, random_lab
-from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
-from evaluation.adversary.schemes import GUARANTEED
 from evaluation.serving import _AdmissionOptions, _by_admission
 from evaluation.virtual import PoweredLab, lab_network
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.delivery import DRAIN_NS, judge_delivery, timed_senders
+from evaluation.worst_case.port_trial import transmit_and_judge
+from evaluation.worst_case.random_cases import SHAPES, random_lab
+from evaluation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
+from evaluation.worst_case.schemes import GUARANTEED
 from loko.admission import Admission, Admitted, Usage
 from loko.commands.forwarding import stack_admission
 from loko.control_traffic import HEARTBEAT
@@ -269,17 +269,17 @@ def test_wrong_sizes_are_refused_in_a_line(text: str, says: str) -> None:
 def carried(case: AdmittedSet, seed: int) -> tuple[object, ...]:
     """Send bursts of all flows that meet where paths join. Return what is lost or late."""
     rng = np.random.default_rng(seed)
-    bursts = [critical(case, rng) for _ in range(6)]
+    bursts = [aimed_pattern(case, rng) for _ in range(6)]
     period_ns = round(refill_ns(case)) + 20_000_000
     at_ns = [LEAD_NS + place * period_ns for place in range(len(bursts))]
     tables = switch_entries(case.lab, case.admitted, entries=case.entries)
     powered = PoweredLab(case.lab, lab_network(case.lab, tables, seed=seed), seed)
     records = powered.run(
-        released(case, instants(case, at_ns, bursts)),
+        timed_senders(case, release_instants(case, at_ns, bursts)),
         duration_ns=at_ns[-1] + period_ns,
         drain_ns=DRAIN_NS,
     )
-    return judged(case, records).broken
+    return judge_delivery(case, records).broken
 
 
 def drawn(seed: int, scheme: str, profile: str) -> tuple[Lab, Plan, Admission]:
@@ -320,4 +320,4 @@ def test_nothing_is_lost_or_late_on_ports_where_sizes_mix(seed: int) -> None:
     assume(len({admitted.flow.frame_bytes for admitted in result.accepted}) > 1)
     assert isinstance(admission, PortAdmission)
     now: list[Admitted] = [admission.as_bound_now(admitted.flow.id) for admitted in result.accepted]
-    assert attacked(lab, now, seed=seed, packets=3_000).broken == ()
+    assert transmit_and_judge(lab, now, seed=seed, packets=3_000).broken == ()

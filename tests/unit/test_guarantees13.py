@@ -16,13 +16,13 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from typer.testing import CliRunner
 
 import loko.service_curve
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import carried, judged, released
-from evaluation.adversary.random_cases import drawn
-from evaluation.adversary.schemes import GUARANTEED
-from evaluation.adversary.search import adversary
-from evaluation.adversary.trial import trial
 from evaluation.cli import app
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.delivery import judge_delivery, timed_senders, transmit
+from evaluation.worst_case.random_cases import random_case
+from evaluation.worst_case.schemes import GUARANTEED
+from evaluation.worst_case.search import search_worst_case
+from evaluation.worst_case.trial import run_trial
 from loko.control_traffic import (
     COMPARED_ENTRIES,
     HEARTBEAT,
@@ -56,7 +56,7 @@ V1_3 = OpenFlow.V1_3
 @settings(deadline=None, max_examples=20)
 @given(seed=SEEDS)
 def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
-    outcome = trial(seed, packets=10_000, openflow=V1_3)
+    outcome = run_trial(seed, packets=10_000, openflow=V1_3)
     assert outcome.drawn.case.openflow is V1_3
     assert outcome.verdict.packets > 0
     assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
@@ -65,7 +65,7 @@ def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
 @settings(deadline=None, max_examples=6)
 @given(seed=SEEDS)
 def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
-    attack = adversary(drawn(seed, openflow=V1_3).case, generations=2, seed=seed)
+    attack = search_worst_case(random_case(seed, openflow=V1_3).case, generations=2, seed=seed)
     assert attack.damage.lost == 0
     assert 0 < attack.damage.worst <= 1
 
@@ -183,13 +183,13 @@ def test_a_least_time_that_is_none_would_be_found_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr("loko.packets.server.processing", loko.service_curve.shortest_processing)
     monkeypatch.setattr("loko.service_curve.processing", loko.service_curve.shortest_processing)
     assert any(
-        trial(seed, packets=3_000, openflow=V1_3, scheme="packet-granular").failed for seed in range(40)
+        run_trial(seed, packets=3_000, openflow=V1_3, scheme="packet-granular").failed for seed in range(40)
     )
 
 
 @pytest.mark.parametrize("scheme", GUARANTEED)
 def test_every_scheme_is_planned_for_in_1_3(scheme: str) -> None:
-    assert drawn(5, scheme=scheme, openflow=V1_3).case.admitted
+    assert random_case(5, scheme=scheme, openflow=V1_3).case.admitted
 
 
 def call(*words: object) -> object:
@@ -246,5 +246,5 @@ def test_entries_behind_the_one_that_is_hit_are_charged(scheme: str) -> None:
     assert len(admitted) == 17
     case = AdmittedSet(lab=LAB, scheme=scheme, admitted=admitted, entries=17, openflow=V1_3)
     releases = [np.zeros(int(30 * flow.rate_bps / 8 / 64) + 1, dtype=np.int64) for flow in case.flows]
-    records = carried(case, released(case, releases), seed=1, duration_ns=30 * 10**9)
-    assert not judged(case, records).broken
+    records = transmit(case, timed_senders(case, releases), seed=1, duration_ns=30 * 10**9)
+    assert not judge_delivery(case, records).broken

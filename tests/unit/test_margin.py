@@ -23,7 +23,7 @@ from filled_boards import (
 )
 from varied_profiles import in_ranges, loaded, numbers_of, varied
 
-from evaluation.adversary.port_trial import attacked
+from evaluation.worst_case.port_trial import transmit_and_judge
 from loko.admission import Admission, Admitted, Terms
 from loko.allocation import frontier
 from loko.control_traffic import HEARTBEAT, interference
@@ -236,7 +236,7 @@ def test_chips_slower_by_less_than_the_margin_keep_every_promise(
     assert told.beyond is not None
     assert told.slower_ppm > 1000
     slow = chip_ring(slower_chip(tmp_path, profile, told.slower_ppm - 1))
-    result = attacked(slow, admitted_of(asked), seed=seed, packets=2000)
+    result = transmit_and_judge(slow, admitted_of(asked), seed=seed, packets=2000)
     assert result.packets > 300
     assert not result.broken
 
@@ -246,7 +246,7 @@ def test_chips_slower_by_more_than_the_margin_break_a_promise(tmp_path: Path) ->
     asked = chips_filled(chip_ring(PROFILES / "dell-s3048-on.toml"), 1, 45_000.0)
     told = margin_of(asked)
     slow = chip_ring(slower_chip(tmp_path, "dell-s3048-on", 6 * told.slower_ppm + 2 * MILLION))
-    assert attacked(slow, admitted_of(asked), seed=1, packets=2000).broken
+    assert transmit_and_judge(slow, admitted_of(asked), seed=1, packets=2000).broken
 
 
 # The ends of ranges ---------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from evaluation.adversary.commands import replayed
 from evaluation.cli import app
 from evaluation.live.interfaces import interface_name
+from evaluation.worst_case.commands import replay_twice
 from loko.device import load_device
 from loko.document import LABS, InputError
 from loko.front import plan
@@ -419,7 +419,7 @@ def test_no_packet_of_a_simple_device_is_later_than_its_guarantee(rate, buffer, 
     ]
     Path("flows.yml").write_text(yaml.safe_dump(flows))
     planned = plan("mine", "flows.yml", allocation="full-rate")
-    results = replayed(planned.lab, planned, seconds=0.5, seed=seed)
+    results = replay_twice(planned.lab, planned, seconds=0.5, seed=seed)
     assert len(planned.accepted) >= 2
     assert all(flow.kept and flow.sent for result in results for flow in result.flows)
 
@@ -448,7 +448,7 @@ def test_a_simple_device_that_is_full_is_nearly_as_late_as_its_guarantee(rate, b
     Path("flows.yml").write_text(yaml.safe_dump(many))
     planned = plan("mine", "flows.yml", allocation="full-rate")
     assert planned.refused
-    results = replayed(planned.lab, planned, seconds=0.5, seed=1)
+    results = replay_twice(planned.lab, planned, seconds=0.5, seed=1)
     assert all(flow.kept and flow.sent for result in results for flow in result.flows)
     assert max(result.worst for result in results) > 0.6
 

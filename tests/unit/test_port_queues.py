@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from evaluation.adversary.port_trial import attacked, port_trial
+from evaluation.worst_case.port_trial import port_trial, transmit_and_judge
 from loko.admission import Admitted, Refusal
 from loko.calculus import (
     Arriving,
@@ -309,7 +309,7 @@ def test_no_packet_of_a_random_set_is_late(seed, quick_nec):
                 frame_bytes=rng.choice(SIZES),
             )
         )  # fmt: skip
-    result = attacked(
+    result = transmit_and_judge(
         lab, [admission.as_bound_now(name) for name in admission.admitted], seed=seed, packets=2000
     )
     assert result.packets > 300
@@ -333,7 +333,7 @@ def test_wrong_bounds_are_found_out():
     admission = admission_for(star)
     answer = admission.request(flow(0, "h0", "h2", mbps=50, frames=1, frame_bytes=64))
     assert isinstance(answer, Admitted)
-    result = attacked(star, [answer], seed=1, packets=600)
+    result = transmit_and_judge(star, [answer], seed=1, packets=600)
     bound_ns = admission.as_bound_now("f0").guarantee_ns
     seen_ns = result.worst * answer.guarantee_ns
     service = admission._servers["s0:3"].service

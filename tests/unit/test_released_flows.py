@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star
-from evaluation.adversary.changes import forgetful
+from evaluation.worst_case.changes import ignore_released
 from loko.admission import ROUNDING, Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import PACKET_GRANULAR
 from loko.flow import Flow
@@ -319,7 +319,7 @@ def packet_excess(admission: PacketAdmission, lives: list[Life], switch: str) ->
 def excess(scheme: str, lab: Lab, seed: int, *, forgets: bool = False) -> float:
     """Return the maximum over all switches after a random history."""
     admission = empty(scheme, lab)
-    lives = lived(forgetful(admission) if forgets else admission, lab, Random(seed), steps=30)
+    lives = lived(ignore_released(admission) if forgets else admission, lab, Random(seed), steps=30)
     count = packet_excess if isinstance(admission, PacketAdmission) else affine_excess
     return max(count(admission, lives, name) for name in lab.switches)  # type: ignore[operator]
 

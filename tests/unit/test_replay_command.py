@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.adversary.commands import replayed
 from evaluation.cli import app
+from evaluation.worst_case.commands import replay_twice
 from loko.flow import Flow, dump_flows
 from loko.front import plan
 from loko.lab import load_lab
@@ -43,7 +43,7 @@ def test_a_broken_guarantee_of_a_chip_is_noticed() -> None:
         admitted._replace(delays_ns=tuple(waiting_ns / len(admitted.path) for _ in admitted.path))
         for admitted in planned.accepted
     ]
-    results = replayed(lab, replace(planned, accepted=tuple(too_short)), seconds=0.3, seed=1)
+    results = replay_twice(lab, replace(planned, accepted=tuple(too_short)), seconds=0.3, seed=1)
     assert {late.flow for result in results for late in result.broken} == {"a", "b", "c"}
 
 

@@ -12,7 +12,7 @@ from releases import carry
 from switch_emulator import Board
 
 from benchmarks.evidence.attacks import star
-from evaluation.adversary.schemes import GUARANTEED
+from evaluation.worst_case.schemes import GUARANTEED
 from loko.admission import Admitted
 from loko.control_traffic import (
     AS_PRINTED,

@@ -11,9 +11,9 @@ from random import Random
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.adversary.port_frames import whole_path_trial
-from evaluation.adversary.port_trial import port_trial
 from evaluation.cli import app, main
+from evaluation.worst_case.port_frames import whole_path_trial
+from evaluation.worst_case.port_trial import port_trial
 from loko.admission import Admitted, Refusal
 from loko.calculus import RateLatency, Server, Step, TokenBucket, TotalFlow
 from loko.calculus.whole_path import whole_path_ns

@@ -10,11 +10,17 @@ import math
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from evaluation.adversary.port_frames import FrameFlow, Passage, drawn_network, passages, settled_bounds
+from evaluation.worst_case.port_frames import (
+    FrameFlow,
+    ServerVisit,
+    find_bounds,
+    random_network,
+    simulate_visits,
+)
 from loko.calculus import Server, TotalFlow
 from loko.calculus.whole_path import _Group, _Load, _load, _Place, _Search, _stretches
 
-Queue = Sequence[Passage]
+Queue = Sequence[ServerVisit]
 _ROUNDING = 1e-6
 """Of times in microseconds and sizes in kilobytes."""
 
@@ -108,11 +114,11 @@ def busy_since(queue: Queue, frame: int) -> int:
 
 def run(
     servers: Mapping[str, Server], flows: Mapping[str, FrameFlow], rng: Random
-) -> dict[str, list[Passage]]:
+) -> dict[str, list[ServerVisit]]:
     """Return the queue of each server in one run, in which many bursts meet."""
     begins_ns = {name: 0.0 if rng.random() < 0.5 else rng.uniform(0, 150_000.0) for name in flows}
-    queues: dict[str, list[Passage]] = {name: [] for name in servers}
-    for passage in passages(servers, flows, begins_ns, rng if rng.random() < 0.7 else None):
+    queues: dict[str, list[ServerVisit]] = {name: [] for name in servers}
+    for passage in simulate_visits(servers, flows, begins_ns, rng if rng.random() < 0.7 else None):
         queues[flows[passage.flow].path[passage.place]].append(passage)
     return queues
 
@@ -120,12 +126,12 @@ def run(
 def witnesses(seed: int) -> list[Witness]:
     """Return the program of every frame of a random network; none if the network has no bounds."""
     rng = Random(f"rows {seed}")
-    _, servers, flows = drawn_network(rng)
+    _, servers, flows = random_network(rng)
     sizes_bytes = {name: flow.frame_bytes for name, flow in flows.items()}
     steps = {name: flow.steps(servers) for name, flow in flows.items()}
     sent = [(steps[name], flow.bucket) for name, flow in flows.items()]
     network = TotalFlow(servers)
-    if (bounds := settled_bounds(network, sent)) is None:
+    if (bounds := find_bounds(network, sent)) is None:
         return []
     queues = run(servers, flows, rng)
     found = []

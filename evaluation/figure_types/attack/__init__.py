@@ -1,1 +1,1 @@
-"""Attacks on admitted sets: the largest ratio of delay to guarantee, by an adversary and by chance."""
+"""Attacks on admitted sets: the largest ratio of delay to guarantee, by worst-case search and by chance."""

@@ -11,9 +11,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from evaluation.adversary.attack import Attack, attack
-from evaluation.adversary.schemes import filled
-from evaluation.adversary.search import SearchResult
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
 from evaluation.figure import lab_of
 from evaluation.figure_types import IN_TASKS, FigureType
@@ -23,6 +20,9 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, GuaranteeResult, TableResult
+from evaluation.worst_case.attack import Attack, attack
+from evaluation.worst_case.schemes import fill
+from evaluation.worst_case.search import SearchResult
 
 Task = tuple[AttackFigure, Attacked, Effort, int]
 
@@ -58,7 +58,7 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
 def carry_out(task: Task) -> Attack:
     """Attack one scheme."""
     figure, attacked, effort, seed = task
-    case = filled(
+    case = fill(
         attacked.scheme,
         lab_of(figure),
         [(pair.source, pair.destination) for pair in figure.pairs],
@@ -75,7 +75,7 @@ def _findings(key: str, done: Attack) -> Iterator[tuple[str, float]]:
     yield f"{key}_guarantee_ms", done.guarantee_ms
     yield f"{key}_worst", done.worst
     yield f"{key}_lost_packets", done.lost
-    yield f"{key}_adversary", done.adversary.history[-1][1]
+    yield f"{key}_adversary", done.worst_case.history[-1][1]
     yield f"{key}_chance", max(done.scattered.history[-1][1], *(run.worst for run in done.bursts))
 
 
@@ -84,7 +84,7 @@ def _guarantee(figure: AttackFigure, attacked: Attacked, done: Attack) -> Guaran
 
     A late flow of the generator counts as one late packet, as the number of late packets is not recorded.
     """
-    worst = (done.adversary.damage, done.scattered.damage)
+    worst = (done.worst_case.damage, done.scattered.damage)
     return guarantee_of_packets(
         attacked.label,
         [f"{pair.source}->{pair.destination}" for pair in figure.pairs],
@@ -102,7 +102,7 @@ def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResul
             scheme.label,
             done.flows,
             round(done.guarantee_ms, 3),
-            round(done.adversary.history[-1][1], 3),
+            round(done.worst_case.history[-1][1], 3),
             round(done.scattered.history[-1][1], 3),
             round(max(run.worst for run in done.bursts), 3),
             done.lost,
@@ -116,7 +116,7 @@ def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResul
 
 def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: Effort) -> Chart:
     pictures = (
-        ("the adversary", [done.adversary for done in attacks]),
+        ("the adversary", [done.worst_case for done in attacks]),
         ("bursts at random instants", [done.scattered for done in attacks]),
     )
     highest = max(done.worst for done in attacks)
@@ -149,7 +149,7 @@ def _worst(attack: SearchResult) -> list[float | None]:
 
 def _rows(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> Iterator[dict[str, object]]:
     for scheme, done in zip(schemes, attacks, strict=True):
-        for way, search_result in (("adversary", done.adversary), ("random", done.scattered)):
+        for way, search_result in (("adversary", done.worst_case), ("random", done.scattered)):
             for tried, worst in search_result.history:
                 yield {"scheme": scheme.scheme, "way": way, "tried": tried, "worst": worst}
 

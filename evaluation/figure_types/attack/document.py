@@ -13,7 +13,7 @@ from loko.document import Strict
 
 
 class Attacked(Strict):
-    """A scheme that is attacked; `scheme` is its name in `evaluation.adversary.schemes`."""
+    """A scheme that is attacked; `scheme` is its name in `evaluation.worst_case.schemes`."""
 
     label: str
     scheme: str = Field(pattern=r"^[a-z-]+$")
@@ -37,10 +37,10 @@ class Pair(Strict):
 
 
 class Effort(Strict):
-    """How long the adversary searches."""
+    """How long the worst-case search takes."""
 
     generations: int = Field(ge=1)
-    """Generations of `evaluation.adversary.search.POPULATION` patterns each."""
+    """Generations of `evaluation.worst_case.search.POPULATION` patterns each."""
     seconds: float = Field(gt=0)
     """Seconds of the paper's random bursts, for comparison."""
 

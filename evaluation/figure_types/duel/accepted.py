@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.adversary.schemes import admission_named
 from evaluation.figure_types.duel.document import Arena, ByAdmission, BySlots, Contender, DuelFigure
 from evaluation.runner import RunError
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
 from evaluation.schedule_check.verdict import check
 from evaluation.traffic import flow_of
+from evaluation.worst_case.schemes import admission_named
 from loko.control_traffic import HEARTBEAT
 from loko.flow import Flow
 from loko.lab import Lab

@@ -1,4 +1,4 @@
-"""The adversary: a local search for the release pattern that hurts an admitted set most.
+"""Worst-case search: a local search for the release pattern that hurts an admitted set most.
 
 Many candidates share one simulated network. Each gets a round of its own, after which all buckets are full
 and all boards idle again. Rounds are whole periods of the boards' timers apart, so that a candidate meets the
@@ -14,20 +14,20 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import DRAIN_NS, released, runner_of
-from evaluation.adversary.release import (
-    LEAD_NS,
-    Bursts,
-    critical,
-    instants,
-    refill_ns,
-    scattered,
-    sustained,
-    varied,
-)
 from evaluation.planned_control import all_that_may_be_sent
 from evaluation.runner import RunRecords
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.delivery import DRAIN_NS, runner_of, timed_senders
+from evaluation.worst_case.release import (
+    LEAD_NS,
+    BurstPattern,
+    aimed_pattern,
+    refill_ns,
+    release_instants,
+    scattered_pattern,
+    sustained_pattern,
+    vary,
+)
 from loko.device import Profile
 from loko.ring import Setting
 
@@ -58,27 +58,27 @@ class SearchResult:
     """The worst pattern that a search found, and what is needed to reproduce it."""
 
     damage: Damage
-    bursts: Bursts
+    bursts: BurstPattern
     seed: int
     """Seed of the network, which decides the phases of main loops and timers."""
     history: tuple[tuple[int, float], ...]
     """(patterns tried, longest delay over its guarantee so far)."""
 
 
-def adversary(case: AdmittedSet, *, generations: int, seed: int) -> SearchResult:
+def search_worst_case(case: AdmittedSet, *, generations: int, seed: int) -> SearchResult:
     """Search critical instants, worse in each generation, and try one long greedy phase. Deterministic."""
 
-    def next_ones(best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
+    def next_ones(best: Sequence[BurstPattern], rng: np.random.Generator) -> list[BurstPattern]:
         # Part of each generation is new, so that no local optimum traps the search.
         fresh = POPULATION // 4 if best else POPULATION
-        more = [critical(case, rng) for _ in range(fresh)]
+        more = [aimed_pattern(case, rng) for _ in range(fresh)]
         while len(more) < POPULATION:
             parent = best[int(rng.integers(len(best)))]
-            more.append(varied(parent, rng, scale_ns=float(rng.choice(_SCALES_NS))))
+            more.append(vary(parent, rng, scale_ns=float(rng.choice(_SCALES_NS))))
         return more
 
     best_found = _search(case, next_ones, generations=generations, seed=seed, aim_timers=True)
-    greedy = sustained(case, seconds=_SUSTAINED_S)
+    greedy = sustained_pattern(case, seconds=_SUSTAINED_S)
     damage = damage_of(case, [greedy], seed=best_found.seed)[0]
     if damage <= best_found.damage:
         return best_found
@@ -89,20 +89,20 @@ def adversary(case: AdmittedSet, *, generations: int, seed: int) -> SearchResult
 def random_search(case: AdmittedSet, *, generations: int, seed: int) -> SearchResult:
     """Try the same number of patterns, each with bursts at independent random instants."""
 
-    def next_ones(_best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
-        return [scattered(case, rng, within_ns=_SCATTER_NS) for _ in range(POPULATION)]
+    def next_ones(_best: Sequence[BurstPattern], rng: np.random.Generator) -> list[BurstPattern]:
+        return [scattered_pattern(case, rng, within_ns=_SCATTER_NS) for _ in range(POPULATION)]
 
     return _search(case, next_ones, generations=generations, seed=seed, aim_timers=False)
 
 
-_Next = Callable[[Sequence[Bursts], np.random.Generator], list[Bursts]]
+_Next = Callable[[Sequence[BurstPattern], np.random.Generator], list[BurstPattern]]
 
 
 def _search(
     case: AdmittedSet, next_ones: _Next, *, generations: int, seed: int, aim_timers: bool
 ) -> SearchResult:
     rng = np.random.default_rng(seed)
-    ranked: list[tuple[Damage, int, Bursts]] = []
+    ranked: list[tuple[Damage, int, BurstPattern]] = []
     history: list[tuple[int, float]] = []
     worst = 0.0
     for generation in range(generations):
@@ -120,7 +120,7 @@ def _search(
 
 
 def damage_of(
-    case: AdmittedSet, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool = True
+    case: AdmittedSet, candidates: Sequence[BurstPattern], *, seed: int, aim_timers: bool = True
 ) -> list[Damage]:
     """Measure what each candidate does, each in a round of its own."""
     profile = _profile(case)
@@ -146,7 +146,7 @@ def damage_of(
     duration_ns = rounds_ns[-1] + round_ns
     control_ns = {name: int(rng.integers(first_ns)) for name in case.lab.switches}
     records = powered.run(
-        released(case, instants(case, rounds_ns, candidates), observed=True),
+        timed_senders(case, release_instants(case, rounds_ns, candidates), observed=True),
         duration_ns=duration_ns,
         planned=all_that_may_be_sent(case.lab, case.control, duration_ns=duration_ns, first_ns=control_ns),
         drain_ns=DRAIN_NS,
@@ -179,5 +179,5 @@ def _profile(case: AdmittedSet) -> Profile:
     profiles = [switch.profile for switch in case.lab.switches.values()]
     profile = profiles[0]
     if not isinstance(profile, Profile):
-        raise TypeError(f"{case.lab.name}: the adversary knows the phases of Zodiac FX boards only")
+        raise TypeError(f"{case.lab.name}: the worst-case search knows the phases of Zodiac FX boards only")
     return profile

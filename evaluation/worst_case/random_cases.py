@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.schemes import GUARANTEED, admission_named
 from evaluation.planned_control import SENDABLE
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.schemes import GUARANTEED, admission_named
 from loko.admission import Admission, Admitted, Refusal
 from loko.control_traffic import ControlTraffic, Message, MessageRate
 from loko.document import InputError
@@ -35,7 +35,7 @@ SHAPES: Final = ("line", "tree", "ring", "one-way ring", "cycles")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class RandomCase:
     """A case, and what it was drawn from."""
 
     seed: int
@@ -52,7 +52,7 @@ class Drawn:
         return len(self.sizes) > 1
 
 
-def drawn(seed: int, *, scheme: str | None = None, openflow: OpenFlow = OpenFlow.V1_0) -> Drawn:
+def random_case(seed: int, *, scheme: str | None = None, openflow: OpenFlow = OpenFlow.V1_0) -> RandomCase:
     """Draw the case of a seed, of a given scheme or of any whose guarantees must hold."""
     for attempt in range(1000):
         rng = Random(f"{seed} {attempt}")
@@ -66,7 +66,7 @@ def drawn(seed: int, *, scheme: str | None = None, openflow: OpenFlow = OpenFlow
     raise AssertionError(f"seed {seed}: nothing is ever admitted")
 
 
-def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> Drawn:
+def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> RandomCase:
     shape = rng.choice(SHAPES)
     lab = random_lab(rng, shape)
     entries = rng.choice(_ENTRIES)
@@ -77,7 +77,7 @@ def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> Drawn:
     # A generator of its own, so that this choice changes nothing else in a seed's case.
     is_routed = Random(f"{seed} paths").random() < _ROUTED
     admitted = tuple(_admitted(rng, lab, sizes, admission, is_routed=is_routed))
-    return Drawn(
+    return RandomCase(
         seed=seed,
         admission=admission,
         case=AdmittedSet(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.changes import History, Life, conforming
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.changes import ChangePlan, FlowLifetime, earliest_conforming
 from loko.admission import Admission, Admitted, Refusal
 from loko.device import load_device
 from loko.flow import Flow
@@ -135,29 +135,29 @@ class LongLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changed:
+class PlannedChange:
     """Flows and frames of a line, to be sent."""
 
-    history: History
+    history: ChangePlan
     case: AdmittedSet
     until_ns: int
-    newcomers: tuple[Life, ...]
+    newcomers: tuple[FlowLifetime, ...]
 
 
-def change(line: LongLine, admission: Admission, lab: Lab, rng: Random) -> Changed:
+def plan_changes(line: LongLine, admission: Admission, lab: Lab, rng: Random) -> PlannedChange:
     """Plan what happens on a line. It ends early when the tables cannot hold more flows."""
     plan = _Plan(line, admission, rng)
     newcomers = [life for _ in range(line.rounds) if (life := plan.round()) is not None]
     until_ns = plan.finish()
     case = plan.history.case(AdmittedSet(lab=lab, scheme="ports", admitted=(), entries=ENTRIES))
-    return Changed(history=plan.history, case=case, until_ns=until_ns, newcomers=tuple(newcomers))
+    return PlannedChange(history=plan.history, case=case, until_ns=until_ns, newcomers=tuple(newcomers))
 
 
 class _Plan:
     """Plans rounds, one after another."""
 
     def __init__(self, line: LongLine, admission: Admission, rng: Random) -> None:
-        self.history = History(admission)
+        self.history = ChangePlan(admission)
         self._line, self._admission, self._rng = line, admission, rng
         self._flows = 0
         # All these chips have ports of 1 Gbit/s.
@@ -166,12 +166,12 @@ class _Plan:
         alone = admission.check(self._flow("source", "destination", 1))
         assert isinstance(alone, Admitted), "a lone frame fits"
         self._target_frames = alone.delays_ns[-1] / self._wire_ns
-        self._staying: Life | None = None
+        self._staying: FlowLifetime | None = None
         if line.staying_bps:
             flow = self._flow("source", "destination", 1)._replace(rate_bps=line.staying_bps)
             self._staying = self._accepted(flow)
 
-    def round(self) -> Life | None:
+    def round(self) -> FlowLifetime | None:
         """Let a flow leave and others cross its path. Return the newcomer, if it was accepted."""
         line, history = self._line, self.history
         if history.entries + 2 * line.fan + 3 > ENTRIES:
@@ -187,7 +187,7 @@ class _Plan:
             head_ns += line.idle_ns + self._crossed(chip, f"sink{chip + 1}", line.fan, head_ns)
         beside = self._fan(line.chips - 1, "destination", line.fan - 1)
         flow = self._flow("newcomer", "destination", self._frames(line.newcomer))
-        newcomer = history.insist(flow, _LONGEST_WAIT_NS)
+        newcomer = history.request_until_admitted(flow, _LONGEST_WAIT_NS)
         at_ns = self._aimed(head_ns)
         for life in (*beside, *([] if newcomer is None else [newcomer])):
             self._send(life, at_ns)
@@ -203,7 +203,7 @@ class _Plan:
         if self._staying is not None:
             flow = self._staying.admitted.flow
             frames = int((until_ns - self._begin_ns) * flow.rate_bps / 8e9 / flow.frame_bytes)
-            self._staying.offers_ns = conforming(flow, first_ns=self._begin_ns, frames=frames)
+            self._staying.offers_ns = earliest_conforming(flow, first_ns=self._begin_ns, frames=frames)
         return until_ns
 
     def _crossed(self, chip: int, sink: str, count: int, head_ns: int) -> int:
@@ -215,13 +215,13 @@ class _Plan:
         # The port sends while they come, each by its own cable.
         return (sum(frames) - max(frames, default=0)) * self._wire_ns
 
-    def _fan(self, chip: int, destination: str, count: int) -> list[Life]:
+    def _fan(self, chip: int, destination: str, count: int) -> list[FlowLifetime]:
         """Admit a flow from each of these hosts: together as much as comes across, as far as it fits."""
         most = self._frames(self._line.across / count)
         lives = [self._largest(f"fan{chip}x{place}", destination, most) for place in range(count)]
         return [life for life in lives if life is not None]
 
-    def _largest(self, source: str, destination: str, most: int) -> Life | None:
+    def _largest(self, source: str, destination: str, most: int) -> FlowLifetime | None:
         """Admit a flow with the largest burst that fits, of at most this many frames."""
         fits, too_large = 0, most + 1
         while too_large - fits > 1:
@@ -232,11 +232,11 @@ class _Plan:
                 fits = middle
         return self._accepted(self._flow(source, destination, fits)) if fits else None
 
-    def _accepted(self, flow: Flow) -> Life | None:
+    def _accepted(self, flow: Flow) -> FlowLifetime | None:
         answer = self.history.request(flow)
         return None if isinstance(answer, Refusal) else answer
 
-    def _send(self, life: Life, first_ns: int) -> None:
+    def _send(self, life: FlowLifetime, first_ns: int) -> None:
         flow = life.admitted.flow
         self.history.send(life, first_ns=first_ns, frames=int(flow.burst_bytes // flow.frame_bytes))
 

@@ -1,7 +1,7 @@
 """Sets that change: flows are requested, send and are released, and others replace them, when it hurts most.
 
 Requests and releases go to an admission control that is told the time. What is sent is planned along with
-them and carried afterwards, with one table that has an entry for every flow that ever lived.
+them and transmitted afterwards, with one table that has an entry for every flow that ever lived.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.release import LEAD_NS
 from evaluation.traffic import Instants
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.release import LEAD_NS
 from loko.admission import Admission, Admitted, Change, Refusal
 from loko.flow import Flow
 from loko.lab import Lab
@@ -33,7 +33,7 @@ _LEAST_RATE_BPS: Final = 1_000
 
 
 @dataclass(kw_only=True)
-class Life:
+class FlowLifetime:
     """A flow from its admission to its release."""
 
     admitted: Admitted
@@ -42,7 +42,7 @@ class Life:
     offers_ns: list[int] = field(default_factory=list)
 
 
-class History:
+class ChangePlan:
     """Plans what happens to a network over time. `now_ns` never goes back."""
 
     def __init__(self, admission: Admission, *, begin_ns: int = LEAD_NS) -> None:
@@ -51,7 +51,7 @@ class History:
         admission.advance(begin_ns)
         self._admission = admission
         self.now_ns = begin_ns
-        self.lives: list[Life] = []
+        self.lives: list[FlowLifetime] = []
         """All flows that were ever admitted, in order."""
         self._passing: Counter[str] = Counter()
 
@@ -65,16 +65,16 @@ class History:
         self.now_ns += duration_ns
         self._admission.advance(self.now_ns)
 
-    def request(self, flow: Flow) -> Life | Refusal:
+    def request(self, flow: Flow) -> FlowLifetime | Refusal:
         """Request a flow now."""
         answer = self._admission.request(flow)
         if isinstance(answer, Refusal):
             return answer
-        self.lives.append(Life(admitted=answer, since_ns=self.now_ns))
+        self.lives.append(FlowLifetime(admitted=answer, since_ns=self.now_ns))
         self._passing.update(hop.switch for hop in answer.path)
         return self.lives[-1]
 
-    def insist(self, flow: Flow, longest_ns: int) -> Life | None:
+    def request_until_admitted(self, flow: Flow, longest_ns: int) -> FlowLifetime | None:
         """Request a flow repeatedly, so that it comes as soon as it fits. None if that takes too long."""
         begin_ns = self.now_ns
         while isinstance(answer := self.request(flow), Refusal):
@@ -84,11 +84,13 @@ class History:
             self.wait(max(wait_ms * NS_PER_MS // _STEPS_OF_A_WAIT, 50_000))
         return answer
 
-    def send(self, life: Life, *, first_ns: int, frames: int) -> None:
+    def send(self, life: FlowLifetime, *, first_ns: int, frames: int) -> None:
         """Let a flow send this many frames, as fast as its bucket allows, from `first_ns` or now if later."""
-        life.offers_ns += conforming(life.admitted.flow, first_ns=max(first_ns, self.now_ns), frames=frames)
+        life.offers_ns += earliest_conforming(
+            life.admitted.flow, first_ns=max(first_ns, self.now_ns), frames=frames
+        )
 
-    def release(self, life: Life) -> None:
+    def release(self, life: FlowLifetime) -> None:
         """Release a flow now, or as soon as it has sent all that is planned."""
         if life.offers_ns:
             self.wait(max(0, life.offers_ns[-1] - self.now_ns))
@@ -104,7 +106,7 @@ class History:
         return [np.array(life.offers_ns, dtype=np.int64) for life in self.lives]
 
 
-def forgetful(admission: Admission) -> Admission:
+def ignore_released(admission: Admission) -> Admission:
     """Make an admission control forget what is released: a deliberate mistake that the attack must notice."""
 
     def release(flow_id: str, **_: object) -> None:
@@ -114,7 +116,7 @@ def forgetful(admission: Admission) -> Admission:
     return admission
 
 
-def conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
+def earliest_conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
     """Return the earliest releases that keep to the flow's bucket, which is full at `first_ns`."""
     whole = int(flow.burst_bytes // flow.frame_bytes)
     spacing_ns = flow.frame_bytes * 8e9 / math.floor(flow.rate_bps)
@@ -130,16 +132,16 @@ def succession(
     after_ns: int,
     duration_ns: int,
     delivered: bool = True,
-) -> History:
+) -> ChangePlan:
     """Let one set of flows replace another, beside flows that stay and send all they may.
 
     Each flow of the `first` set sends one frame, and is released when that has arrived or, if not
     `delivered`, as soon as it is sent. After `after_ns`, as many flows of the `second` set as fit take their
     place and send one frame each.
     """
-    history = History(admission)
-    staying = [life for flow in stay if isinstance(life := history.request(flow), Life)]
-    leaving = [life for flow in first if isinstance(life := history.request(flow), Life)]
+    history = ChangePlan(admission)
+    staying = [life for flow in stay if isinstance(life := history.request(flow), FlowLifetime)]
+    leaving = [life for flow in first if isinstance(life := history.request(flow), FlowLifetime)]
     for life in staying:
         flow = life.admitted.flow
         frames = int(duration_ns * flow.rate_bps / 8e9 / flow.frame_bytes)
@@ -151,25 +153,25 @@ def succession(
         history.release(life)
     history.wait(after_ns)
     for flow in second:
-        if isinstance(life := history.request(flow), Life):
+        if isinstance(life := history.request(flow), FlowLifetime):
             history.send(life, first_ns=history.now_ns, frames=1)
     return history
 
 
 def random_history(
     admission: Admission, lab: Lab, sizes: tuple[int, ...], rng: Random, *, entries: int
-) -> tuple[History, int]:
+) -> tuple[ChangePlan, int]:
     """Plan round after round: as many flows as fit send bursts that meet, some are released, others come.
 
     A few flows that stay use up to 99.9 % of the rate that fits beside them. Returns the history and how long
     it takes. It ends when the tables cannot hold more flows.
     """
-    history = History(admission)
+    history = ChangePlan(admission)
     hosts = list(lab.hosts)
     busy = rng.sample(hosts, min(len(hosts), rng.choice((2, 2, 3, 4))))
     maker = _Maker(rng, busy, sizes)
     staying = _stay(history, admission, maker, rng.choice(_LOADS), rng.choice((0, 1, 2, 3)))
-    brief: list[Life] = []
+    brief: list[FlowLifetime] = []
     for _ in range(_ROUNDS):
         brief += _fill(history, maker, rng, entries)
         if history.entries >= entries:
@@ -190,11 +192,11 @@ def random_history(
     for life in staying:
         flow = life.admitted.flow
         frames = int((until_ns - LEAD_NS) * flow.rate_bps / 8e9 / flow.frame_bytes) + 1
-        life.offers_ns = conforming(flow, first_ns=LEAD_NS, frames=frames)
+        life.offers_ns = earliest_conforming(flow, first_ns=LEAD_NS, frames=frames)
     return history, until_ns
 
 
-def _passage(lives: list[Life]) -> int:
+def _passage(lives: list[FlowLifetime]) -> int:
     return max((math.ceil(life.admitted.guarantee_ns) for life in lives), default=0)
 
 
@@ -222,7 +224,9 @@ class _Maker:
         )
 
 
-def _stay(history: History, admission: Admission, maker: _Maker, load: float, count: int) -> list[Life]:
+def _stay(
+    history: ChangePlan, admission: Admission, maker: _Maker, load: float, count: int
+) -> list[FlowLifetime]:
     """Add flows that together use this share of the rate that fits beside a single frame each."""
     lives = []
     for place in range(count):
@@ -238,23 +242,23 @@ def _stay(history: History, admission: Admission, maker: _Maker, load: float, co
                 least = middle
         share = load if place == count - 1 else load / count
         life = history.request(wanted._replace(rate_bps=float(max(_LEAST_RATE_BPS, int(share * least)))))
-        if isinstance(life, Life):
+        if isinstance(life, FlowLifetime):
             lives.append(life)
     return lives
 
 
-def _fill(history: History, maker: _Maker, rng: Random, entries: int) -> list[Life]:
+def _fill(history: ChangePlan, maker: _Maker, rng: Random, entries: int) -> list[FlowLifetime]:
     """Add as many brief flows as fit; usually wait until the first one fits."""
-    lives: list[Life] = []
+    lives: list[FlowLifetime] = []
     patient = rng.random() < 0.8
     misses = 0
     while misses < 4 and history.entries < entries:
         flow = maker.flow(rate_bps=rng.choice((1_000, 1_000, 20_000)), frames=rng.choice((1, 1, 2, 4)))
         if patient and not lives:
-            life = history.insist(flow, _LONGEST_WAIT_NS)
+            life = history.request_until_admitted(flow, _LONGEST_WAIT_NS)
         else:
             answer = history.request(flow)
-            life = answer if isinstance(answer, Life) else None
+            life = answer if isinstance(answer, FlowLifetime) else None
         if life is None:
             misses += 1
         else:

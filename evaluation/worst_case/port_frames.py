@@ -47,7 +47,7 @@ class FrameFlow:
         return server.before_ns - server.spread_ns + sent_ns
 
 
-class Passage(NamedTuple):
+class ServerVisit(NamedTuple):
     """A frame at one server of its path."""
 
     flow: str
@@ -62,12 +62,12 @@ class Passage(NamedTuple):
     """Whether it comes to an idle server."""
 
 
-def passages(
+def simulate_visits(
     servers: Mapping[str, Server],
     flows: Mapping[str, FrameFlow],
     begins_ns: Mapping[str, float],
     rng: Random | None = None,
-) -> Iterator[Passage]:
+) -> Iterator[ServerVisit]:
     """Yield what becomes of each frame at each server, in the order in which frames come to queues.
 
     Every busy period begins with the server's latency, and a frame takes the longest time on its way to the
@@ -101,7 +101,7 @@ def passages(
         if begins_busy:
             start_ns = now_ns + (0.0 if is_short else server.service.latency_ns)
         free_ns[port] = left_ns = start_ns + flow.frame_bytes * 8e9 / server.service.rate_bps
-        yield Passage(name, number, place, since_ns, now_ns, left_ns, begins_busy)
+        yield ServerVisit(name, number, place, since_ns, now_ns, left_ns, begins_busy)
         if place + 1 < len(flow.path):
             heapq.heappush(events, (left_ns, count, name, number, place + 1, False, left_ns))
 
@@ -114,11 +114,11 @@ def longest_delays_ns(
 ) -> dict[str, float]:
     """Return each flow's longest delay, from a frame's arrival at its first server until it left the last.
 
-    The arguments are those of `passages`.
+    The arguments are those of `simulate_visits`.
     """
     since_ns: dict[tuple[str, int], float] = {}
     longest = dict.fromkeys(flows, 0.0)
-    for passage in passages(servers, flows, begins_ns, rng):
+    for passage in simulate_visits(servers, flows, begins_ns, rng):
         name, frame = passage.flow, (passage.flow, passage.number)
         if passage.place == 0:
             since_ns[frame] = passage.arrives_ns
@@ -192,11 +192,11 @@ def whole_path_trial(seed: int, *, runs: int) -> WholePathTrial | None:
     same result.
     """
     rng = Random(f"whole paths {seed}")
-    shape, servers, flows = drawn_network(rng)
+    shape, servers, flows = random_network(rng)
     paths = {name: flow.steps(servers) for name, flow in flows.items()}
     sent = [(paths[name], flow.bucket) for name, flow in flows.items()]
     network = TotalFlow(servers)
-    if (bounds := settled_bounds(network, sent)) is None:
+    if (bounds := find_bounds(network, sent)) is None:
         return None
     whole_ns = {name: whole_path_ns(network, path, sent, bounds) for name, path in paths.items()}
     worst = search(
@@ -210,7 +210,7 @@ def whole_path_trial(seed: int, *, runs: int) -> WholePathTrial | None:
     return WholePathTrial(seed=seed, shape=shape, worst=worst, of_sum=of_sum)
 
 
-def settled_bounds(
+def find_bounds(
     network: TotalFlow, sent: Iterable[tuple[Sequence[Step], TokenBucket]]
 ) -> Mapping[str, int] | None:
     """Add flows to a network and return the bounds of its servers in ns; None if it has none."""
@@ -222,7 +222,7 @@ def settled_bounds(
         return None
 
 
-def drawn_network(rng: Random) -> tuple[str, dict[str, Server], dict[str, FrameFlow]]:
+def random_network(rng: Random) -> tuple[str, dict[str, Server], dict[str, FrameFlow]]:
     """Draw a shape, servers by name, and flows by name."""
     shape = rng.choice(SHAPES)
     names = [f"s{number}" for number in range(rng.randint(2, 6))]

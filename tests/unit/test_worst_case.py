@@ -12,15 +12,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star, succeeded
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import bursts, carried, judged, released
-from evaluation.adversary.changes import History, forgetful, random_history
-from evaluation.adversary.conformance import excess_bytes
-from evaluation.adversary.random_cases import drawn
-from evaluation.adversary.release import LEAD_NS, critical, instants, scattered, sustained, varied
-from evaluation.adversary.schemes import GUARANTEED, filled
-from evaluation.adversary.search import adversary, random_search
-from evaluation.adversary.trial import narrowed, trial
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.changes import ChangePlan, ignore_released, random_history
+from evaluation.worst_case.conformance import excess_bytes
+from evaluation.worst_case.delivery import judge_delivery, random_burst_senders, timed_senders, transmit
+from evaluation.worst_case.random_cases import random_case
+from evaluation.worst_case.release import (
+    LEAD_NS,
+    aimed_pattern,
+    release_instants,
+    scattered_pattern,
+    sustained_pattern,
+    vary,
+)
+from evaluation.worst_case.schemes import GUARANTEED, fill
+from evaluation.worst_case.search import random_search, search_worst_case
+from evaluation.worst_case.trial import narrow_down, run_trial
 from loko.allocation import FULL_RATE
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
@@ -57,18 +64,18 @@ def test_the_checker_is_the_definition(gaps: list[int], rate_bps: int, frames: i
 @settings(deadline=None, max_examples=25)
 @given(seed=SEEDS, kind=st.sampled_from(["critical", "varied", "scattered", "sustained"]))
 def test_whatever_the_adversary_asks_for_what_is_sent_conforms(seed: int, kind: str) -> None:
-    case = drawn(seed).case
+    case = random_case(seed).case
     rng = np.random.default_rng(seed)
     pattern = {
-        "critical": lambda: critical(case, rng),
-        "varied": lambda: varied(critical(case, rng), rng, scale_ns=1e6),
-        "scattered": lambda: scattered(case, rng, within_ns=20_000_000),
-        "sustained": lambda: sustained(case, seconds=0.2),
+        "critical": lambda: aimed_pattern(case, rng),
+        "varied": lambda: vary(aimed_pattern(case, rng), rng, scale_ns=1e6),
+        "scattered": lambda: scattered_pattern(case, rng, within_ns=20_000_000),
+        "sustained": lambda: sustained_pattern(case, seconds=0.2),
     }[kind]()
     # The second round comes long before the buckets are full again.
-    releases = instants(case, [LEAD_NS, LEAD_NS + 3_000_000], [pattern, pattern])
-    traffic = released(case, releases, observed=True)
-    records = carried(case, traffic, seed=seed, duration_ns=400_000_000)
+    releases = release_instants(case, [LEAD_NS, LEAD_NS + 3_000_000], [pattern, pattern])
+    traffic = timed_senders(case, releases, observed=True)
+    records = transmit(case, traffic, seed=seed, duration_ns=400_000_000)
     assert len(records) > 0
     for number, flow in enumerate(case.flows):
         sent_ns = records.sent_ns[records.flow == number].tolist()
@@ -80,7 +87,7 @@ def test_whatever_the_adversary_asks_for_what_is_sent_conforms(seed: int, kind: 
 @settings(deadline=None, max_examples=12)
 @given(seed=SEEDS)
 def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
-    outcome = trial(seed, packets=10_000)
+    outcome = run_trial(seed, packets=10_000)
     assert outcome.verdict.packets > 0
     assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
@@ -88,7 +95,7 @@ def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
 @settings(deadline=None, max_examples=6)
 @given(seed=SEEDS)
 def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
-    attack = adversary(drawn(seed).case, generations=2, seed=seed)
+    attack = search_worst_case(random_case(seed).case, generations=2, seed=seed)
     assert attack.damage.lost == 0
     assert 0 < attack.damage.worst <= 1
 
@@ -106,7 +113,7 @@ def test_a_scheme_that_accepts_too_much_is_found_out(
     scheme: str, frame_bytes: int, entries: int, too_many: float
 ) -> None:
     def attacked(extra: float) -> tuple[int, float]:
-        case = filled(
+        case = fill(
             scheme,
             star(),
             PAIRS,
@@ -116,7 +123,7 @@ def test_a_scheme_that_accepts_too_much_is_found_out(
             entries=entries,
             too_many=extra,
         )
-        attack = adversary(case, generations=6, seed=1)
+        attack = search_worst_case(case, generations=6, seed=1)
         return attack.damage.lost, attack.history[-1][1]
 
     lost, worst = attacked(0.0)
@@ -130,13 +137,13 @@ def full_rate(scheme: str) -> AdmittedSet:
     """Return two flows that share the whole rate that the scheme allocates at a switch."""
     reserved = {} if scheme == "full-rate" else None
     allocation = allocations_of(star(), FULL_RATE, EVALUATION, reserved)["s1"]
-    return filled(scheme, star(), PAIRS[:2], rate_bps=allocation.max_rate_bps / 2, burst_bytes=306)
+    return fill(scheme, star(), PAIRS[:2], rate_bps=allocation.max_rate_bps / 2, burst_bytes=306)
 
 
 def test_full_rate_as_printed_loses_packets_to_the_boards_own_timers() -> None:
-    as_printed = adversary(full_rate("full-rate-as-printed"), generations=1, seed=1)
+    as_printed = search_worst_case(full_rate("full-rate-as-printed"), generations=1, seed=1)
     assert as_printed.damage.lost > 0
-    reserved = adversary(full_rate("full-rate"), generations=1, seed=1)
+    reserved = search_worst_case(full_rate("full-rate"), generations=1, seed=1)
     assert reserved.damage.lost == 0
     assert reserved.damage.worst <= 1
 
@@ -160,20 +167,20 @@ def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
 @settings(deadline=None, max_examples=15)
 @given(seed=SEEDS)
 def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: int) -> None:
-    random_case = drawn(seed)
-    assume(choice_named(random_case.case.scheme).lets_flows_go)
+    drawn = random_case(seed)
+    assume(choice_named(drawn.case.scheme).lets_flows_go)
     history, duration_ns = random_history(
-        random_case.admission,
-        random_case.case.lab,
-        random_case.sizes,
+        drawn.admission,
+        drawn.case.lab,
+        drawn.sizes,
         Random(seed),
-        entries=random_case.case.entries,
+        entries=drawn.case.entries,
     )
     assume(history.entries)  # another load on the switches may leave no room for any flow
-    assert history.entries <= random_case.case.entries
-    case = history.case(random_case.case)
-    traffic = released(case, history.offers(), observed=True)
-    records = carried(case, traffic, seed=seed, duration_ns=duration_ns)
+    assert history.entries <= drawn.case.entries
+    case = history.case(drawn.case)
+    traffic = timed_senders(case, history.offers(), observed=True)
+    records = transmit(case, traffic, seed=seed, duration_ns=duration_ns)
     for number, life in enumerate(history.lives):
         assert all(life.since_ns <= at_ns <= life.until_ns for at_ns in life.offers_ns)
         assert records.flows[number]["nonconforming"] == 0
@@ -187,65 +194,67 @@ def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: in
 @given(seed=SEEDS)
 def test_no_packet_of_a_changing_set_is_lost_or_late(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evaluation.adversary.trial.WAYS", ("changes",))
-        outcome = trial(seed, packets=10_000)
+        patch.setattr("evaluation.worst_case.trial.WAYS", ("changes",))
+        outcome = run_trial(seed, packets=10_000)
     assert not outcome.failed, (outcome.verdict.broken, outcome.verdict.events)
 
 
 def test_a_rule_that_forgets_what_was_released_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random histories expose it, too, within the first few trials."""
-    monkeypatch.setattr("evaluation.adversary.trial.WAYS", ("changes",))
-    begin = History.__init__
-    monkeypatch.setattr(History, "__init__", lambda self, admission: begin(self, forgetful(admission)))
-    assert any(trial(seed, packets=10_000).failed for seed in range(20))
+    monkeypatch.setattr("evaluation.worst_case.trial.WAYS", ("changes",))
+    begin = ChangePlan.__init__
+    monkeypatch.setattr(
+        ChangePlan, "__init__", lambda self, admission: begin(self, ignore_released(admission))
+    )
+    assert any(run_trial(seed, packets=10_000).failed for seed in range(20))
 
 
 @pytest.mark.parametrize("scheme", ["silo", "qjump-paper"])
 def test_the_rivals_break(scheme: str) -> None:
-    case = filled(scheme, load_lab("two-switch"), PAIRS, rate_bps=200_000, burst_bytes=306)
-    assert adversary(case, generations=2, seed=1).damage.worst > 1
+    case = fill(scheme, load_lab("two-switch"), PAIRS, rate_bps=200_000, burst_bytes=306)
+    assert search_worst_case(case, generations=2, seed=1).damage.worst > 1
 
 
 def test_the_search_is_worse_than_chance_and_the_same_every_time() -> None:
-    case = filled("fifth-rate", load_lab("two-switch"), PAIRS, rate_bps=200_000, burst_bytes=306)
-    first, second = (adversary(case, generations=4, seed=7) for _ in range(2))
+    case = fill("fifth-rate", load_lab("two-switch"), PAIRS, rate_bps=200_000, burst_bytes=306)
+    first, second = (search_worst_case(case, generations=4, seed=7) for _ in range(2))
     assert (first.damage, first.history) == (second.damage, second.history)
     assert first.damage > random_search(case, generations=4, seed=7).damage
 
 
 def test_a_trial_is_the_same_every_time() -> None:
-    first, second = (trial(11, packets=5_000) for _ in range(2))
+    first, second = (run_trial(11, packets=5_000) for _ in range(2))
     assert (first.verdict, first.duration_ns) == (second.verdict, second.duration_ns)
 
 
 def test_a_set_that_cannot_change_is_carried_as_it_is() -> None:
-    result = trial(8987271898691, packets=2_000)
+    result = run_trial(8987271898691, packets=2_000)
     assert (result.way, result.failed) == ("critical", False)
     assert result.verdict.packets > 0
 
 
 def test_a_failure_is_narrowed_down() -> None:
     failed = next(
-        outcome for seed in range(50) if (outcome := trial(seed, packets=3_000, scheme="silo")).failed
+        outcome for seed in range(50) if (outcome := run_trial(seed, packets=3_000, scheme="silo")).failed
     )
-    only, most_ns = narrowed(failed, packets=3_000, scheme="silo")
-    again = trial(failed.drawn.seed, packets=3_000, scheme="silo", only=only, most_ns=most_ns)
+    only, most_ns = narrow_down(failed, packets=3_000, scheme="silo")
+    again = run_trial(failed.drawn.seed, packets=3_000, scheme="silo", only=only, most_ns=most_ns)
     assert again.failed
     assert len(only) < len(failed.drawn.case.admitted)
     assert most_ns < failed.duration_ns
 
 
 def test_lost_and_late_packets_are_counted_without_records() -> None:
-    case = filled("fifth-rate", star(), PAIRS, rate_bps=200_000, burst_bytes=306)
-    records = carried(case, bursts(case, load=0.9), seed=1, duration_ns=2_000_000_000)
+    case = fill("fifth-rate", star(), PAIRS, rate_bps=200_000, burst_bytes=306)
+    records = transmit(case, random_burst_senders(case, load=0.9), seed=1, duration_ns=2_000_000_000)
     assert len(records) == 0
-    assert not judged(case, records).broken
+    assert not judge_delivery(case, records).broken
     longest_ns = max(seen["max_delay_ns"] for seen in records.flows.values())
     hurried = tuple(
         admitted._replace(delays_ns=(longest_ns - 1,) * len(admitted.delays_ns)) for admitted in case.admitted
     )
-    assert len(judged(replace(case, admitted=hurried), records).broken) == 1
+    assert len(judge_delivery(replace(case, admitted=hurried), records).broken) == 1
 
 
 def test_every_guaranteed_scheme_is_drawn() -> None:
-    assert {drawn(seed).case.scheme for seed in range(30)} == set(GUARANTEED)
+    assert {random_case(seed).case.scheme for seed in range(30)} == set(GUARANTEED)

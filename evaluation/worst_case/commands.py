@@ -11,19 +11,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import (
-    DRAIN_NS,
-    CarriageResult,
-    FlowResult,
-    bursts,
-    judged,
-    released,
-    runner_of,
-)
-from evaluation.adversary.port_trial import beside_others
-from evaluation.adversary.release import LEAD_NS, critical, instants
 from evaluation.runner import RunError
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.delivery import (
+    DRAIN_NS,
+    DeliveryResult,
+    FlowResult,
+    judge_delivery,
+    random_burst_senders,
+    runner_of,
+    timed_senders,
+)
+from evaluation.worst_case.port_trial import transmit_beside_others
+from evaluation.worst_case.release import LEAD_NS, aimed_pattern, release_instants
 from loko.commands.choices import AllocationOption, wrong_input_ends
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.telling import tell
@@ -40,7 +40,7 @@ _LARGEST_LOAD = 4.0
 """Offered rate over a flow's rate: so high that the flow sends all that its token bucket lets through."""
 
 
-def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[CarriageResult]:
+def replay_twice(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[DeliveryResult]:
     """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`.
 
     On switches with queues, traffic of low priority fills every cable beside the flows.
@@ -54,16 +54,20 @@ def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[Carr
             for flow in case.flows
         ]
         return [
-            beside_others(case, senders, seed=seed, duration_ns=duration_ns)
-            for senders in (bursts(case, load=_LARGEST_LOAD), released(case, instants_ns))
+            transmit_beside_others(case, senders, seed=seed, duration_ns=duration_ns)
+            for senders in (random_burst_senders(case, load=_LARGEST_LOAD), timed_senders(case, instants_ns))
         ]
     rng = np.random.default_rng(seed)
-    meeting = released(case, instants(case, aimed_ns, [critical(case, rng) for _ in aimed_ns]))
+    meeting = timed_senders(
+        case, release_instants(case, aimed_ns, [aimed_pattern(case, rng) for _ in aimed_ns])
+    )
     results = []
     with runner_of(case) as runner:
-        for traffic in (bursts(case, load=_LARGEST_LOAD), meeting):
+        for traffic in (random_burst_senders(case, load=_LARGEST_LOAD), meeting):
             powered = runner.powered(seed=seed)
-            results.append(judged(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)))
+            results.append(
+                judge_delivery(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS))
+            )
     return results
 
 
@@ -103,7 +107,7 @@ def replay(
         if not planned.accepted:
             raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
         try:
-            results = replayed(the_lab, planned, seconds=seconds, seed=seed)
+            results = replay_twice(the_lab, planned, seconds=seconds, seed=seed)
         except RunError as error:
             raise InputError(str(error)) from None
     if as_json:
@@ -118,7 +122,7 @@ def replay(
         raise typer.Exit(1)
 
 
-def _print(planned: Plan, results: list[CarriageResult]) -> None:
+def _print(planned: Plan, results: list[DeliveryResult]) -> None:
     table = Table(title=f"{planned.lab.name}: in virtual time, against the guarantee", title_justify="left")
     for column in ("flow", "sent", "lost", "longest ms", "guarantee ms"):
         table.add_column(column, justify="left" if column == "flow" else "right")

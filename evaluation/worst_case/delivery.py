@@ -1,4 +1,4 @@
-"""Carries what a case's hosts send, with the runner of figures, and judges every packet."""
+"""Transmits what a case's hosts send, with the runner of figures, and judges every packet."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.runner import RunRecords
 from evaluation.traffic import Bucket, Instants, RandomBursts, Releases, Sender
 from evaluation.virtual import VirtualRunner
+from evaluation.worst_case.admitted_set import AdmittedSet
 from loko.flow import Flow
 
 DRAIN_NS: Final = 1_000_000_000
@@ -38,7 +38,7 @@ class FlowResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CarriageResult:
+class DeliveryResult:
     """The result of a run."""
 
     packets: int
@@ -65,7 +65,7 @@ class CarriageResult:
 
 
 def runner_of(case: AdmittedSet) -> VirtualRunner:
-    """Return the runner that carries a case's flows through its lab."""
+    """Return the runner that transmits a case's flows through its lab."""
     return VirtualRunner(
         case.lab,
         case.admitted,
@@ -75,13 +75,13 @@ def runner_of(case: AdmittedSet) -> VirtualRunner:
     )
 
 
-def carried(case: AdmittedSet, traffic: Sequence[Sender], *, seed: int, duration_ns: int) -> RunRecords:
-    """Carry this traffic through the case's lab, and return the records."""
+def transmit(case: AdmittedSet, traffic: Sequence[Sender], *, seed: int, duration_ns: int) -> RunRecords:
+    """Transmit this traffic through the case's lab, and return the records."""
     with runner_of(case) as runner:
         return runner.powered(seed=seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
 
 
-def bursts(case: AdmittedSet, *, load: float, observed: bool = False) -> list[Sender]:
+def random_burst_senders(case: AdmittedSet, *, load: float, observed: bool = False) -> list[Sender]:
     """Return senders that send as the paper's generator does (section 6.1), each before its bucket.
 
     `load` is the mean offered rate over the bucket's. Far above 1, a flow sends all that it may.
@@ -102,7 +102,7 @@ def bursts(case: AdmittedSet, *, load: float, observed: bool = False) -> list[Se
     ]
 
 
-def released(case: AdmittedSet, releases: Sequence[Instants], *, observed: bool = False) -> list[Sender]:
+def timed_senders(case: AdmittedSet, releases: Sequence[Instants], *, observed: bool = False) -> list[Sender]:
     """Return senders that offer frames at these instants. Their buckets delay what comes too early."""
     return [
         Sender.of(number, flow, Releases(instants_ns=instants_ns, bucket=_bucket(flow)), observed=observed)
@@ -114,7 +114,7 @@ def _bucket(flow: Flow) -> Bucket:
     return Bucket(rate_bps=math.floor(flow.rate_bps), burst_bytes=flow.burst_bytes)
 
 
-def judged(case: AdmittedSet, records: RunRecords) -> CarriageResult:
+def judge_delivery(case: AdmittedSet, records: RunRecords) -> DeliveryResult:
     """Compare what arrived with what was guaranteed."""
     flows = []
     for number, seen in records.flows.items():
@@ -129,7 +129,7 @@ def judged(case: AdmittedSet, records: RunRecords) -> CarriageResult:
                 worst=seen["max_delay_ns"] / admitted.guarantee_ns,
             )
         )
-    return CarriageResult(
+    return DeliveryResult(
         packets=sum(flow.sent for flow in flows),
         flows=tuple(flows),
         fullest=max(board["ring_units_peak"] for board in records.boards.values()),

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.traffic import Instants
+from evaluation.worst_case.admitted_set import AdmittedSet
 
 LEAD_NS: Final = 60_000_000
 """From the start of a run or round to the instant that the bursts aim at: longer than any path takes."""
@@ -23,7 +23,7 @@ _JITTERS_NS: Final = (0, 1_000, 30_000, 300_000)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bursts:
+class BurstPattern:
     """One critical instant: when each flow's burst is released, and how many frames follow it."""
 
     offsets_ns: Instants
@@ -42,7 +42,7 @@ def refill_ns(case: AdmittedSet) -> float:
     return max(flow.burst_bytes * 8e9 / flow.rate_bps for flow in case.flows)
 
 
-def critical(case: AdmittedSet, rng: np.random.Generator, *, victim: int | None = None) -> Bursts:
+def aimed_pattern(case: AdmittedSet, rng: np.random.Generator, *, victim: int | None = None) -> BurstPattern:
     """Aim all bursts at a frame of the victim, each where its path joins the victim's.
 
     The delays up to there are accounted for. How long the victim has waited before each switch is a guess
@@ -70,12 +70,12 @@ def critical(case: AdmittedSet, rng: np.random.Generator, *, victim: int | None 
     offsets[number] += rng.choice([0.0, 5_000.0, 50_000.0])
     most = int(rng.choice([0, 3, _MOST_FOLLOWING]))
     following = rng.integers(0, most + 1, len(offsets))
-    return Bursts(offsets_ns=offsets.astype(np.int64), following=following.astype(np.int64))
+    return BurstPattern(offsets_ns=offsets.astype(np.int64), following=following.astype(np.int64))
 
 
-def sustained(case: AdmittedSet, *, seconds: float) -> Bursts:
+def sustained_pattern(case: AdmittedSet, *, seconds: float) -> BurstPattern:
     """Release all bursts at once; then every flow sends all that it may for this long."""
-    return Bursts(
+    return BurstPattern(
         offsets_ns=np.zeros(len(case.admitted), dtype=np.int64),
         following=np.array(
             [int(seconds * flow.rate_bps / 8 / flow.frame_bytes) for flow in case.flows], dtype=np.int64
@@ -83,16 +83,16 @@ def sustained(case: AdmittedSet, *, seconds: float) -> Bursts:
     )
 
 
-def scattered(case: AdmittedSet, rng: np.random.Generator, *, within_ns: int) -> Bursts:
+def scattered_pattern(case: AdmittedSet, rng: np.random.Generator, *, within_ns: int) -> BurstPattern:
     """Release bursts at independent random instants."""
     count = len(case.admitted)
-    return Bursts(
+    return BurstPattern(
         offsets_ns=rng.integers(0, within_ns, count).astype(np.int64),
         following=rng.integers(0, _MOST_FOLLOWING, count).astype(np.int64),
     )
 
 
-def varied(bursts: Bursts, rng: np.random.Generator, *, scale_ns: float) -> Bursts:
+def vary(bursts: BurstPattern, rng: np.random.Generator, *, scale_ns: float) -> BurstPattern:
     """Return a variation, with the phases or lengths of a few flows changed."""
     offsets, following = bursts.offsets_ns.copy(), bursts.following.copy()
     for index in rng.integers(0, len(offsets), int(rng.integers(1, 4))):
@@ -100,10 +100,12 @@ def varied(bursts: Bursts, rng: np.random.Generator, *, scale_ns: float) -> Burs
             offsets[index] += int(rng.normal(0, scale_ns))
         else:
             following[index] = rng.integers(0, _MOST_FOLLOWING + 1)
-    return Bursts(offsets_ns=offsets, following=following)
+    return BurstPattern(offsets_ns=offsets, following=following)
 
 
-def instants(case: AdmittedSet, at_ns: Sequence[int], bursts: Sequence[Bursts]) -> list[Instants]:
+def release_instants(
+    case: AdmittedSet, at_ns: Sequence[int], bursts: Sequence[BurstPattern]
+) -> list[Instants]:
     """Return, by flow, when its frames are offered if each of the bursts aims at its instant."""
     frames = burst_frames(case)
     begins = np.array(at_ns, dtype=np.int64)[:, None] + np.array([burst.offsets_ns for burst in bursts])

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from evaluation.adversary.admitted_set import AdmittedSet
 from evaluation.traffic import flow_of
+from evaluation.worst_case.admitted_set import AdmittedSet
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.document import InputError
@@ -40,7 +40,7 @@ def admission_named(
     return admission
 
 
-def filled(
+def fill(
     scheme: str,
     lab: Lab,
     pairs: Sequence[tuple[str, str]],

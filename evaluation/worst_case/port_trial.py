@@ -1,8 +1,8 @@
 """Random admitted sets on switches with queues for each port, beside traffic that fills the cables.
 
-Sets either stay, on any network, or change, on long lines (`evaluation.adversary.port_changes`).
+Sets either stay, on any network, or change, on long lines (`evaluation.worst_case.port_changes`).
 Everything that is not admitted waits in the lowest queues. It makes frames of the flows wait for checks of
-the queues and for frames on the wire, and takes shared memory. Judged are the flows' packets.
+the queues and for frames on the wire, and takes shared memory. Only the flows' packets are judged.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, judged, released
-from evaluation.adversary.port_changes import LongLine, change
-from evaluation.adversary.random_cases import SHAPES, random_lab
 from evaluation.traffic import Instants, Releases, Sender
 from evaluation.virtual import PoweredLab, lab_network
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.delivery import DRAIN_NS, DeliveryResult, judge_delivery, timed_senders
+from evaluation.worst_case.port_changes import LongLine, plan_changes
+from evaluation.worst_case.random_cases import SHAPES, random_lab
 from loko.admission import Admitted
 from loko.entries import flow_entry, switch_entries
 from loko.flow import Flow
@@ -51,11 +51,11 @@ class PortTrial:
     shape: str
     profile: str
     flows: int
-    verdict: CarriageResult
+    verdict: DeliveryResult
 
 
 def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTrial:
-    """Carry about this many packets of the seed's set. The same arguments give the same result everywhere.
+    """Send about this many packets of the seed's set. The same arguments give the same result everywhere.
 
     `is_by_path` admits and judges by bounds of whole paths, where flows also have deadlines.
     """
@@ -93,18 +93,18 @@ def port_trial(seed: int, *, packets: int, is_by_path: bool = False) -> PortTria
         )
     # Judged by the bounds of this set, which are below the targets that are promised.
     admitted = tuple(admission.as_bound_now(flow_id) for flow_id in admission.admitted)
-    verdict = attacked(lab, admitted, seed=seed, packets=packets)
+    verdict = transmit_and_judge(lab, admitted, seed=seed, packets=packets)
     return PortTrial(seed=seed, shape=shape, profile=profile, flows=len(admitted), verdict=verdict)
 
 
 def changing_port_trial(seed: int) -> PortTrial:
-    """Carry all that the flows of a seed's changing set send. Their packets are judged by the guarantees."""
+    """Send all that the flows of a seed's changing set send. Their packets are judged by the guarantees."""
     rng = Random(f"changing ports {seed}")
     line = LongLine.drawn(rng, PROFILES, SIZES)
     lab = line.lab()
-    changed = change(line, line.admission(lab), lab, rng)
-    senders = released(changed.case, changed.history.offers())
-    verdict = beside_others(changed.case, senders, seed=seed, duration_ns=changed.until_ns)
+    changed = plan_changes(line, line.admission(lab), lab, rng)
+    senders = timed_senders(changed.case, changed.history.offers())
+    verdict = transmit_beside_others(changed.case, senders, seed=seed, duration_ns=changed.until_ns)
     return PortTrial(
         seed=seed,
         shape=f"line of up to {next(most for most in (4, 8, 12) if line.chips <= most)}",
@@ -114,17 +114,17 @@ def changing_port_trial(seed: int) -> PortTrial:
     )
 
 
-def attacked(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int) -> CarriageResult:
-    """Carry about this many packets, in meeting bursts or at all that the buckets allow, and judge each."""
+def transmit_and_judge(lab: Lab, admitted: Sequence[Admitted], *, seed: int, packets: int) -> DeliveryResult:
+    """Send about this many packets, in meeting bursts or at all that the buckets allow, and judge each."""
     case = AdmittedSet(lab=lab, scheme="ports", admitted=tuple(admitted), entries=_ENTRIES)
     duration_ns, releases = _bursts(case, np.random.default_rng(seed), packets)
-    return beside_others(case, released(case, releases), seed=seed, duration_ns=duration_ns)
+    return transmit_beside_others(case, timed_senders(case, releases), seed=seed, duration_ns=duration_ns)
 
 
-def beside_others(
+def transmit_beside_others(
     case: AdmittedSet, senders: Sequence[Sender], *, seed: int, duration_ns: int
-) -> CarriageResult:
-    """Carry what the flows send beside traffic of low priority from every host, and judge the flows."""
+) -> DeliveryResult:
+    """Transmit what the flows send beside traffic of low priority from every host, and judge the flows."""
     lab, traffic = case.lab, [*senders]
     tables = {
         name: list(entries)
@@ -140,7 +140,7 @@ def beside_others(
     network = lab_network(lab, tables, seed=seed)
     records = PoweredLab(lab, network, seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
     seen = {number: packets for number, packets in records.flows.items() if number < _OTHERS}
-    return judged(case, replace(records, flows=seen))
+    return judge_delivery(case, replace(records, flows=seen))
 
 
 def _bursts(case: AdmittedSet, rng: np.random.Generator, packets: int) -> tuple[int, list[Instants]]:

@@ -1,4 +1,4 @@
-"""One random case, carried once: the unit of the evidence, which its seed alone reproduces."""
+"""One random case, transmitted once: the unit of the evidence, which its seed alone reproduces."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.adversary.admitted_set import AdmittedSet
-from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, bursts, judged, released, runner_of
-from evaluation.adversary.changes import random_history
-from evaluation.adversary.random_cases import Drawn, drawn
-from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
 from evaluation.planned_control import all_that_may_be_sent
 from evaluation.traffic import Instants
+from evaluation.worst_case.admitted_set import AdmittedSet
+from evaluation.worst_case.changes import random_history
+from evaluation.worst_case.delivery import (
+    DRAIN_NS,
+    DeliveryResult,
+    judge_delivery,
+    random_burst_senders,
+    runner_of,
+    timed_senders,
+)
+from evaluation.worst_case.random_cases import RandomCase, random_case
+from evaluation.worst_case.release import LEAD_NS, aimed_pattern, refill_ns, release_instants
 from loko.scenario import OpenFlow
 from loko.schemes import choice_named
 
@@ -33,10 +40,10 @@ come and go while they send."""
 class Trial:
     """A case, how its hosts sent, and what became of it."""
 
-    drawn: Drawn
+    drawn: RandomCase
     way: str
     duration_ns: int
-    verdict: CarriageResult
+    verdict: DeliveryResult
 
     @property
     def failed(self) -> bool:
@@ -44,7 +51,7 @@ class Trial:
         return bool(self.verdict.broken or self.verdict.events)
 
 
-def trial(
+def run_trial(
     seed: int,
     *,
     packets: int,
@@ -53,11 +60,11 @@ def trial(
     most_ns: int | None = None,
     openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Trial:
-    """Carry about this many packets of the seed's case. The same arguments give the same result everywhere.
+    """Send about this many packets of the seed's case. The same arguments give the same result everywhere.
 
     To narrow a failure down, let `only` these flows send, as they would among all, for at most `most_ns`.
     """
-    drawn_case = drawn(seed, scheme=scheme, openflow=openflow)
+    drawn_case = random_case(seed, scheme=scheme, openflow=openflow)
     case = drawn_case.case
     rng = Random(f"{seed} traffic")
     way = rng.choice(WAYS)
@@ -82,9 +89,9 @@ def trial(
     if way == "critical":
         releases = _critical(case, np.random.default_rng(rng.getrandbits(63)), duration_ns)
     if releases:
-        traffic = released(case, releases)
+        traffic = timed_senders(case, releases)
     else:
-        traffic = bursts(case, load=rng.choice((0.7, 0.95)) if way == "bursts" else 4.0)
+        traffic = random_burst_senders(case, load=rng.choice((0.7, 0.95)) if way == "bursts" else 4.0)
     first_ns = {name: rng.randrange(1_000_000, 1_000_000_000) for name in case.lab.switches}
     planned = all_that_may_be_sent(
         case.lab, case.control, duration_ns=duration_ns, first_ns=first_ns, openflow=openflow
@@ -97,16 +104,16 @@ def trial(
         planned=planned,
         drain_ns=DRAIN_NS,
     )
-    return Trial(drawn=drawn_case, way=way, duration_ns=duration_ns, verdict=judged(case, records))
+    return Trial(drawn=drawn_case, way=way, duration_ns=duration_ns, verdict=judge_delivery(case, records))
 
 
-def narrowed(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple[frozenset[int], int]:
+def narrow_down(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple[frozenset[int], int]:
     """Narrow a failed trial down: the fewest flows and about the shortest time with which it still fails."""
     seed, most_ns = failed.drawn.seed, failed.duration_ns
     only = frozenset(range(len(failed.drawn.case.admitted)))
 
     def fails(flows: frozenset[int], span_ns: int) -> bool:
-        return trial(seed, packets=packets, scheme=scheme, only=flows, most_ns=span_ns).failed
+        return run_trial(seed, packets=packets, scheme=scheme, only=flows, most_ns=span_ns).failed
 
     while most_ns > _SHORTEST_SPAN_NS and fails(only, most_ns // 2):
         most_ns //= 2
@@ -120,6 +127,6 @@ def _critical(case: AdmittedSet, rng: np.random.Generator, duration_ns: int) -> 
     """Return one critical instant after another, as fast as the buckets fill."""
     round_ns = int(min(_LONGEST_ROUND_NS, refill_ns(case) * rng.choice([0.4, 1.0]) + 5_000_000))
     at_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), round_ns)
-    drawn_bursts = [critical(case, rng) for _ in range(min(_DIFFERENT, len(at_ns)))]
+    drawn_bursts = [aimed_pattern(case, rng) for _ in range(min(_DIFFERENT, len(at_ns)))]
     chosen = rng.integers(0, len(drawn_bursts), len(at_ns))
-    return instants(case, at_ns, [drawn_bursts[index] for index in chosen])
+    return release_instants(case, at_ns, [drawn_bursts[index] for index in chosen])
