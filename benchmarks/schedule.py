@@ -15,9 +15,9 @@ from typing import Any, Final
 import networkx as nx
 
 from benchmarks.measure import Row
-from evaluation.figure_types.duel.accepted import requests, schedule_of
-from evaluation.figure_types.duel.document import BySlots, DuelFigure
-from evaluation.figure_types.duel.times import answering_s, one_more_s
+from evaluation.figure_types.comparison.admission import requests, schedule_of
+from evaluation.figure_types.comparison.answer_times import answering_s, one_more_s
+from evaluation.figure_types.comparison.document import ComparisonFigure, SlotSystem
 from evaluation.figure_types.experiments import experiments, experiments_named
 from evaluation.figure_types.run_times.compute import WAYS, points_of
 from evaluation.figure_types.run_times.document import RunTimesFigure
@@ -66,7 +66,7 @@ class TimedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """Time that a system of the duel takes to answer its requests, including modelling the switches."""
+    """Time that a system of the comparison takes to answer its requests, including modelling the switches."""
 
     lab: str
     system: str
@@ -260,7 +260,7 @@ def _adding() -> Sequence[float]:
 def _answering() -> Iterator[Answering]:
     """Yield the times of the systems of `tssdn/duel` on its labs, without cached models of switches."""
     figure = experiments()["tssdn/duel"]
-    assert isinstance(figure, DuelFigure)
+    assert isinstance(figure, ComparisonFigure)
     for arena in figure.arenas:
         for contender in figure.contenders:
             yield Answering(
@@ -268,15 +268,17 @@ def _answering() -> Iterator[Answering]:
                 system=contender.label,
                 requests=arena.requests,
                 seconds=answering_s(figure, arena, contender, figure.rate_kbps),
-                one_more_s=one_more_s(figure, arena, contender) if isinstance(contender, BySlots) else None,
+                one_more_s=one_more_s(figure, arena, contender)
+                if isinstance(contender, SlotSystem)
+                else None,
             )
 
 
 def _checking() -> Iterator[tuple[str, float]]:
     """Yield, by lab, the time in s of the replay that `loko serve --schedule` waits for at one more flow."""
     figure = experiments()["tssdn/duel"]
-    assert isinstance(figure, DuelFigure)
-    contender = next(contender for contender in figure.contenders if isinstance(contender, BySlots))
+    assert isinstance(figure, ComparisonFigure)
+    contender = next(contender for contender in figure.contenders if isinstance(contender, SlotSystem))
     for arena in figure.arenas:
         lab = load_lab(arena.lab)
         wanted = requests(figure, arena, lab, figure.rate_kbps)

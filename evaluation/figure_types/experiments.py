@@ -20,6 +20,8 @@ from loko.document import LABS, InputError, error_at, read
 
 _PLACE: Final = "*/experiments/*.yml"
 _HINTS: Final = 3
+_RENAMED: Final = {"duel": "comparison"}
+"""Names of figure types in documents of earlier versions, and the names to use."""
 
 
 class _TypeOfDocument(BaseModel):
@@ -29,6 +31,8 @@ class _TypeOfDocument(BaseModel):
 def load_experiment(path: Path) -> Figure:
     """Read and check an experiment's file. Raises `InputError`."""
     name = read(path, _TypeOfDocument).kind
+    if name in _RENAMED:
+        raise error_at(path, ("kind",), f"'{name}' is called '{_RENAMED[name]}'")
     if name not in figure_type_names():
         raise error_at(path, ("kind",), f"'{name}' is unknown (known: {', '.join(figure_type_names())})")
     experiment: Figure = read(path, figure_type_named(name).document)

@@ -49,7 +49,7 @@ def measure(alone: Device, *, samples: int, seed: int) -> dict[int, Taken]:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PipelineComparison:
     """What the three elements of the pipeline carry at one frame length, in bit/s."""
 
     switch_bps: float
@@ -72,10 +72,10 @@ class Comparison:
 
 def compare(
     longest_ns: Mapping[int, float], shortest_p_fx_ns: Mapping[int, float], wire: Wire
-) -> dict[int, Comparison]:
+) -> dict[int, PipelineComparison]:
     """Compare the elements by frame length, given the longest p_IS, and the shortest p_FX if known."""
     return {
-        size: Comparison(
+        size: PipelineComparison(
             switch_bps=sequential_throughput_bps(size, p_is_ns),
             inner_link_bps=link_bps(size, wire),
             cpu_bps=sequential_throughput_bps(size, cpu_time_ns(shortest_p_fx_ns[size], size, wire))

@@ -17,7 +17,7 @@ from evaluation.bench.part import Part
 from evaluation.bench.procedures import dp_time, is_time
 from evaluation.bench.procedures.is_time import (
     FOOTNOTE_BYTES,
-    Comparison,
+    PipelineComparison,
     compare,
     longest_that_suffices_ns,
 )
@@ -80,7 +80,7 @@ def parts(samples: int) -> list[Part]:
     return [part for part in every if part.key in {is_time.ALONE, _CPU_PART}]
 
 
-def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparison]:
+def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, PipelineComparison]:
     """Compare rates by frame length, including the frame of footnote 1, whose times are extrapolated.
 
     p_IS does not depend on the length, and p_FX is linear in it.
@@ -93,7 +93,7 @@ def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparis
     return compare(longest, shortest, wire)
 
 
-def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -> dict[str, float]:
+def _findings(times: ByLength, compared: Mapping[int, PipelineComparison], wire: Wire) -> dict[str, float]:
     means = [float(samples.mean()) for samples in times.values()]
     every = np.concatenate(list(times.values()))
     of_ethernet = {size: comparison for size, comparison in compared.items() if size != FOOTNOTE_BYTES}
@@ -132,11 +132,11 @@ def _findings_of_range(
     }
 
 
-def _over_twice_link(comparison: Comparison) -> float:
+def _over_twice_link(comparison: PipelineComparison) -> float:
     return comparison.switch_bps / (2 * comparison.inner_link_bps)
 
 
-def _row(size: int, comparison: Comparison) -> list[str | float]:
+def _row(size: int, comparison: PipelineComparison) -> list[str | float]:
     cpu_mbps = (comparison.cpu_bps or 0.0) / BPS_PER_MBPS
     return [
         float(size),

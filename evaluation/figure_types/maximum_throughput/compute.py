@@ -45,7 +45,7 @@ _COLUMNS: Final = [
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ThroughputComparison:
     """One case: the measured throughput, and the results of the equations."""
 
     table: Table
@@ -109,13 +109,13 @@ def _key(table: Table, size: int) -> Key:
     return throughput.PROCEDURE.key("finer", size, table)
 
 
-def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparison]:
+def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[ThroughputComparison]:
     """Yield each case with the equations' results for its mean processing time."""
     for table in cases.tables():
         for size in cases.frame_bytes:
             p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][size].mean())
             measured, by_paper = samples[_key(table, size)][size]
-            yield Comparison(
+            yield ThroughputComparison(
                 table,
                 size,
                 float(measured),
@@ -125,7 +125,7 @@ def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparis
             )
 
 
-def _chart(compared: list[Comparison], samples: int) -> Chart:
+def _chart(compared: list[ThroughputComparison], samples: int) -> Chart:
     measured = [comparison.measured_bps / BPS_PER_MBPS for comparison in compared]
     of_values = ScatterPanel(
         x=ChartAxis(label="measured throughput [Mbit/s]", log=True),
@@ -165,11 +165,11 @@ def _chart(compared: list[Comparison], samples: int) -> Chart:
     return Chart(panels=[of_values, of_errors], columns=2, caption=caption)
 
 
-def _paper_error(comparison: Comparison) -> float:
+def _paper_error(comparison: ThroughputComparison) -> float:
     return 100 * (comparison.equation_6_bps / comparison.by_paper_bps - 1)
 
 
-def _findings(compared: list[Comparison]) -> dict[str, float]:
+def _findings(compared: list[ThroughputComparison]) -> dict[str, float]:
     errors_6 = [abs(comparison.error_percent(comparison.equation_6_bps)) for comparison in compared]
     errors_5 = [comparison.error_percent(comparison.equation_5_bps) for comparison in compared]
     by_paper = [abs(_paper_error(comparison)) for comparison in compared]
@@ -197,7 +197,7 @@ def _findings(compared: list[Comparison]) -> dict[str, float]:
     }
 
 
-def _row(comparison: Comparison) -> list[str | float]:
+def _row(comparison: ThroughputComparison) -> list[str | float]:
     table = comparison.table
     rates = (
         comparison.measured_bps,

@@ -1,21 +1,27 @@
-"""The duel: what each system accepts, how its flows send, and how misbehaving senders are reported."""
+"""Comparisons: what each system accepts, how its flows send, and how misbehaving senders are reported."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
 
-from evaluation.figure_types.duel import accepted as duel_accepted
-from evaluation.figure_types.duel.accepted import Promised, accepted, requests
-from evaluation.figure_types.duel.compute import Question, answer, compute, late_or_lost_percent
-from evaluation.figure_types.duel.document import Arena, BySlots, DuelFigure
-from evaluation.figure_types.duel.replay import ALONE, FlowRow, Replay, Scenario, carry_out
-from evaluation.figure_types.experiments import experiments
+from evaluation.figure_types.comparison import admission as comparison_admission
+from evaluation.figure_types.comparison.admission import GuaranteedFlow, admitted_flows, requests
+from evaluation.figure_types.comparison.compute import (
+    AdmissionQuery,
+    answer_query,
+    compute,
+    late_or_lost_percent,
+)
+from evaluation.figure_types.comparison.document import ComparisonFigure, ComparisonLab, SlotSystem
+from evaluation.figure_types.comparison.replay import ALONE, ComparisonReplay, Disturbance, FlowRow, carry_out
+from evaluation.figure_types.experiments import experiments, load_experiment
 from evaluation.options import Options, Silent
 from evaluation.runner import RunError
-from loko.document import InputError
+from loko.document import LABS, InputError
 from loko.lab import load_lab
 from loko.schedule.lab_schedule import LabSchedule
 
@@ -27,19 +33,19 @@ FULL = CONTENDERS["loko_full"]
 LAB = load_lab(TWO.lab)
 
 
-def promised(contender, rate_kbps=FIGURE.rate_kbps) -> tuple[Promised, ...]:
-    return accepted(FIGURE, contender, LAB, requests(FIGURE, TWO, LAB, rate_kbps))
+def promised(contender, rate_kbps=FIGURE.rate_kbps) -> tuple[GuaranteedFlow, ...]:
+    return admitted_flows(FIGURE, contender, LAB, requests(FIGURE, TWO, LAB, rate_kbps))
 
 
 def rows_of(contender, deed="none", size=0.0, *, seconds=1.0, role="other") -> list[FlowRow]:
     flows = () if contender is None else promised(contender)
     system = ALONE if contender is None else contender.key
-    replay = Replay(
+    replay = ComparisonReplay(
         figure=FIGURE,
         arena=TWO,
         system=system,
-        promised=flows,
-        scenario=Scenario(deed, size),
+        flows=flows,
+        disturbance=Disturbance(deed, size),
         seconds=seconds,
         seed=1,
     )
@@ -62,13 +68,13 @@ def test_flows_with_slots_have_them_for_themselves_and_the_rate_that_they_ask_fo
     flows = promised(contender)
     used = set()
     for flow in flows:
-        assert flow.turn is not None
+        assert flow.slots is not None
         own = [(hop.switch, hop.output_port if contender is LINKS else 0) for hop in flow.path]
         for taken in [(flow.flow.source, 1), *own]:
-            assert (flow.turn.offset_ns, taken) not in used
-            used.add((flow.turn.offset_ns, taken))
-        assert flow.flow.frame_bytes * 8e9 / flow.turn.every_ns >= FIGURE.rate_kbps * 1e3
-        assert flow.unaware_ns(2000) == flow.guarantee_ns + flow.turn.every_ns + 4000
+            assert (flow.slots.offset_ns, taken) not in used
+            used.add((flow.slots.offset_ns, taken))
+        assert flow.flow.frame_bytes * 8e9 / flow.slots.period_ns >= FIGURE.rate_kbps * 1e3
+        assert flow.unaware_ns(2000) == flow.guarantee_ns + flow.slots.period_ns + 4000
 
 
 def test_a_switch_for_itself_makes_slots_shorter_and_guarantees_tighter() -> None:
@@ -90,7 +96,7 @@ def test_flows_with_slots_keep_them_and_never_meet() -> None:
     assert any(meeting[flow] > alone[flow] + 50_000 for flow in meeting)
 
 
-def test_a_rogue_sends_so_many_times_its_rate_whatever_it_has() -> None:
+def test_a_misbehaving_sender_sends_so_many_times_its_rate_whatever_it_has() -> None:
     for contender in (FULL, LINKS):
         (right,) = (row for row in rows_of(contender, seconds=4) if row.flow == "f0")
         (rogue,) = rows_of(contender, "rogue", 20.0, seconds=4, role="doer")
@@ -134,12 +140,12 @@ def test_late_and_lost_frames_count_once_each_over_all_flows() -> None:
     assert late_or_lost_percent([]) == 0
 
 
-def small(**changes) -> DuelFigure:
+def small(**changes) -> ComparisonFigure:
     effort = FIGURE.quick.model_copy(
         update={
             "seconds": 0.5,
             "drift_seconds": 0.5,
-            "rogue_times": [50.0],
+            "excess_factors": [50.0],
             "best_effort_kbps": [20_000.0],
             "rates_kbps": [1600.0],
         }
@@ -149,7 +155,7 @@ def small(**changes) -> DuelFigure:
     )
 
 
-def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_path) -> None:
+def test_a_comparison_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
     outcome, rows = compute(small(), options, Silent())
     findings = outcome.findings
@@ -201,9 +207,9 @@ def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) ->
         )
 
 
-def test_a_duel_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arithmetic finds two flows in one slot. Only the replay finds a promise that is too short."""
-    right = duel_accepted.schedule_of
+    right = comparison_admission.schedule_of
 
     def in_one_slot(*args) -> LabSchedule:
         schedule = right(*args)
@@ -218,11 +224,11 @@ def test_a_duel_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.MonkeyP
         )
 
     for wrong, told in ((in_one_slot, "is not alone on"), (hasty, "frames took longer than its")):
-        monkeypatch.setattr(duel_accepted, "schedule_of", wrong)
+        monkeypatch.setattr(comparison_admission, "schedule_of", wrong)
         with pytest.raises(
             RunError, match=f"the checker refutes the slots of TSSDN links on two-switch.*{told}"
         ):
-            answer(Question(FIGURE, TWO, LINKS, FIGURE.rate_kbps))
+            answer_query(AdmissionQuery(FIGURE, TWO, LINKS, FIGURE.rate_kbps))
 
 
 def test_a_system_that_accepts_nothing_cannot_be_replayed(tmp_path) -> None:
@@ -233,12 +239,31 @@ def test_a_system_that_accepts_nothing_cannot_be_replayed(tmp_path) -> None:
 @pytest.mark.parametrize("ways", [{}, {"onward": 2, "pairs": [TWO.pairs[0]]}])
 def test_who_sends_is_said_in_one_way(ways) -> None:
     with pytest.raises(ValidationError, match="give one of pairs and onward"):
-        Arena(lab="two-switch", label="a", requests=1, best_effort=TWO.pairs[0], **ways)
+        ComparisonLab(lab="two-switch", label="a", requests=1, best_effort=TWO.pairs[0], **ways)
 
 
 def test_systems_are_told_apart() -> None:
-    twice = [BySlots(label="TSSDN links", system="slots", exclusive="links")] * 2
+    twice = [SlotSystem(label="TSSDN links", system="slots", exclusive="links")] * 2
     with pytest.raises(ValidationError, match="contenders: two of them have the same label"):
-        DuelFigure.model_validate(
+        ComparisonFigure.model_validate(
             {**FIGURE.model_dump(), "contenders": [contender.model_dump() for contender in twice]}
         )
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "error"),
+    [
+        ("kind: comparison", "kind: duel", "kind: 'duel' is called 'comparison'"),
+        (
+            "excess_factors",
+            "rogue_times",
+            "unknown key 'rogue_times' (allowed: seconds, drift_seconds, rates_kbps, excess",
+        ),
+    ],
+)
+def test_an_earlier_document_is_told_the_new_name(tmp_path, new: str, old: str, error: str) -> None:
+    text = (LABS / "tssdn/experiments/duel.yml").read_text()
+    path = tmp_path / "duel.yml"
+    path.write_text(text.replace(new, old))
+    with pytest.raises(InputError, match=re.escape(error)):
+        load_experiment(path)

@@ -1,4 +1,4 @@
-"""Produce duels: rows, findings, table and picture."""
+"""Compute comparisons: rows, findings, table and picture."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from evaluation.figure_types import IN_TASKS, FigureType
-from evaluation.figure_types.duel.accepted import Promised, accepted, requests
-from evaluation.figure_types.duel.document import Arena, Contender, DuelFigure, Effort
-from evaluation.figure_types.duel.picture import chart
-from evaluation.figure_types.duel.replay import ALONE, Carried, FlowRow, Replay, Scenario, carry_out
-from evaluation.figure_types.duel.times import answering_s, one_more_s
+from evaluation.figure_types.comparison.admission import GuaranteedFlow, admitted_flows, requests
+from evaluation.figure_types.comparison.answer_times import answering_s, one_more_s
+from evaluation.figure_types.comparison.chart import chart
+from evaluation.figure_types.comparison.document import (
+    ComparedSystem,
+    ComparisonBudget,
+    ComparisonFigure,
+    ComparisonLab,
+)
+from evaluation.figure_types.comparison.replay import (
+    ALONE,
+    ComparisonReplay,
+    Disturbance,
+    FlowRow,
+    ReplayResult,
+    carry_out,
+)
 from evaluation.guarantees import guarantee_of_packets
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -27,68 +39,72 @@ _HEADERS_BYTES: Final = 14 + 20 + 8 + 4
 """Bytes of a UDP frame other than its payload, including the FCS."""
 
 
-class Question(NamedTuple):
+class AdmissionQuery(NamedTuple):
     """The question of how many flows of a rate a system accepts."""
 
-    figure: DuelFigure
-    arena: Arena
-    contender: Contender
+    figure: ComparisonFigure
+    arena: ComparisonLab
+    contender: ComparedSystem
     rate_kbps: float
 
 
-def answer(question: Question) -> tuple[Promised, ...]:
+def answer_query(question: AdmissionQuery) -> tuple[GuaranteedFlow, ...]:
     """Return the flows that the system accepts. Raises `InputError`."""
     figure, arena, contender, rate_kbps = question
     lab = load_lab(arena.lab)
-    return accepted(figure, contender, lab, requests(figure, arena, lab, rate_kbps))
+    return admitted_flows(figure, contender, lab, requests(figure, arena, lab, rate_kbps))
 
 
-def scenarios_of(figure: DuelFigure, effort: Effort) -> list[Scenario]:
-    """Return the scenarios that each system goes through."""
+def disturbances_of(figure: ComparisonFigure, budget: ComparisonBudget) -> list[Disturbance]:
+    """Return the disturbances that each system goes through."""
     return [
-        Scenario("none"),
-        *(Scenario("rogue", times) for times in effort.rogue_times),
-        Scenario("drift", figure.drift_ppm),
-        *(Scenario("best-effort", kbps) for kbps in effort.best_effort_kbps),
+        Disturbance("none"),
+        *(Disturbance("rogue", times) for times in budget.excess_factors),
+        Disturbance("drift", figure.drift_ppm),
+        *(Disturbance("best-effort", kbps) for kbps in budget.best_effort_kbps),
     ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duel:
-    """All results of a duel."""
+class ComparisonResults:
+    """All results of a comparison."""
 
-    figure: DuelFigure
-    effort: Effort
-    answers: Mapping[tuple[str, str, float], tuple[Promised, ...]]
+    figure: ComparisonFigure
+    budget: ComparisonBudget
+    answers: Mapping[tuple[str, str, float], tuple[GuaranteedFlow, ...]]
     """Accepted flows by keys of arena and system and the rate of the flows in kbit/s."""
-    replays: Mapping[tuple[str, str, Scenario], Carried]
-    """Results of replays by keys of arena and system and the scenario."""
+    replays: Mapping[tuple[str, str, Disturbance], ReplayResult]
+    """Results of replays by keys of arena and system and the disturbance."""
 
-    def flows(self, arena: Arena, contender: Contender, rate_kbps: float) -> int:
+    def flows(self, arena: ComparisonLab, contender: ComparedSystem, rate_kbps: float) -> int:
         """Return how many flows of this rate the system accepts."""
         return len(self.answers[arena.key, contender.key, rate_kbps])
 
-    def promised(self, arena: Arena, contender: Contender) -> tuple[Promised, ...]:
+    def promised(self, arena: ComparisonLab, contender: ComparedSystem) -> tuple[GuaranteedFlow, ...]:
         """Return the accepted flows that are replayed."""
         return self.answers[arena.key, contender.key, self.figure.rate_kbps]
 
-    def rows(self, arena: Arena, system: str, scenario: Scenario, role: str = "other") -> list[FlowRow]:
+    def rows(
+        self, arena: ComparisonLab, system: str, disturbance: Disturbance, role: str = "other"
+    ) -> list[FlowRow]:
         """Return the results of the flows with this role."""
-        return [row for row in self.replays[arena.key, system, scenario].rows if row.role == role]
+        return [row for row in self.replays[arena.key, system, disturbance].rows if row.role == role]
 
 
-def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Request the flows from every system, then replay. Raises `InputError` or `RunError`."""
-    effort = figure.quick if options.quick else figure.scale
-    rates = sorted({*effort.rates_kbps, figure.rate_kbps})
+    budget = figure.quick if options.quick else figure.scale
+    rates = sorted({*budget.rates_kbps, figure.rate_kbps})
     fights = [(arena, contender) for arena in figure.arenas for contender in figure.contenders]
-    questions = [Question(figure, arena, contender, rate) for arena, contender in fights for rate in rates]
-    scenarios = scenarios_of(figure, effort)
-    alone = [scenario for scenario in scenarios if scenario.deed == "best-effort"]
-    steps = len(questions) + len(fights) * len(scenarios) + len(figure.arenas) * len(alone)
+    questions = [
+        AdmissionQuery(figure, arena, contender, rate) for arena, contender in fights for rate in rates
+    ]
+    disturbances = disturbances_of(figure, budget)
+    alone = [disturbance for disturbance in disturbances if disturbance.kind == "best-effort"]
+    steps = len(questions) + len(fights) * len(disturbances) + len(figure.arenas) * len(alone)
     progress.begin(steps, 0, "steps")
     asked = computed(
-        answer,
+        answer_query,
         questions,
         options,
         lambda question: progress.advance(f"{figure.figure}: asking {question[2].label}"),
@@ -97,9 +113,9 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
         (question.arena.key, question.contender.key, question.rate_kbps): promised
         for question, promised in zip(questions, asked, strict=True)
     }
-    tasks: list[Replay] = []
+    tasks: list[ComparisonReplay] = []
     for arena in figure.arenas:
-        systems: dict[str, tuple[Promised, ...]] = {ALONE: ()}
+        systems: dict[str, tuple[GuaranteedFlow, ...]] = {ALONE: ()}
         for contender in figure.contenders:
             systems[contender.key] = answers[arena.key, contender.key, figure.rate_kbps]
             if not systems[contender.key]:
@@ -108,54 +124,54 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
                     f" {arena.label}; lower rate_kbps"
                 )
         tasks += [
-            Replay(
+            ComparisonReplay(
                 figure=figure,
                 arena=arena,
                 system=system,
-                promised=promised,
-                scenario=scenario,
-                seconds=effort.seconds_of(scenario.deed),
+                flows=promised,
+                disturbance=disturbance,
+                seconds=budget.seconds_of(disturbance.kind),
                 seed=options.seed,
             )
             for system, promised in systems.items()
-            for scenario in (scenarios if promised else alone)
+            for disturbance in (disturbances if promised else alone)
         ]
     carried = computed(
         carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task.system}")
     )
-    duel = Duel(
+    results = ComparisonResults(
         figure=figure,
-        effort=effort,
+        budget=budget,
         answers=answers,
         replays={
-            (task.arena.key, task.system, task.scenario): replay
+            (task.arena.key, task.system, task.disturbance): replay
             for task, replay in zip(tasks, carried, strict=True)
         },
     )
-    findings = dict(_findings(duel)) | (_times(figure, effort, progress) if options.real_time else {})
+    findings = dict(_findings(results)) | (_times(figure, budget, progress) if options.real_time else {})
     outcome = Outcome(
         chart=chart(
             figure,
-            effort,
+            budget,
             findings,
             {
                 (arena, system): replay.over_guarantee
-                for (arena, system, scenario), replay in duel.replays.items()
-                if scenario.deed == "none" and replay.over_guarantee is not None
+                for (arena, system, disturbance), replay in results.replays.items()
+                if disturbance.kind == "none" and replay.over_guarantee is not None
             },
         ),
         findings=findings,
         x=AxisLabel(name="what somebody does", unit=""),
-        guarantees=[_guarantee(duel, arena, contender) for arena, contender in fights],
+        guarantees=[_guarantee(results, arena, contender) for arena, contender in fights],
         profile=next(iter(load_lab(figure.arenas[0].lab).switches.values())).profile.name,
-        table=_table(duel, findings),
+        table=_table(results, findings),
         assumptions={
             "flow_rate_kbps": figure.rate_kbps,
             "flow_burst_bytes": float(figure.frame_bytes),
             "guard_us": figure.guard_us,
-            "drift_seconds": effort.drift_seconds,
+            "drift_seconds": budget.drift_seconds,
         },
-        seconds=effort.seconds,
+        seconds=budget.seconds,
         notes=[NoteResult(where="this machine", text=_OF_THIS_MACHINE)] if options.real_time else [],
     )
     rows = [row for replay in carried for row in replay.rows]
@@ -170,7 +186,7 @@ _OF_THIS_MACHINE: Final = (
 )
 
 
-def _times(figure: DuelFigure, effort: Effort, progress: Progress) -> dict[str, float]:
+def _times(figure: ComparisonFigure, budget: ComparisonBudget, progress: Progress) -> dict[str, float]:
     """Measure how long each system takes to answer, on this machine, one after the other."""
     progress.begin(len(figure.arenas) * len(figure.contenders), 0, "systems")
     times_ms: dict[str, float] = {}
@@ -178,7 +194,7 @@ def _times(figure: DuelFigure, effort: Effort, progress: Progress) -> dict[str, 
         for contender in figure.contenders:
             of = f"{arena.key}_{contender.key}"
             answering_s(figure, arena, contender, figure.rate_kbps)  # what is loaded once takes no part
-            for rate in sorted({*effort.rates_kbps, figure.rate_kbps}):
+            for rate in sorted({*budget.rates_kbps, figure.rate_kbps}):
                 taken_s = [answering_s(figure, arena, contender, rate) for _ in range(_RUNS)]
                 times_ms[f"{of}_answer_at_{rate:g}_kbps_ms"] = 1e3 * median(taken_s)
             times_ms[f"{of}_one_more_ms"] = 1e3 * median(
@@ -199,64 +215,71 @@ def _jitter_ms(rows: Sequence[FlowRow]) -> float:
     return max((row.max_delay_ns - row.min_delay_ns for row in rows), default=0) / 1e6
 
 
-def _findings(duel: Duel) -> Iterator[tuple[str, float]]:
-    figure = duel.figure
+def _findings(results: ComparisonResults) -> Iterator[tuple[str, float]]:
+    figure = results.figure
     for arena in figure.arenas:
         yield f"{arena.key}_requested_flows", float(arena.requests)
-        yield from _of_best_effort(duel, arena, ALONE)
+        yield from _of_best_effort(results, arena, ALONE)
         for contender in figure.contenders:
-            for name, value in _of_system(duel, arena, contender):
+            for name, value in _of_system(results, arena, contender):
                 yield f"{arena.key}_{contender.key}_{name}", value
-            yield from _of_best_effort(duel, arena, contender.key)
+            yield from _of_best_effort(results, arena, contender.key)
 
 
-def _of_system(duel: Duel, arena: Arena, contender: Contender) -> Iterator[tuple[str, float]]:
-    figure, effort = duel.figure, duel.effort
-    promised = duel.promised(arena, contender)
-    kept = duel.rows(arena, contender.key, Scenario("none"))
+def _of_system(
+    results: ComparisonResults, arena: ComparisonLab, contender: ComparedSystem
+) -> Iterator[tuple[str, float]]:
+    figure, budget = results.figure, results.budget
+    promised = results.promised(arena, contender)
+    kept = results.rows(arena, contender.key, Disturbance("none"))
     payload_bits = 8 * (figure.frame_bytes - _HEADERS_BYTES)
     guard_ns = round(figure.guard_us * 1e3)
     yield "flows", float(len(promised))
     yield from (
-        (f"flows_at_{rate:g}_kbps", float(duel.flows(arena, contender, rate))) for rate in effort.rates_kbps
+        (f"flows_at_{rate:g}_kbps", float(results.flows(arena, contender, rate)))
+        for rate in budget.rates_kbps
     )
     yield "guarantee_ms", max(flow.guarantee_ns for flow in promised) / 1e6
     yield "unaware_ms", max(flow.unaware_ns(guard_ns) for flow in promised) / 1e6
     yield "worst_ms", max(row.max_delay_ns for row in kept) / 1e6
     yield "jitter_ms", _jitter_ms(kept)
     in_time = sum(row.frames - row.lost - row.late for row in kept)
-    yield "goodput_kbps", in_time * payload_bits / effort.seconds_of("none") / 1e3
+    yield "goodput_kbps", in_time * payload_bits / budget.seconds_of("none") / 1e3
     yield "late_or_lost_packets", float(sum(row.lost + row.late for row in kept))
     yield "late_or_lost_percent", late_or_lost_percent(kept)
-    for times in effort.rogue_times:
-        others = duel.rows(arena, contender.key, Scenario("rogue", times))
+    for times in budget.excess_factors:
+        others = results.rows(arena, contender.key, Disturbance("rogue", times))
         yield f"rogue_{times:g}_others_percent", late_or_lost_percent(others)
-    drift = duel.rows(arena, contender.key, Scenario("drift", figure.drift_ppm))
+    drift = results.rows(arena, contender.key, Disturbance("drift", figure.drift_ppm))
     yield "drift_others_percent", late_or_lost_percent(drift)
     yield "drift_others_jitter_ms", _jitter_ms(drift)
-    for kbps in effort.best_effort_kbps:
-        others = duel.rows(arena, contender.key, Scenario("best-effort", kbps))
+    for kbps in budget.best_effort_kbps:
+        others = results.rows(arena, contender.key, Disturbance("best-effort", kbps))
         yield f"best_effort_{kbps:g}_others_percent", late_or_lost_percent(others)
 
 
-def _of_best_effort(duel: Duel, arena: Arena, system: str) -> Iterator[tuple[str, float]]:
-    for kbps in duel.effort.best_effort_kbps:
-        (row,) = duel.rows(arena, system, Scenario("best-effort", kbps), "best-effort")
+def _of_best_effort(
+    results: ComparisonResults, arena: ComparisonLab, system: str
+) -> Iterator[tuple[str, float]]:
+    for kbps in results.budget.best_effort_kbps:
+        (row,) = results.rows(arena, system, Disturbance("best-effort", kbps), "best-effort")
         name = f"{arena.key}_{system}_best_effort_{kbps:g}"
         yield f"{name}_lost_percent", 100 * row.lost / row.frames if row.frames else 0.0
         yield f"{name}_mean_ms", row.mean_delay_ns / 1e6
 
 
-def _guarantee(duel: Duel, arena: Arena, contender: Contender) -> GuaranteeResult:
+def _guarantee(
+    results: ComparisonResults, arena: ComparisonLab, contender: ComparedSystem
+) -> GuaranteeResult:
     """Judge the guarantee where all senders conform; for our buckets, also with a drifting clock.
 
     Our buckets allow for drift, slots do not.
     """
-    rows = duel.rows(arena, contender.key, Scenario("none"))
+    rows = results.rows(arena, contender.key, Disturbance("none"))
     flows = [row.flow for row in rows]
     if contender.ours and contender.system == "admission":
-        drift = Scenario("drift", duel.figure.drift_ppm)
-        rows = [*rows, *duel.replays[arena.key, contender.key, drift].rows]
+        drift = Disturbance("drift", results.figure.drift_ppm)
+        rows = [*rows, *results.replays[arena.key, contender.key, drift].rows]
     return guarantee_of_packets(
         f"{contender.label} on {arena.label}",
         flows,
@@ -267,8 +290,8 @@ def _guarantee(duel: Duel, arena: Arena, contender: Contender) -> GuaranteeResul
     )
 
 
-def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
-    times, kbps = duel.effort.rogue_times[-1], duel.effort.best_effort_kbps
+def _table(results: ComparisonResults, findings: Mapping[str, float]) -> TableResult:
+    times, kbps = results.budget.excess_factors[-1], results.budget.best_effort_kbps
     columns = {
         "flows": "flows",
         "guarantee_ms": "guarantee_ms",
@@ -278,22 +301,22 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
         "goodput_kbit/s": "goodput_kbps",
         "late_or_lost_%": "late_or_lost_percent",
         f"others_with_a_rogue_x{times:g}_%": f"rogue_{times:g}_others_percent",
-        f"others_with_a_clock_{duel.figure.drift_ppm:g}_ppm_fast_%": "drift_others_percent",
+        f"others_with_a_clock_{results.figure.drift_ppm:g}_ppm_fast_%": "drift_others_percent",
         "jitter_then_ms": "drift_others_jitter_ms",
         f"others_with_best_effort_{kbps[-1] / 1e3:g}_Mbit/s_%": f"best_effort_{kbps[-1]:g}_others_percent",
         f"best_effort_{kbps[0] / 1e3:g}_Mbit/s_mean_ms": f"best_effort_{kbps[0]:g}_mean_ms",
         f"best_effort_{kbps[-1] / 1e3:g}_Mbit/s_lost_%": f"best_effort_{kbps[-1]:g}_lost_percent",
     }
     times_here = {
-        "answer_all_here_ms": f"answer_at_{duel.figure.rate_kbps:g}_kbps_ms",
+        "answer_all_here_ms": f"answer_at_{results.figure.rate_kbps:g}_kbps_ms",
         "one_more_here_ms": "one_more_ms",
     }
     if any(name.endswith("_one_more_ms") for name in findings):
         columns |= times_here
     rows: list[list[str | float]] = []
-    for arena in duel.figure.arenas:
-        systems = {contender.key: contender.label for contender in duel.figure.contenders} | {
-            ALONE: "best effort alone"
+    for arena in results.figure.arenas:
+        systems = {contender.key: contender.label for contender in results.figure.contenders} | {
+            ALONE: "best budget alone"
         }
         for key, label in systems.items():
             values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
@@ -306,8 +329,8 @@ _S_PER_ANSWER: Final = 2.0
 """Times for one lab and one system, on two cores."""
 
 
-def _estimate_s(figure: DuelFigure) -> dict[str, float]:
-    replays = len(scenarios_of(figure, figure.scale)) * _S_PER_REPLAY
+def _estimate_s(figure: ComparisonFigure) -> dict[str, float]:
+    replays = len(disturbances_of(figure, figure.scale)) * _S_PER_REPLAY
     answers = len(figure.scale.rates_kbps) * _S_PER_ANSWER
     virtual_s = len(figure.arenas) * len(figure.contenders) * (replays + answers)
     times_s = len(figure.arenas) * len(figure.contenders) * len(figure.scale.rates_kbps) * _S_PER_ANSWER
@@ -315,6 +338,6 @@ def _estimate_s(figure: DuelFigure) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=DuelFigure, compute=OneByOne(compute), estimate_s=_estimate_s, supported_options=IN_TASKS
+    document=ComparisonFigure, compute=OneByOne(compute), estimate_s=_estimate_s, supported_options=IN_TASKS
 )
 """Duels in virtual time; in mode live with the times that the systems take on this machine."""

@@ -6,8 +6,13 @@ import json
 import time
 from collections.abc import Sequence
 
-from evaluation.figure_types.duel.accepted import accepted, requests, schedule_of, timed_flows
-from evaluation.figure_types.duel.document import Arena, BySlots, Contender, DuelFigure
+from evaluation.figure_types.comparison.admission import admitted_flows, requests, schedule_of, timed_flows
+from evaluation.figure_types.comparison.document import (
+    ComparedSystem,
+    ComparisonFigure,
+    ComparisonLab,
+    SlotSystem,
+)
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.schedule.kept import KeptSchedule
@@ -15,28 +20,30 @@ from loko.schedule.standing import LabStanding
 from loko.schedule.values import values_of
 
 
-def answering_s(figure: DuelFigure, arena: Arena, contender: Contender, rate_kbps: float) -> float:
+def answering_s(
+    figure: ComparisonFigure, arena: ComparisonLab, contender: ComparedSystem, rate_kbps: float
+) -> float:
     """Return the time in s to answer all requests, modelling the switches included, the checker not."""
     lab = load_lab(arena.lab)  # a new one, so that no model of its switches is known
     wanted = requests(figure, arena, lab, rate_kbps)
     begin_ns = time.monotonic_ns()
-    accepted(figure, contender, lab, wanted, is_checked=False)
+    admitted_flows(figure, contender, lab, wanted, is_checked=False)
     return (time.monotonic_ns() - begin_ns) / 1e9
 
 
-def one_more_s(figure: DuelFigure, arena: Arena, contender: Contender) -> float:
+def one_more_s(figure: ComparisonFigure, arena: ComparisonLab, contender: ComparedSystem) -> float:
     """Return the time in s to decide on one more flow, moving nobody.
 
     For slots it is measured as `loko serve` adds one, by the scheduler alone. For buckets it is the average
     of all requests.
     """
-    if not isinstance(contender, BySlots):
+    if not isinstance(contender, SlotSystem):
         return answering_s(figure, arena, contender, figure.rate_kbps) / arena.requests
     lab = load_lab(arena.lab)
     return _added_s(figure, contender, lab, requests(figure, arena, lab, figure.rate_kbps))
 
 
-def _added_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> float:
+def _added_s(figure: ComparisonFigure, contender: SlotSystem, lab: Lab, wanted: Sequence[Flow]) -> float:
     """Return the time in s to add the last flow to a schedule of the others."""
     before = schedule_of(figure, contender, lab, wanted[:-1])
     kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))

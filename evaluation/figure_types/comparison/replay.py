@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from evaluation.analysis import box_of
 from evaluation.chart import BoxStatistics
-from evaluation.figure_types.duel.accepted import Promised, single_frames
-from evaluation.figure_types.duel.document import Arena, DuelFigure
+from evaluation.figure_types.comparison.admission import GuaranteedFlow, single_frames
+from evaluation.figure_types.comparison.document import ComparisonFigure, ComparisonLab
 from evaluation.planned_control import all_that_may_be_sent
 from evaluation.replay.point import seed_of
 from evaluation.runner import RunError, RunRecords
@@ -35,29 +35,29 @@ WHISKERS: Final = "1 % and 99 %"
 ALONE: Final = "alone"
 """Key of a system that accepts nothing, so that best-effort traffic is alone."""
 
-Deed = Literal["none", "rogue", "drift", "best-effort"]
+DisturbanceKind = Literal["none", "rogue", "drift", "best-effort"]
 Role = Literal["other", "doer", "best-effort"]
 
 
-class Scenario(NamedTuple):
+class Disturbance(NamedTuple):
     """A disturbance: a sender that breaks its contract, one whose clock drifts, or best-effort traffic."""
 
-    deed: Deed
+    kind: DisturbanceKind
     size: float = 0.0
     """Size of the disturbance. Rogue: factor on its rate; drift: ppm; best effort: kbit/s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """A replay of a system on a lab in a scenario. Its result depends on nothing else."""
+class ComparisonReplay:
+    """A replay of a system on a lab in a disturbance. Its result depends on nothing else."""
 
-    figure: DuelFigure
-    arena: Arena
+    figure: ComparisonFigure
+    arena: ComparisonLab
     system: str
     """The system's key in names of findings."""
-    promised: tuple[Promised, ...]
+    flows: tuple[GuaranteedFlow, ...]
     """The flows that the system has accepted; empty for `ALONE`."""
-    scenario: Scenario
+    disturbance: Disturbance
     seconds: float
     seed: int
 
@@ -68,6 +68,7 @@ class FlowRow(NamedTuple):
     arena: str
     system: str
     deed: str
+    """The kind of disturbance."""
     size: float
     flow: str
     role: Role
@@ -83,7 +84,7 @@ class FlowRow(NamedTuple):
     """The delays are 0 if no frame arrived."""
 
 
-class Carried(NamedTuple):
+class ReplayResult(NamedTuple):
     """The result of a replay."""
 
     rows: list[FlowRow]
@@ -91,11 +92,11 @@ class Carried(NamedTuple):
     """Delays over guarantees, of all frames with a guarantee that arrived."""
 
 
-def carry_out(replay: Replay) -> Carried:
+def carry_out(replay: ComparisonReplay) -> ReplayResult:
     """Carry out a replay. Raises `InputError` or `RunError`."""
     figure, ends = replay.figure, replay.arena.best_effort
     lab = load_lab(replay.arena.lab)
-    promised = replay.promised
+    promised = replay.flows
     stray = single_frames(
         figure, replay.arena.requests, ends.source, ends.destination, rate_kbps=figure.rate_kbps
     )
@@ -106,8 +107,10 @@ def carry_out(replay: Replay) -> Carried:
         powered = runner.powered(seed=int(chance.integers(2**62)))
     first_ns = {name: int(chance.integers(*_FIRST_HEARTBEATS_NS)) for name in lab.switches}
     traffic = _sent(replay, chance)
-    if replay.scenario.deed == "best-effort":  # first, so that its randomness does not depend on the others
-        sends = _bursts(stray, replay.scenario.size * 1e3, is_shaped=False)
+    if (
+        replay.disturbance.kind == "best-effort"
+    ):  # first, so that its randomness does not depend on the others
+        sends = _bursts(stray, replay.disturbance.size * 1e3, is_shaped=False)
         traffic = [Sender.of(replay.arena.requests, stray, sends), *traffic]
     records = powered.run(
         traffic,
@@ -120,33 +123,35 @@ def carry_out(replay: Replay) -> Carried:
     return _judged(replay, stray, records)
 
 
-def _seed(replay: Replay) -> int:
+def _seed(replay: ComparisonReplay) -> int:
     """Return a seed that is the same for every system, so that all meet the same random events."""
-    return seed_of(replay.seed, replay.figure.name, replay.arena.key, replay.scenario)
+    kind, size = replay.disturbance
+    words = f"Scenario(deed={kind!r}, size={size!r})"  # results in virtual time depend on these very words
+    return seed_of(replay.seed, replay.figure.name, replay.arena.key, words)
 
 
-def _sent(replay: Replay, chance: np.random.Generator) -> list[Sender]:
-    """Return senders that conform to what they were promised, except as the scenario says.
+def _sent(replay: ComparisonReplay, chance: np.random.Generator) -> list[Sender]:
+    """Return senders that conform to what they were promised, except as the disturbance says.
 
-    A rogue sends a multiple of its rate at random instants, ignoring its slot if it has one. A host whose
-    clock is fast sends proportionally more often, as it counts bucket and slots by its own clock.
+    A misbehaving sender ("rogue") sends a multiple of its rate at random instants, whatever its slot. A host
+    whose clock is fast sends proportionally more often, as it counts bucket and slots by its own clock.
     """
-    figure, promised, (deed, size) = replay.figure, replay.promised, replay.scenario
+    figure, promised, (kind, size) = replay.figure, replay.flows, replay.disturbance
     duration_ns, guard_ns = round(replay.seconds * 1e9), round(figure.guard_us * 1e3)
     sources = []
     for number, flow in enumerate(promised):
         fast = 1.0
         sends: Sends
-        if deed == "drift" and flow.flow.source == promised[0].flow.source:
+        if kind == "drift" and flow.flow.source == promised[0].flow.source:
             fast += size / 1e6
-        if deed == "rogue" and number == 0:
+        if kind == "rogue" and number == 0:
             sends = _bursts(flow.flow, size * flow.flow.rate_bps)
-        elif flow.turn is None:
+        elif flow.slots is None:
             sends = _bursts(flow.flow, fast * flow.flow.rate_bps)
         else:
-            turn = flow.turn
+            turn = flow.slots
             slots = TimeTriggered(
-                offset_ns=turn.every_ns + turn.offset_ns, period_ns=turn.every_ns, clock_rate=fast
+                offset_ns=turn.period_ns + turn.offset_ns, period_ns=turn.period_ns, clock_rate=fast
             )
             count = slots.instants_ns(duration_ns).size
             sends = replace(slots, off_ns=guard_ns * chance.choice([-1, 0, 1], count))
@@ -164,11 +169,11 @@ def _bursts(flow: Flow, rate_bps: float, *, is_shaped: bool = True) -> RandomBur
     )
 
 
-def _judged(replay: Replay, stray: Flow, records: RunRecords) -> Carried:
+def _judged(replay: ComparisonReplay, stray: Flow, records: RunRecords) -> ReplayResult:
     rows: list[FlowRow] = []
     ratios: list[NDArray[np.float64]] = []
-    every = [(number, flow.flow, flow.guarantee_ns) for number, flow in enumerate(replay.promised)]
-    if replay.scenario.deed == "best-effort":
+    every = [(number, flow.flow, flow.guarantee_ns) for number, flow in enumerate(replay.flows)]
+    if replay.disturbance.kind == "best-effort":
         every.append((replay.arena.requests, stray, 0.0))
     for number, flow, guarantee_ns in every:
         mine = records.flow == number
@@ -181,8 +186,8 @@ def _judged(replay: Replay, stray: Flow, records: RunRecords) -> Carried:
             FlowRow(
                 arena=replay.arena.key,
                 system=replay.system,
-                deed=replay.scenario.deed,
-                size=replay.scenario.size,
+                deed=replay.disturbance.kind,
+                size=replay.disturbance.size,
                 flow=flow.id,
                 role=_role(replay, number),
                 frames=int(mine.sum()),
@@ -195,16 +200,16 @@ def _judged(replay: Replay, stray: Flow, records: RunRecords) -> Carried:
             )
         )
     every_ratio = np.concatenate(ratios) if ratios else np.empty(0)
-    return Carried(rows=rows, over_guarantee=box_of(every_ratio) if every_ratio.size else None)
+    return ReplayResult(rows=rows, over_guarantee=box_of(every_ratio) if every_ratio.size else None)
 
 
-def _role(replay: Replay, number: int) -> Role:
-    promised = replay.promised
+def _role(replay: ComparisonReplay, number: int) -> Role:
+    promised = replay.flows
     if number == replay.arena.requests:
         return "best-effort"
-    deed = replay.scenario.deed
-    if deed == "rogue":
+    kind = replay.disturbance.kind
+    if kind == "rogue":
         return "doer" if number == 0 else "other"
-    if deed == "drift":
+    if kind == "drift":
         return "doer" if promised[number].flow.source == promised[0].flow.source else "other"
     return "other"

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.figure_types.duel.document import Arena, ByAdmission, BySlots, Contender, DuelFigure
+from evaluation.figure_types.comparison.document import (
+    AdmissionSystem,
+    ComparedSystem,
+    ComparisonFigure,
+    ComparisonLab,
+    SlotSystem,
+)
 from evaluation.runner import RunError
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
 from evaluation.schedule_check.verdict import check
@@ -30,22 +36,22 @@ _NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """A flow's slots by the host's own clock: at `offset_ns`, and from then on every `every_ns`."""
+class SlotTimes:
+    """A flow's slots by the host's own clock: at `offset_ns`, and from then on every `period_ns`."""
 
     offset_ns: int
-    every_ns: int
+    period_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promised:
+class GuaranteedFlow:
     """An accepted flow with its guarantee. It is a `Routed`, from which tables are made."""
 
     flow: Flow
     path: tuple[Hop, ...]
     guarantee_ns: float
     """Longest delay from the release by the sender."""
-    turn: Turn | None = None
+    slots: SlotTimes | None = None
     """None: the flow may send whenever its token bucket allows."""
 
     def unaware_ns(self, guard_ns: int) -> float:
@@ -53,10 +59,10 @@ class Promised:
 
         The frame may just have missed its slot, which may have begun early; the next one may begin late.
         """
-        return self.guarantee_ns + (self.turn.every_ns + 2 * guard_ns if self.turn else 0)
+        return self.guarantee_ns + (self.slots.period_ns + 2 * guard_ns if self.slots else 0)
 
 
-def requests(figure: DuelFigure, arena: Arena, lab: Lab, rate_kbps: float) -> list[Flow]:
+def requests(figure: ComparisonFigure, arena: ComparisonLab, lab: Lab, rate_kbps: float) -> list[Flow]:
     """Return the flows to request from every system, in this order."""
     if arena.pairs:
         pairs = [(pair.source, pair.destination) for pair in arena.pairs]
@@ -70,7 +76,7 @@ def requests(figure: DuelFigure, arena: Arena, lab: Lab, rate_kbps: float) -> li
 
 
 def single_frames(
-    figure: DuelFigure, number: int, source: str, destination: str, *, rate_kbps: float
+    figure: ComparisonFigure, number: int, source: str, destination: str, *, rate_kbps: float
 ) -> Flow:
     """Return a flow whose bucket holds one frame."""
     return flow_of(
@@ -84,15 +90,20 @@ def single_frames(
     )
 
 
-def accepted(
-    figure: DuelFigure, contender: Contender, lab: Lab, wanted: Sequence[Flow], *, is_checked: bool = True
-) -> tuple[Promised, ...]:
+def admitted_flows(
+    figure: ComparisonFigure,
+    contender: ComparedSystem,
+    lab: Lab,
+    wanted: Sequence[Flow],
+    *,
+    is_checked: bool = True,
+) -> tuple[GuaranteedFlow, ...]:
     """Return the flows that the system accepts. Raises `InputError` for a lab that it cannot describe.
 
     Raises `RunError` if the checker refutes their slots, unless they are not to be checked.
     Systems that reserve time for control traffic do so for the boards' own work and for a heartbeat.
     """
-    if isinstance(contender, BySlots):
+    if isinstance(contender, SlotSystem):
         try:
             schedule = schedule_of(figure, contender, lab, wanted)
         except NoSlotError:
@@ -104,17 +115,19 @@ def accepted(
 
 
 def _admitted(
-    figure: DuelFigure, contender: ByAdmission, lab: Lab, wanted: Sequence[Flow]
-) -> tuple[Promised, ...]:
+    figure: ComparisonFigure, contender: AdmissionSystem, lab: Lab, wanted: Sequence[Flow]
+) -> tuple[GuaranteedFlow, ...]:
     scenario = scenario_of(wanted, entries=figure.entries)
     admission = admission_named(contender.scheme, lab, scenario, control=HEARTBEAT)
     return tuple(
-        Promised(flow=admitted.flow, path=admitted.path, guarantee_ns=admitted.guarantee_ns)
+        GuaranteedFlow(flow=admitted.flow, path=admitted.path, guarantee_ns=admitted.guarantee_ns)
         for admitted in plan(lab, wanted, admission).accepted
     )
 
 
-def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> LabSchedule:
+def schedule_of(
+    figure: ComparisonFigure, contender: SlotSystem, lab: Lab, wanted: Sequence[Flow]
+) -> LabSchedule:
     """Return a schedule in which each flow sends one frame per base period, which gives it its usual rate.
 
     Raises `NoSlotError` if they send too often.
@@ -131,7 +144,9 @@ def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequen
     return schedule(lab, timed, wishes, solver_named(Solver.HIGHS), _NEVER)
 
 
-def _refuse_refuted(contender: BySlots, lab: Lab, wanted: Sequence[Flow], lab_schedule: LabSchedule) -> None:
+def _refuse_refuted(
+    contender: SlotSystem, lab: Lab, wanted: Sequence[Flow], lab_schedule: LabSchedule
+) -> None:
     """Raise `RunError` if the checker refutes a schedule, by arithmetic or by a replay of all its flows."""
     asked = [WantedFlow.model_validate({**flow._asdict(), "period_us": None}) for flow in wanted]
     told = check(lab, asked, ScheduleDocument.model_validate(values_of(lab_schedule, 0.0))).refutations
@@ -148,10 +163,10 @@ def _period_ns(flow: Flow) -> float:
     return flow.frame_bytes * 8e9 / flow.rate_bps
 
 
-def _promised(scheduled: ScheduledFlow) -> Promised:
-    return Promised(
+def _promised(scheduled: ScheduledFlow) -> GuaranteedFlow:
+    return GuaranteedFlow(
         flow=scheduled.routed.flow,
         path=scheduled.path,
         guarantee_ns=scheduled.bound_ns,
-        turn=Turn(offset_ns=scheduled.offset_ns, every_ns=scheduled.every_ns),
+        slots=SlotTimes(offset_ns=scheduled.offset_ns, period_ns=scheduled.every_ns),
     )

@@ -1,4 +1,4 @@
-"""The document of a duel: systems, labs, and what is done to the flows that the systems accept."""
+"""The document of a comparison: systems, labs, and the disturbances that the accepted flows meet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.finding_checks import FindingClaim
 from loko.document import Strict
 
 
-class _Contender(Strict):
+class _ComparedSystem(Strict):
     label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9, -]*$")
 
     @property
@@ -21,7 +21,7 @@ class _Contender(Strict):
         return self.label.lower().replace(",", "").replace("-", "_").replace(" ", "_")
 
 
-class ByAdmission(_Contender):
+class AdmissionSystem(_ComparedSystem):
     """An admission control: flows conform to token buckets, and otherwise send at any time."""
 
     system: Literal["admission"]
@@ -34,7 +34,7 @@ class ByAdmission(_Contender):
         return not self.scheme.startswith(("silo", "qjump"))
 
 
-class BySlots(_Contender):
+class SlotSystem(_ComparedSystem):
     """TSSDN: each flow sends one frame per base period, in its slot."""
 
     system: Literal["slots"]
@@ -47,7 +47,7 @@ class BySlots(_Contender):
         return True
 
 
-Contender = Annotated[ByAdmission | BySlots, Field(discriminator="system")]
+ComparedSystem = Annotated[AdmissionSystem | SlotSystem, Field(discriminator="system")]
 
 
 class Pair(Strict):
@@ -57,7 +57,7 @@ class Pair(Strict):
     destination: str
 
 
-class Arena(Strict):
+class ComparisonLab(Strict):
     """A lab and the equal flows requested on it, for each pair of hosts in turn."""
 
     lab: str
@@ -81,7 +81,7 @@ class Arena(Strict):
         return self
 
 
-class Effort(Strict):
+class ComparisonBudget(Strict):
     """The scale of the replays."""
 
     seconds: float = Field(gt=0)
@@ -89,22 +89,22 @@ class Effort(Strict):
     """Length of the replays with a drifting clock, and without for comparison: 100 ppm is 1 ms after 10 s."""
     rates_kbps: list[float] = Field(min_length=1)
     """Rates of flows for which accepted flows are counted only."""
-    rogue_times: list[float] = Field(min_length=1)
-    """Factors by which the sender that breaks its contract exceeds its rate, at random instants."""
+    excess_factors: list[float] = Field(min_length=1)
+    """Factors by which a misbehaving sender exceeds its rate, at random instants."""
     best_effort_kbps: list[float] = Field(min_length=1)
 
-    def seconds_of(self, deed: str) -> float:
-        """Return the length of replays with this deed."""
-        return self.drift_seconds if deed in {"none", "drift"} else self.seconds
+    def seconds_of(self, kind: str) -> float:
+        """Return the length of replays with this kind of disturbance."""
+        return self.drift_seconds if kind in {"none", "drift"} else self.seconds
 
 
-class DuelFigure(Figure):
+class ComparisonFigure(Figure):
     """A comparison of what systems accept and promise, and whether they keep it."""
 
-    kind: Literal["duel"]
+    kind: Literal["comparison"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
-    contenders: list[Contender] = Field(min_length=1)
-    arenas: list[Arena] = Field(min_length=1)
+    contenders: list[ComparedSystem] = Field(min_length=1)
+    arenas: list[ComparisonLab] = Field(min_length=1)
     frame_bytes: int = Field(ge=64, le=1518)
     entries: int = Field(ge=1)
     """Entries of every flow table, including fillers."""
@@ -113,8 +113,8 @@ class DuelFigure(Figure):
     guard_us: float = Field(ge=0)
     """How early or late hosts may be for their slots."""
     drift_ppm: float = Field(gt=0)
-    scale: Effort
-    quick: Effort
+    scale: ComparisonBudget
+    quick: ComparisonBudget
 
     @model_validator(mode="after")
     def _told_apart(self) -> Self:

@@ -1,4 +1,4 @@
-"""The chart of a duel: one column of panels for each lab."""
+"""The chart of a comparison: one column of panels for each lab."""
 
 from __future__ import annotations
 
@@ -16,39 +16,43 @@ from evaluation.chart import (
     Panel,
     Reference,
 )
-from evaluation.figure_types.duel.document import Arena, DuelFigure, Effort
-from evaluation.figure_types.duel.replay import ALONE, WHISKERS
+from evaluation.figure_types.comparison.document import ComparisonBudget, ComparisonFigure, ComparisonLab
+from evaluation.figure_types.comparison.replay import ALONE, WHISKERS
 
 _PERCENT_LINEAR_TO: Final = 1.0
 
 
 def chart(
-    figure: DuelFigure,
-    effort: Effort,
+    figure: ComparisonFigure,
+    budget: ComparisonBudget,
     findings: Mapping[str, float],
     over_guarantee: Mapping[tuple[str, str], BoxStatistics],
 ) -> Chart:
     """Return the chart; `over_guarantee` has boxes of delays over guarantees, by keys of arena and system."""
     rows = [
         [
-            _accepted(figure, arena, effort.rates_kbps, findings),
+            _accepted(figure, arena, budget.rates_kbps, findings),
             _delays(figure, arena, over_guarantee),
-            _others(figure, arena, "rogue", effort.rogue_times, findings),
-            _others(figure, arena, "best_effort", effort.best_effort_kbps, findings),
-            _best_effort(figure, arena, effort.best_effort_kbps, findings),
-            *_times(figure, arena, sorted({*effort.rates_kbps, figure.rate_kbps}), findings),
+            _others(figure, arena, "rogue", budget.excess_factors, findings),
+            _others(figure, arena, "best_effort", budget.best_effort_kbps, findings),
+            _best_effort(figure, arena, budget.best_effort_kbps, findings),
+            *_times(figure, arena, sorted({*budget.rates_kbps, figure.rate_kbps}), findings),
         ]
         for arena in figure.arenas
     ]
     return Chart(
         panels=[panel for across in zip(*rows, strict=True) for panel in across],
         columns=len(figure.arenas),
-        caption=f"below row 1: flows of {figure.rate_kbps:g} kbit/s, {effort.seconds:g} s each",
+        caption=f"below row 1: flows of {figure.rate_kbps:g} kbit/s, {budget.seconds:g} s each",
     )
 
 
 def _curves(
-    figure: DuelFigure, arena: Arena, x: Sequence[float], findings: Mapping[str, float], name: str
+    figure: ComparisonFigure,
+    arena: ComparisonLab,
+    x: Sequence[float],
+    findings: Mapping[str, float],
+    name: str,
 ) -> list[Curve]:
     return [
         Curve(
@@ -61,7 +65,7 @@ def _curves(
 
 
 def _accepted(
-    figure: DuelFigure, arena: Arena, rates_kbps: Sequence[float], findings: Mapping[str, float]
+    figure: ComparisonFigure, arena: ComparisonLab, rates_kbps: Sequence[float], findings: Mapping[str, float]
 ) -> Panel:
     return LinePanel(
         title=f"{arena.label}: flows accepted",
@@ -73,7 +77,7 @@ def _accepted(
 
 
 def _delays(
-    figure: DuelFigure, arena: Arena, over_guarantee: Mapping[tuple[str, str], BoxStatistics]
+    figure: ComparisonFigure, arena: ComparisonLab, over_guarantee: Mapping[tuple[str, str], BoxStatistics]
 ) -> Panel:
     return BoxPanel(
         title=f"{arena.label}: everybody does as promised",
@@ -92,29 +96,33 @@ def _delays(
 
 
 def _others(
-    figure: DuelFigure, arena: Arena, deed: str, sizes: Sequence[float], findings: Mapping[str, float]
+    figure: ComparisonFigure,
+    arena: ComparisonLab,
+    kind: str,
+    sizes: Sequence[float],
+    findings: Mapping[str, float],
 ) -> Panel:
     titles = {
         "rogue": ("a sender breaks its contract", "times the rate that it may send"),
-        "best_effort": ("best effort that nobody polices", "best effort [kbit/s]"),
+        "best_effort": ("best budget that nobody polices", "best budget [kbit/s]"),
     }
-    title, x = titles[deed]
+    title, x = titles[kind]
     return LinePanel(
         title=f"{arena.label}: {title}",
         x=ChartAxis(label=x, log=True),
         y=ChartAxis(label="others, late or lost [%]", linear_to=_PERCENT_LINEAR_TO, low=0, high=105),
-        curves=_curves(figure, arena, sizes, findings, f"{deed}_{{:g}}_others_percent"),
+        curves=_curves(figure, arena, sizes, findings, f"{kind}_{{:g}}_others_percent"),
     )
 
 
 def _best_effort(
-    figure: DuelFigure, arena: Arena, sizes: Sequence[float], findings: Mapping[str, float]
+    figure: ComparisonFigure, arena: ComparisonLab, sizes: Sequence[float], findings: Mapping[str, float]
 ) -> Panel:
     name = "best_effort_{:g}_mean_ms"
     alone = [findings[f"{arena.key}_{ALONE}_{name.format(kbps)}"] for kbps in sizes]
     return LinePanel(
-        title=f"{arena.label}: what best effort suffers",
-        x=ChartAxis(label="best effort [kbit/s]", log=True),
+        title=f"{arena.label}: what best budget suffers",
+        x=ChartAxis(label="best budget [kbit/s]", log=True),
         y=ChartAxis(label="its mean delay [ms]", low=0),
         curves=[
             *_curves(figure, arena, sizes, findings, name),
@@ -124,7 +132,7 @@ def _best_effort(
 
 
 def _times(
-    figure: DuelFigure, arena: Arena, rates_kbps: Sequence[float], findings: Mapping[str, float]
+    figure: ComparisonFigure, arena: ComparisonLab, rates_kbps: Sequence[float], findings: Mapping[str, float]
 ) -> list[Panel]:
     """Return the panel of times to answer, if they were measured."""
     name = "answer_at_{:g}_kbps_ms"

@@ -1,1 +1,0 @@
-"""Duels: what several systems accept on the same labs, and what happens if a sender misbehaves."""
