@@ -110,7 +110,7 @@ def judge(flows: Sequence[Flow], records: RunRecords) -> SmokeResult:
     return SmokeResult(passed=True, told=told)
 
 
-def carry(combination: Combination, seconds: float) -> SmokeResult:
+def run_combination(combination: Combination, seconds: float) -> SmokeResult:
     """Build the lab, send traffic for this many seconds, and judge. A failure is described in one line."""
     try:
         with LiveRunner(
@@ -156,7 +156,7 @@ def _outcome(combination: Combination, tried: Sequence[Requirement], seconds: fl
         typer.echo(f"smoke: {combination!s:28} SKIPPED  {reason}")
         return None
     began = time.monotonic()
-    verdict = carry(combination, seconds)
+    verdict = run_combination(combination, seconds)
     took = time.monotonic() - began
     typer.echo(
         f"smoke: {combination!s:28} {'ok' if verdict.passed else 'FAILED':8} {verdict.told} ({took:.0f} s)"

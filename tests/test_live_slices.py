@@ -16,9 +16,9 @@ from benchmarks.one_board import Namespace
 from evaluation.figure_types.slice_transfers.document import SlicedPort
 from evaluation.figure_types.slice_transfers.transfers import port_with
 from evaluation.figure_types.slices import htb_port, tcp_port
-from evaluation.figure_types.slices.handover import Handover
+from evaluation.figure_types.slices.injection import InjectionMethod
 from evaluation.figure_types.slices.policed_port import Policer
-from evaluation.figure_types.slices.port import SENDERS, carry_live
+from evaluation.figure_types.slices.port import SENDERS, transmit_live
 from evaluation.figure_types.slices.release import Release
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import LEAST_NICE, missing_for_dpdk
@@ -57,7 +57,7 @@ def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
     port = load_slices("htb")
     assert isinstance(port, HtbPort)
     before = names()
-    carried, share = carry_live(port, {0: release(10)})
+    carried, share = transmit_live(port, {0: release(10)})
     sent = carried[0]
     assert (sent.received_ns > sent.sent_ns).all()
     queue = port.queues[0]
@@ -88,9 +88,9 @@ def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest
     assert names() == before
 
 
-@pytest.mark.parametrize("handover", [Handover.TAP, Handover.SOCKET])
+@pytest.mark.parametrize("injection", [InjectionMethod.TAP, InjectionMethod.SOCKET])
 def test_what_waits_in_a_queue_is_limited_by_the_queue_unless_a_socket_has_less_room(
-    handover: Handover,
+    injection: InjectionMethod,
 ) -> None:
     """A burst leaves as much as its queue holds, or some 90 frames if a socket's buffer holds them."""
     port = load_slices("htb")
@@ -98,10 +98,10 @@ def test_what_waits_in_a_queue_is_limited_by_the_queue_unless_a_socket_has_less_
     changes = {"rate_bps": 10_000_000, "burst_bytes": 3_036, "limit_frames": 400, "flow": None}
     port = HtbPort.model_validate(port.model_dump() | {"queues": [port.queues[0].model_dump() | changes]})
     at_once = Release(queue=0, host=SENDERS[0], frame_bytes=1518, instants_ns=np.full(500, 10_000_000))
-    carried, _ = carry_live(port, {0: at_once}, handover=handover)
+    carried, _ = transmit_live(port, {0: at_once}, injection=injection)
     came = int((carried[0].received_ns != LOST).sum())
     # While they come, in 6 ms or a little more, a few leave: the bucket's, and one every 1.2 ms.
-    if handover is Handover.TAP:
+    if injection is InjectionMethod.TAP:
         assert 400 <= came <= 420
     else:
         assert 60 <= came <= 130
@@ -119,7 +119,7 @@ def test_a_slice_keeps_what_it_is_assured_beside_another_that_borrows() -> None:
         )
         for number, (host, bps) in enumerate(zip(SENDERS, wanted, strict=True))
     }
-    carried, _ = carry_live(port, releases)
+    carried, _ = transmit_live(port, releases)
     came = {number: parts.steady(sent) for number, sent in carried.items()}
     rates_bps = {number: 1514 * 8e9 * count / span_ns for number, (count, span_ns, *_) in came.items()}
     assert rates_bps[0] > 0.9 * port.queues[0].rate_bps
@@ -139,7 +139,7 @@ def test_a_policer_of_dpdk_lets_no_more_through_than_its_bucket(policer: Policer
         pps = 2 * (queue.cir_bps + queue.eir_bps) / 8 / 1500
         instants_ns = (np.arange(1, 1000) * 1e9 / pps).astype(np.int64)
         sends = Release(queue=number, host=SENDERS[0], frame_bytes=1518, instants_ns=instants_ns)
-        carried, share = carry_live(port, {0: sends}, policer=policer)
+        carried, share = transmit_live(port, {0: sends}, policer=policer)
         sent = carried[0]
         came_ns = sent.received_ns[sent.received_ns != LOST]
         assert came_ns.size
@@ -192,7 +192,7 @@ def test_each_of_two_policers_gives_its_rate_beside_the_other() -> None:
         )
         for number, (host, gap_ns) in enumerate(zip(SENDERS, (25_000, 200_000), strict=True))
     }
-    carried, _ = carry_live(port, releases)
+    carried, _ = transmit_live(port, releases)
     for number, queue in enumerate((first, second)):
         received_ns = carried[number].received_ns
         came = int((received_ns != LOST).sum())
@@ -218,7 +218,7 @@ def test_what_the_kernel_refuses_is_one_line() -> None:
     assert isinstance(port, HtbPort)
     queue = port.queues[0].model_copy(update={"rate_bps": 8_000, "burst_bytes": 10**9})
     with pytest.raises(RunError) as refused:
-        carry_live(port.model_copy(update={"queues": [queue]}), {0: release(1)})
+        transmit_live(port.model_copy(update={"queues": [queue]}), {0: release(1)})
     assert "htb on the port" in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -272,7 +272,8 @@ def test_transfers_of_iperf3_keep_the_queues_rate_one_after_the_other() -> None:
     slow = port.model_copy(update={"queues": [queue]})
     before = names()
     requests = [
-        tcp_port.Request(port=slow, congestion_control=control, seconds=1) for control in ("reno", "cubic")
+        tcp_port.TransferRequest(port=slow, congestion_control=control, seconds=1)
+        for control in ("reno", "cubic")
     ]
     for reply in carry_alone(tcp_port.carry, requests):
         received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]
@@ -292,7 +293,7 @@ def test_taps_note_the_segments_of_a_transfer(name: str) -> None:
     sliced = SlicedPort(
         name="port", label="", slices=name, device="open-vswitch-1g", link_rate_bps=1_000_000_000
     )
-    request = tcp_port.Request(
+    request = tcp_port.TransferRequest(
         port=port_with(sliced, 20_000_000), congestion_control="cubic", seconds=2, tapped=True
     )
     before = names()
@@ -312,7 +313,9 @@ def test_taps_note_the_segments_of_a_transfer(name: str) -> None:
 def test_tcp_gets_next_to_nothing_of_a_policer_whose_bucket_holds_one_packet() -> None:
     port = load_slices("policer")
     assert isinstance(port, TrtcmPort)
-    request = tcp_port.Request(port=port, congestion_control="cubic", seconds=2, policer=Policer.EGRESS)
+    request = tcp_port.TransferRequest(
+        port=port, congestion_control="cubic", seconds=2, policer=Policer.EGRESS
+    )
     before = names()
     (reply,) = carry_alone(tcp_port.carry, [request])
     received_bps = reply.received_bytes.sum() * 8 / reply.received_end_s[-1]

@@ -9,9 +9,9 @@ import pytest
 from live_harness import needs_namespaces
 
 from evaluation.figure_types.experiments import experiments
-from evaluation.figure_types.time_triggered.document import Row
-from evaluation.figure_types.time_triggered.sent import Sending
-from evaluation.figure_types.time_triggered.veths import NotHereError, carry_live
+from evaluation.figure_types.time_triggered.document import TimeTriggeredCase
+from evaluation.figure_types.time_triggered.trial import SlotTrial
+from evaluation.figure_types.time_triggered.veths import NotHereError, transmit_live
 
 pytestmark = [pytest.mark.live, needs_namespaces]
 
@@ -20,14 +20,14 @@ FIG4B = experiments()["tssdn/fig4b"].in_real_time()
 PACKETS = 100
 
 
-def case(**values: object) -> Row:
-    return Row.model_validate({"name": "a", "label": "a case", "flows": 2, **values})
+def case(**values: object) -> TimeTriggeredCase:
+    return TimeTriggeredCase.model_validate({"name": "a", "label": "a case", "flows": 2, **values})
 
 
 @pytest.mark.parametrize("path", ["sockets", "packet-ring"])
 def test_frames_leave_in_their_slots_and_arrive(path: str) -> None:
     before = {interface.name for interface in Path("/sys/class/net").iterdir()}
-    sent = carry_live(Sending(TABLE2, case(path=path), PACKETS, 1))
+    sent = transmit_live(SlotTrial(TABLE2, case(path=path), PACKETS, 1))
     first, second = np.split(sent.due_ns, 2)
     assert (np.diff(first) == 1_000_000).all()
     assert (second - first == 15_000).all()
@@ -44,7 +44,7 @@ def test_on_a_cable_with_a_rate_priority_waits_for_one_frame_of_others() -> None
     means_us = {}
     for priority in (True, False):
         crossed = case(flows=1, cross_percent=80, cross_burst_frames=8, priority=priority)
-        sent = carry_live(Sending(FIG4B, crossed, PACKETS, 1))
+        sent = transmit_live(SlotTrial(FIG4B, crossed, PACKETS, 1))
         assert sent.came[~sent.stalled].all()
         assert sent.cross_percent == pytest.approx(80, abs=20)
         # Frames that wait long are likely to meet a stall, so stalled frames are left out only where none
@@ -59,7 +59,7 @@ def test_on_a_cable_with_a_rate_priority_waits_for_one_frame_of_others() -> None
 def test_a_kernel_without_etf_is_one_line() -> None:
     said = ""
     try:
-        sent = carry_live(Sending(TABLE2, case(path="timed-sockets", watch_us=800), PACKETS, 1))
+        sent = transmit_live(SlotTrial(TABLE2, case(path="timed-sockets", watch_us=800), PACKETS, 1))
         assert (sent.received_ns >= sent.due_ns)[sent.came].all(), "held until the slot"
     except NotHereError as error:
         said = str(error)

@@ -20,7 +20,7 @@ from evaluation.live.openvswitch import SCHEMA
 from evaluation.live.state import state_folder
 from evaluation.predictability import buffers, flow_management, processing_time, throughput
 from evaluation.predictability.numbered_entries import Combination
-from evaluation.predictability.subject import Stream, carry, evenly
+from evaluation.predictability.subject import FrameStream, evenly, transmit
 from evaluation.predictability.table_iii import Scenario, flow_mods, frame
 from evaluation.runner import LOST, RunError
 
@@ -63,16 +63,16 @@ def machine():
     wait_until(lambda: Machine.now() == before, "the machine is as before")
 
 
-def sent(count: int, gap_ns: int = 1_000_000) -> Stream:
-    return Stream(enters=IN_PORT, leaves=OUT_PORT, frame=frame(306), instants_ns=evenly(count, gap_ns))
+def sent(count: int, gap_ns: int = 1_000_000) -> FrameStream:
+    return FrameStream(enters=IN_PORT, leaves=OUT_PORT, frame=frame(306), instants_ns=evenly(count, gap_ns))
 
 
 @every_switch
 def test_only_entries_forward_and_frames_are_stamped_at_both_ports(name: str) -> None:
     with opened_switch(name) as subject:
-        [without] = carry(subject, [], [sent(20)], seed=1)
-        [by_entry] = carry(subject, flow_mods(Scenario(entries=5)), [sent(100)], seed=1)
-        again = carry(subject, [], [sent(20)], seed=1)[0]
+        [without] = transmit(subject, [], [sent(20)], seed=1)
+        [by_entry] = transmit(subject, flow_mods(Scenario(entries=5)), [sent(100)], seed=1)
+        again = transmit(subject, [], [sent(20)], seed=1)[0]
     assert (without.received_ns == LOST).all()
     assert (again.received_ns == LOST).all(), "a fresh switch has no entries"
     came = by_entry.received_ns != LOST
@@ -117,14 +117,14 @@ def test_a_session_outlives_a_silence() -> None:
     """Nobody answers the switch while frames are sent, which takes longer on a busy machine."""
     with opened_switch("open-vswitch") as subject:
         time.sleep(SILENCE_S)
-        [by_entry] = carry(subject, flow_mods(Scenario(entries=1)), [sent(20)], seed=1)
+        [by_entry] = transmit(subject, flow_mods(Scenario(entries=1)), [sent(20)], seed=1)
     assert (by_entry.received_ns != LOST).any()
 
 
 def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
     with opened_switch("linux-bridge") as subject:
         with pytest.raises(RefusedError, match="refused an entry"):
-            carry(subject, flow_mods(Scenario(action="set-nw-src")), [sent(1)], seed=1)
+            transmit(subject, flow_mods(Scenario(action="set-nw-src")), [sent(1)], seed=1)
         assert processing_time.measure(subject, Scenario(action="strip-vlan"), packets=1, seed=1) is None
 
 

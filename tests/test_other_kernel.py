@@ -126,7 +126,7 @@ sys.path.insert(0, "/run")
     + """
 import by_etf
 from evaluation.figure_types.slices import htb_port
-from evaluation.figure_types.slices.handover import best_handover
+from evaluation.figure_types.slices.injection import best_injection_method
 
 def port(name, changes=None):
     values = load_slices(name).model_dump()
@@ -137,7 +137,7 @@ def port(name, changes=None):
 bound = port("bounded", {"drops": {"kind": "late", "after_us": 20_000}})
 sent(bound, 0.5, frames=50)  # what is read from files now, in this machine's time, disturbs nothing later
 said = {
-    "handover": best_handover(),
+    "injection": best_injection_method(),
     "bounded": sent(bound, 2.0),
     "conforming": sent(bound, 0.98),
     "htb": sent(port("htb"), 2.0),
@@ -159,7 +159,7 @@ def test_a_queue_with_a_bound_sends_in_time_or_never_and_keeps_its_rate(tmp_path
         assert said[holder]["longest_ms"] < 20 + 1  # the switch itself adds up to 1 ms
         assert said[holder]["lost"] > 400
         assert said[holder]["rate"] == pytest.approx(1, abs=0.02)
-    assert said["handover"] == "kernel"
+    assert said["injection"] == "kernel"
     assert said["htb"]["lost"] == 0, "its queue has room for 1000 frames, and none waits in a socket"
     assert said["htb"]["longest_ms"] > 500, "half of what comes in 0.6 s waits"
     for beside in ("htb", "codel"):
@@ -227,7 +227,7 @@ QUEUED = """
 import json
 from pathlib import Path
 from evaluation.figure_types.slices import tcp_port
-from evaluation.figure_types.slices.handover import best_handover
+from evaluation.figure_types.slices.injection import best_injection_method
 from loko.slices.document import HtbPort, load_slices
 
 values = load_slices("htb").model_dump()
@@ -238,7 +238,7 @@ folder = Path("/run/transfer")
 folder.mkdir()
 [reply] = tcp_port.carry([tcp_port.Request(port=port, congestion_control="cubic", seconds=3)], folder)
 print(json.dumps({
-    "handover": best_handover(),
+    "injection": best_injection_method(),
     "longest_ms": float(reply.round_trip_us.max()) / 1e3,
     "switch_cpu": reply.busy.switch,
 }))
@@ -249,7 +249,7 @@ print(json.dumps({
 @pytest.mark.skipif(locate("iperf3") is None, reason="needs iperf3")
 def test_tcp_fills_a_queue_behind_the_kernels_datapath_as_it_does_behind_a_card(tmp_path: Path) -> None:
     said = json.loads(said_in_other_kernel(QUEUED, tmp_path).splitlines()[-1])
-    assert said["handover"] == "kernel"
+    assert said["injection"] == "kernel"
     assert said["longest_ms"] > 50, "TCP's small queues would keep it below 5 ms"
     assert said["switch_cpu"] < 0.05, "the slicing paper's limit; the kernel forwards"
 

@@ -316,13 +316,13 @@ def test_records_come_in_order_while_later_runs_are_carried_out(
             finished.append(place)
             yield place, runs[place].by(runner)
 
-    monkeypatch.setattr(replaying, "_carried", carried)
+    monkeypatch.setattr(replaying, "_finished_runs", carried)
     seen = [
         (place, number, len(finished))
         for place, number, _ in replaying.replay_in_order(points, options, Silent())
     ]
     assert seen == [(0, 0, 2), (0, 1, 4), (0, 2, 4), (1, 0, 5), (1, 1, 5), (1, 2, 6)]
-    monkeypatch.setattr(replaying, "_carried", lambda runs, _: (_ for _ in [*runs]))
+    monkeypatch.setattr(replaying, "_finished_runs", lambda runs, _: (_ for _ in [*runs]))
     kept = [(place, number) for place, number, _ in replaying.replay_in_order(points, options, Silent())]
     assert kept == [(place, number) for place, number, _ in seen]
 

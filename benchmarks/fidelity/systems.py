@@ -72,7 +72,7 @@ class Train:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class FidelityResult:
     """Times of a train's frames by their numbers, which count from 0 in the order of sending."""
 
     arrivals_ns: dict[int, int]
@@ -87,7 +87,7 @@ class Bench(ABC):
     """A switch that has the table of a corner."""
 
     @abstractmethod
-    def carry(self, train: Train) -> Carried:
+    def carry(self, train: Train) -> FidelityResult:
         """Send a train and record its arrivals and departures."""
 
 
@@ -133,7 +133,7 @@ class _VirtualBench(Bench):
         self._board.advance(self._now_ns)
         self._board.outputs()
 
-    def carry(self, train: Train) -> Carried:
+    def carry(self, train: Train) -> FidelityResult:
         """See `Bench.carry`. Times count from the board's power-up."""
         self._board.segment(self._now_ns, barrier_request(4))
         begins = list(instants(train, self._now_ns + _REST_NS))
@@ -147,7 +147,7 @@ class _VirtualBench(Bench):
         self._now_ns = begins[-1] + _REST_NS
         self._board.advance(self._now_ns)
         frames = [output for output in self._board.outputs() if output.kind == "frame"]
-        return Carried(
+        return FidelityResult(
             arrivals_ns=dict(enumerate(begins)),
             departures_ns={sequence_of(output.data): output.at_ns for output in frames},
         )
@@ -177,7 +177,7 @@ class _LiveBench(Bench):
         self._behind = Tap(namespace, _HOSTS[OUTPUT_PORT])
         self._sent = 0
 
-    def carry(self, train: Train) -> Carried:
+    def carry(self, train: Train) -> FidelityResult:
         # A board that is idle for seconds sends an echo request, which would delay a frame.
         self._controller.confirm()
         time.sleep(_SETTLE_S)
@@ -197,7 +197,7 @@ class _LiveBench(Bench):
         send_paced(self._program, self._namespace, self._folder, flows, elsewhere=core(), first_number=first)
         return self._collect(first)
 
-    def _collect(self, first: int) -> Carried:
+    def _collect(self, first: int) -> FidelityResult:
         # Frames that wait for limited links arrive late.
         departures = _by_number(self._behind, first)
         while True:
@@ -206,7 +206,7 @@ class _LiveBench(Bench):
             if not more:
                 break
             departures = {**more, **departures}
-        return Carried(arrivals_ns=_by_number(self._before, first), departures_ns=departures)
+        return FidelityResult(arrivals_ns=_by_number(self._before, first), departures_ns=departures)
 
     def close(self) -> None:
         """Close the taps."""
@@ -219,7 +219,7 @@ class _TracedBench(_LiveBench):
 
     trace: Path
 
-    def _collect(self, first: int) -> Carried:
+    def _collect(self, first: int) -> FidelityResult:
         carried = super()._collect(first)
         numbers = {first + number for number in carried.departures_ns}
         deadline = time.monotonic() + 2
@@ -230,7 +230,9 @@ class _TracedBench(_LiveBench):
         stalled = frozenset(
             number - first for number in numbers & departures.keys() if departures[number].in_stall
         )
-        return Carried(arrivals_ns=carried.arrivals_ns, departures_ns=carried.departures_ns, stalled=stalled)
+        return FidelityResult(
+            arrivals_ns=carried.arrivals_ns, departures_ns=carried.departures_ns, stalled=stalled
+        )
 
 
 def _by_number(tap: Tap, first: int) -> dict[int, int]:

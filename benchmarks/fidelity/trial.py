@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from benchmarks.fidelity.corners import label
 from benchmarks.fidelity.expected import Device
-from benchmarks.fidelity.systems import Bench, Carried, Train
+from benchmarks.fidelity.systems import Bench, FidelityResult, Train
 from loko.scenario import Case
 
 RATES_PPS: Final = (1_000, 5_000)
@@ -180,7 +180,7 @@ def _bursts(bench: Bench, device: Device, effort: Effort) -> list[Burst]:
     return bursts
 
 
-def _expected(carried: Carried, device: Device) -> dict[int, int | None]:
+def _expected(carried: FidelityResult, device: Device) -> dict[int, int | None]:
     """Return the departures by the profile of all frames that arrived, by number."""
     order = sorted(carried.arrivals_ns, key=lambda number: carried.arrivals_ns[number])
     departures = device.departures_ns([carried.arrivals_ns[number] for number in order])

@@ -27,7 +27,7 @@ from evaluation.predictability.campaign import (
     verdicts,
 )
 from evaluation.predictability.marks import WORDS, thresholds
-from evaluation.predictability.subject import Subject
+from evaluation.predictability.subject import SwitchUnderTest
 from evaluation.progress import ProgressBar
 from loko.commands.for_programs import print_csv, refuse_both
 from loko.commands.telling import tell
@@ -130,7 +130,7 @@ def judge_predictability(
     tell(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
 
 
-def _mode(live: Subject | None, size: Size, results: Mapping[str, Mapping[str, Any]]) -> str:
+def _mode(live: SwitchUnderTest | None, size: Size, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return how a switch was measured, in words."""
     if live is None:
         return "in virtual time"

@@ -83,7 +83,7 @@ class CabledLab:
         self._network.segment(name, data)
         self._take()
 
-    def said(self) -> Iterable[tuple[str, list[switch_emulator.Output]]]:
+    def drain_outputs(self) -> Iterable[tuple[str, list[switch_emulator.Output]]]:
         """Return all outputs of the boards since the last call, except frames."""
         for name, outputs in self._said.items():
             if outputs:
@@ -96,7 +96,7 @@ class CabledLab:
 
     # Hosts.
 
-    def carry(self, flows: Iterable[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
+    def set_flows(self, flows: Iterable[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
         """Let these flows send from now on, and no others. Those that send already go on unchanged.
 
         Flows with a turn send by it, on this lab's own clock; all others as their buckets allow.
@@ -129,7 +129,7 @@ class CabledLab:
         self._occupy(host, frame, self.now_ns)
         self._take()
 
-    def taken(self, host: str) -> list[bytes]:
+    def take_frames(self, host: str) -> list[bytes]:
         """Take the frames that reached a host and belong to none of its flows."""
         frames = list(self._others[host])
         self._others[host].clear()

@@ -144,7 +144,7 @@ class RunningNetwork:
 
     def received(self, host: str) -> list[bytes]:
         """Take the frames that have reached a host since the last call; at most the last thousand."""
-        return self._there(lambda: self._lab.cabled.taken(host))
+        return self._there(lambda: self._lab.cabled.take_frames(host))
 
     def wait_until(self, holds: Callable[[], object], *, timeout_s: float = _PATIENCE_S) -> None:
         """Wait until `holds` returns something true. Raises `TimeoutError` if it does not in time."""

@@ -87,7 +87,7 @@ class TrafficLab:
         report_s = time.monotonic() + _REPORT_S
         while True:
             self._lab.advance()
-            for name, outputs in self.cabled.said():
+            for name, outputs in self.cabled.drain_outputs():
                 self._connections[name].take(outputs)
             if time.monotonic() >= report_s:
                 report_s = time.monotonic() + _REPORT_S
@@ -97,4 +97,4 @@ class TrafficLab:
     def told(self, flows: Sequence[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
         """Let these flows, which the service says are in place, send from now on; with turns in slots."""
         self._lab.advance()
-        self.cabled.carry(flows, turns)
+        self.cabled.set_flows(flows, turns)

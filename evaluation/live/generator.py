@@ -49,7 +49,7 @@ def message_flow(flow: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class MgenStream:
     """A flow that offers more than its bucket passes, for mgen: frames at equal distances."""
 
     payload_bytes: int
@@ -61,7 +61,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
+class MgenPattern:
     """A flow that sends bursts, for mgen."""
 
     payload_bytes: int
@@ -76,7 +76,7 @@ class Pattern:
         return f"BURST [RANDOM {self.mean_interval_s:.9f} {periodic} FIXED {duration_s:.9f}]"
 
 
-def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | Stream:
+def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> MgenPattern | MgenStream:
     """Return what mgen has to send for a flow. Raises `RunError` if mgen cannot send that."""
     refuse_others([flow], _BY_MGEN, "live")
     payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
@@ -87,14 +87,14 @@ def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | St
     sends = flow.sends
     if not isinstance(sends, RandomBursts):
         passing_pps = flow.bucket.rate_bps / (8 * flow.frame_bytes)
-        return Stream(payload_bytes=payload, rate_pps=min(_GREED * passing_pps, line_rate_pps))
+        return MgenStream(payload_bytes=payload, rate_pps=min(_GREED * passing_pps, line_rate_pps))
     frames = int(sends.burst_bytes // flow.frame_bytes)
     if frames < 1 or sends.offered_rate_bps < 1:
         raise RunError(
             f"{flow.where}: bursts of {sends.burst_bytes} bytes at {sends.offered_rate_bps} bit/s "
             f"hold no frame of {flow.frame_bytes} bytes: raise the offered burst or rate"
         )
-    return Pattern(
+    return MgenPattern(
         payload_bytes=payload,
         frames_per_burst=frames,
         mean_interval_s=frames * flow.frame_bytes * 8 / sends.offered_rate_bps,

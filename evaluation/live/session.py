@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaluation.live.cards import prepare
-from evaluation.live.carriage import carry, records
 from evaluation.live.containerlab import topology
 from evaluation.live.containerlab.boards import ContainerBoards
 from evaluation.live.containerlab.network import ContainerNetwork
@@ -26,6 +25,7 @@ from evaluation.live.messages import (
 )
 from evaluation.live.network import Network, set_up_own_network
 from evaluation.live.switches import Switches, refuse
+from evaluation.live.transmission import records, transmit
 from evaluation.runner import RunError, RunRecords
 from loko.address import Address
 from loko.flow import Flow, dump_flows
@@ -112,7 +112,7 @@ class Session:
         rate = self._folder / _ECHO_RATE
         rate.write_text(f"{request.echoes_per_s}", encoding="ascii")
         try:
-            capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
+            capture = transmit(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
         finally:
             rate.unlink()
         if self._real_boards:  # else a board that was unplugged would be blamed for what it lost

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest, evenly, transmit
 from evaluation.predictability.table_iii import enqueued, frame
 from evaluation.runner import LOST
 
@@ -48,7 +48,7 @@ class Capacity:
     """Whether it is unknown as this machine held up the line before every loss; else nothing was lost."""
 
 
-def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[int, int]]:
+def cases(subject: SwitchUnderTest, *, most_ports: int, most_queues: int) -> list[tuple[int, int]]:
     """Return the cases (congested ports, congested queues of each); none if the switch has too few ports."""
     if subject.ports < NEEDED_PORTS:
         return []
@@ -57,7 +57,7 @@ def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[
 
 
 def measure(
-    subject: Subject, ports: int, queues: int, *, seed: int, frame_bytes: int = FRAME_BYTES
+    subject: SwitchUnderTest, ports: int, queues: int, *, seed: int, frame_bytes: int = FRAME_BYTES
 ) -> Capacity | None:
     """Measure how much the highest queue of port 1 holds beside such congestion.
 
@@ -84,8 +84,8 @@ def measure(
 
 
 def _through_queue(
-    subject: Subject, case: tuple[int, int], frame_bytes: int, *, slots: int, seed: int
-) -> list[Sent]:
+    subject: SwitchUnderTest, case: tuple[int, int], frame_bytes: int, *, slots: int, seed: int
+) -> list[StreamTimes]:
     """Congest queues, and return what was sent through the one that is watched."""
     (ports, queues), slot_ns, top = case, subject.slot_ns(frame_bytes), subject.queues - 1
     congested = [(port, top - below) for port in range(1, ports + 1) for below in range(queues)]
@@ -95,17 +95,19 @@ def _through_queue(
         turns = evenly(slots // len(congested), len(congested) * slot_ns, begin_ns=round(place * slot_ns))
         streams.append(_stream(NEEDED_PORTS, queue, turns, frame_bytes))
     entries = [enqueued(_udp_of(queue), *queue) for queue in congested]
-    sent = carry(subject, entries, streams, seed=seed, drain_ns=round(subject.pace.drain_slots * slot_ns))
+    sent = transmit(subject, entries, streams, seed=seed, drain_ns=round(subject.pace.drain_slots * slot_ns))
     return [sent[0], sent[ports]]
 
 
-def _stream(enters: int, queue: tuple[int, int], instants_ns: NDArray[np.int64], frame_bytes: int) -> Stream:
+def _stream(
+    enters: int, queue: tuple[int, int], instants_ns: NDArray[np.int64], frame_bytes: int
+) -> FrameStream:
     packet = frame(frame_bytes, udp_out=_udp_of(queue))
-    return Stream(enters=enters, leaves=queue[0], frame=packet, instants_ns=instants_ns)
+    return FrameStream(enters=enters, leaves=queue[0], frame=packet, instants_ns=instants_ns)
 
 
 def capacities(
-    subject: Subject, through: list[Sent], *, after_ns: int, frame_bytes: int = FRAME_BYTES
+    subject: SwitchUnderTest, through: list[StreamTimes], *, after_ns: int, frame_bytes: int = FRAME_BYTES
 ) -> NDArray[np.float64]:
     """Return a queue's capacity at each loss after `after_ns`, from the delays of all its streams.
 

@@ -32,7 +32,7 @@ from evaluation.predictability.numbered_entries import MATCHES
 from evaluation.predictability.other_settings import other_profile
 from evaluation.predictability.priority_queueing import Excesses
 from evaluation.predictability.processing_time import Times
-from evaluation.predictability.subject import Pace, Subject, subject_of
+from evaluation.predictability.subject import Pace, SwitchUnderTest, subject_of
 from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, Scenario, varied
 from evaluation.predictability.throughput import Throughput
 from evaluation.provenance import commit
@@ -105,7 +105,7 @@ class Part:
 
 
 def parts(
-    device: str, size: Size, seed: int, *, subject: Subject | None = None, also: str | None = None
+    device: str, size: Size, seed: int, *, subject: SwitchUnderTest | None = None, also: str | None = None
 ) -> list[Part]:
     """Return all parts for a profile, or a live `subject`. Raises `InputError` if it cannot be measured.
 
@@ -145,7 +145,7 @@ def parts(
     return listed
 
 
-def measure(part: Part, *, live: Subject | None = None) -> dict[str, Any]:
+def measure(part: Part, *, live: SwitchUnderTest | None = None) -> dict[str, Any]:
     """Measure a part, of a device's profile or of a live switch. Raises `RunError`.
 
     Returns the result as JSON values.
@@ -179,7 +179,7 @@ _SIZES: Final = "sizes-"
 """Prefix of the parts that fill the table with every action."""
 
 
-def _filled(part: Part, live: Subject | None) -> dict[str, Any]:
+def _filled(part: Part, live: SwitchUnderTest | None) -> dict[str, Any]:
     """Measure a part of FM."""
     subject, size = live or subject_of(part.device), part.size
     common: dict[str, Any] = {"at_most": size.most_entries, "seed": part.seed}
@@ -214,7 +214,7 @@ def _managed(results: Mapping[str, Mapping[str, Any]]) -> flow_management.FlowRe
 
 
 def verdicts(
-    results: Mapping[str, Mapping[str, Any]], limits: Thresholds, *, live: Subject | None = None
+    results: Mapping[str, Mapping[str, Any]], limits: Thresholds, *, live: SwitchUnderTest | None = None
 ) -> dict[str, Verdict]:
     """Return the verdict of each dimension, from the results of all parts.
 
@@ -279,7 +279,7 @@ def carried_out(
     *,
     jobs: int,
     tell: Callable[[Part], None],
-    live: Subject | None = None,
+    live: SwitchUnderTest | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Measure the parts that the folder lacks, and return the results of all. A `live` switch has one job.
 
@@ -312,7 +312,7 @@ def document(device: str, judged: Mapping[str, Verdict]) -> dict[str, Any]:
     }
 
 
-def _slow(device: str) -> Subject:
+def _slow(device: str) -> SwitchUnderTest:
     return subject_of(device, most_rate_bps=processing_time.MOST_RATE_BPS)
 
 
@@ -342,7 +342,7 @@ def _read(path: Path, mended: str) -> Any:
         raise InputError(f"{path}: damaged: {mended}") from None
 
 
-def _refuse_another(todo: list[Part], folder: Path, live: Subject | None) -> None:
+def _refuse_another(todo: list[Part], folder: Path, live: SwitchUnderTest | None) -> None:
     """Note the campaign that a folder belongs to. Raises `InputError` if it belongs to another one."""
     part = todo[0]
     also = "".join(map(profile_text, sorted({part.also for part in todo if part.also})))

@@ -30,8 +30,8 @@ from evaluation.predictability.numbered_entries import (
 from evaluation.predictability.subject import (
     SETTLED_NS,
     SWITCH,
-    Stream,
-    Subject,
+    FrameStream,
+    SwitchUnderTest,
     fresh,
 )
 from evaluation.runner import LOST, RunError
@@ -119,7 +119,7 @@ class Paced:
 class Controlled:
     """A fresh switch and its controller, until frames are sent."""
 
-    def __init__(self, subject: Subject, seed: int) -> None:
+    def __init__(self, subject: SwitchUnderTest, seed: int) -> None:
         self.subject = subject
         self._network = fresh(subject, seed)
         install(self._network, SWITCH, [])
@@ -215,7 +215,7 @@ class Controlled:
         for place, number in enumerate(numbers):
             enters, data = probe(combination, number)
             instants_ns = np.array([place * gap_ns], dtype=np.int64)
-            streams.append(Stream(enters=enters, leaves=OUT_PORT, frame=data, instants_ns=instants_ns))
+            streams.append(FrameStream(enters=enters, leaves=OUT_PORT, frame=data, instants_ns=instants_ns))
         if not streams:
             return {}
         sent = self._network.send(streams, drain_ns=NS_PER_S)
@@ -233,7 +233,7 @@ class Controlled:
 
 
 def fill_at_rate(
-    subject: Subject, per_s: float, *, at_most: int, seed: int, combination: Combination = DEFAULT
+    subject: SwitchUnderTest, per_s: float, *, at_most: int, seed: int, combination: Combination = DEFAULT
 ) -> tuple[Fill, list[int]]:
     """Fill a fresh table at a rate. Return the result, and the entries forwarded after it has settled."""
     switch = Controlled(subject, seed)
@@ -242,7 +242,9 @@ def fill_at_rate(
     return _asked(switch, combination, sent, full=full, throttled=throttled)
 
 
-def fill_paced(subject: Subject, *, at_most: int, seed: int, combination: Combination = DEFAULT) -> Paced:
+def fill_paced(
+    subject: SwitchUnderTest, *, at_most: int, seed: int, combination: Combination = DEFAULT
+) -> Paced:
     """Fill a fresh table with a barrier after each entry."""
     switch = Controlled(subject, seed)
     begin_ns = switch.now_ns
@@ -257,7 +259,7 @@ def fill_paced(subject: Subject, *, at_most: int, seed: int, combination: Combin
 
 
 def age(
-    subject: Subject, *, wait_s: float, runs: int, at_most: int, seed: int, per_s: float = FAST_PER_S
+    subject: SwitchUnderTest, *, wait_s: float, runs: int, at_most: int, seed: int, per_s: float = FAST_PER_S
 ) -> list[Fill]:
     """Fill, wait, ask, probe and delete, over and over on one switch.
 
@@ -282,7 +284,7 @@ def age(
     return fills
 
 
-def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[str, list[int]]:
+def alternate(subject: SwitchUnderTest, *, runs: int, at_most: int, seed: int) -> dict[str, list[int]]:
     """Return how many entries the table takes in each run, with two combinations in turn; one per second."""
     switch = Controlled(subject, seed)
     taken: dict[str, list[int]] = {combination.action: [] for combination in ALTERNATING}
@@ -294,7 +296,7 @@ def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[s
     return taken
 
 
-def size(subject: Subject, combination: Combination, *, at_most: int, seed: int) -> int:
+def size(subject: SwitchUnderTest, combination: Combination, *, at_most: int, seed: int) -> int:
     """Return how many such entries the chip holds, or a board.
 
     0 if it refuses them, or if of a few probed ones none is forwarded, or, with a chip, only slowly.
@@ -314,7 +316,7 @@ def size(subject: Subject, combination: Combination, *, at_most: int, seed: int)
     return sent if came and fast else 0
 
 
-def sizes(subject: Subject, match: str, *, at_most: int, seed: int) -> dict[str, int]:
+def sizes(subject: SwitchUnderTest, match: str, *, at_most: int, seed: int) -> dict[str, int]:
     """Return `size` for each action of table III."""
     return {
         action: size(subject, Combination(match=match, action=action), at_most=at_most, seed=seed)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest, evenly, transmit
 from evaluation.predictability.table_iii import OTHER_PORT, enqueued, frame
 from evaluation.runner import LOST
 from loko.units import NS_PER_US
@@ -50,9 +50,9 @@ class Delays:
     """Part of each frame: 0 without other traffic, then 1, 2, ... for `LOW_BYTES`."""
 
 
-def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
+def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> Delays:
     """Send bursts of high priority, alone and beside each length of low priority. Raises `RunError`."""
-    parts: list[Sent] = []
+    parts: list[StreamTimes] = []
     for place, low_bytes in enumerate((0, *LOW_BYTES)):
         try:
             parts.append(_part(subject, low_bytes, bursts, seed=seed + place))
@@ -77,7 +77,7 @@ def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
     )
 
 
-def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
+def _part(subject: SwitchUnderTest, low_bytes: int, bursts: int, *, seed: int) -> StreamTimes:
     """Send bursts beside frames of low priority at line rate; 0 bytes for none.
 
     The switch is a fresh one, so that no frames of another length are waiting.
@@ -86,7 +86,7 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
     longest_ns = _PAUSES_NS[1] * subject.pace.pauses
     slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(HIGH_BYTES)).astype(np.int64)
     streams = [
-        Stream(
+        FrameStream(
             enters=OTHER_PORT,
             leaves=OUT_PORT,
             frame=frame(HIGH_BYTES, udp_out=_HIGH_UDP),
@@ -95,7 +95,7 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
     ]
     if low_bytes:
         gap_ns = subject.slot_ns(low_bytes)
-        low = Stream(
+        low = FrameStream(
             enters=IN_PORT,
             leaves=OUT_PORT,
             frame=frame(low_bytes, udp_out=_LOW_UDP),
@@ -103,10 +103,10 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
         )
         streams.append(low)
     entries = [enqueued(_LOW_UDP, OUT_PORT, 0), enqueued(_HIGH_UDP, OUT_PORT, subject.queues - 1)]
-    return carry(subject, entries, streams, seed=seed)[0]
+    return transmit(subject, entries, streams, seed=seed)[0]
 
 
-def excesses_us(subject: Subject, delays: Delays) -> list[float]:
+def excesses_us(subject: SwitchUnderTest, delays: Delays) -> list[float]:
     """Return, by length of low priority, the largest excess over equation 2; nan if all frames were lost."""
     alone_ns = _most_ns(delays, 0)
     return [
@@ -132,7 +132,7 @@ class Excesses:
     """The largest excess over equation 2 by the length of low priority; without those of which none came."""
 
 
-def summary(subject: Subject, delays: Delays) -> Excesses:
+def summary(subject: SwitchUnderTest, delays: Delays) -> Excesses:
     """Summarise the result of `measure`."""
     if delays.refused or math.isnan(_most_ns(delays, 0)):
         return Excesses(refused=delays.refused, forwards=False, lost=delays.lost, by_length_us={})

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import FRAMING_BYTES, Pace, Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import (
+    FRAMING_BYTES,
+    FrameStream,
+    Pace,
+    StreamTimes,
+    SwitchUnderTest,
+    evenly,
+    transmit,
+)
 from evaluation.predictability.table_iii import (
     VALUES,
     Dimension,
@@ -61,38 +69,40 @@ class Times:
         return not math.isnan(self.median_us)
 
 
-def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) -> NDArray[np.int64] | None:
+def measure(
+    subject: SwitchUnderTest, scenario: Scenario, *, packets: int, seed: int
+) -> NDArray[np.int64] | None:
     """Measure the processing times, in ns, of `passed`. None if the switch refuses the entries."""
     sent = passed(subject, scenario, packets=packets, seed=seed)
     return None if sent is None else sent.processing_ns(subject, scenario.frame_bytes)
 
 
-def passed(subject: Subject, scenario: Scenario, *, packets: int, seed: int) -> Sent | None:
+def passed(subject: SwitchUnderTest, scenario: Scenario, *, packets: int, seed: int) -> StreamTimes | None:
     """Send frames from port 1 to port 2 at a steady rate, and return what became of them.
 
     A board is sent no more than its CPU can handle. Only frames that came count. None if the switch refuses
     the entries. Raises `RunError`.
     """
     gap_ns = (scenario.frame_bytes + FRAMING_BYTES) * 8e3 / _rate_mbps(subject, scenario)
-    stream = Stream(
+    stream = FrameStream(
         enters=IN_PORT,
         leaves=OUT_PORT,
         frame=frame(scenario.frame_bytes, tagged=scenario.tagged),
         instants_ns=evenly(packets, gap_ns),
     )
     try:
-        [sent] = carry(subject, flow_mods(scenario), [stream], seed=seed, drain_ns=_DRAIN_NS)
+        [sent] = transmit(subject, flow_mods(scenario), [stream], seed=seed, drain_ns=_DRAIN_NS)
     except RefusedError:
         return None
     return sent
 
 
-def dimensions(subject: Subject) -> tuple[Dimension, ...]:
+def dimensions(subject: SwitchUnderTest) -> tuple[Dimension, ...]:
     """Return the dimensions that are varied: a board's rate is not, since more than it can handle is TP's."""
     return tuple(name for name in VALUES if not (subject.on_cpu and name == "rate_mbps"))
 
 
-def _rate_mbps(subject: Subject, scenario: Scenario) -> float:
+def _rate_mbps(subject: SwitchUnderTest, scenario: Scenario) -> float:
     return min(scenario.rate_mbps, subject.pace.software_mbps) if subject.on_cpu else scenario.rate_mbps
 
 

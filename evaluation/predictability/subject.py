@@ -64,7 +64,7 @@ class Pace:
     """Resolution of the highest rate without loss, as a share of it."""
 
 
-class Opened(Protocol):
+class OpenSwitch(Protocol):
     """A fresh switch with its controller's session open."""
 
     def now_ns(self) -> int:
@@ -75,14 +75,14 @@ class Opened(Protocol):
     ) -> list[bytes]:
         """Send segments, and return what the switch answers: see `switch_emulator.Network.control`."""
 
-    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
+    def send(self, streams: Sequence[FrameStream], *, drain_ns: int) -> list[StreamTimes]:
         """Send streams, and wait at the end at most `drain_ns` for frames that have not come out yet."""
 
 
 class LiveSwitch(Protocol):
     """A switch in real time."""
 
-    def fresh(self, cables: Mapping[int, int]) -> Opened:
+    def fresh(self, cables: Mapping[int, int]) -> OpenSwitch:
         """Empty its table, and connect ports of it with each other. Raises `RunError`."""
 
     def longest_pause_ns(self) -> int:
@@ -94,7 +94,7 @@ class LiveSwitch(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class SwitchUnderTest:
     """The switch that is measured, and the rate of its links."""
 
     device: str
@@ -125,7 +125,7 @@ class Subject:
         return (FRAMING_BYTES + frame_bytes) * 8e9 / self.link_rate_bps
 
 
-def subject_of(device: str, *, most_rate_bps: int | None = None) -> Subject:
+def subject_of(device: str, *, most_rate_bps: int | None = None) -> SwitchUnderTest:
     """Return a device at the rate of its ports, or at most at `most_rate_bps`. Raises `InputError`."""
     profile = load_device(device)
     if not isinstance(profile, GenericSwitch | Profile):
@@ -136,7 +136,7 @@ def subject_of(device: str, *, most_rate_bps: int | None = None) -> Subject:
     rate_bps = profile.ports.link_rate_bps.value
     is_board = isinstance(profile, Profile)
     known = profile.priorities if isinstance(profile, GenericSwitch) else None
-    return Subject(
+    return SwitchUnderTest(
         device=str(find(device, PROFILES, ".toml", "profile")),
         ports=profile.ports.count.value,
         queues=_OTHER_QUEUES if known is None else known.queues.value,
@@ -146,7 +146,7 @@ def subject_of(device: str, *, most_rate_bps: int | None = None) -> Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class FrameStream:
     """Frames of one length that enter one port at these instants and should leave by another."""
 
     enters: int
@@ -159,7 +159,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class StreamTimes:
     """All frames of a stream, in order: when the first bit left the sender, and reached the receiver."""
 
     sent_ns: NDArray[np.int64]
@@ -178,22 +178,22 @@ class Sent:
         """Frames that never came, apart from those that met a stall of the host."""
         return int(((self.received_ns == LOST) & self.kept).sum())
 
-    def processing_ns(self, subject: Subject, frame_bytes: int) -> NDArray[np.int64]:
+    def processing_ns(self, subject: SwitchUnderTest, frame_bytes: int) -> NDArray[np.int64]:
         """Return the time from last bit in to first bit out (equation 1) of the frames that came."""
         came = (self.received_ns != LOST) & self.kept
         times_ns: NDArray[np.int64] = self.received_ns[came] - self.sent_ns[came]
         return times_ns - subject.wire_ns(frame_bytes)
 
 
-def carry(
-    subject: Subject,
+def transmit(
+    subject: SwitchUnderTest,
     entries: Sequence[bytes],
-    streams: Sequence[Stream],
+    streams: Sequence[FrameStream],
     *,
     seed: int,
     cables: Mapping[int, int] | None = None,
     drain_ns: int = 10_000_000,
-) -> list[Sent]:
+) -> list[StreamTimes]:
     """Send streams through a fresh switch, and return what became of their frames.
 
     `entries` are FLOW_MODs; `cables` connect ports of the switch with each other. Raises `RefusedError` if
@@ -205,7 +205,7 @@ def carry(
     return switch.send(streams, drain_ns=drain_ns)
 
 
-def fresh(subject: Subject, seed: int, *, cables: Mapping[int, int] | None = None) -> Opened:
+def fresh(subject: SwitchUnderTest, seed: int, *, cables: Mapping[int, int] | None = None) -> OpenSwitch:
     """Return the switch with an empty table, in real time or a new one in virtual time. Raises `RunError`."""
     if subject.live is not None:
         return subject.live.fresh(cables or {})
@@ -220,7 +220,7 @@ class _Virtual:
     """A switch in virtual time. Nothing else can be done with it after `send`."""
 
     network: switch_emulator.Network
-    subject: Subject
+    subject: SwitchUnderTest
 
     def now_ns(self) -> int:
         return self.network.now_ns()
@@ -235,11 +235,11 @@ class _Virtual:
     ) -> list[bytes]:
         return self.network.control(board, segments, spacing_ns=spacing_ns, await_reply=await_reply)
 
-    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
+    def send(self, streams: Sequence[FrameStream], *, drain_ns: int) -> list[StreamTimes]:
         return run(self.network, self.subject, streams, drain_ns=drain_ns)
 
 
-def opened(subject: Subject, seed: int) -> switch_emulator.Network:
+def opened(subject: SwitchUnderTest, seed: int) -> switch_emulator.Network:
     """Create a network with only a fresh switch. Raises `RunError`."""
     network = switch_emulator.Network(seed=seed)
     try:
@@ -249,7 +249,7 @@ def opened(subject: Subject, seed: int) -> switch_emulator.Network:
     return network
 
 
-def _settings(subject: Subject) -> dict[str, Any]:
+def _settings(subject: SwitchUnderTest) -> dict[str, Any]:
     """Return the settings of the switch. Those of a board are the Loko paper's: its three jobs are off.
 
     The controller's session takes no port in virtual time, so a board forwards on all of them.
@@ -261,8 +261,12 @@ def _settings(subject: Subject) -> dict[str, Any]:
 
 
 def run(
-    network: switch_emulator.Network, subject: Subject, streams: Sequence[Stream], *, drain_ns: int
-) -> list[Sent]:
+    network: switch_emulator.Network,
+    subject: SwitchUnderTest,
+    streams: Sequence[FrameStream],
+    *,
+    drain_ns: int,
+) -> list[StreamTimes]:
     """Send streams through the switch of a network that has no hosts yet. Raises `RunError`."""
     try:
         for port in sorted({port for stream in streams for port in (stream.enters, stream.leaves)}):
@@ -286,7 +290,7 @@ def run(
     order = np.argsort(result.flow, kind="stable")
     ends = np.searchsorted(result.flow[order], np.arange(len(streams) + 1))
     chosen = [order[begin:end] for begin, end in pairwise(ends)]
-    return [Sent(result.sent_ns[of], result.received_ns[of]) for of in chosen]
+    return [StreamTimes(result.sent_ns[of], result.received_ns[of]) for of in chosen]
 
 
 def evenly(count: int, gap_ns: float, *, begin_ns: int = 0) -> NDArray[np.int64]:

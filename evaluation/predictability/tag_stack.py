@@ -17,10 +17,10 @@ from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.subject import (
     FRAMING_BYTES,
     SEQUENCE_OFFSET,
-    Stream,
-    Subject,
-    carry,
+    FrameStream,
+    SwitchUnderTest,
     evenly,
+    transmit,
 )
 from evaluation.predictability.table_iii import Scenario, frame
 from loko.controller.messages import flow_mod
@@ -32,7 +32,7 @@ _FRAME_BYTES: Final = Scenario().frame_bytes
 """Length without tags."""
 
 
-def measure(subject: Subject, tags: int, *, packets: int, seed: int) -> NDArray[np.int64] | None:
+def measure(subject: SwitchUnderTest, tags: int, *, packets: int, seed: int) -> NDArray[np.int64] | None:
     """Measure processing times, in ns, of frames with this many tags; None if the entry is refused.
 
     Raises `RunError`.
@@ -40,7 +40,7 @@ def measure(subject: Subject, tags: int, *, packets: int, seed: int) -> NDArray[
     frame_bytes = _FRAME_BYTES + tags * TAG_BYTES
     gap_ns = (frame_bytes + FRAMING_BYTES) * 8e3 / Scenario().rate_mbps
     path = [Hop(switch=f"s{place}", output_port=OUT_PORT) for place in range(tags)]
-    stream = Stream(
+    stream = FrameStream(
         enters=IN_PORT,
         leaves=OUT_PORT,
         frame=tagged_frame(frame(_FRAME_BYTES), path),
@@ -50,7 +50,7 @@ def measure(subject: Subject, tags: int, *, packets: int, seed: int) -> NDArray[
     pop = [parser.OFPActionStripVlan(), parser.OFPActionEnqueue(OUT_PORT, 0)]
     entry = flow_mod(parser.OFPMatch(dl_vlan=vid_of(OUT_PORT)), pop, priority=_PRIORITY, xid=1)
     try:
-        [sent] = carry(subject, [entry], [stream], seed=seed)
+        [sent] = transmit(subject, [entry], [stream], seed=seed)
     except RefusedError:
         return None
     return sent.processing_ns(subject, frame_bytes)

@@ -15,7 +15,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import Stream, Subject, carry, evenly
+from evaluation.predictability.subject import FrameStream, SwitchUnderTest, evenly, transmit
 from evaluation.predictability.table_iii import VALUES, frame
 from loko.controller.messages import flow_mod
 from loko.lab import Lab
@@ -39,7 +39,7 @@ class Passage:
     refused: bool = False
 
 
-def shoelace(subject: Subject) -> Lab:
+def shoelace(subject: SwitchUnderTest) -> Lab:
     """Return the wiring. Raises `InputError` if this many ports cannot be laced."""
     # Of a profile the wiring takes only the number of ports. A program of this machine has none.
     return shoelace_lab(_ANY if subject.is_software else subject.device, subject.ports)
@@ -64,17 +64,19 @@ def entries(lab: Lab) -> list[bytes]:
     return entries
 
 
-def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int) -> Passage:
+def measure(
+    subject: SwitchUnderTest, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int
+) -> Passage:
     """Send this many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
     lab = shoelace(subject)
     gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / BPS_PER_MBPS / rate_mbps
     ends = ((1, subject.ports), (subject.ports, 1))
     streams = [
-        Stream(enters=a, leaves=b, frame=frame(frame_bytes), instants_ns=evenly(packets, gap_ns))
+        FrameStream(enters=a, leaves=b, frame=frame(frame_bytes), instants_ns=evenly(packets, gap_ns))
         for a, b in ends
     ]
     try:
-        streams_carried = carry(subject, entries(lab), streams, seed=seed, cables=cables(lab))
+        streams_carried = transmit(subject, entries(lab), streams, seed=seed, cables=cables(lab))
     except RefusedError:
         return Passage(rate_mbps=rate_mbps, received_mbps=0, sent=0, lost=0, refused=True)
     sent = sum(len(stream.sent_ns) for stream in streams_carried)
@@ -98,7 +100,7 @@ class Throughput:
     refused: bool = False
 
 
-def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Throughput:
+def find(subject: SwitchUnderTest, frame_bytes: int, *, packets: int, seed: int) -> Throughput:
     """Search the highest rate without loss by bisection. Raises `RunError`."""
     line_mbps = subject.link_rate_bps / BPS_PER_MBPS
     top = measure(subject, frame_bytes, line_mbps, packets=packets, seed=seed)

@@ -32,7 +32,7 @@ class Run:
     def by(self, runner: Runner) -> bytes:
         """Carry out the run with this runner; return a file of its records. Raises `RunError`."""
         point = self.point
-        records = once(point, self.number, runner)
+        records = run_once(point, self.number, runner)
         return kept_run(
             records,
             {
@@ -89,10 +89,10 @@ def _kept(points: Sequence[Point], options: Options, progress: Progress) -> Gene
         for number in range(len(point.seeds)):
             if (place, number) not in todo:
                 yield place, number
-    with closing(_carried([run for _, run in runs], options)) as carried:
+    with closing(_finished_runs([run for _, run in runs], options)) as carried:
         for at, records in carried:
             place, run = runs[at]
-            folder.mkdir(parents=True, exist_ok=True)  # `forget` deletes it when it is empty
+            folder.mkdir(parents=True, exist_ok=True)  # `purge_runs` deletes it when it is empty
             write_atomically(run_file(options.out, run.point.figure, run.point.x, run.number), records)
             progress.advance(run.point.label)
             yield place, run.number
@@ -119,7 +119,7 @@ def _records(point: Point, number: int, options: Options) -> RunRecords:
     )
 
 
-def forget(figure: str, options: Options) -> None:
+def purge_runs(figure: str, options: Options) -> None:
     """Delete the kept runs of a figure, whose records must be complete."""
     for path in run_files(options.out, figure):
         path.unlink()
@@ -176,7 +176,7 @@ def _missing(point: Point, options: Options) -> list[Run]:
     return missing
 
 
-def _carried(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
+def _finished_runs(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
     """Yield (index of the run, file of its records) as runs finish."""
     if options.real_time:
         yield from _in_real_time(runs, options)
@@ -202,7 +202,7 @@ def virtual_runner(point: Point, capacity_factor: float | None) -> VirtualRunner
     )
 
 
-def once(point: Point, number: int, runner: Runner) -> RunRecords:
+def run_once(point: Point, number: int, runner: Runner) -> RunRecords:
     """Carry out one run of a point. Raises `RunError`."""
     return runner.run(
         point.senders, seconds=point.seconds, seed=point.seeds[number], echoes_per_s=point.echoes_per_s

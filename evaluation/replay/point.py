@@ -58,7 +58,7 @@ class Point:
             "x": self.x,
             "mode": options.mode,
             "switches": options.switched_by(self.lab),
-            **carriage(self, options),
+            **transmission_options(self, options),
             "profiles": {name: switch.profile.name for name, switch in self.lab.switches.items()},
             "commit": commit(),
             "admitted": [[route.flow.id, [hop.switch for hop in route.path]] for route in self.routed],
@@ -71,7 +71,7 @@ class Point:
         }
 
 
-def carriage(_figure: object, options: Options) -> dict[str, Any]:
+def transmission_options(_figure: object, options: Options) -> dict[str, Any]:
     """Return the options, apart from scale and seed, that records depend on.
 
     Serves as `OneByOne.parameters` of figures with points.

@@ -9,7 +9,7 @@ from evaluation.executor import Result, Task
 from evaluation.options import Options
 
 
-def computed(
+def compute_tasks(
     function: Callable[[Task], Result],
     tasks: Sequence[Task],
     options: Options,

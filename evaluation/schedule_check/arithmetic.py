@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
-from evaluation.schedule_check.document import Allotted, Entry, ScheduleDocument, WantedFlow
+from evaluation.schedule_check.document import Entry, ScheduleDocument, ScheduledSlot, WantedFlow
 from loko.lab import Lab
 
 _SLACK_US = 2e-3
@@ -30,7 +30,7 @@ def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocumen
 
 
 def of_flow(
-    lab: Lab, flow: WantedFlow, slot: Allotted, schedule: ScheduleDocument, *, with_entries: bool
+    lab: Lab, flow: WantedFlow, slot: ScheduledSlot, schedule: ScheduleDocument, *, with_entries: bool
 ) -> Iterator[str]:
     """Yield what is wrong with a flow's slot and path, apart from collisions with other flows.
 
@@ -69,7 +69,7 @@ def _cycle(schedule: ScheduleDocument) -> Iterator[str]:
         )
 
 
-def _instants(slot: Allotted, flow: WantedFlow, schedule: ScheduleDocument) -> Iterator[str]:
+def _instants(slot: ScheduledSlot, flow: WantedFlow, schedule: ScheduleDocument) -> Iterator[str]:
     if not 0 <= slot.slot < schedule.slots:
         yield f"{slot.id}: slot {slot.slot} is not in 0 to {schedule.slots - 1}"
     if slot.send.host != flow.source:
@@ -89,7 +89,7 @@ def _instants(slot: Allotted, flow: WantedFlow, schedule: ScheduleDocument) -> I
         )
 
 
-def _path(lab: Lab, flow: WantedFlow, slot: Allotted) -> Iterator[str]:
+def _path(lab: Lab, flow: WantedFlow, slot: ScheduledSlot) -> Iterator[str]:
     if len(slot.path) != len(slot.ports):
         yield f"{slot.id}: {len(slot.path)} switches, but {len(slot.ports)} ports"
         return
@@ -106,7 +106,7 @@ def _path(lab: Lab, flow: WantedFlow, slot: Allotted) -> Iterator[str]:
             yield f"{slot.id}: port {port} of {switch} does not lead to {there}"
 
 
-def _length(lab: Lab, flow: WantedFlow, slot: Allotted, scheme: str) -> Iterator[str]:
+def _length(lab: Lab, flow: WantedFlow, slot: ScheduledSlot, scheme: str) -> Iterator[str]:
     if scheme == "s-ur":
         return
     fewest = _distance(lab, flow.source, flow.destination)
@@ -142,7 +142,7 @@ def _collisions(schedule: ScheduleDocument, wanted: dict[str, WantedFlow]) -> It
                 yield f"{flow.id}: is not alone on {what} in slot {flow.slot}: {other} is there, too"
 
 
-def uses(slot: Allotted, source: str | None, exclusive: str) -> Iterator[Use]:
+def uses(slot: ScheduledSlot, source: str | None, exclusive: str) -> Iterator[Use]:
     """Yield what no other flow may use in the slot; `source` is the flow's source host, if known."""
     if source is not None:
         yield "port", source, 1
@@ -152,7 +152,7 @@ def uses(slot: Allotted, source: str | None, exclusive: str) -> Iterator[Use]:
             yield "switch", switch, 0
 
 
-def _tables(lab: Lab, flow: WantedFlow, slot: Allotted, schedule: ScheduleDocument) -> Iterator[str]:
+def _tables(lab: Lab, flow: WantedFlow, slot: ScheduledSlot, schedule: ScheduleDocument) -> Iterator[str]:
     """Follow a frame from entry to entry."""
     for switch, port in zip(slot.path, slot.ports, strict=True):
         own = (entry for entry in schedule.entries.get(switch, []) if _is_of(lab, entry, flow))

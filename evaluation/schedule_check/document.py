@@ -19,7 +19,7 @@ class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class Sending(_Document):
+class SendTimes(_Document):
     """When a host sends: at an offset in a base period, and then once every period."""
 
     host: str
@@ -27,14 +27,14 @@ class Sending(_Document):
     period_us: float
 
 
-class Allotted(_Document):
+class ScheduledSlot(_Document):
     """A flow with its slot; `ports` are the output ports at the switches of `path`."""
 
     id: str
     slot: int
     path: list[str]
     ports: list[int]
-    send: Sending
+    send: SendTimes
     guarantee_us: float
 
 
@@ -57,7 +57,7 @@ class ScheduleDocument(_Document):
     base_period_us: float
     slot_us: float
     guard_us: float
-    scheduled: list[Allotted]
+    scheduled: list[ScheduledSlot]
     unscheduled: list[str]
     bound: int
     optimal: bool

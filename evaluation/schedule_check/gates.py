@@ -30,7 +30,7 @@ _LONGEST_NS: Final = 10**12
 """A longer hyper-period is refused: nobody would wait for its replay."""
 
 
-class Stream(NamedTuple):
+class GateStream(NamedTuple):
     """A requested stream. Sizes in bytes, times in ns."""
 
     source: int
@@ -41,7 +41,7 @@ class Stream(NamedTuple):
     jitter_ns: int
 
 
-class Cable(NamedTuple):
+class GateLink(NamedTuple):
     """A directional link of the network."""
 
     queues: int
@@ -51,7 +51,7 @@ class Cable(NamedTuple):
     propagation_ns: int
 
 
-class Window(NamedTuple):
+class GateWindow(NamedTuple):
     """When the gate of a queue is open, within a cycle."""
 
     start_ns: int
@@ -63,9 +63,9 @@ class Window(NamedTuple):
 class Gates:
     """A gate schedule, with the streams and the network for which it was made."""
 
-    streams: dict[int, Stream] = field(default_factory=dict)
-    cables: dict[Ends, Cable] = field(default_factory=dict)
-    windows: dict[Ends, list[Window]] = field(default_factory=dict)
+    streams: dict[int, GateStream] = field(default_factory=dict)
+    cables: dict[Ends, GateLink] = field(default_factory=dict)
+    windows: dict[Ends, list[GateWindow]] = field(default_factory=dict)
     cycles_ns: dict[Ends, int] = field(default_factory=dict)
     offsets_ns: dict[tuple[int, int], int] = field(default_factory=dict)
     """The offset of each frame in its period, by stream and frame."""
@@ -92,18 +92,18 @@ def load_gates(task: Path, topology: Path, folder: Path) -> Gates:
         size, period, deadline, jitter = (int(row[name]) for name in ("size", "period", "deadline", "jitter"))
         if period < 1 or size < 1:
             raise ValueError("a period and a size are above 0")
-        gates.streams[int(row["stream"])] = Stream(int(row["src"]), ends, size, period, deadline, jitter)
+        gates.streams[int(row["stream"])] = GateStream(int(row["src"]), ends, size, period, deadline, jitter)
 
     def cable(row: Row) -> None:
         rate = float(row["rate"])
         if not rate > 0:
             raise ValueError("a rate is above 0")
         numbers = int(row["q_num"]), rate, int(row["t_proc"]), int(row["t_prop"])
-        gates.cables[_ends(row["link"])] = Cable(*numbers)
+        gates.cables[_ends(row["link"])] = GateLink(*numbers)
 
     def gate(row: Row) -> None:
         link = _ends(row["link"])
-        window = Window(int(row["start"]), int(row["end"]), int(row["queue"]))
+        window = GateWindow(int(row["start"]), int(row["end"]), int(row["queue"]))
         gates.windows.setdefault(link, []).append(window)
         gates.cycles_ns[link] = int(row["cycle"])
         if gates.cycles_ns[link] < 1:
@@ -227,7 +227,7 @@ def _routes(gates: Gates) -> Iterator[str]:
                     yield f"stream {number}: frame {frame} has no queue at {link}"
 
 
-class _Instance(NamedTuple):
+class _FrameInstance(NamedTuple):
     """A frame of one period."""
 
     stream: int
@@ -264,15 +264,15 @@ def _replayed(gates: Gates) -> list[str]:
 def _delays_ns(gates: Gates) -> dict[tuple[int, int], list[int]]:
     """Return the delays by stream and destination, of frames that arrive within one more hyper-period."""
     end_ns = (_HYPER_PERIODS + 1) * gates.hyper_period_ns
-    events: list[tuple[int, int, int, Ends, _Instance | None]] = []
+    events: list[tuple[int, int, int, Ends, _FrameInstance | None]] = []
     order = count()
 
-    def at(when_ns: int, link: Ends, instance: _Instance | None) -> None:
+    def at(when_ns: int, link: Ends, instance: _FrameInstance | None) -> None:
         heappush(events, (when_ns, 0 if instance else 1, next(order), link, instance))
 
     for instance, link in _released(gates):
         at(instance.released_ns, link, instance)
-    waiting: dict[tuple[Ends, int], deque[_Instance]] = defaultdict(deque)
+    waiting: dict[tuple[Ends, int], deque[_FrameInstance]] = defaultdict(deque)
     busy_ns: dict[Ends, int] = defaultdict(int)
     delays: dict[tuple[int, int], list[int]] = defaultdict(list)
     while events:
@@ -304,22 +304,22 @@ def _delays_ns(gates: Gates) -> dict[tuple[int, int], list[int]]:
     return delays
 
 
-def _released(gates: Gates) -> Iterator[tuple[_Instance, Ends]]:
+def _released(gates: Gates) -> Iterator[tuple[_FrameInstance, Ends]]:
     """Yield every frame of the replay with each link on which it leaves its source."""
     for number, stream in gates.streams.items():
         for period in range(_HYPER_PERIODS * gates.hyper_period_ns // stream.period_ns):
             offset_ns = gates.offsets_ns[number, period % gates.frames(number)]
-            instance = _Instance(number, period, period * stream.period_ns + offset_ns)
+            instance = _FrameInstance(number, period, period * stream.period_ns + offset_ns)
             yield from ((instance, link) for link in gates.routes[number] if link[0] == stream.source)
 
 
-def _on_link_ns(gates: Gates, instance: _Instance, link: Ends) -> int:
+def _on_link_ns(gates: Gates, instance: _FrameInstance, link: Ends) -> int:
     return math.ceil(gates.streams[instance.stream].size_bytes * 8 / gates.cables[link].rate)
 
 
 def _choice(
-    gates: Gates, link: Ends, waiting: Mapping[tuple[Ends, int], deque[_Instance]], now_ns: int
-) -> tuple[_Instance | None, int | None]:
+    gates: Gates, link: Ends, waiting: Mapping[tuple[Ends, int], deque[_FrameInstance]], now_ns: int
+) -> tuple[_FrameInstance | None, int | None]:
     """Return the frame of the highest queue that may be sent now; if none may, when the next gate opens.
 
     Only gates of queues with a waiting frame count. Both are None if no frame waits.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.runner import RunError
-from evaluation.schedule_check.document import Allotted, ScheduleDocument, WantedFlow
+from evaluation.schedule_check.document import ScheduleDocument, ScheduledSlot, WantedFlow
 from evaluation.traffic import Releases, Sender
 from evaluation.virtual import PoweredLab, lab_network
 from loko.document import InputError
@@ -76,7 +76,7 @@ def replay(
 
 
 def _of_flow(
-    slot: Allotted,
+    slot: ScheduledSlot,
     schedule: ScheduleDocument,
     due_ns: NDArray[np.int64],
     *,
@@ -106,7 +106,7 @@ def _of_flow(
     return instants
 
 
-def _due_ns(slot: Allotted, schedule: ScheduleDocument, cycles: int) -> NDArray[np.int64]:
+def _due_ns(slot: ScheduledSlot, schedule: ScheduleDocument, cycles: int) -> NDArray[np.int64]:
     """When its slots begin, from the second base period on."""
     base_ns, period_ns = round(schedule.base_period_us * 1e3), round(slot.send.period_us * 1e3)
     count = max(1, cycles * base_ns // max(period_ns, 1))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from evaluation.runner import RunError
 from evaluation.schedule_check.arithmetic import Use, of_flow, uses
-from evaluation.schedule_check.document import Allotted, Entry, ScheduleDocument, WantedFlow
+from evaluation.schedule_check.document import Entry, ScheduleDocument, ScheduledSlot, WantedFlow
 from evaluation.schedule_check.replay import replay
 from evaluation.schedule_check.verdict import CYCLES
 from loko.lab import Lab
@@ -15,7 +15,7 @@ from loko.lab import Lab
 
 class _There(NamedTuple):
     wanted: WantedFlow
-    slot: Allotted
+    slot: ScheduledSlot
     uses: list[tuple[int, Use]]
 
 
@@ -37,7 +37,7 @@ class StandingCheck:
 
         If nothing is wrong, the flow has its slot from now on.
         """
-        wanted, slot = WantedFlow.model_validate(flow), Allotted.model_validate(flow)
+        wanted, slot = WantedFlow.model_validate(flow), ScheduledSlot.model_validate(flow)
         told = list(of_flow(self._lab, wanted, slot, self._cycle, with_entries=False))
         if slot.id in self._there:
             told.append(f"{slot.id}: is there already")

@@ -10,17 +10,17 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from evaluation.figure_types.slices import tcp_port
-from evaluation.figure_types.slices.handover import Handover, best_handover
+from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.policed_port import Policer, refuse
 from evaluation.figure_types.slices.port import (
     SENDERS,
-    Sending,
+    SliceTrial,
     Transfer,
-    carry,
-    carry_live,
     transfer,
+    transmit,
+    transmit_live,
 )
-from evaluation.figure_types.slices.release import Release, Sent
+from evaluation.figure_types.slices.release import FrameTimes, Release
 from evaluation.live.alone import carry_alone
 from evaluation.live.programs import locate
 from evaluation.runner import LOST, RunError
@@ -53,7 +53,7 @@ class Device(Protocol):
         """Return what the samples depend on, apart from what was configured."""
         ...
 
-    def send(self, releases: Mapping[int, Release], seed: int, /) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], seed: int, /) -> dict[int, FrameTimes]:
         """Send all releases in one run; return the packets of each. Raises `RunError`."""
         ...
 
@@ -79,9 +79,9 @@ class Virtual:
             "profile": load_device(self._profile).model_dump(mode="json"),
         }
 
-    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, FrameTimes]:
         """See `Device`."""
-        return carry(Sending(self._port, self._profile, releases, seed))
+        return transmit(SliceTrial(self._port, self._profile, releases, seed))
 
     def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int, /) -> int | None:
         """See `Device`. The queue becomes the port's first, which is the one that a transfer uses."""
@@ -110,11 +110,11 @@ class Metered:
         """See `Device`."""
         return {"meter": self._meter.model_dump(mode="json")}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
         """See `Device`."""
         return {number: self._carry(release) for number, release in releases.items()}
 
-    def _carry(self, release: Release) -> Sent:
+    def _carry(self, release: Release) -> FrameTimes:
         meter, frame = self._meter, release.frame_bytes
         slot_ns = on_wire(frame) * 8 * NS_PER_S / self._link_bps
         wire_ns = (frame + _PREAMBLE) * 8 * NS_PER_S / self._link_bps
@@ -132,7 +132,7 @@ class Metered:
             sent_ns.append(round(starts_ns))
             leaves_ns = arrives_ns + meter.latency_us * 1e3
             received_ns.append(round(leaves_ns) if passes else LOST)
-        return Sent(np.array(sent_ns, dtype=np.int64), np.array(received_ns, dtype=np.int64))
+        return FrameTimes(np.array(sent_ns, dtype=np.int64), np.array(received_ns, dtype=np.int64))
 
     def tcp(self, *_: int) -> None:
         """Return None: a meter has no way back, so it carries no TCP."""
@@ -145,20 +145,20 @@ class Live:
     real_time = True
     most_pps = SENDERS_PPS
 
-    def __init__(self, port: HtbPort, handover: Handover | None) -> None:
-        self._port, self._handover = port, handover or best_handover()
+    def __init__(self, port: HtbPort, injection: InjectionMethod | None) -> None:
+        self._port, self._injection = port, injection or best_injection_method()
 
     def parameters(self) -> dict[str, Any]:
         """See `Device`."""
-        return {"kernel": os.uname().release, "handover": self._handover.value}
+        return {"kernel": os.uname().release, "injection": self._injection.value}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
         """See `Device`."""
-        return carry_live(self._port, releases, handover=self._handover)[0]
+        return transmit_live(self._port, releases, injection=self._injection)[0]
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
         """See `Device`."""
-        return _iperf3(self._port, queue, duration_ns, handover=self._handover)
+        return _iperf3(self._port, queue, duration_ns, injection=self._injection)
 
 
 class Dpdk:
@@ -175,9 +175,9 @@ class Dpdk:
         """See `Device`."""
         return {"kernel": os.uname().release, "policer": self._policer.value}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
         """See `Device`."""
-        return carry_live(self._port, releases, policer=self._policer)[0]
+        return transmit_live(self._port, releases, policer=self._policer)[0]
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
         """See `Device`."""
@@ -187,12 +187,14 @@ class Dpdk:
 def _iperf3(port: Port, queue: int, duration_ns: int, **how: Any) -> int | None:
     """Return the bytes that iperf3 carries in so many ns, from at least a second; None if it is not here.
 
-    `how`: policer or handover, as in the request.
+    `how`: policer or injection, as in the request.
     """
     if locate("iperf3") is None:
         return None
     seconds = max(duration_ns / NS_PER_S, _LEAST_TCP_S)
-    request = tcp_port.Request(port=port, congestion_control="cubic", seconds=seconds, queue=queue, **how)
+    request = tcp_port.TransferRequest(
+        port=port, congestion_control="cubic", seconds=seconds, queue=queue, **how
+    )
     (reply,) = carry_alone(tcp_port.carry, [request])
     bytes_per_s = float(reply.received_bytes.sum() / reply.received_end_s[-1])
     return round(bytes_per_s * duration_ns / NS_PER_S)
@@ -222,7 +224,7 @@ def open_device(switch: SlicedSwitch) -> Device:
             f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of"
             " HTB, or the kind 'open-vswitch-dpdk' or 'virtual'"
         )
-    return Live(port, how.handover)
+    return Live(port, how.injection)
 
 
 def first_sender() -> str:

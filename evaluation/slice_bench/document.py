@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from evaluation.figure_types.slices.handover import Handover
+from evaluation.figure_types.slices.injection import InjectionMethod
 from evaluation.figure_types.slices.policed_port import Policer
 from loko.document import LABS, Strict, find, read
 from loko.slices.document import Bytes, Port, Rate, load_slices
@@ -66,7 +66,7 @@ class LiveSwitch(Strict):
     """Open vSwitch with `tc htb` in a namespace of its own, built as configured. Needs root."""
 
     kind: Literal["open-vswitch"]
-    handover: Annotated[Handover | None, Field(strict=False)] = None
+    injection: Annotated[InjectionMethod | None, Field(strict=False)] = None
     """How frames get into the queues. Default: the best that this kernel has."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.part import Key
-from evaluation.figure_types.slices.release import Release, Sent
+from evaluation.figure_types.slices.release import FrameTimes, Release
 from evaluation.runner import LOST
 from evaluation.slice_bench.devices import Device, attacker, first_sender
 from evaluation.slice_bench.document import Counts
@@ -210,7 +210,7 @@ class Slice:
 
         return measure
 
-    def _latencies(self, device: Device, sent: Sent, frame_bytes: int) -> Numbers:
+    def _latencies(self, device: Device, sent: FrameTimes, frame_bytes: int) -> Numbers:
         """Return latencies from last bit in to first bit out.
 
         The sender's stamp is at the first bit in virtual time; in real time a pair of veths hands on the
@@ -228,13 +228,13 @@ class Slice:
             yield MAX_FRAME_BYTES, np.array([delivered, duration_ns], dtype=np.int64)
 
 
-def _kept_up(release: Release, sent: Sent) -> bool:
+def _kept_up(release: Release, sent: FrameTimes) -> bool:
     """Return whether a sender was as fast as it should be."""
     wanted_ns, took_ns = np.ptp(release.instants_ns), np.ptp(sent.sent_ns)
     return bool(took_ns <= (1 + _SLOWER) * wanted_ns + _SETTLE_NS)
 
 
-def steady(sent: Sent) -> Numbers:
+def steady(sent: FrameTimes) -> Numbers:
     """Return what passed, and what was offered, in the second half of the sending.
 
     The numbers are frames and the time in ns that they took, first of what passed, then of what was offered.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaluation.figure_types.slices.port import SENDERS, Release, Sending, carry
+from evaluation.figure_types.slices.port import SENDERS, Release, SliceTrial, transmit
 from loko.slices.document import HtbPort, Port, TrtcmPort
 from loko.slices.order import arrivals_ns
 
@@ -18,7 +18,7 @@ LATENCY_US = 20
 def measured_ns(port: Port, frame_bytes: int, count: int) -> list[int | None]:
     instants = np.full(count, 1_000_000, dtype=np.int64)
     release = Release(queue=0, host=SENDERS[0], frame_bytes=frame_bytes, instants_ns=instants)
-    sent = carry(Sending(port, "open-vswitch-1g", {0: release}, 1))[0]
+    sent = transmit(SliceTrial(port, "open-vswitch-1g", {0: release}, 1))[0]
     return [int(at - sent.sent_ns[0]) if at >= 0 else None for at in sent.received_ns]
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evaluation.figure_types.slices.port import SENDERS, Release, Sending, carry
+from evaluation.figure_types.slices.port import SENDERS, Release, SliceTrial, transmit
 from loko.slices.bound import Bound, delay_bound
 from loko.slices.document import HtbPort, TrtcmPort
 from loko.slices.goodput import counted_bps
@@ -134,7 +134,7 @@ def worst_and_lost(
         0: Release(queue=0, host=SENDERS[0], frame_bytes=flow.frame_bytes, instants_ns=own),
         1: Release(queue=1, host=SENDERS[1], frame_bytes=rival_frame, instants_ns=rival),
     }
-    sent = carry(Sending(port, device, releases, seed))[0]
+    sent = transmit(SliceTrial(port, device, releases, seed))[0]
     came = sent.received_ns >= 0
     wire_ns = (8 + flow.frame_bytes) * 8e9 / port.link_rate_bps
     longest_ns = (sent.received_ns - sent.sent_ns)[came].max(initial=0)
@@ -268,7 +268,7 @@ def test_a_backlog_is_served_at_the_predicted_rate(
     )
     instants = np.zeros(_BACKLOG, dtype=np.int64)
     release = Release(queue=0, host=SENDERS[0], frame_bytes=frame, instants_ns=instants)
-    sent = carry(Sending(port, PROFILE, {0: release}, 1))[0]
+    sent = transmit(SliceTrial(port, PROFILE, {0: release}, 1))[0]
     # Arrivals wake the class as well: only what leaves after the last of them counts.
     received = sent.received_ns[sent.received_ns > sent.sent_ns.max() + 1_000_000]
     length = counted(Scheduler.HTB, frame)
@@ -297,7 +297,7 @@ def test_equation_1_is_no_bound_and_far_above_what_a_token_bucket_does_to_poisso
         gap_ns = 1514 * 8e9 / rate_bps / utilisation
         instants = np.cumsum(np.random.default_rng(1).exponential(gap_ns, 50_000)).astype(np.int64)
         release = Release(queue=0, host=SENDERS[0], frame_bytes=1518, instants_ns=instants)
-        sent = carry(Sending(port, PROFILE, {0: release}, 1))[0]
+        sent = transmit(SliceTrial(port, PROFILE, {0: release}, 1))[0]
         waited_ns = (sent.received_ns - sent.sent_ns)[10_000:]
         predicted = MeanLatency(groups_per_s=effective_rate(rate_bps, group, 1514), utilisation=utilisation)
         return float(waited_ns.mean() - waited_ns.min()) / 1e3, predicted.mean_us

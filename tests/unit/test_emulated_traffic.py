@@ -128,16 +128,16 @@ class Emulation:
 
 def test_boards_answer_their_controller() -> None:
     emulation = Emulation(a_flow())
-    said = dict(emulation.cabled.said())
+    said = dict(emulation.cabled.drain_outputs())
     assert set(said) == {"s1", "s2"}
     assert all(isinstance(output, switch_emulator.Output) for output in said["s1"])
-    assert list(emulation.cabled.said()) == []
+    assert list(emulation.cabled.drain_outputs()) == []
 
 
 def test_flow_arrives_with_the_delay_of_its_switches_and_nothing_is_lost() -> None:
     flow = a_flow()
     emulation = Emulation(flow)
-    emulation.cabled.carry([flow])
+    emulation.cabled.set_flows([flow])
     seen = emulation.run(5)["f1"]
     assert seen.lost == 0
     assert seen.sent > 100
@@ -150,7 +150,7 @@ def test_the_flows_of_two_interfaces_of_a_host_leave_by_two_lines_and_arrive_whe
     near = a_flow(1, source="server:eth1", destination="H1")
     far = a_flow(2, source="server:eth2", destination="server:eth1")
     emulation = Emulation(near, far, lab="two-switch/server.yml")
-    emulation.cabled.carry([near, far])
+    emulation.cabled.set_flows([near, far])
     seen = emulation.run(5)
     assert all(seen[name].lost == 0 and seen[name].sent > 100 for name in ("f1", "f2"))
     assert min(seen["f1"].delays_ns) < FLOOR_ONE_ENTRY_NS <= min(seen["f2"].delays_ns), "one switch, and two"
@@ -163,7 +163,7 @@ def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
 
     flow = a_flow(burst_bytes=306.0)
     emulation = Emulation(flow)
-    emulation.cabled.carry([flow])
+    emulation.cabled.set_flows([flow])
     here = emulation.run(20)["f1"].delays_ns
     tables = {
         hop.switch: (flow_entry(emulation.lab, flow, hop.output_port),)
@@ -189,7 +189,7 @@ def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
 
 def test_flow_without_an_entry_is_lost() -> None:
     emulation = Emulation()
-    emulation.cabled.carry([a_flow()])
+    emulation.cabled.set_flows([a_flow()])
     seen = emulation.run(2)["f1"]
     assert seen.delays_ns == ()
     assert seen.lost > 0
@@ -198,15 +198,15 @@ def test_flow_without_an_entry_is_lost() -> None:
 def test_flows_come_and_go() -> None:
     first, second = a_flow(1), a_flow(2, source="H2")
     emulation = Emulation(first, second)
-    emulation.cabled.carry([first])
+    emulation.cabled.set_flows([first])
     assert set(emulation.run(1)) == {"f1"}
-    emulation.cabled.carry([first, second])
+    emulation.cabled.set_flows([first, second])
     assert set(emulation.run(1)) == {"f1", "f2"}
-    emulation.cabled.carry([second])
+    emulation.cabled.set_flows([second])
     seen = emulation.run(1)
     assert set(seen) == {"f2"}
     assert seen["f2"].lost == 0
-    emulation.cabled.carry([])
+    emulation.cabled.set_flows([])
     assert emulation.run(1) == {}
 
 
@@ -226,6 +226,6 @@ def test_frames_of_no_flow_reach_their_host_and_leave_at_the_rate_of_the_line() 
     emulation.cabled.send("H1", frame)
     emulation.cabled.send("H1", frame)
     emulation.cabled.advance(emulation.cabled.now_ns + MS)
-    assert emulation.cabled.taken("H3") == [frame, frame]
-    assert emulation.cabled.taken("H3") == []
+    assert emulation.cabled.take_frames("H3") == [frame, frame]
+    assert emulation.cabled.take_frames("H3") == []
     assert len(emulation.cabled.flows("s1")) == 1

@@ -23,7 +23,7 @@ from evaluation.predictability.flow_management import (
 )
 from evaluation.predictability.marks import Mark, thresholds
 from evaluation.predictability.numbered_entries import MATCHES, Combination, added, most, probe
-from evaluation.predictability.subject import Stream, carry, evenly, opened, subject_of
+from evaluation.predictability.subject import FrameStream, evenly, opened, subject_of, transmit
 from evaluation.runner import RunError
 from loko.device import profile_text
 
@@ -36,10 +36,10 @@ def test_each_frame_matches_its_own_entry_and_no_other(match: str, action: str) 
     streams = []
     for number in numbers:
         enters, data = probe(combination, number)
-        streams.append(Stream(enters=enters, leaves=2, frame=data, instants_ns=evenly(1, 1)))
+        streams.append(FrameStream(enters=enters, leaves=2, frame=data, instants_ns=evenly(1, 1)))
     for left_out in range(len(numbers)):
         entries = [added(combination, number) for place, number in enumerate(numbers) if place != left_out]
-        lost = [passed.lost for passed in carry(subject, entries, streams, seed=1)]
+        lost = [passed.lost for passed in transmit(subject, entries, streams, seed=1)]
         assert lost == [int(place == left_out) for place in range(len(numbers))]
 
 

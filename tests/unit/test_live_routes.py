@@ -7,9 +7,9 @@ from ipaddress import IPv4Interface
 
 import pytest
 
-from evaluation.live.carriage import refuse, sinks
 from evaluation.live.interfaces import device_of
 from evaluation.live.routes import commands, port_rule
+from evaluation.live.transmission import refuse, sinks
 from evaluation.runner import RunError
 from evaluation.traffic import Bucket, Greedy, Sender, Sends, TimeTriggered, flow_of
 from loko.lab import load_lab

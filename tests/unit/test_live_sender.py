@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from evaluation.figure_types.slices.live_sender import AT_ONCE, Burst, Sender, calls
+from evaluation.figure_types.slices.live_sender import AT_ONCE, FrameBatch, HostSender, calls
 
 
 class Paced:
@@ -19,7 +19,7 @@ class Paced:
 def steps(
     departures: Sequence[tuple[int, float, int]], *paces_ns: float
 ) -> list[tuple[list[int], float, int]]:
-    return list(calls(departures, cast("Sequence[Sender]", [Paced(pace_ns) for pace_ns in paces_ns])))
+    return list(calls(departures, cast("Sequence[HostSender]", [Paced(pace_ns) for pace_ns in paces_ns])))
 
 
 def test_only_frames_that_follow_each_other_on_a_fast_link_leave_together() -> None:
@@ -43,7 +43,7 @@ def test_a_burst_sends_each_frame_once_and_in_order() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         frames = [bytes([number]) * (60 + number) for number in range(40)]
-        Burst(frames).send(ours.fileno())
+        FrameBatch(frames).send(ours.fileno())
         assert [theirs.recv(2048) for _ in frames] == frames
 
 
@@ -52,4 +52,4 @@ def test_a_burst_that_cannot_be_sent_says_why() -> None:
     with ours, theirs:
         theirs.close()
         with pytest.raises(BrokenPipeError):
-            Burst([bytes(60)] * 2).send(ours.fileno())
+            FrameBatch([bytes(60)] * 2).send(ours.fileno())

@@ -21,9 +21,9 @@ from evaluation.live.capture import (
     refuse_incomplete,
     sent_by,
 )
-from evaluation.live.carriage import Capture, records, refuse
 from evaluation.live.generator import Generator, pattern_of, script
 from evaluation.live.shaping import TokenBucket
+from evaluation.live.transmission import Capture, records, refuse
 from evaluation.runner import LOST, RunError, Stall
 from evaluation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender
 from loko.lab import load_lab

@@ -14,14 +14,14 @@ from evaluation.figure_types.live_transfers import compute as live_transfers
 from evaluation.figure_types.live_transfers.compute import live_of
 from evaluation.figure_types.live_transfers.document import LiveTransfers
 from evaluation.figure_types.slices import htb_port, tcp_port
-from evaluation.figure_types.slices.handover import Handover
-from evaluation.figure_types.slices.tcp_port import Cpu, reply_of
+from evaluation.figure_types.slices.injection import InjectionMethod
+from evaluation.figure_types.slices.tcp_port import CpuShares, reply_of
 from evaluation.live import shaping
 from evaluation.options import Options, Silent
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, load_slices
 
-CPU = Cpu(switch=0.1, softirq=0.1, machine=1.0)
+CPU = CpuShares(switch=0.1, softirq=0.1, machine=1.0)
 
 
 def interval(end_s: float, **values: int) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_what_the_switch_does_not_carry_is_not_compared(
     )
     asked = []
 
-    def carry_alone(_carry: object, requests: list[tcp_port.Request]) -> list[tcp_port.Reply]:
+    def carry_alone(_carry: object, requests: list[tcp_port.TransferRequest]) -> list[tcp_port.TransferReply]:
         asked.extend(request.port.queues[0].rate_bps for request in requests)
         return [reply_of(*reports(), idle=CPU, busy=CPU, refused=0) for _ in requests]
 
@@ -92,14 +92,16 @@ def test_what_the_switch_does_not_carry_is_not_compared(
     assert "it and not the queue limits the transfer" in result.because
 
 
-@pytest.mark.parametrize(("handover", "found"), [(Handover.KERNEL, 10.0), (Handover.TAP, None)])
+@pytest.mark.parametrize(
+    ("injection", "found"), [(InjectionMethod.KERNEL, 10.0), (InjectionMethod.TAP, None)]
+)
 def test_only_the_kernels_datapath_is_judged_by_what_the_paper_says_of_it(
-    handover: Handover, found: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    injection: InjectionMethod, found: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     document = experiments()["slicing/cpu"]
     assert isinstance(document, LiveTransfers)
     figure = document.model_copy(update={"quick": document.quick.model_copy(update={"seconds": 4})})
-    monkeypatch.setattr(live_transfers, "best_handover", lambda: handover)
+    monkeypatch.setattr(live_transfers, "best_injection_method", lambda: injection)
     monkeypatch.setattr(live_transfers, "missing_for_dpdk", lambda: "a driver")
     replies = [reply_of(*reports(), idle=CPU, busy=CPU, refused=0)]
     monkeypatch.setattr(live_transfers, "carry_alone", lambda _carry, requests: replies * len(requests))
@@ -107,7 +109,7 @@ def test_only_the_kernels_datapath_is_judged_by_what_the_paper_says_of_it(
         figure, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent()
     )
     assert outcome.findings.get("kernel_datapath_cpu_percent") == found
-    assert [note.text for note in outcome.notes] == [handover.remark]
+    assert [note.text for note in outcome.notes] == [injection.remark]
     (claim,) = [claim for claim in judge(figure, findings=outcome.findings) if "below" in claim.paper]
     assert claim.holds is (None if found is None else False)
 

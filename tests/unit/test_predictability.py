@@ -17,7 +17,15 @@ from evaluation.predictability import buffers, priority_queueing, processing_tim
 from evaluation.predictability.campaign import Part, Size, carried_out, measure, parts, verdicts
 from evaluation.predictability.marks import Mark, thresholds
 from evaluation.predictability.processing_time import Times
-from evaluation.predictability.subject import Pace, Sent, Stream, Subject, carry, evenly, subject_of
+from evaluation.predictability.subject import (
+    FrameStream,
+    Pace,
+    StreamTimes,
+    SwitchUnderTest,
+    evenly,
+    subject_of,
+    transmit,
+)
 from evaluation.predictability.table_iii import VALUES, Scenario, flow_mods, frame, varied
 from evaluation.runner import LOST
 from loko.document import InputError
@@ -189,8 +197,8 @@ def test_exactly_one_entry_of_every_scenario_is_used(place: str) -> None:
     scenario = Scenario(entries=5, matching_rule=place)
     used = 0 if place == "first" else 4
     left = [message for number, message in enumerate(flow_mods(scenario)) if number != used]
-    stream = Stream(enters=1, leaves=2, frame=frame(306), instants_ns=evenly(3, 1e5))
-    assert carry(subject, left, [stream], seed=1)[0].lost == 3
+    stream = FrameStream(enters=1, leaves=2, frame=frame(306), instants_ns=evenly(3, 1e5))
+    assert transmit(subject, left, [stream], seed=1)[0].lost == 3
 
 
 def test_processing_time_is_from_the_last_bit_in_to_the_first_bit_out() -> None:
@@ -254,10 +262,10 @@ def test_a_shoelace_visits_every_port_in_both_directions(tmp_path: Path, ports: 
     for left_out in range(ports):
         rest = [entry for place, entry in enumerate(entries) if place != left_out]
         streams = [
-            Stream(enters=a, leaves=b, frame=frame(64), instants_ns=evenly(1, 1))
+            FrameStream(enters=a, leaves=b, frame=frame(64), instants_ns=evenly(1, 1))
             for a, b in ((1, ports), (ports, 1))
         ]
-        passed = carry(subject, rest, streams, seed=1, cables=cables)
+        passed = transmit(subject, rest, streams, seed=1, cables=cables)
         assert sum(of_stream.lost for of_stream in passed) == 1
 
 
@@ -285,11 +293,11 @@ def test_half_of_the_paths_of_the_formula_that_is_printed() -> None:
 def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
     subject = subject_of("ideal-1g")
     slot_ns = subject.slot_ns(buffers.FRAME_BYTES)
-    first = Sent(np.array([0, 200, 400]), np.array([5_000, LOST, 400 + 5_000 + round(7 * slot_ns)]))
-    other = Sent(np.array([100, 300, 500]), np.array([100 + 5_000 + round(3 * slot_ns), LOST, LOST]))
+    first = StreamTimes(np.array([0, 200, 400]), np.array([5_000, LOST, 400 + 5_000 + round(7 * slot_ns)]))
+    other = StreamTimes(np.array([100, 300, 500]), np.array([100 + 5_000 + round(3 * slot_ns), LOST, LOST]))
     assert buffers.capacities(subject, [first, other], after_ns=0).tolist() == [4, 4, 8]
     assert buffers.capacities(subject, [first, other], after_ns=450).tolist() == [8]
-    assert buffers.capacities(subject, [Sent(first.sent_ns, np.full(3, LOST))], after_ns=0).size == 0
+    assert buffers.capacities(subject, [StreamTimes(first.sent_ns, np.full(3, LOST))], after_ns=0).size == 0
 
 
 def test_a_wait_while_the_line_rested_tells_nothing_of_a_queue() -> None:
@@ -300,12 +308,12 @@ def test_a_wait_while_the_line_rested_tells_nothing_of_a_queue() -> None:
     received_ns = 5_000 + np.rint(np.arange(9) * slot_ns).astype(np.int64)
     received_ns[8] = LOST
     stalled = np.ones(9, np.bool_)
-    busy = Sent(sent_ns, received_ns, stalled)
+    busy = StreamTimes(sent_ns, received_ns, stalled)
     assert buffers.capacities(subject, [busy], after_ns=0).tolist() == [8], "whatever else the machine did"
     rested_ns = np.where(np.arange(9) == 7, received_ns + round(10 * slot_ns), received_ns)
-    rested = Sent(sent_ns, rested_ns, ~stalled)
+    rested = StreamTimes(sent_ns, rested_ns, ~stalled)
     assert buffers.capacities(subject, [rested], after_ns=0).size == 0
-    virtual = Sent(sent_ns, rested_ns)
+    virtual = StreamTimes(sent_ns, rested_ns)
     assert buffers.capacities(subject, [virtual], after_ns=0).tolist() == [18], "there nothing rests"
 
 
@@ -400,6 +408,6 @@ def test_other_devices_are_refused_in_one_line() -> None:
 
 
 def test_a_slower_link_is_measured_where_the_card_has_no_faster_one() -> None:
-    subject: Subject = subject_of("dell-s4048-on", most_rate_bps=processing_time.MOST_RATE_BPS)
+    subject: SwitchUnderTest = subject_of("dell-s4048-on", most_rate_bps=processing_time.MOST_RATE_BPS)
     assert subject.link_rate_bps == 1_000_000_000
     assert subject_of("dell-s4048-on").link_rate_bps == 10_000_000_000

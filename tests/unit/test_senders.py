@@ -20,7 +20,7 @@ from evaluation.figure_types.paths.document import Paths
 from evaluation.figure_types.sweep.compute import plan_of
 from evaluation.figure_types.sweep.document import Sweep
 from evaluation.figure_types.sweep.setting import prepare, traffic
-from evaluation.figure_types.versions.compute import carried_flows
+from evaluation.figure_types.versions.compute import admitted_senders
 from evaluation.figure_types.versions.document import Versions
 from evaluation.flow_figure import SendingFigure, refuse_unless_followed
 from evaluation.options import Options, Silent
@@ -50,7 +50,7 @@ def sent(figure: SendingFigure, how: SenderSettings | None) -> list[Sender]:
         return [
             sender
             for allocation in allocations
-            for sender in carried_flows(figure, how or figure.senders, lab, allocation)[1]
+            for sender in admitted_senders(figure, how or figure.senders, lab, allocation)[1]
         ]
     assert isinstance(figure, Paths)
     return list(admit_paths(figure, 1, how).senders)

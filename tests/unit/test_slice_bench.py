@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from evaluation.cli import app
 from evaluation.figure_types.slices import policed_port
 from evaluation.figure_types.slices.policed_port import Policer
-from evaluation.figure_types.slices.release import Release, Sent
+from evaluation.figure_types.slices.release import FrameTimes, Release
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device
@@ -216,7 +216,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: py
     def none(*_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr("evaluation.slice_bench.devices.carry", none)
+    monkeypatch.setattr("evaluation.slice_bench.devices.transmit", none)
     monkeypatch.setattr("evaluation.slice_bench.devices.transfer", none)
     assert measured_rows("policer-of-one-packet", tmp_path, seed=1) == first
     with pytest.raises(AssertionError):
@@ -341,17 +341,17 @@ class FewShortFrames:
     def parameters(self) -> dict[str, Any]:
         return {}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
         return {number: self._carry(release) for number, release in releases.items()}
 
-    def _carry(self, release: Release) -> Sent:
+    def _carry(self, release: Release) -> FrameTimes:
         gap_ns = max(8e9 * (release.frame_bytes - 4) / self._rate_bps, 1e9 / self._most_pps)
         sent_ns, received_ns, free_ns = release.instants_ns, [], 0.0
         for at_ns in sent_ns.tolist():
             passes = at_ns >= free_ns
             free_ns = max(free_ns, at_ns - gap_ns) + gap_ns if passes else free_ns
             received_ns.append(at_ns if passes else -1)
-        return Sent(sent_ns, np.array(received_ns))
+        return FrameTimes(sent_ns, np.array(received_ns))
 
     def tcp(self, *_: int) -> None:
         pass
@@ -383,10 +383,10 @@ class TwoSenders:
     def parameters(self) -> dict[str, Any]:
         return {}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, Sent]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
         at_ns = {number: release.instants_ns for number, release in releases.items()}
         at_ns[1] = (at_ns[1] * self._slower).astype(np.int64)
-        return {number: Sent(sent_ns, sent_ns + 700) for number, sent_ns in at_ns.items()}
+        return {number: FrameTimes(sent_ns, sent_ns + 700) for number, sent_ns in at_ns.items()}
 
     def tcp(self, *_: int) -> None:
         return None

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.slices import compute as slices
 from evaluation.figure_types.slices.compute import compute
-from evaluation.figure_types.slices.document import Message, Segmentation, Slices
+from evaluation.figure_types.slices.document import Segmentation, SegmentedMessage, Slices
 from evaluation.figure_types.slices.groups import (
     gap_seen_ns,
     group_lengths,
@@ -20,8 +20,8 @@ from evaluation.figure_types.slices.groups import (
     torn_ns,
 )
 from evaluation.figure_types.slices.htb_port import difference
-from evaluation.figure_types.slices.port import carry_live
-from evaluation.figure_types.slices.release import Release, Sent
+from evaluation.figure_types.slices.port import transmit_live
+from evaluation.figure_types.slices.release import FrameTimes, Release
 from evaluation.live import datapaths
 from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
@@ -94,8 +94,8 @@ def test_a_pause_too_short_is_said(tmp_path: Path) -> None:
 
 def test_messages_take_turns_or_follow_each_other() -> None:
     messages = [
-        Message(name="data", packets=3, holds=["data"]),
-        Message(name="command", packets=1, holds=["command"]),
+        SegmentedMessage(name="data", packets=3, holds=["data"]),
+        SegmentedMessage(name="command", packets=1, holds=["command"]),
     ]
     assert Segmentation(name="a", messages=messages).order() == [0, 0, 0, 1]
     assert Segmentation(name="b", messages=messages, interleaved=True).order() == [0, 1, 0, 0]
@@ -145,7 +145,7 @@ def test_without_dpdk_policers_are_replayed_in_virtual_time_and_a_line_says_so(
     assert outcome.chart.caption.endswith("sent as one in virtual time")
     assert (outcome.profile, outcome.findings["group_packets"]) == ("open-vswitch-10g", 8)
     with pytest.raises(RunError, match="a driver is missing: run 'make dpdk'"):
-        carry_live(load_slices("trtcm"), {})
+        transmit_live(load_slices("trtcm"), {})
 
 
 SLOT_NS = 12_304
@@ -157,15 +157,17 @@ def arrivals(monkeypatch: pytest.MonkeyPatch, *, torn: int = 0, lost: int = 0) -
     Every burst has 20 packets.
     """
 
-    def carried(_port: Port, releases: dict[int, Release], **_how: object) -> tuple[dict[int, Sent], float]:
+    def carried(
+        _port: Port, releases: dict[int, Release], **_how: object
+    ) -> tuple[dict[int, FrameTimes], float]:
         [starts_ns] = [np.unique(release.instants_ns) for release in releases.values()]
         sent_ns = starts_ns[:, None] + np.arange(20) * SLOT_NS
         sent_ns[:torn, 10:] += 100_000
         received_ns = sent_ns + 1_000_000
         received_ns[torn : torn + lost, -1] = LOST
-        return {0: Sent(sent_ns.ravel(), received_ns.ravel())}, 0.5
+        return {0: FrameTimes(sent_ns.ravel(), received_ns.ravel())}, 0.5
 
-    monkeypatch.setattr(slices, "carry_live", carried)
+    monkeypatch.setattr(slices, "transmit_live", carried)
 
 
 def test_messages_in_real_time_are_those_that_were_sent_as_one_and_came_whole(

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from evaluation.figure_types.slices.port import SENDERS, Sending, carry
+from evaluation.figure_types.slices.port import SENDERS, SliceTrial, transmit
 from evaluation.figure_types.slices.release import Release
 from loko.document import InputError
 from loko.slices.document import HtbDequeue, HtbPort, Port, load_slices
@@ -92,7 +92,7 @@ def test_the_best_way_is_the_best_when_measured(name: str) -> None:
         counts = {message.name: -(-message.size_bytes // each) for message in (DATA, NEEDING)}
         instants = np.full(sum(counts.values()), 1_000_000, dtype=np.int64)
         release = Release(queue=0, host=SENDERS[0], frame_bytes=way.frame_bytes, instants_ns=instants)
-        sent = carry(Sending(port, card, {0: release}, 1))[0]
+        sent = transmit(SliceTrial(port, card, {0: release}, 1))[0]
         came_us = (sent.received_ns - sent.sent_ns[0]) / 1e3
         last = {message: came_us[place] for place, message in enumerate(sequence(way.order, counts))}
         key = (way.frame_bytes, way.order)

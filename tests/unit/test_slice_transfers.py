@@ -14,10 +14,10 @@ from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.slice_transfers import real_time
 from evaluation.figure_types.slice_transfers.compute import compute, equation_1_ms
 from evaluation.figure_types.slice_transfers.document import SliceTransfers
-from evaluation.figure_types.slice_transfers.transfers import measured, port_with
+from evaluation.figure_types.slice_transfers.transfers import measure_transfer, port_with
 from evaluation.figure_types.slices import tcp_port
-from evaluation.figure_types.slices.port import Transferred, transfer_of
-from evaluation.figure_types.slices.release import Sent
+from evaluation.figure_types.slices.port import TransferResult, transfer_of
+from evaluation.figure_types.slices.release import FrameTimes
 from evaluation.figure_types.slices.segment_tap import Segments, joined
 from evaluation.live import datapaths
 from evaluation.options import Options, Silent
@@ -61,8 +61,8 @@ def test_a_bound_is_kept_and_costs_no_rate(tmp_path: Path) -> None:
 
 
 def test_segments_are_counted_after_the_first_quarter_only() -> None:
-    transferred = Transferred(
-        segments=Sent(
+    transferred = TransferResult(
+        segments=FrameTimes(
             np.array([0, 300_000_000, 500_000_000, 900_000_000]),
             np.array([90_000_000, LOST, 502_000_000, 904_000_000]),
         ),
@@ -72,23 +72,25 @@ def test_segments_are_counted_after_the_first_quarter_only() -> None:
         delivered_bytes=2 * 1448,
         timeouts=1,
     )
-    transfer = measured(transferred, 1518, 1_000_000_000)
+    transfer = measure_transfer(transferred, 1518, 1_000_000_000)
     assert transfer.latency_ms == pytest.approx(3)
     assert transfer.latency_max_ms == pytest.approx(4)
     assert transfer.payload_bps == pytest.approx(2 * 1448 * 8 / 0.75)
     assert transfer.retransmissions_pps == pytest.approx(1 / 0.75)
     assert transfer.window_packets == pytest.approx(30)
     with pytest.raises(RunError, match="make seconds longer"):
-        measured(transferred, 1518, 4_000_000_000)
+        measure_transfer(transferred, 1518, 4_000_000_000)
 
 
-def reply(rate_bps: float, *, delay_ms: float, waited: float = 0.0, busy: float = 0.5) -> tcp_port.Reply:
+def reply(
+    rate_bps: float, *, delay_ms: float, waited: float = 0.0, busy: float = 0.5
+) -> tcp_port.TransferReply:
     """A 4 s transfer in which every tenth segment is lost and sent again; nothing is reported after it."""
     count = round(4.4 * rate_bps / 8 / 1448)
     sent_ns = np.linspace(0, 4.4e9, count).astype(np.int64)
     received_ns = np.where(np.arange(count) % 10 == 9, LOST, sent_ns + round(delay_ms * 1e6))
-    cpu = tcp_port.Cpu(switch=busy, softirq=0.1, machine=1.0 + busy, waited=waited)
-    return tcp_port.Reply(
+    cpu = tcp_port.CpuShares(switch=busy, softirq=0.1, machine=1.0 + busy, waited=waited)
+    return tcp_port.TransferReply(
         end_s=np.array([1.0, 2.0, 3.0, 4.0]),
         received_bytes=np.full(4, round(rate_bps / 8)),
         received_end_s=np.array([1.0, 2.0, 3.0, 4.0]),
@@ -96,7 +98,7 @@ def reply(rate_bps: float, *, delay_ms: float, waited: float = 0.0, busy: float 
         window_bytes=np.array([1000, 2000, 3000, 4000]),
         round_trip_us=np.full(4, 100),
         segment_bytes=1000,
-        segments=Sent(sent_ns, received_ns),
+        segments=FrameTimes(sent_ns, received_ns),
         refused_by_queue=0,
         idle=cpu,
         busy=cpu,
@@ -107,7 +109,7 @@ def test_what_taps_noted_of_a_transfer_is_measured_as_in_virtual_time() -> None:
     transferred = transfer_of(reply(10e6, delay_ms=3), 4 * 10**9)
     assert int(transferred.segments.sent_ns.max()) < 4 * 10**9
     assert transferred.timeouts is None
-    steady = measured(transferred, 1518, 4 * 10**9)
+    steady = measure_transfer(transferred, 1518, 4 * 10**9)
     assert steady.latency_ms == pytest.approx(3)
     assert steady.payload_bps == pytest.approx(0.9 * 10e6, rel=0.05)
     assert steady.window_packets == pytest.approx((2 + 3 + 4) / 3)
@@ -129,7 +131,7 @@ def carried_live(
     `busy`: the switch's share of a core at 50 Mbit/s and above.
     """
 
-    def carry_alone(_carry: object, requests: list[tcp_port.Request]) -> list[tcp_port.Reply]:
+    def carry_alone(_carry: object, requests: list[tcp_port.TransferRequest]) -> list[tcp_port.TransferReply]:
         assert all(request.tapped for request in requests)
         replies = []
         for request in requests:

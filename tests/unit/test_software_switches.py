@@ -23,7 +23,7 @@ from evaluation.predictability import campaign, host, priority_queueing
 from evaluation.predictability.marks import Mark, Verdict, thresholds
 from evaluation.predictability.numbered_entries import MATCHES
 from evaluation.predictability.priority_queueing import Excesses
-from evaluation.predictability.subject import LOST, Sent, Stream
+from evaluation.predictability.subject import LOST, FrameStream, StreamTimes
 from evaluation.predictability.table_iii import frame, like_entry
 from evaluation.runner import RunError, Stall
 from loko.controller.messages import flow_mod
@@ -121,7 +121,7 @@ def test_unseen_pauses_raise_the_thresholds_of_times_and_no_others() -> None:
 def test_frames_that_met_a_stall_count_neither_as_lost_nor_as_late() -> None:
     subject = replace(outline("linux-bridge"), pace=PACE)
     wire_ns = subject.wire_ns(306)
-    sent = Sent(
+    sent = StreamTimes(
         np.array([0, 0, 0, 0]),
         np.array([wire_ns + 5, LOST, wire_ns + 9_000, LOST]),
         np.array([False, False, True, True]),
@@ -132,7 +132,7 @@ def test_frames_that_met_a_stall_count_neither_as_lost_nor_as_late() -> None:
 
 def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
     there, back = (
-        Stream(enters=a, leaves=b, frame=frame(306), instants_ns=np.array(at))
+        FrameStream(enters=a, leaves=b, frame=frame(306), instants_ns=np.array(at))
         for a, b, at in ((1, 8, [0, 100]), (8, 1, [50]))
     )
     frames = ports._Frames.of([there, back], 7)

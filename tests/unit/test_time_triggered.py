@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.time_triggered.compute import live_findings, not_judged
-from evaluation.figure_types.time_triggered.document import Row, TimeTriggeredFigure
-from evaluation.figure_types.time_triggered.sent import NEVER, Sending, Sent, cross_of, hosts_of
-from evaluation.figure_types.time_triggered.veths import carry_live
-from evaluation.figure_types.time_triggered.virtual import carry
+from evaluation.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
+from evaluation.figure_types.time_triggered.trial import NEVER, SlotFrameTimes, SlotTrial, cross_of, hosts_of
+from evaluation.figure_types.time_triggered.veths import transmit_live
+from evaluation.figure_types.time_triggered.virtual import transmit
 from evaluation.runner import RunError, Stall
 from evaluation.traffic import RandomBursts, Releases, Sender, flow_of
 from evaluation.virtual import add_sender, lab_network
@@ -27,14 +27,14 @@ FRAME_US = 1.23
 PACKETS = 300
 
 
-def delays_us(figure: TimeTriggeredFigure, case: Row, packets: int = PACKETS) -> np.ndarray:
-    sent = carry(Sending(figure, case, packets, 1))
+def delays_us(figure: TimeTriggeredFigure, case: TimeTriggeredCase, packets: int = PACKETS) -> np.ndarray:
+    sent = transmit(SlotTrial(figure, case, packets, 1))
     assert sent.came.all()
     return (sent.received_ns - sent.begun_ns) / 1e3
 
 
-def case(**values: object) -> Row:
-    return Row.model_validate({"name": "a", "label": "a", "flows": 1, **values})
+def case(**values: object) -> TimeTriggeredCase:
+    return TimeTriggeredCase.model_validate({"name": "a", "label": "a", "flows": 1, **values})
 
 
 def test_an_idle_cut_through_switch_adds_its_header_and_its_latency() -> None:
@@ -71,7 +71,7 @@ def test_priority_waits_for_one_frame_only() -> None:
 @pytest.mark.parametrize("overhead_bytes", [20, -4])
 def test_other_traffic_loads_the_cable_as_the_cable_counts_it(overhead_bytes: int) -> None:
     crossed = case(cross_percent=80, cross_burst_frames=8)
-    senders = cross_of(Sending(FIG4B, crossed, 1, 1), LAB, 20e6, overhead_bytes=overhead_bytes)
+    senders = cross_of(SlotTrial(FIG4B, crossed, 1, 1), LAB, 20e6, overhead_bytes=overhead_bytes)
     assert sorted({(sender.source, sender.destination) for sender in senders}) == [
         (f"A{host}", f"B{host}") for host in range(2, 6)
     ]
@@ -107,13 +107,13 @@ def test_hosts_with_named_interfaces_are_refused_in_real_time_before_anything_is
     with pytest.raises(
         RunError, match="server:eth1: in real time each host of this figure has one interface"
     ) as caught:
-        carry_live(Sending(figure, case(), 1, 1))
+        transmit_live(SlotTrial(figure, case(), 1, 1))
     assert "\n" not in str(caught.value)
 
 
 def test_a_frame_met_a_stall_between_its_slot_and_its_arrival() -> None:
     due = np.array([0, 100, 200, 300, 400])
-    sent = Sent(
+    sent = SlotFrameTimes(
         flow=np.zeros(5, dtype=np.int64),
         due_ns=due,
         begun_ns=due,
@@ -156,7 +156,7 @@ def test_what_cannot_be_replayed_is_refused_in_words(change: dict[str, object], 
 @pytest.mark.parametrize(("stalled", "judged"), [(10, True), (11, False)])
 def test_a_case_of_which_too_many_frames_met_a_stall_is_not_judged(stalled: int, judged: bool) -> None:
     due = 1000 * np.arange(100)
-    sent = Sent(
+    sent = SlotFrameTimes(
         flow=np.zeros(100, dtype=np.int64),
         due_ns=due,
         begun_ns=due + 1,

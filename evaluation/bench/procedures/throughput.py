@@ -65,7 +65,7 @@ class Maximum:
     """The result of a search that is only as precise as the paper's."""
 
 
-def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
+def offer(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
     """Offer frames of one length at a constant rate. Return how many come out, and how fast."""
     gap_ns = max(round(size * _NS_BITS / rate_bps), _line_gap_ns(device, size))
     passage = device.send([gap_ns] * frames, numbered_frame.frames(size, frames))
@@ -90,7 +90,7 @@ def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
 def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> Rate:
     """Repeat a trial, up to `_TRIALS` times, until it is conclusive."""
     for _ in range(_TRIALS):
-        carried = carry(device, size, rate_bps, _frames(rate_bps, precision_bps))
+        carried = offer(device, size, rate_bps, _frames(rate_bps, precision_bps))
         if carried.tells:
             break
     return carried
@@ -116,7 +116,7 @@ def maximum_bps(
             high_bps = middle_bps
         else:
             low_bps = middle_bps
-    if low_bps == 0.0 and carry(device, size, high_bps / 16, _FRAMES).lost:
+    if low_bps == 0.0 and offer(device, size, high_bps / 16, _FRAMES).lost:
         raise RunError(f"{device.name}: loses frames of {size} bytes even at {high_bps / 16:.0f} bit/s")
     return (low_bps + high_bps) / 2
 
@@ -129,17 +129,17 @@ def finer_maximum(device: Device, table: Table, size: int) -> Maximum:
     """
     device.load(flow_mods(table))
     line_bps = size * _NS_BITS / _line_gap_ns(device, size)
-    if not any(carry(device, size, line_bps, frames).lost for frames in (_FRAMES, _MAX_FRAMES)):
+    if not any(offer(device, size, line_bps, frames).lost for frames in (_FRAMES, _MAX_FRAMES)):
         return Maximum(line_bps, line_bps)
     low_bps, high_bps = 0.0, line_bps
     while True:
         while high_bps - low_bps > FINE_PRECISION * high_bps:
             middle_bps = (low_bps + high_bps) / 2
-            if carry(device, size, middle_bps, _frames(middle_bps, high_bps - low_bps)).lost:
+            if offer(device, size, middle_bps, _frames(middle_bps, high_bps - low_bps)).lost:
                 high_bps = middle_bps
             else:
                 low_bps = middle_bps
-        if not carry(device, size, low_bps, _MAX_FRAMES).lost:
+        if not offer(device, size, low_bps, _MAX_FRAMES).lost:
             found_bps = (low_bps + high_bps) / 2
             return Maximum(found_bps, _by_steps(found_bps, line_bps, PAPER_PRECISION_BPS))
         low_bps, high_bps = (1 - 8 * FINE_PRECISION) * low_bps, low_bps
@@ -157,13 +157,13 @@ def flooded(device: Device, table: Table, size: int) -> Rate:
     """Offer frames at line rate: what comes out is all that the switch can forward."""
     device.load(flow_mods(table))
     gap_ns = _line_gap_ns(device, size)
-    return carry(device, size, size * _NS_BITS / gap_ns, max(_MAX_FRAMES, _FLOOD_NS // gap_ns))
+    return offer(device, size, size * _NS_BITS / gap_ns, max(_MAX_FRAMES, _FLOOD_NS // gap_ns))
 
 
 def sweep(device: Device, table: Table, size: int, rates_bps: Sequence[float]) -> list[Rate]:
     """Measure output rate over input rate (Fig. 12a)."""
     device.load(flow_mods(table))
-    return [carry(device, size, rate, _MAX_FRAMES // 4) for rate in rates_bps]
+    return [offer(device, size, rate, _MAX_FRAMES // 4) for rate in rates_bps]
 
 
 def _frames(rate_bps: float, precision_bps: float) -> int:

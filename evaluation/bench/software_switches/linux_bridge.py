@@ -11,7 +11,7 @@ from evaluation.bench.software_switches.ports import Instruments, Ports, near
 from evaluation.bench.software_switches.tc_table import TcTable
 from evaluation.live.cores import CorePlan
 from evaluation.live.programs import run
-from evaluation.predictability.subject import SWITCH, Opened, Sent, Stream, Subject
+from evaluation.predictability.subject import SWITCH, FrameStream, OpenSwitch, StreamTimes, SwitchUnderTest
 
 
 class LinuxBridge:
@@ -21,7 +21,7 @@ class LinuxBridge:
         self._table = table
         self._ports = ports
 
-    def fresh(self, cables: Mapping[int, int]) -> Opened:
+    def fresh(self, cables: Mapping[int, int]) -> OpenSwitch:
         """See `LiveSwitch.fresh`."""
         self._table.clear()
         self._ports.cabled(cables)
@@ -39,7 +39,7 @@ class LinuxBridge:
         return "its filters are those of u32: this kernel has no classifier flower (module cls_flower)"
 
     def now_ns(self) -> int:
-        """See `Opened.now_ns`."""
+        """See `OpenSwitch.now_ns`."""
         return time.monotonic_ns()
 
     def control(
@@ -50,7 +50,7 @@ class LinuxBridge:
         spacing_ns: int = 10_000_000,
         await_reply: bool = False,
     ) -> list[bytes]:
-        """See `Opened.control`. Each message is carried out at once, so no reply has to be awaited."""
+        """See `OpenSwitch.control`. Each message is carried out at once, so no reply has to be awaited."""
         del board, await_reply
         if not spacing_ns:
             return self._table.carried_out(b"".join(segments))
@@ -61,13 +61,13 @@ class LinuxBridge:
             time.sleep(max(0, until_ns - time.monotonic_ns()) / 1e9)
         return replies
 
-    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
-        """See `Opened.send`."""
+    def send(self, streams: Sequence[FrameStream], *, drain_ns: int) -> list[StreamTimes]:
+        """See `OpenSwitch.send`."""
         return self._ports.send(streams, drain_ns=drain_ns)
 
 
 @contextmanager
-def linux_bridge(subject: Subject, folder: Path) -> Iterator[LinuxBridge]:
+def linux_bridge(subject: SwitchUnderTest, folder: Path) -> Iterator[LinuxBridge]:
     """Set up a bridge in this thread's network. Raises `RunError`.
 
     It learns and floods nothing, so that only the filters forward, as an OpenFlow switch does by its entries.

@@ -21,7 +21,7 @@ from evaluation.live import datapaths
 from evaluation.live.cores import CorePlan
 from evaluation.live.datapaths import Datapath
 from evaluation.live.openvswitch import OpenVSwitch, prefer, raise_priority
-from evaluation.predictability.subject import SWITCH, Opened, Sent, Stream, Subject
+from evaluation.predictability.subject import SWITCH, FrameStream, OpenSwitch, StreamTimes, SwitchUnderTest
 from evaluation.runner import RunError
 from loko.scenario import OpenFlow
 from loko.units import NS_PER_S
@@ -39,14 +39,14 @@ class OpenVSwitchUnderTest:
     """The running switch, between its ports and a controller's end of its session."""
 
     def __init__(
-        self, subject: Subject, switch: OpenVSwitch, endpoint: ControllerEndpoint, ports: Ports
+        self, subject: SwitchUnderTest, switch: OpenVSwitch, endpoint: ControllerEndpoint, ports: Ports
     ) -> None:
         self._device = subject.device
         self._switch = switch
         self._endpoint = endpoint
         self._ports = ports
 
-    def fresh(self, cables: Mapping[int, int]) -> Opened:
+    def fresh(self, cables: Mapping[int, int]) -> OpenSwitch:
         """See `LiveSwitch.fresh`."""
         try:
             self._endpoint.load([DIALECTS[OpenFlow.V1_0].delete_all])
@@ -66,7 +66,7 @@ class OpenVSwitchUnderTest:
         return f"it is version {self._switch.version}"
 
     def now_ns(self) -> int:
-        """See `Opened.now_ns`."""
+        """See `OpenSwitch.now_ns`."""
         return time.monotonic_ns()
 
     def control(
@@ -77,7 +77,7 @@ class OpenVSwitchUnderTest:
         spacing_ns: int = 10_000_000,
         await_reply: bool = False,
     ) -> list[bytes]:
-        """See `Opened.control`."""
+        """See `OpenSwitch.control`."""
         del board
         try:
             return [message for of in segments for message in self._exchanged(of, spacing_ns, await_reply)]
@@ -101,8 +101,8 @@ class OpenVSwitchUnderTest:
             messages += self._endpoint.messages(left_ns / NS_PER_S)
         return [message for message in messages if message[1] not in ASYNCHRONOUS]
 
-    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
-        """See `Opened.send`."""
+    def send(self, streams: Sequence[FrameStream], *, drain_ns: int) -> list[StreamTimes]:
+        """See `OpenSwitch.send`."""
         try:
             sent = self._ports.send(streams, drain_ns=drain_ns)
             self._switch.check()
@@ -124,7 +124,7 @@ class OpenVSwitchUnderTest:
 
 
 @contextmanager
-def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
+def open_vswitch(subject: SwitchUnderTest, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
     """Run the switch with its datapath in user space, in this thread's network. Raises `RunError`.
 
     Its files are in `folder`.
@@ -139,7 +139,7 @@ def open_vswitch(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTes
 
 
 @contextmanager
-def open_vswitch_dpdk(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
+def open_vswitch_dpdk(subject: SwitchUnderTest, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
     """Run the switch with DPDK; its polling thread has a core of its own if the machine has two.
 
     Otherwise as `open_vswitch`.
@@ -155,7 +155,7 @@ def open_vswitch_dpdk(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnd
 
 
 @contextmanager
-def open_vswitch_kernel(subject: Subject, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
+def open_vswitch_kernel(subject: SwitchUnderTest, folder: Path) -> Iterator[OpenVSwitchUnderTest]:
     """Run the switch with the kernel's datapath, which forwards within the call that sends a frame.
 
     Otherwise as `open_vswitch`.
@@ -170,7 +170,7 @@ def open_vswitch_kernel(subject: Subject, folder: Path) -> Iterator[OpenVSwitchU
 class _Running:
     """A switch that is connected, and what ends with it."""
 
-    subject: Subject
+    subject: SwitchUnderTest
     switch: OpenVSwitch
     endpoint: ControllerEndpoint
     core: int
@@ -191,7 +191,7 @@ class _Running:
 
 @contextmanager
 def _running(
-    subject: Subject, folder: Path, cores: CorePlan, datapath: Datapath, cpus: Collection[int]
+    subject: SwitchUnderTest, folder: Path, cores: CorePlan, datapath: Datapath, cpus: Collection[int]
 ) -> Iterator[_Running]:
     with ExitStack() as stack:
         endpoint = stack.enter_context(ControllerEndpoint(_ADDRESS, _PORT))

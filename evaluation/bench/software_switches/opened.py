@@ -21,7 +21,7 @@ from evaluation.bench.software_switches.ports import QUEUES, pairs
 from evaluation.live.exclusion import claim
 from evaluation.live.permission import require_namespaces
 from evaluation.predictability.campaign import Size
-from evaluation.predictability.subject import LiveSwitch, Pace, Subject
+from evaluation.predictability.subject import LiveSwitch, Pace, SwitchUnderTest
 
 LINE_RATE_BPS: Final = 10_000_000
 """Rate of the lines. Two sources of the shortest frames are then as much as a Python program sends."""
@@ -60,7 +60,7 @@ QUICK_SIZE: Final = replace(
     alternating_runs=2,
     table_sizes=False,
 )
-_SWITCHES: Final[dict[str, Callable[[Subject, Path], AbstractContextManager[LiveSwitch]]]] = {
+_SWITCHES: Final[dict[str, Callable[[SwitchUnderTest, Path], AbstractContextManager[LiveSwitch]]]] = {
     "open-vswitch": open_vswitch,
     "open-vswitch-dpdk": open_vswitch_dpdk,
     "open-vswitch-kernel": open_vswitch_kernel,
@@ -75,15 +75,15 @@ TITLES: Final = {
 }
 
 
-def outline(name: str) -> Subject:
+def outline(name: str) -> SwitchUnderTest:
     """Return a switch as the campaign sees it before it runs."""
-    return Subject(
+    return SwitchUnderTest(
         device=name, ports=PORTS, queues=QUEUES, link_rate_bps=LINE_RATE_BPS, is_software=True, pace=PACE
     )
 
 
 @contextmanager
-def opened_switch(name: str) -> Iterator[Subject]:
+def opened_switch(name: str) -> Iterator[SwitchUnderTest]:
     """Run a software switch in a network of its own, ready to be measured. Raises `RunError`."""
     require_namespaces()
     subject = outline(name)

@@ -25,7 +25,7 @@ from evaluation.bench.live.pacing import STALL_NS, at_instants, undisturbed
 from evaluation.instruments.numbered_frame import FCS_BYTES, number_of
 from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.live.programs import run
-from evaluation.predictability.subject import Sent, Stream, Subject
+from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest
 from evaluation.runner import LOST, RunError, Stall
 from loko.units import NS_PER_S
 
@@ -89,7 +89,7 @@ class Instruments:
 class Ports:
     """The ports of one switch, in this thread's network."""
 
-    def __init__(self, subject: Subject, instruments: Instruments) -> None:
+    def __init__(self, subject: SwitchUnderTest, instruments: Instruments) -> None:
         """Give each port a line with queues. The pairs of veths are there already. Raises `RunError`."""
         self._subject = subject
         self._with = instruments
@@ -130,7 +130,7 @@ class Ports:
             run(add, what="a cable")
         return self
 
-    def send(self, streams: Sequence[Stream], *, drain_ns: int) -> list[Sent]:
+    def send(self, streams: Sequence[FrameStream], *, drain_ns: int) -> list[StreamTimes]:
         """Send the streams' frames at their instants. Raises `RunError`."""
         if self._first + sum(len(stream.instants_ns) for stream in streams) > _LAST_NUMBER:
             self._first = 0
@@ -173,7 +173,7 @@ class Ports:
 class _Frames:
     """The frames of several streams, numbered, and when each arrived and departed."""
 
-    def __init__(self, streams: Sequence[Stream], counts: Sequence[int], first: int) -> None:
+    def __init__(self, streams: Sequence[FrameStream], counts: Sequence[int], first: int) -> None:
         self._streams = streams
         self._first = first
         self._firsts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
@@ -184,7 +184,7 @@ class _Frames:
         self._departed_ns = np.full(len(self._of), MISSING, dtype=np.int64)
 
     @classmethod
-    def of(cls, streams: Sequence[Stream], first: int) -> Self:
+    def of(cls, streams: Sequence[FrameStream], first: int) -> Self:
         """Number the frames of these streams, one stream after the other, from `first` on."""
         return cls(streams, [len(stream.instants_ns) for stream in streams], first)
 
@@ -221,7 +221,7 @@ class _Frames:
         """Whether every frame has departed."""
         return bool((self._departed_ns != MISSING).all())
 
-    def sent(self, subject: Subject, stalls: Sequence[Stall]) -> list[Sent]:
+    def sent(self, subject: SwitchUnderTest, stalls: Sequence[Stall]) -> list[StreamTimes]:
         """Return what became of the frames, by stream.
 
         A tap sees a frame when all of it has arrived, so its first bit was sent that much earlier.
@@ -231,7 +231,7 @@ class _Frames:
         sent_ns = self._arrived_ns - wires_ns[self._of]
         received_ns = np.where(self._departed_ns == MISSING, LOST, self._departed_ns)
         return [
-            Sent(sent_ns[begin:end], received_ns[begin:end], met[begin:end])
+            StreamTimes(sent_ns[begin:end], received_ns[begin:end], met[begin:end])
             for begin, end in pairwise(self._firsts)
         ]
 
@@ -285,7 +285,7 @@ def _offering(sender: socket.socket) -> Callable[[bytes], object]:
     return offers
 
 
-def _nudges(streams: Sequence[Stream]) -> list[tuple[int, bytes]]:
+def _nudges(streams: Sequence[FrameStream]) -> list[tuple[int, bytes]]:
     """Return a frame, and where it enters, for each port that the streams leave by."""
     through = {stream.leaves: stream for stream in streams}
     return [(stream.enters, _numbered(stream.frame, _LAST_NUMBER)) for stream in through.values()]

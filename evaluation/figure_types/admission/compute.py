@@ -17,7 +17,7 @@ from evaluation.figure_types.admission.picture import chart_of
 from evaluation.figure_types.admission.reservations import RESERVATIONS
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, TableResult
 from loko.allocation import OPTIMISED, PACKET_GRANULAR
 from loko.device import deterministic
@@ -43,7 +43,7 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         for part in _parts(runs if series == figure.series[0] else others)
     ]
     progress.begin(len(batches), 0, "parts")
-    batches_done = computed(
+    batches_done = compute_tasks(
         carry_out, batches, options, lambda batch: progress.advance(f"{figure.figure}: {batch.hops} hops")
     )
     rows = [row for part in batches_done for row in part]

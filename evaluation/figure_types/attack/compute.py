@@ -18,7 +18,7 @@ from evaluation.figure_types.attack.document import Attacked, AttackFigure, Effo
 from evaluation.guarantees import guarantee_of_packets
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, GuaranteeResult, TableResult
 from evaluation.worst_case.attack import Attack, attack
 from evaluation.worst_case.schemes import fill
@@ -32,7 +32,7 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
     effort = figure.quick if options.quick else figure.effort
     tasks = [(figure, scheme, effort, options.seed) for scheme in figure.schemes]
     progress.begin(len(tasks), 0, "schemes")
-    attacks = computed(
+    attacks = compute_tasks(
         carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task[1].label}")
     )
     lab = lab_of(figure)

@@ -30,7 +30,7 @@ from evaluation.figure_types.comparison.replay import (
 from evaluation.guarantees import guarantee_of_packets
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, GuaranteeResult, NoteResult, TableResult
 from loko.document import InputError
 from loko.lab import load_lab
@@ -103,7 +103,7 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
     alone = [disturbance for disturbance in disturbances if disturbance.kind == "best-effort"]
     steps = len(questions) + len(fights) * len(disturbances) + len(figure.arenas) * len(alone)
     progress.begin(steps, 0, "steps")
-    asked = computed(
+    asked = compute_tasks(
         answer_query,
         questions,
         options,
@@ -136,7 +136,7 @@ def compute(figure: ComparisonFigure, options: Options, progress: Progress) -> t
             for system, promised in systems.items()
             for disturbance in (disturbances if promised else alone)
         ]
-    carried = computed(
+    carried = compute_tasks(
         carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task.system}")
     )
     results = ComparisonResults(

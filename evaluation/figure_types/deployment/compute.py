@@ -18,9 +18,9 @@ from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
-from evaluation.replay.campaign import Tally, forget, replay_in_order
+from evaluation.replay.campaign import Tally, purge_runs, replay_in_order
 from evaluation.replay.duration import live_s, virtual_s
-from evaluation.replay.point import Point, carriage, seed_of
+from evaluation.replay.point import Point, seed_of, transmission_options
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
 from loko.lab import cabled
 
@@ -66,7 +66,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 kept[number] += len(records)
             else:
                 left_out += 1
-    forget(figure.name, options)
+    purge_runs(figure.name, options)
     series = _series(figure, systems, tallies)
     findings = [
         distribution.findings(deployed.system.key)
@@ -161,7 +161,7 @@ def _estimate_s(figure: Deployment) -> dict[str, float]:
 FIGURE_TYPE: Final = FigureType(
     document=Deployment,
     compute=OneByOne(
-        compute, lambda figure, options: {**carriage(figure, options), "points": options.points}
+        compute, lambda figure, options: {**transmission_options(figure, options), "points": options.points}
     ),
     estimate_s=_estimate_s,
     supported_options=SIMULATED,

@@ -15,9 +15,14 @@ from evaluation.figure_types import FigureType
 from evaluation.figure_types.live_transfers.document import LiveTransfers
 from evaluation.figure_types.slice_transfers.document import SlicedPort
 from evaluation.figure_types.slice_transfers.real_time import SPARE
-from evaluation.figure_types.slice_transfers.transfers import WARM_UP, Measured, measured, port_with
+from evaluation.figure_types.slice_transfers.transfers import (
+    WARM_UP,
+    TransferMeasurement,
+    measure_transfer,
+    port_with,
+)
 from evaluation.figure_types.slices import tcp_port
-from evaluation.figure_types.slices.handover import Handover, best_handover
+from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.policed_port import idle_share
 from evaluation.figure_types.slices.port import Transfer, transfer
 from evaluation.live.alone import carry_alone
@@ -38,7 +43,7 @@ _POLICED: Final = "dpdk"
 def parameters(figure: LiveTransfers, _options: Options) -> Mapping[str, Any]:
     """Return sliced port and switch, on which the result depends apart from the figure's document."""
     return {
-        "handover": best_handover().value,
+        "injection": best_injection_method().value,
         "port": load_slices(figure.slices).model_dump(mode="json"),
         "device": load_device(figure.device).model_dump(mode="json"),
     }
@@ -57,7 +62,7 @@ class Live:
     """The same of the sender's estimate."""
 
 
-def live_of(reply: tcp_port.Reply, seconds: float) -> Live:
+def live_of(reply: tcp_port.TransferReply, seconds: float) -> Live:
     """Return what iperf3 shows of a transfer after its warm-up. Raises `RunError` if that is nothing."""
     from_s = WARM_UP * seconds
     kept = (reply.received_end_s > from_s) & (reply.received_end_s <= seconds)
@@ -77,8 +82,8 @@ def live_of(reply: tcp_port.Reply, seconds: float) -> Live:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Both:
     live: Live
-    virtual: Measured
-    reply: tcp_port.Reply
+    virtual: TransferMeasurement
+    reply: tcp_port.TransferReply
 
 
 Did = Mapping[tuple[str, int], _Both]
@@ -104,20 +109,22 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
     progress.begin(1 + len(points), 0, "transfers")
     free = port_with(sliced, plain.link_rate_bps)
     assert isinstance(free, HtbPort)
-    handover = best_handover()
+    injection = best_injection_method()
     requests = [
-        tcp_port.Request(
+        tcp_port.TransferRequest(
             port=free,
             congestion_control=figure.congestion_controls[0],
             seconds=seconds,
-            handover=handover,
+            injection=injection,
         )
     ]
     for control, rate in points:
         port = port_with(sliced, round(rate * BPS_PER_MBPS))
         assert isinstance(port, HtbPort)
         requests.append(
-            tcp_port.Request(port=port, congestion_control=control, seconds=seconds, handover=handover)
+            tcp_port.TransferRequest(
+                port=port, congestion_control=control, seconds=seconds, injection=injection
+            )
         )
     freely, *replies = carry_alone(tcp_port.carry, requests)
     progress.advance("iperf3")
@@ -130,12 +137,12 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
         )
         did[control, rate] = _Both(
             live=live_of(reply, seconds),
-            virtual=measured(carried, figure.frame_bytes, duration_ns),
+            virtual=measure_transfer(carried, figure.frame_bytes, duration_ns),
             reply=reply,
         )
         progress.advance(figure.name)
     more = _polling() if figure.shows == "cpu" else {}
-    if handover is Handover.KERNEL:
+    if injection is InjectionMethod.KERNEL:
         more["kernel_datapath_cpu_percent"] = 100 * max(reply.busy.switch for reply in replies)
     columns = [
         *("TCP", "queue [Mbit/s]", "iperf3 [Mbit/s]", "virtual [Mbit/s]"),
@@ -164,7 +171,7 @@ def compute(figure: LiveTransfers, options: Options, progress: Progress) -> tupl
         x=AxisLabel(name="queue rate", unit="Mbit/s"),
         profile="",
         table=TableResult(columns=columns, rows=rows),
-        notes=[NoteResult(where="this replay", text=handover.remark)],
+        notes=[NoteResult(where="this replay", text=injection.remark)],
         runs=len(points),
         assumptions={"seconds": seconds},
     )

@@ -17,9 +17,9 @@ from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
-from evaluation.replay.campaign import Tally, forget, records_of, replay
+from evaluation.replay.campaign import Tally, purge_runs, records_of, replay
 from evaluation.replay.duration import live_s
-from evaluation.replay.point import Point, carriage, seed_of
+from evaluation.replay.point import Point, seed_of, transmission_options
 from evaluation.result import AxisLabel, PointResult, Series, runs_of
 from evaluation.runner import LOST, RunRecords
 from loko.lab import cabled, load_lab
@@ -62,7 +62,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         tally.add(by_length)
         for length in worst:
             worst[length] = max(worst[length], _worst(by_length, length, by_hops[length]))
-    forget(figure.name, options)
+    purge_runs(figure.name, options)
     points = [box.point(float(length), guaranteed=True) for length, box in tally.boxes.items()]
     profile = next(iter(admitted.lab.switches.values())).profile.name
     series = [
@@ -163,5 +163,8 @@ def _estimate_s(figure: Paths) -> dict[str, float]:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Paths, compute=OneByOne(compute, carriage), estimate_s=_estimate_s, supported_options=SIMULATED
+    document=Paths,
+    compute=OneByOne(compute, transmission_options),
+    estimate_s=_estimate_s,
+    supported_options=SIMULATED,
 )

@@ -15,7 +15,7 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.priority_queueing import LOW_BYTES, Delays, excesses_us
 from evaluation.predictability.processing_time import MOST_RATE_BPS
-from evaluation.predictability.subject import Subject, subject_of
+from evaluation.predictability.subject import SwitchUnderTest, subject_of
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 from loko.units import NS_PER_MS, NS_PER_US
@@ -76,7 +76,7 @@ def _least_us(delays: Delays, part: int) -> float:
     return float(delays.processing_ns[delays.part == part].min()) / NS_PER_US
 
 
-def _panel(device: str, subject: Subject, delays: Delays) -> TimePanel:
+def _panel(device: str, subject: SwitchUnderTest, delays: Delays) -> TimePanel:
     came = delays.processing_ns >= 0
     alone_us = float(delays.processing_ns[came & (delays.part == 0)].max()) / NS_PER_US
     clouds = []

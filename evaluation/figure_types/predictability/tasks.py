@@ -22,7 +22,7 @@ from evaluation.predictability import (
 )
 from evaluation.predictability.subject import subject_of
 from evaluation.predictability.table_iii import Scenario
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 
 _Task = TypeVar("_Task", bound="Task")
 
@@ -90,7 +90,7 @@ def each(
 ) -> list[Result]:
     """Compute all tasks and return their results in order."""
     progress.begin(len(tasks), 0, "measurements")
-    return computed(function, tasks, options, lambda task: progress.advance(task.text))
+    return compute_tasks(function, tasks, options, lambda task: progress.advance(task.text))
 
 
 def times(task: Timed) -> NDArray[np.int64] | None:

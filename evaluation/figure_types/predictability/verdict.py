@@ -13,7 +13,7 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.campaign import DIMENSIONS, QUICK, Size, parts, verdicts
 from evaluation.predictability.marks import WORDS, Mark, thresholds
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 
@@ -35,7 +35,7 @@ def compute_verdicts(
     )
     tasks = [part for device in figure.devices for part in parts(device, size, options.seed)]
     progress.begin(len(tasks), 0, "measurements")
-    results = computed(part, tasks, options, lambda task: progress.advance(f"{task.device} {task.name}"))
+    results = compute_tasks(part, tasks, options, lambda task: progress.advance(f"{task.device} {task.name}"))
     numbers: dict[str, dict[str, Any]] = {device: {} for device in figure.devices}
     for task, result in zip(tasks, results, strict=True):
         numbers[task.device][task.name] = result

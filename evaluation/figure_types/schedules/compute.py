@@ -14,7 +14,7 @@ from evaluation.figure_types.schedules.document import Scale, SchedulesFigure
 from evaluation.figure_types.schedules.scenario import Scenario, ScenarioRow, carry_out
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel
 
 _SCHEMES: Final[dict[str, Callable[[ScenarioRow], int]]] = {
@@ -44,7 +44,7 @@ def compute(figure: SchedulesFigure, options: Options, progress: Progress) -> tu
     """Carry out all scenarios. Raises `InputError`."""
     scenarios = scenarios_of(figure, figure.quick if options.quick else figure.scale, seed=options.seed)
     progress.begin(len(scenarios), 0, "scenarios")
-    rows = computed(
+    rows = compute_tasks(
         carry_out,
         scenarios,
         options,

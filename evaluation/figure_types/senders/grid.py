@@ -21,7 +21,7 @@ from evaluation.figure_types.experiments import experiments_named
 from evaluation.figure_types.senders.likelihood import Tried
 from evaluation.options import Options
 from evaluation.provenance import commit
-from evaluation.replay.campaign import once, virtual_runner
+from evaluation.replay.campaign import run_once, virtual_runner
 from evaluation.replay.point import Point
 from evaluation.senders import SenderSettings
 from loko.document import InputError
@@ -81,7 +81,7 @@ def carry_out(trial: GridCell) -> list[list[int]]:
     with virtual_runner(point, trial.capacity_factor) as runner:
         for run in range(trial.runs):
             distribution = Distribution(deployed.guarantee_ns, deployed.shown)
-            distribution.add(once(point, run, runner))
+            distribution.add(run_once(point, run, runner))
             counts.append([distribution.packets, distribution.lost, distribution.late])
     return counts
 

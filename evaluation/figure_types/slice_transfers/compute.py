@@ -12,14 +12,14 @@ import pyarrow as pa
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.slice_transfers.document import SlicedPort, SliceTransfers
-from evaluation.figure_types.slice_transfers.real_time import Carried, in_real_time
-from evaluation.figure_types.slice_transfers.transfers import Measured, measured, port_with
-from evaluation.figure_types.slices.handover import best_handover
+from evaluation.figure_types.slice_transfers.real_time import LiveTransfersResult, in_real_time
+from evaluation.figure_types.slice_transfers.transfers import TransferMeasurement, measure_transfer, port_with
+from evaluation.figure_types.slices.injection import best_injection_method
 from evaluation.figure_types.slices.port import Transfer, transfer
 from evaluation.live.datapaths import missing_for_dpdk
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, NoteResult, TableResult
 from evaluation.traffic import Tcp
 from loko.device import load_device
@@ -33,7 +33,7 @@ def parameters(figure: SliceTransfers, options: Options) -> Mapping[str, Any]:
     """Return sliced ports and switches, on which the result depends apart from the figure's document."""
     live: dict[str, Any] = {}
     if options.mode == "live":
-        live = {"dpdk": missing_for_dpdk() is None, "handover": best_handover().value}
+        live = {"dpdk": missing_for_dpdk() is None, "injection": best_injection_method().value}
     return live | {
         port.name: {
             "port": load_slices(port.slices).model_dump(mode="json"),
@@ -61,7 +61,9 @@ def equation_1_ms(port: Port, rate_bps: int, frame_bytes: int, payload_bps: floa
     return latency.mean_us / 1e3 if latency.utilisation < 1 else None
 
 
-def _in_virtual_time(figure: SliceTransfers, seconds: float, options: Options, progress: Progress) -> Carried:
+def _in_virtual_time(
+    figure: SliceTransfers, seconds: float, options: Options, progress: Progress
+) -> LiveTransfersResult:
     duration_ns = round(seconds * NS_PER_S)
     points = list(product(figure.ports, figure.queue_rates_mbps))
     sends = Tcp(congestion_control=figure.congestion_control)
@@ -77,10 +79,10 @@ def _in_virtual_time(figure: SliceTransfers, seconds: float, options: Options, p
         for port, rate in points
     ]
     progress.begin(len(tasks), 0, "transfers")
-    carried = computed(transfer, tasks, options, lambda _: progress.advance(figure.name))
-    return Carried(
+    carried = compute_tasks(transfer, tasks, options, lambda _: progress.advance(figure.name))
+    return LiveTransfersResult(
         did={
-            (port.name, rate): measured(transferred, figure.frame_bytes, duration_ns)
+            (port.name, rate): measure_transfer(transferred, figure.frame_bytes, duration_ns)
             for (port, rate), transferred in zip(points, carried, strict=True)
         }
     )
@@ -159,7 +161,7 @@ def _rates(port: SlicedPort, did: Did) -> list[int]:
     return sorted(rate for name, rate in did if name == port.name)
 
 
-Did = Mapping[tuple[str, int], Measured]
+Did = Mapping[tuple[str, int], TransferMeasurement]
 Model = Mapping[tuple[str, int], float | None]
 
 
@@ -202,7 +204,7 @@ def _findings(figure: SliceTransfers, did: Did, model: Model) -> dict[str, float
 
 
 def _panel(figure: SliceTransfers, did: Did, model: Model) -> LinePanel:
-    shown: Mapping[str, Callable[[Measured], float]] = {
+    shown: Mapping[str, Callable[[TransferMeasurement], float]] = {
         "latency": lambda steady: steady.latency_ms,
         "retransmissions": lambda steady: steady.retransmissions_pps,
         "window": lambda steady: steady.window_packets,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from evaluation.figure_types.slice_transfers.document import SlicedPort, SliceTransfers
-from evaluation.figure_types.slice_transfers.transfers import Measured, measured, port_with
+from evaluation.figure_types.slice_transfers.transfers import TransferMeasurement, measure_transfer, port_with
 from evaluation.figure_types.slices import tcp_port
-from evaluation.figure_types.slices.handover import Handover, best_handover
+from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.port import Transfer, transfer, transfer_of
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import instead_of_dpdk
@@ -33,10 +33,10 @@ _OTHERS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class LiveTransfersResult:
     """What was measured of a figure's transfers."""
 
-    did: dict[tuple[str, int], Measured]
+    did: dict[tuple[str, int], TransferMeasurement]
     """By name of the port and rate of its queue."""
     findings: dict[str, float] = field(default_factory=dict)
     virtual: set[str] = field(default_factory=set)
@@ -47,11 +47,11 @@ class Carried:
 
 def in_real_time(
     figure: SliceTransfers, seconds: float, seed: int, advance: Callable[[str], None]
-) -> Carried:
+) -> LiveTransfersResult:
     """Carry the transfers of all ports. Raises `RunError`."""
-    carried = Carried(did={})
+    carried = LiveTransfersResult(did={})
     assert figure.live is not None
-    handover = best_handover()
+    injection = best_injection_method()
     for port in figure.ports:
         live = _live(port)
         is_htb = isinstance(port_with(live, live.link_rate_bps), HtbPort)
@@ -62,8 +62,8 @@ def in_real_time(
             _virtually(figure, port, seconds, seed, carried)
         else:
             if is_htb:
-                carried.remarks.append(f"{port.label}: {handover.remark}")
-            _really(figure, live, seconds, carried, handover=handover, is_htb=is_htb)
+                carried.remarks.append(f"{port.label}: {injection.remark}")
+            _really(figure, live, seconds, carried, injection=injection, is_htb=is_htb)
         advance(figure.name)
     if not carried.did:
         raise RunError(
@@ -76,28 +76,30 @@ def _live(port: SlicedPort) -> SlicedPort:
     return port.model_copy(update={"slices": port.live_slices or port.slices})
 
 
-def _virtually(figure: SliceTransfers, port: SlicedPort, seconds: float, seed: int, carried: Carried) -> None:
+def _virtually(
+    figure: SliceTransfers, port: SlicedPort, seconds: float, seed: int, carried: LiveTransfersResult
+) -> None:
     assert figure.live is not None
     duration_ns = round(seconds * NS_PER_S)
     sends = Tcp(congestion_control=figure.congestion_control)
     for rate in figure.live.queue_rates_mbps:
         sliced = port_with(port, round(rate * BPS_PER_MBPS))
         task = Transfer(sliced, port.device, figure.frame_bytes, sends, duration_ns, seed)
-        carried.did[port.name, rate] = measured(transfer(task), figure.frame_bytes, duration_ns)
+        carried.did[port.name, rate] = measure_transfer(transfer(task), figure.frame_bytes, duration_ns)
 
 
 def _really(
     figure: SliceTransfers,
     port: SlicedPort,
     seconds: float,
-    carried: Carried,
+    carried: LiveTransfersResult,
     *,
-    handover: Handover,
+    injection: InjectionMethod,
     is_htb: bool,
 ) -> None:
     """Measure what the switch carries through a queue with the link's rate, then transfers at lower rates."""
     assert figure.live is not None
-    [freely] = _transfers(figure, port, [port.link_rate_bps], seconds, handover)
+    [freely] = _transfers(figure, port, [port.link_rate_bps], seconds, injection)
     carries_bps = _measured(freely, figure, seconds).payload_bps
     carried.findings[f"carries_{port.name}_mbps"] = carries_bps / BPS_PER_MBPS
     rates = [rate for rate in figure.live.queue_rates_mbps if rate * BPS_PER_MBPS <= SPARE * carries_bps]
@@ -107,7 +109,7 @@ def _really(
             f" that has the link's rate; those of more than {SPARE * carries_bps / BPS_PER_MBPS:.0f} Mbit/s"
             " are left out"
         )
-    replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds, handover)
+    replies = _transfers(figure, port, [round(rate * BPS_PER_MBPS) for rate in rates], seconds, injection)
     for rate, reply in zip(rates, replies, strict=True):
         if is_htb and reply.busy.switch > _BUSY:
             carried.remarks.append(
@@ -134,14 +136,14 @@ def _transfers(
     port: SlicedPort,
     rates_bps: Sequence[int],
     seconds: float,
-    handover: Handover,
-) -> list[tcp_port.Reply]:
+    injection: InjectionMethod,
+) -> list[tcp_port.TransferReply]:
     requests = [
-        tcp_port.Request(
+        tcp_port.TransferRequest(
             port=port_with(port, rate_bps),
             congestion_control=figure.congestion_control,
             seconds=seconds,
-            handover=handover,
+            injection=injection,
             tapped=True,
         )
         for rate_bps in rates_bps
@@ -149,6 +151,6 @@ def _transfers(
     return carry_alone(tcp_port.carry, requests) if requests else []
 
 
-def _measured(reply: tcp_port.Reply, figure: SliceTransfers, seconds: float) -> Measured:
+def _measured(reply: tcp_port.TransferReply, figure: SliceTransfers, seconds: float) -> TransferMeasurement:
     duration_ns = round(seconds * NS_PER_S)
-    return measured(transfer_of(reply, duration_ns), figure.frame_bytes, duration_ns)
+    return measure_transfer(transfer_of(reply, duration_ns), figure.frame_bytes, duration_ns)

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from evaluation.figure_types.slice_transfers.document import SlicedPort
-from evaluation.figure_types.slices.port import Transferred
+from evaluation.figure_types.slices.port import TransferResult
 from evaluation.runner import LOST, RunError
 from loko.slices.document import HtbPort, Port, load_slices
 from loko.units import NS_PER_MS, NS_PER_S
@@ -34,7 +34,7 @@ def port_with(sliced: SlicedPort, rate_bps: int) -> Port:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class TransferMeasurement:
     """What a transfer did after its warm-up."""
 
     latency_ms: float
@@ -50,7 +50,7 @@ class Measured:
     """Number of timeouts, including those of the warm-up; None if unknown."""
 
 
-def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Measured:
+def measure_transfer(transferred: TransferResult, frame_bytes: int, duration_ns: int) -> TransferMeasurement:
     """Return what a transfer did after its warm-up. Raises `RunError` if nothing arrived then."""
     from_ns, sent = WARM_UP * duration_ns, transferred.segments
     late = sent.sent_ns >= from_ns
@@ -62,7 +62,7 @@ def measured(transferred: Transferred, frame_bytes: int, duration_ns: int) -> Me
     payload_bits = 8 * (frame_bytes - _HEADERS_BYTES)
     changes_ns = np.append(transferred.window_at_ns, duration_ns).clip(from_ns, duration_ns)
     took_ns = (sent.received_ns - sent.sent_ns)[arrived]
-    return Measured(
+    return TransferMeasurement(
         latency_ms=float(took_ns.mean()) / NS_PER_MS,
         latency_max_ms=float(took_ns.max()) / NS_PER_MS,
         payload_bps=(int(late.sum()) - again) * payload_bits / seconds,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterPanel
 from evaluation.figure_types import IN_TASKS, FigureType
-from evaluation.figure_types.slices.document import Bursts, Messages, Segmentation, Slices
+from evaluation.figure_types.slices.document import BurstSeries, Messages, Segmentation, Slices
 from evaluation.figure_types.slices.groups import (
     gap_seen_ns,
     group_lengths,
@@ -20,13 +20,13 @@ from evaluation.figure_types.slices.groups import (
     step_lengths,
     torn_ns,
 )
-from evaluation.figure_types.slices.handover import Handover, best_handover
-from evaluation.figure_types.slices.port import SENDERS, Sending, carry, carry_live
-from evaluation.figure_types.slices.release import Release, Sent
+from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
+from evaluation.figure_types.slices.port import SENDERS, SliceTrial, transmit, transmit_live
+from evaluation.figure_types.slices.release import FrameTimes, Release
 from evaluation.live.datapaths import instead_of_dpdk, missing_for_dpdk
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, NoteResult, TableResult
 from evaluation.runner import LOST, RunError
 from loko.device import load_device
@@ -41,7 +41,9 @@ def parameters(figure: Slices, options: Options) -> Mapping[str, Any]:
     live: dict[str, Any] = {}
     if options.mode == "live":
         by_htb = isinstance(port, HtbPort)
-        live = {"handover": best_handover().value} if by_htb else {"dpdk": missing_for_dpdk() is None}
+        live = (
+            {"injection": best_injection_method().value} if by_htb else {"dpdk": missing_for_dpdk() is None}
+        )
     return live | {
         "port": port.model_dump(mode="json"),
         "device": load_device(figure.device).model_dump(mode="json"),
@@ -60,17 +62,17 @@ def compute(figure: Slices, options: Options, progress: Progress) -> tuple[Outco
     return messages
 
 
-def _real_time(port: Port, handover: Handover, options: Options) -> tuple[bool, list[NoteResult]]:
+def _real_time(port: Port, injection: InjectionMethod, options: Options) -> tuple[bool, list[NoteResult]]:
     """Return whether the figure is replayed in real time, with notes for its reader."""
     if options.mode != "live":
         return False, []
     if isinstance(port, HtbPort):
-        return True, [NoteResult(where="this replay", text=handover.remark)]
+        return True, [NoteResult(where="this replay", text=injection.remark)]
     remark = instead_of_dpdk("This figure")
     return remark is None, [] if remark is None else [NoteResult(where="this replay", text=f"{remark}.")]
 
 
-class _Sendings:
+class _BurstTimes:
     """Bursts of packets with pauses in between: when each packet was sent and received."""
 
     def __init__(self, figure: Slices, lengths: list[int], repetitions: int, options: Options) -> None:
@@ -92,19 +94,19 @@ class _Sendings:
             instants_ns=np.repeat(starts_ns, self._lengths),
         )
         self.findings: dict[str, float] = {}
-        handover = best_handover()
-        real_time, self.notes = _real_time(port, handover, options)
+        injection = best_injection_method()
+        real_time, self.notes = _real_time(port, injection, options)
         self.profile = "" if real_time else figure.device
         if real_time:
-            sent, share = carry_live(port, {0: release}, handover=handover)
+            sent, share = transmit_live(port, {0: release}, injection=injection)
             self.all = sent[0]
             self.findings["switch_cpu_percent"] = 100 * share
         else:
-            sending = Sending(port, figure.device, {0: release}, options.seed)
-            (carried,) = computed(carry, [sending], options, lambda _: None)
+            sending = SliceTrial(port, figure.device, {0: release}, options.seed)
+            (carried,) = compute_tasks(transmit, [sending], options, lambda _: None)
             self.all = carried[0]
         self.each = [
-            Sent(sent, received)
+            FrameTimes(sent, received)
             for sent, received in zip(
                 self._cut(self.all.sent_ns), self._cut(self.all.received_ns), strict=True
             )
@@ -166,8 +168,10 @@ class _Sendings:
         return at_once and (place == 0 or self.each[place - 1].received_ns.max() < sent_ns[0])
 
 
-def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -> tuple[Outcome, pa.Table]:
-    sendings = _Sendings(figure, sends.lengths, repetitions, options)
+def _bursts(
+    figure: Slices, sends: BurstSeries, repetitions: int, options: Options
+) -> tuple[Outcome, pa.Table]:
+    sendings = _BurstTimes(figure, sends.lengths, repetitions, options)
     whole = dict(zip(sends.lengths, sendings.whole, strict=True))
     groups = {length: _complete_groups(bursts, sendings.gap_ns) for length, bursts in whole.items()}
     findings = {
@@ -200,7 +204,7 @@ def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -
     return outcome, sendings.rows()
 
 
-def _complete_groups(bursts: list[Sent], gap_ns: float) -> list[int]:
+def _complete_groups(bursts: list[FrameTimes], gap_ns: float) -> list[int]:
     """Return the lengths of all groups except each burst's last, which its end may have cut off."""
     return [length for burst in bursts for length in group_lengths(burst.received_ns, gap_ns)[:-1]]
 
@@ -218,7 +222,7 @@ def _group_findings(groups: Mapping[int, list[int]]) -> dict[str, float]:
     }
 
 
-def _first_and_later(bursts: list[Sent], gap_ns: float) -> dict[str, float]:
+def _first_and_later(bursts: list[FrameTimes], gap_ns: float) -> dict[str, float]:
     """Return the median lengths of bursts' first groups and of later ones, without each burst's last."""
     groups = [group_lengths(burst.received_ns, gap_ns)[:-1] for burst in bursts]
     first = [lengths[0] for lengths in groups if lengths]
@@ -277,7 +281,7 @@ def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
     )
 
 
-def _segments(whole: Mapping[int, list[Sent]]) -> LinePanel:
+def _segments(whole: Mapping[int, list[FrameTimes]]) -> LinePanel:
     curves = []
     for length, bursts in whole.items():
         latencies = [(burst.received_ns - burst.sent_ns) / NS_PER_US for burst in bursts]
@@ -297,7 +301,7 @@ def _messages(
     figure: Slices, sends: Messages, repetitions: int, options: Options
 ) -> tuple[Outcome, pa.Table]:
     lengths = [len(case.order()) for case in sends.cases]
-    sendings = _Sendings(figure, lengths, repetitions, options)
+    sendings = _BurstTimes(figure, lengths, repetitions, options)
     findings = dict(sendings.findings)
     rows: list[list[Any]] = []
     done: dict[str, list[float]] = {"data": [], "command": []}
@@ -331,7 +335,7 @@ def _messages(
     return outcome, sendings.rows()
 
 
-def _arrival_us(case: Segmentation, part: str, sendings: list[Sent]) -> float:
+def _arrival_us(case: Segmentation, part: str, sendings: list[FrameTimes]) -> float:
     """Return the median time from the first packet until all messages that hold the part have arrived."""
     holds = np.array([part in message.holds for message in case.messages])[case.order()]
     return float(

@@ -13,7 +13,7 @@ from loko.slices.document import FrameBytes
 Packets = Annotated[int, Field(ge=1, le=1000)]
 
 
-class Bursts(Strict):
+class BurstSeries(Strict):
     """Bursts of packets, with a pause after each."""
 
     shows: Literal["burst-latency", "packet-latency"]
@@ -29,7 +29,7 @@ class Bursts(Strict):
         return list(range(1, self.packets[-1] + 1)) if self.up_to else self.packets
 
 
-class Message(Strict):
+class SegmentedMessage(Strict):
     """A message, which is delivered when its last packet has arrived."""
 
     name: str
@@ -41,7 +41,7 @@ class Segmentation(Strict):
     """One way in which a sender segments and orders data and command."""
 
     name: str
-    messages: list[Message] = Field(min_length=1)
+    messages: list[SegmentedMessage] = Field(min_length=1)
     interleaved: bool = False
     """Whether messages take turns packet by packet; else they follow each other."""
 
@@ -88,7 +88,7 @@ class Slices(FindingFigure):
     slices: str
     """The sliced port, as a name in `labs/slicing/slices` or a path. Its first queue is used."""
     frame_bytes: FrameBytes
-    sends: Annotated[Bursts | Messages, Field(discriminator="shows")]
+    sends: Annotated[BurstSeries | Messages, Field(discriminator="shows")]
     pause_ms: float = Field(gt=0, le=10_000)
     """Pause after each burst, long enough for the buckets to fill up again."""
     repetitions: int = Field(ge=1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from evaluation.figure_types.slices.handover import Handover, best_handover
+from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.live_port import (
     DESTINATION,
     EGRESS,
@@ -18,8 +18,8 @@ from evaluation.figure_types.slices.live_port import (
     OUT_PORT,
     SOURCE,
     Frames,
-    Reply,
-    Request,
+    SliceReply,
+    SliceRequest,
     send,
     switch_between,
 )
@@ -45,19 +45,19 @@ _SHOWN: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HtbRequest(Request):
+class HtbRequest(SliceRequest):
     """What to send through a port of HTB."""
 
-    handover: Handover = field(default_factory=best_handover)
+    injection: InjectionMethod = field(default_factory=best_injection_method)
     """How frames get into the queues."""
 
 
-def carry(request: HtbRequest, folder: Path) -> Reply:
+def carry(request: HtbRequest, folder: Path) -> SliceReply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, HtbPort)
     hosts = tuple(frames.release.host for frames in request.frames)
     with ExitStack() as stack:
-        built = sliced_switch(request.port, folder, hosts=hosts, handover=request.handover)
+        built = sliced_switch(request.port, folder, hosts=hosts, injection=request.injection)
         switch = stack.enter_context(built)
         if bounded(request.port) is None:
             for frames in request.frames:
@@ -78,21 +78,21 @@ def sliced_switch(
     *,
     hosts: Sequence[str] = (SOURCE,),
     default: int = 0,
-    handover: Handover,
+    injection: InjectionMethod,
     addressed: bool = False,
 ) -> Iterator[OpenVSwitch]:
     """Build links, switch and sliced port in this network namespace. Raises `RunError`.
 
     Unclassified frames go through the queue `default`. `addressed`: source and destination have addresses, so
-    that the switch also carries the way back. `handover`: how frames get into the queues.
+    that the switch also carries the way back. `injection`: how frames get into the queues.
     """
-    tapped = handover is Handover.TAP
+    tapped = injection is InjectionMethod.TAP
     flows = [f"in_port={IN_PORTS[host]},actions=output:{OUT_PORT}" for host in hosts]
     if addressed:
         flows.append(f"in_port={OUT_PORT},actions=output:{IN_PORTS[SOURCE]}")
     check(port)
     with (
-        switch_between(folder, flows, hosts=hosts, datapath=handover.datapath, tapped=tapped) as switch,
+        switch_between(folder, flows, hosts=hosts, datapath=injection.datapath, tapped=tapped) as switch,
         ExitStack() as stack,
     ):
         if not tapped:

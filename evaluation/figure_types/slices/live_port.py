@@ -23,9 +23,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figure_types.slices.handover import TAP, redirect
-from evaluation.figure_types.slices.live_sender import Sender, Waker, calls
-from evaluation.figure_types.slices.release import Release, Sent
+from evaluation.figure_types.slices.injection import TAP, redirect
+from evaluation.figure_types.slices.live_sender import HostSender, Waker, calls
+from evaluation.figure_types.slices.release import FrameTimes, Release
 from evaluation.live.datapaths import USER_SPACE, Datapath
 from evaluation.live.interfaces import make_plain
 from evaluation.live.network_namespace import inside
@@ -86,7 +86,7 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SliceRequest:
     """What to send through a port at once; each host sends one release."""
 
     port: Port
@@ -96,10 +96,10 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class SliceReply:
     """What became of the releases, in the order of the request, and what it cost."""
 
-    sent: tuple[Sent, ...]
+    sent: tuple[FrameTimes, ...]
     """When each frame passed the interfaces of its host and of the destination."""
     switch_cpu_s: float
     """CPU time of the switch meanwhile."""
@@ -149,10 +149,10 @@ def _links(cables: Mapping[str, str]) -> None:
             make_plain(interface, what=interface)
 
 
-class _Tap:
+class _TimestampTap:
     """Collects the kernel's timestamps of our frames at an interface, by their numbers."""
 
-    def __init__(self, interface: str, request: Request, namespace: Path | None = None) -> None:
+    def __init__(self, interface: str, request: SliceRequest, namespace: Path | None = None) -> None:
         with contextlib.nullcontext() if namespace is None else inside(namespace):
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _room_bytes(request))
@@ -185,7 +185,7 @@ class _Tap:
         return np.array([self.stamps.get(number, LOST) for number in numbers], dtype=np.int64)
 
 
-def _room_bytes(request: Request) -> int:
+def _room_bytes(request: SliceRequest) -> int:
     """Return room for all frames: a sender whose next frame is always due soon never reads its taps."""
     frames = sum(len(frames.release.instants_ns) for frames in request.frames)
     return min(max(frames * _FRAME_ROOM_BYTES, _LEAST_ROOM_BYTES), _MOST_ROOM_BYTES)
@@ -201,21 +201,21 @@ def cpu_ns(pid: int) -> int:
     return time.clock_gettime_ns(~pid << 3 | _CPUCLOCK_SCHED)
 
 
-def send(request: Request, switch: OpenVSwitch, *, destination: Path | None = None) -> Reply:
+def send(request: SliceRequest, switch: OpenVSwitch, *, destination: Path | None = None) -> SliceReply:
     """Send the frames of a request through the switch. Raises `RunError`.
 
     `destination`: the network namespace of the receiving host, if it is another one.
     """
     switch_pid, releases = switch.pid, [frames.release for frames in request.frames]
-    taps = {release.host: _Tap(release.host, request) for release in releases}
-    taps[DESTINATION] = _Tap(DESTINATION, request, destination)
+    taps = {release.host: _TimestampTap(release.host, request) for release in releases}
+    taps[DESTINATION] = _TimestampTap(DESTINATION, request, destination)
     counts = [len(release.instants_ns) for release in releases]
     departures_ns = np.concatenate([frames.departures_ns() for frames in request.frames])
     order = np.argsort(departures_ns, kind="stable")
     # On one core the switch could not run while the sender spins.
     spin_ns = _SPIN_NS if len(os.sched_getaffinity(0)) > 1 else 0
     senders = [
-        Sender(
+        HostSender(
             frames.release.host,
             frames.frame,
             sequence_offset=request.sequence_offset,
@@ -255,9 +255,9 @@ def send(request: Request, switch: OpenVSwitch, *, destination: Path | None = No
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     after_ns = cpu_ns(switch_pid)
     ends = itertools.accumulate(counts, initial=0)
-    return Reply(
+    return SliceReply(
         sent=tuple(
-            Sent(taps[release.host].array(numbers), taps[DESTINATION].array(numbers))
+            FrameTimes(taps[release.host].array(numbers), taps[DESTINATION].array(numbers))
             for release, numbers in zip(releases, itertools.starmap(range, pairwise(ends)), strict=True)
         ),
         switch_cpu_s=(after_ns - before_ns) / 1e9,
@@ -265,7 +265,7 @@ def send(request: Request, switch: OpenVSwitch, *, destination: Path | None = No
     )
 
 
-def _receive_rest(taps: Mapping[str, _Tap]) -> None:
+def _receive_rest(taps: Mapping[str, _TimestampTap]) -> None:
     """Read what still comes: a queue may hold frames of seconds."""
     came = -1
     while came < (came := len(taps[DESTINATION].stamps)):

@@ -28,7 +28,7 @@ _WAKE_AHEAD_NS: Final = (250_000, 50_000)
 """How long before a burst its switch is woken: early enough to be ready, and again lest it falls asleep."""
 
 
-class Sender:
+class HostSender:
     """Sends the frames of one host, no faster than its link."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Sender:
         """Send the frames of these numbers when the first is due and the link is free."""
         at_ns = max(due_ns, self._free_ns)
         frames = [self._numbered(number) for number in numbers]
-        burst = Burst(frames) if len(frames) > 1 else None
+        burst = FrameBatch(frames) if len(frames) > 1 else None
         while (now_ns := time.monotonic_ns()) < at_ns:
             if not self._spins:
                 time.sleep((at_ns - now_ns) / 1e9)
@@ -67,7 +67,7 @@ class Sender:
 
 
 def calls(
-    departures: Iterable[tuple[int, float, int]], senders: Sequence[Sender]
+    departures: Iterable[tuple[int, float, int]], senders: Sequence[HostSender]
 ) -> Iterator[tuple[list[int], float, int]]:
     """Yield the frames of each call: their numbers, when they are due, and which sender sends them.
 
@@ -143,7 +143,7 @@ class _Message(ctypes.Structure):
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-class Burst:
+class FrameBatch:
     """Frames that are ready to leave by one system call."""
 
     def __init__(self, frames: Sequence[bytes]) -> None:

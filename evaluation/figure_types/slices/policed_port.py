@@ -16,8 +16,8 @@ from evaluation.figure_types.slices.live_port import (
     IN_PORTS,
     OUT_PORT,
     SOURCE,
-    Reply,
-    Request,
+    SliceReply,
+    SliceRequest,
     cpu_ns,
     send,
     switch_between,
@@ -42,13 +42,13 @@ class Policer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicedRequest(Request):
+class PolicedRequest(SliceRequest):
     """What to send through a policed port."""
 
     policer: Policer
 
 
-def carry(request: PolicedRequest, folder: Path) -> Reply:
+def carry(request: PolicedRequest, folder: Path) -> SliceReply:
     """Build the port in this network namespace and send. Raises `RunError`."""
     assert isinstance(request.port, TrtcmPort)
     queues = {frames.release.host: frames.release.queue for frames in request.frames}

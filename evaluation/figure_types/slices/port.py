@@ -15,11 +15,11 @@ import switch_emulator
 from numpy.typing import NDArray
 
 from evaluation.figure_types.slices import htb_port, policed_port, tcp_port
-from evaluation.figure_types.slices.handover import Handover, best_handover
 from evaluation.figure_types.slices.htb_port import HtbRequest
+from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.live_port import OTHER, SOURCE, Frames
 from evaluation.figure_types.slices.policed_port import PolicedRequest, Policer
-from evaluation.figure_types.slices.release import Release, Sent
+from evaluation.figure_types.slices.release import FrameTimes, Release
 from evaluation.instruments.virtual_session import install
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import require_dpdk
@@ -50,7 +50,7 @@ _TO_SEND_NS: Final = 100_000_000
 _DRAIN_NS: Final = 2_000_000_000
 
 
-class Sending(NamedTuple):
+class SliceTrial(NamedTuple):
     """Everything that is sent in one run. Its result depends on nothing else."""
 
     port: Port
@@ -60,7 +60,7 @@ class Sending(NamedTuple):
     seed: int
 
 
-def carry(sending: Sending) -> dict[int, Sent]:
+def transmit(sending: SliceTrial) -> dict[int, FrameTimes]:
     """Send in virtual time; return the packets of each release by its number. Raises `RunError`."""
     port, device, releases, seed = sending
     lab = load_lab(LAB)
@@ -76,7 +76,7 @@ def carry(sending: Sending) -> dict[int, Sent]:
     except ValueError as error:
         raise RunError(f"lab '{LAB}': {error}") from None
     return {
-        number: Sent(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
+        number: FrameTimes(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
         for number in releases
     }
 
@@ -93,10 +93,10 @@ class Transfer(NamedTuple):
     seed: int
 
 
-class Transferred(NamedTuple):
+class TransferResult(NamedTuple):
     """What became of a transfer; times in ns since its beginning."""
 
-    segments: Sent
+    segments: FrameTimes
     retransmitted_ns: NDArray[np.int64]
     window_at_ns: NDArray[np.int64]
     """When the congestion window became `window_segments`."""
@@ -107,7 +107,7 @@ class Transferred(NamedTuple):
     """None if that is unknown."""
 
 
-def transfer(task: Transfer) -> Transferred:
+def transfer(task: Transfer) -> TransferResult:
     """Carry a transfer in virtual time. Raises `RunError`."""
     port, device, frame_bytes, sends, duration_ns, seed = task
     lab = load_lab(LAB)
@@ -127,8 +127,8 @@ def transfer(task: Transfer) -> Transferred:
     except ValueError as error:
         raise RunError(f"lab '{LAB}': {error}") from None
     tcp = result.tcp[0]
-    return Transferred(
-        segments=Sent(result.sent_ns, result.received_ns),
+    return TransferResult(
+        segments=FrameTimes(result.sent_ns, result.received_ns),
         retransmitted_ns=tcp.retransmitted_ns,
         window_at_ns=tcp.window_at_ns,
         window_segments=tcp.window_segments,
@@ -137,7 +137,7 @@ def transfer(task: Transfer) -> Transferred:
     )
 
 
-def transfer_of(reply: tcp_port.Reply, duration_ns: int) -> Transferred:
+def transfer_of(reply: tcp_port.TransferReply, duration_ns: int) -> TransferResult:
     """Return what became of an iperf3 transfer with taps.
 
     iperf3 reports by interval: retransmissions are dated to the end of theirs, windows to its beginning.
@@ -146,8 +146,8 @@ def transfer_of(reply: tcp_port.Reply, duration_ns: int) -> Transferred:
     sent_ns, received_ns = reply.segments.sent_ns, reply.segments.received_ns
     before_end = sent_ns < duration_ns
     ends_ns = np.rint(reply.end_s * NS_PER_S).astype(np.int64)
-    return Transferred(
-        segments=Sent(sent_ns[before_end], received_ns[before_end]),
+    return TransferResult(
+        segments=FrameTimes(sent_ns[before_end], received_ns[before_end]),
         retransmitted_ns=np.repeat(ends_ns, reply.retransmissions),
         window_at_ns=np.append(0, ends_ns[:-1]),
         window_segments=np.rint(reply.window_bytes / reply.segment_bytes).astype(np.uint64),
@@ -156,16 +156,16 @@ def transfer_of(reply: tcp_port.Reply, duration_ns: int) -> Transferred:
     )
 
 
-def carry_live(
+def transmit_live(
     port: Port,
     releases: Mapping[int, Release],
     *,
     policer: Policer = Policer.TRTCM,
-    handover: Handover | None = None,
-) -> tuple[dict[int, Sent], float]:
+    injection: InjectionMethod | None = None,
+) -> tuple[dict[int, FrameTimes], float]:
     """Send in real time; return the packets of each release, and the share of a core that the switch used.
 
-    A port of HTB is Open vSwitch with tc, and `handover` says how frames get there, by default the best way
+    A port of HTB is Open vSwitch with tc, and `injection` says how frames get there, by default the best way
     that this kernel has; one with policers is Open vSwitch with DPDK. Raises `RunError`, also if this machine
     cannot run the port.
     """
@@ -179,7 +179,9 @@ def carry_live(
         )
     common: dict[str, Any] = {"port": port, "frames": frames, "sequence_offset": SEQUENCE_OFFSET}
     if isinstance(port, HtbPort):
-        reply = carry_alone(htb_port.carry, HtbRequest(handover=handover or best_handover(), **common))
+        reply = carry_alone(
+            htb_port.carry, HtbRequest(injection=injection or best_injection_method(), **common)
+        )
     else:
         require_dpdk()
         reply = carry_alone(policed_port.carry, PolicedRequest(policer=policer, **common))

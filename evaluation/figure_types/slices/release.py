@@ -1,4 +1,4 @@
-"""What is sent through a sliced port, and what became of it; the same in virtual time and live."""
+"""Releases of frames through a sliced port, and the times of each frame; in virtual time and live."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class FrameTimes:
     """All packets of one sender in order; times in ns."""
 
     sent_ns: NDArray[np.int64]

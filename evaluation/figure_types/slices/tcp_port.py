@@ -18,11 +18,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figure_types.slices.handover import Handover, best_handover
 from evaluation.figure_types.slices.htb_port import sliced_switch
+from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.figure_types.slices.policed_port import Policer, policed_switch
-from evaluation.figure_types.slices.release import Sent
+from evaluation.figure_types.slices.release import FrameTimes
 from evaluation.figure_types.slices.segment_tap import SegmentTap, joined
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import another_namespace, namespace_of
@@ -53,7 +53,7 @@ _TICKS_PER_S: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class TransferRequest:
     """A transfer through a queue of a port, alone on it."""
 
     port: Port
@@ -63,14 +63,14 @@ class Request:
     """Number of the queue."""
     policer: Policer = Policer.TRTCM
     """The policer to use, for a port with policers."""
-    handover: Handover = field(default_factory=best_handover)
+    injection: InjectionMethod = field(default_factory=best_injection_method)
     """How frames get into the queues of HTB, for a port that has them."""
     tapped: bool = False
     """Whether taps at both hosts note every segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cpu:
+class CpuShares:
     """CPU time over real time: shares of one core."""
 
     switch: float
@@ -84,7 +84,7 @@ class Cpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class TransferReply:
     """iperf3's report by interval; times in s since the transfer began."""
 
     end_s: NDArray[np.float64]
@@ -96,22 +96,22 @@ class Reply:
     round_trip_us: NDArray[np.int64]
     """The sender's smoothed estimate at the end of the interval."""
     segment_bytes: int
-    idle: Cpu
-    busy: Cpu
-    segments: Sent | None = None
+    idle: CpuShares
+    busy: CpuShares
+    segments: FrameTimes | None = None
     """Full segments between the taps at both hosts, if there are any; times in ns since the first."""
     refused_by_queue: int
     """How often the queue was full. Not a number of packets: Open vSwitch may offer one again, and drops the
     rest of its batch unasked. 0 beside losses: packets were lost before the queue, or by a policer."""
 
 
-def carry(requests: Sequence[Request], folder: Path) -> list[Reply]:
+def carry(requests: Sequence[TransferRequest], folder: Path) -> list[TransferReply]:
     """Build the port for each transfer in this network namespace, and carry it. Raises `RunError`."""
     require("iperf3")
     return [_carry(request, folder / f"transfer{number}") for number, request in enumerate(requests)]
 
 
-def _carry(request: Request, folder: Path) -> Reply:
+def _carry(request: TransferRequest, folder: Path) -> TransferReply:
     folder.mkdir(mode=0o700)
     with (
         _switch(request, folder) as switch,
@@ -162,11 +162,11 @@ def _carry(request: Request, folder: Path) -> Reply:
 
 
 @contextmanager
-def _switch(request: Request, folder: Path) -> Iterator[OpenVSwitch]:
+def _switch(request: TransferRequest, folder: Path) -> Iterator[OpenVSwitch]:
     """Build the port; all that goes to the destination goes through the request's queue."""
     if isinstance(request.port, HtbPort):
         with sliced_switch(
-            request.port, folder, default=request.queue, addressed=True, handover=request.handover
+            request.port, folder, default=request.queue, addressed=True, injection=request.injection
         ) as switch:
             yield switch
     else:
@@ -187,8 +187,8 @@ def _prefer(switch: OpenVSwitch) -> None:
 
 
 def reply_of(
-    sender: Mapping[str, Any], receiver: Mapping[str, Any], *, idle: Cpu, busy: Cpu, refused: int
-) -> Reply:
+    sender: Mapping[str, Any], receiver: Mapping[str, Any], *, idle: CpuShares, busy: CpuShares, refused: int
+) -> TransferReply:
     """Combine the reports of both ends. Raises `RunError` with iperf3's own message if there is one."""
     for report in (sender, receiver):
         if "error" in report:
@@ -196,7 +196,7 @@ def reply_of(
     try:
         sent = [interval["streams"][0] for interval in sender["intervals"]]
         received = [interval["streams"][0] for interval in receiver["intervals"] if interval["streams"]]
-        return Reply(
+        return TransferReply(
             end_s=np.array([stream["end"] for stream in sent], dtype=np.float64),
             retransmissions=np.array([stream["retransmits"] for stream in sent], dtype=np.int64),
             window_bytes=np.array([stream["snd_cwnd"] for stream in sent], dtype=np.int64),
@@ -215,7 +215,7 @@ def reply_of(
 
 
 @contextmanager
-def _host(name: str, request: Request) -> Iterator[Path]:
+def _host(name: str, request: TransferRequest) -> Iterator[Path]:
     """Give an interface a namespace, an address and the link's rate; yield the namespace."""
     with another_namespace() as holder:
         run(["ip", "link", "set", name, "netns", str(holder)], what=name)
@@ -233,7 +233,7 @@ def _host(name: str, request: Request) -> Iterator[Path]:
         yield namespace
 
 
-def _link(request: Request) -> list[str]:
+def _link(request: TransferRequest) -> list[str]:
     """Return the queueing discipline of a host's link, and its settings.
 
     A packet that only the kernel forwards would count for its sender's connection until it leaves the slice's
@@ -241,7 +241,7 @@ def _link(request: Request) -> list[str]:
     begins, as a card does.
     """
     rate = ["rate", f"{request.port.link_rate_bps}bit"]
-    if isinstance(request.port, HtbPort) and request.handover is Handover.KERNEL:
+    if isinstance(request.port, HtbPort) and request.injection is InjectionMethod.KERNEL:
         return ["netem", *rate, "limit", str(_BACKLOG_BYTES // _FULL_IP_BYTES)]
     return ["tbf", *rate, "burst", str(_BUCKET_BYTES), "limit", str(_BACKLOG_BYTES)]
 
@@ -251,7 +251,7 @@ def within(namespace: Path) -> list[str]:
     return [require("nsenter"), f"--net={namespace}", "--"]
 
 
-def _room(request: Request) -> int:
+def _room(request: TransferRequest) -> int:
     """Return room for all frames of a transfer, acknowledgements included, at twice its queue's rate."""
     queue = request.port.queues[request.queue]
     rate_bps = queue.ceiling_bps if isinstance(queue, HtbQueue) else queue.cir_bps + queue.eir_bps
@@ -259,14 +259,14 @@ def _room(request: Request) -> int:
     return min(round(2 * full) + _MORE_FRAMES, _MOST_FRAMES)
 
 
-def _segments(taps: Mapping[str, SegmentTap]) -> Sent:
+def _segments(taps: Mapping[str, SegmentTap]) -> FrameTimes:
     sent = joined(
         taps[SOURCE].segments(outgoing=True, ip_bytes=_FULL_IP_BYTES),
         taps[DESTINATION].segments(outgoing=False, ip_bytes=_FULL_IP_BYTES),
     )
     begin_ns = sent.sent_ns[0]
     received_ns = np.where(sent.received_ns == LOST, LOST, sent.received_ns - begin_ns)
-    return Sent(sent.sent_ns - begin_ns, received_ns)
+    return FrameTimes(sent.sent_ns - begin_ns, received_ns)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -321,10 +321,10 @@ def _cpu_times(switch: OpenVSwitch) -> _CpuTimes:
     return _CpuTimes(time.monotonic_ns(), cpu_ns(switch.pid), waited_ns, irq + softirq, busy)
 
 
-def _shares(before: _CpuTimes, after: _CpuTimes) -> Cpu:
+def _shares(before: _CpuTimes, after: _CpuTimes) -> CpuShares:
     seconds = (after.at_ns - before.at_ns) / 1e9
     ticks = _TICKS_PER_S * seconds
-    return Cpu(
+    return CpuShares(
         switch=(after.switch_ns - before.switch_ns) / 1e9 / seconds,
         softirq=(after.softirq_ticks - before.softirq_ticks) / ticks,
         machine=(after.busy_ticks - before.busy_ticks) / ticks,

@@ -24,7 +24,7 @@ from evaluation.guarantees import guarantee
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
 from evaluation.records import RecordWriter, summary
-from evaluation.replay.campaign import Tally, forget, replay_in_order
+from evaluation.replay.campaign import Tally, purge_runs, replay_in_order
 from evaluation.replay.duration import live_s, virtual_s
 from evaluation.replay.point import Point, seed_of
 from evaluation.result import (
@@ -197,7 +197,7 @@ def _recorded(plan: ChosenSweep, runs: Iterable[ReplayedRun]) -> dict[float, Tal
             for x in plan.values
         ]
         writer.describe({"points": described})
-    forget(plan.sweep.name, plan.options)
+    purge_runs(plan.sweep.name, plan.options)
     return tallied
 
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, Panel, TimePanel
 from evaluation.figure_types import IN_TASKS, FigureType
-from evaluation.figure_types.time_triggered.document import Row, TimeTriggeredFigure
-from evaluation.figure_types.time_triggered.sent import Sending, Sent
-from evaluation.figure_types.time_triggered.veths import NotHereError, carry_live
-from evaluation.figure_types.time_triggered.virtual import carry
+from evaluation.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
+from evaluation.figure_types.time_triggered.trial import SlotFrameTimes, SlotTrial
+from evaluation.figure_types.time_triggered.veths import NotHereError, transmit_live
+from evaluation.figure_types.time_triggered.virtual import transmit
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
-from evaluation.replay.tasks import computed
+from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, HostResult, NoteResult, TableResult
 from evaluation.runner import RunError
 from loko.device import load_device
@@ -51,20 +51,23 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     packets = figure.live_packets if live else figure.packets
     if options.quick:
         packets = min(packets, figure.quick.packets)
-    sendings = [Sending(figure, case, packets, options.seed) for case in figure.cases]
+    sendings = [SlotTrial(figure, case, packets, options.seed) for case in figure.cases]
     progress.begin(len(sendings), 0, "cases")
-    sent: dict[str, Sent] = {}
+    sent: dict[str, SlotFrameTimes] = {}
     missing: list[NoteResult] = []
     if live:
         for sending in sendings:
             try:
-                sent[sending.case.name] = carry_live(sending)
+                sent[sending.case.name] = transmit_live(sending)
             except NotHereError as error:
                 missing.append(NoteResult(where="sec 4", text=f"{str(error).rstrip('.')}."))
             progress.advance(f"{figure.name}, {sending.case.label}")
     else:
-        sendings_done = computed(
-            carry, sendings, options, lambda sending: progress.advance(f"{figure.name}, {sending.case.label}")
+        sendings_done = compute_tasks(
+            transmit,
+            sendings,
+            options,
+            lambda sending: progress.advance(f"{figure.name}, {sending.case.label}"),
         )
         sent = dict(zip([case.name for case in figure.cases], sendings_done, strict=True))
     figure = figure.model_copy(update={"cases": [case for case in figure.cases if case.name in sent]})
@@ -94,12 +97,12 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     return outcome, _rows(figure, sent)
 
 
-def _late_us(sent: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+def _late_us(sent: SlotFrameTimes, chosen: _Chosen) -> NDArray[np.float64]:
     """Return how long after the beginning of their slots frames were handed over, in us."""
     return np.asarray(np.maximum(sent.begun_ns - sent.due_ns, 0)[chosen] / NS_PER_US)
 
 
-def _delays_us(sent: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+def _delays_us(sent: SlotFrameTimes, chosen: _Chosen) -> NDArray[np.float64]:
     """Return the delays from the source's program to the destination's, in us.
 
     For a frame that was handed over before its slot, for the kernel to hold, the delay counts from the slot.
@@ -118,14 +121,14 @@ def _statistics(name: str, delays_us: NDArray[np.float64]) -> dict[str, float]:
     }
 
 
-def _findings(case: Row, sent: Sent) -> dict[str, float]:
+def _findings(case: TimeTriggeredCase, sent: SlotFrameTimes) -> dict[str, float]:
     return {
         **_statistics(case.name, _delays_us(sent, sent.came)),
         f"{case.name}_lost_packets": float((~sent.came).sum()),
     }
 
 
-def live_findings(case: Row, sent: Sent) -> dict[str, float]:
+def live_findings(case: TimeTriggeredCase, sent: SlotFrameTimes) -> dict[str, float]:
     """Return findings on a case in real time, from the frames that met no stall.
 
     They include how late frames were handed over, and how long the kernel took to take them. If too many met
@@ -153,12 +156,12 @@ def live_findings(case: Row, sent: Sent) -> dict[str, float]:
     }
 
 
-def _is_judged(sent: Sent) -> bool:
+def _is_judged(sent: SlotFrameTimes) -> bool:
     """Return whether so few frames met a stall that the others are representative."""
     return 100 * float(sent.stalled.mean()) <= _MOST_STALLED_PERCENT
 
 
-def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[NoteResult]:
+def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> list[NoteResult]:
     """Return a note for each case that is not judged."""
     return [
         NoteResult(
@@ -171,7 +174,7 @@ def not_judged(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[No
     ]
 
 
-def _table(figure: TimeTriggeredFigure, sent: Mapping[str, Sent], *, live: bool) -> TableResult:
+def _table(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes], *, live: bool) -> TableResult:
     rows: list[list[str | float]] = []
     for case in figure.cases:
         sending = sent[case.name]
@@ -208,7 +211,7 @@ def _distribution(label: str, values: NDArray[np.float64]) -> Curve:
     )
 
 
-def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> LinePanel:
+def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> LinePanel:
     return LinePanel(
         x=ChartAxis(label="end-to-end delay [us]"),
         y=ChartAxis(label="frames [%]", low=0, high=100),
@@ -219,7 +222,7 @@ def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> Lin
     )
 
 
-def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[Panel]:
+def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> list[Panel]:
     """Return a panel of delays over time for each case, with stalls marked, and one of lateness."""
     panels: list[Panel] = []
     for case in figure.cases:
@@ -265,7 +268,7 @@ def _assumptions(figure: TimeTriggeredFigure, *, live: bool) -> dict[str, float]
     return {"longest_cross_burst_frames": float(max(bursts))}
 
 
-def _host(sent: Mapping[str, Sent]) -> HostResult:
+def _host(sent: Mapping[str, SlotFrameTimes]) -> HostResult:
     stalls = [stall for sending in sent.values() for stall in sending.stalls]
     if not stalls:
         return HostResult()
@@ -274,7 +277,7 @@ def _host(sent: Mapping[str, Sent]) -> HostResult:
     )
 
 
-def _notes(sent: Mapping[str, Sent]) -> list[NoteResult]:
+def _notes(sent: Mapping[str, SlotFrameTimes]) -> list[NoteResult]:
     obtained = sorted({sending.scheduling for sending in sent.values() if sending.scheduling})
     if not obtained:
         return []
@@ -285,9 +288,9 @@ def _notes(sent: Mapping[str, Sent]) -> list[NoteResult]:
     ]
 
 
-def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> pa.Table:
+def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, SlotFrameTimes]) -> pa.Table:
     """Return a table with a row for each frame."""
-    ones: Sequence[Sent] = [sent[case.name] for case in figure.cases]
+    ones: Sequence[SlotFrameTimes] = [sent[case.name] for case in figure.cases]
     names = [case.name for case in figure.cases for _ in range(len(sent[case.name].flow))]
     columns = ("flow", "due_ns", "begun_ns", "done_ns", "received_ns", "stalled")
     return pa.table(

@@ -33,7 +33,7 @@ class HostTimes(Strict):
         return self
 
 
-class Row(Strict):
+class TimeTriggeredCase(Strict):
     """One row: so many flows, and how they send. Flow i goes from the i-th host at s1 to the i-th at s2."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -96,7 +96,7 @@ class TimeTriggeredFigure(FindingFigure):
     """
     live_cross_frame_bytes: list[Annotated[int, Field(ge=_LEAST_LIVE_BYTES, le=1518)]] | None = None
     """In real time, the lengths of cross traffic, if others: the generator sends at least 74 bytes."""
-    cases: list[Row] = Field(min_length=1)
+    cases: list[TimeTriggeredCase] = Field(min_length=1)
 
     def in_real_time(self) -> Self:
         """Return the figure with the values that apply in real time."""

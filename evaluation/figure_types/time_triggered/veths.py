@@ -19,11 +19,11 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.figure_types.time_triggered.document import Row, TimeTriggeredFigure
-from evaluation.figure_types.time_triggered.sent import (
+from evaluation.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
+from evaluation.figure_types.time_triggered.trial import (
     NEVER,
-    Sending,
-    Sent,
+    SlotFrameTimes,
+    SlotTrial,
     cross_of,
     flows_of,
     hosts_of,
@@ -65,7 +65,7 @@ class NotHereError(RunError):
     """The machine's kernel lacks something that the case needs; the message says what, in one line."""
 
 
-def carry_live(sending: Sending) -> Sent:
+def transmit_live(sending: SlotTrial) -> SlotFrameTimes:
     """Send the frames of a case on this machine. Raises `RunError`, or its subclass `NotHereError`."""
     lab = load_lab(sending.figure.lab)
     for host in lab.hosts.values():
@@ -77,7 +77,7 @@ def carry_live(sending: Sending) -> Sent:
     return carry_alone(_carry, sending)
 
 
-def _carry(sending: Sending, folder: Path) -> Sent:
+def _carry(sending: SlotTrial, folder: Path) -> SlotFrameTimes:
     figure, case, packets, _ = sending
     lab = load_lab(figure.lab)
     with another_namespace() as holder:
@@ -106,7 +106,7 @@ def _carry(sending: Sending, folder: Path) -> Sent:
     columns = table.transpose(1, 0, 2).reshape(-1, _COLUMNS).T
     start_ns = int(columns[0].min())
     stalls = [*told["stalls"], *told["destination_stalls"]]
-    return Sent(
+    return SlotFrameTimes(
         flow=np.repeat(np.arange(case.flows), packets),
         due_ns=columns[0] - start_ns,
         begun_ns=columns[1] - start_ns,
@@ -125,7 +125,7 @@ def _carried_bytes(lab: Lab) -> int:
     return int(link["stats64"]["tx"]["bytes"])
 
 
-def _cross_percent(sending: Sending, carried_bytes: int, took_s: float) -> float | None:
+def _cross_percent(sending: SlotTrial, carried_bytes: int, took_s: float) -> float | None:
     """Return the share of the cable's rate that cross traffic took; None without cross traffic or a rate."""
     figure, case, packets, _ = sending
     if case.cross_percent == 0 or figure.live_trunk_mbps is None:
@@ -172,7 +172,7 @@ def _build(lab: Lab, holder: int) -> None:
     _batch("ip", _addresses(lab, sinks, sources), what="the destinations", prefix=inside)
 
 
-def _limit(lab: Lab, figure: TimeTriggeredFigure, case: Row) -> None:
+def _limit(lab: Lab, figure: TimeTriggeredFigure, case: TimeTriggeredCase) -> None:
     """Limit the rate of the cable towards the second switch, by a token bucket that holds one frame.
 
     With cross traffic it has two queues as well. Both may only borrow from the cable, and HTB lends to the
@@ -220,7 +220,7 @@ def _tc(*arguments: str) -> None:
 
 
 @contextmanager
-def _cross_traffic(sending: Sending, lab: Lab, destinations: Path, folder: Path) -> Iterator[None]:
+def _cross_traffic(sending: SlotTrial, lab: Lab, destinations: Path, folder: Path) -> Iterator[None]:
     """Send the cross traffic of a case within the context. Nobody reads what arrives of it."""
     trunk_bps = (sending.figure.live_trunk_mbps or 0) * 1e6
     senders = cross_of(sending, lab, trunk_bps, overhead_bytes=-FCS_BYTES)
@@ -270,7 +270,7 @@ def _batch(program: str, lines: list[str], *, what: str, prefix: list[str] | Non
     run([program, "-batch", "-"], what=what, prefix=prefix or [], stdin="\n".join(lines) + "\n")
 
 
-def _configuration(sending: Sending, lab: Lab, rows: Path, destinations: Path) -> str:
+def _configuration(sending: SlotTrial, lab: Lab, rows: Path, destinations: Path) -> str:
     """Return the configuration for `zodiac-fx slots` (switch-emulator/live/src/slots.rs)."""
     figure, case, packets, _ = sending
     head: dict[str, str | int] = {

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.figure_types.time_triggered.document import HostTimes
-from evaluation.figure_types.time_triggered.sent import (
+from evaluation.figure_types.time_triggered.trial import (
     NEVER,
-    Sending,
-    Sent,
+    SlotFrameTimes,
+    SlotTrial,
     cross_of,
     flows_of,
     offset_ns,
@@ -43,7 +43,7 @@ _DRAIN_NS: Final = 2_000_000
 _IDLE_SEED: Final = 0
 
 
-def carry(sending: Sending) -> Sent:
+def transmit(sending: SlotTrial) -> SlotFrameTimes:
     """Send the frames of a case in virtual time. Raises `RunError`."""
     figure, case, packets, seed = sending
     lab = load_lab(figure.lab)
@@ -83,7 +83,9 @@ def carry(sending: Sending) -> Sent:
     done_ns = due_ns + leaves_ns.ravel()
     through_ns = network_ns.ravel()
     received_ns = np.where(through_ns == NEVER, NEVER, done_ns + through_ns + constant_ns + takes_ns.ravel())
-    return Sent(flow=flow_of_row, due_ns=due_ns, begun_ns=due_ns, done_ns=done_ns, received_ns=received_ns)
+    return SlotFrameTimes(
+        flow=flow_of_row, due_ns=due_ns, begun_ns=due_ns, done_ns=done_ns, received_ns=received_ns
+    )
 
 
 def _half_of_spread_ns(

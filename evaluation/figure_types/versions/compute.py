@@ -18,8 +18,8 @@ from evaluation.guarantees import guarantee_of_packets
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
-from evaluation.replay.campaign import forget, records_of, replay
-from evaluation.replay.point import Point, carriage, seed_of
+from evaluation.replay.campaign import purge_runs, records_of, replay
+from evaluation.replay.point import Point, seed_of, transmission_options
 from evaluation.result import AxisLabel
 from evaluation.runner import LOST, RunRecords
 from evaluation.senders import SenderSettings
@@ -36,7 +36,7 @@ Found = Mapping[tuple[OpenFlow, int], Allocation]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried:
+class VersionResult:
     """Results of the flows in one version."""
 
     packets: int
@@ -62,7 +62,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
     how = options.senders.of(figure.senders)
     points = {}
     for number, version in enumerate(OpenFlow):
-        routed, senders = carried_flows(figure, how, lab, results[version, figure.entries])
+        routed, senders = admitted_senders(figure, how, lab, results[version, figure.entries])
         points[version] = Point(
             figure=figure.name,
             x=float(number),
@@ -81,13 +81,13 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
             ),
         )
     replay(list(points.values()), options, progress)
-    carried: dict[OpenFlow, Carried] = {}
+    carried: dict[OpenFlow, VersionResult] = {}
     rows: list[pa.Table] = []
     for version, point in points.items():
         of_version = list(records_of(point, options))
         rows += [rows_of(records, run=run, point=point.x) for run, records in enumerate(of_version)]
-        carried[version] = _carried(of_version, max(point.guarantees_ns.values()))
-    forget(figure.name, options)
+        carried[version] = _delivered(of_version, max(point.guarantees_ns.values()))
+    purge_runs(figure.name, options)
     labels = [flow.label for flow in figure.flows]
     outcome = Outcome(
         chart=Chart(panels=_panels(figure, results, carried, sizes, switches), columns=2),
@@ -112,7 +112,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
     return outcome, pa.concat_tables(rows)
 
 
-def carried_flows(
+def admitted_senders(
     figure: Versions, how: SenderSettings, lab: Lab, allocation: Allocation
 ) -> tuple[list[RoutedFlow], list[Sender]]:
     """Return the flows of equation 8 as admitted, and their senders."""
@@ -135,12 +135,12 @@ def carried_flows(
     return routed, senders
 
 
-def _carried(records: list[RunRecords], guarantee_ns: float) -> Carried:
+def _delivered(records: list[RunRecords], guarantee_ns: float) -> VersionResult:
     received = np.concatenate([record.received_ns for record in records])
     sent = np.concatenate([record.sent_ns for record in records])
     arrived = received != LOST
     delays = (received - sent)[arrived]
-    return Carried(
+    return VersionResult(
         packets=len(sent),
         lost=int((~arrived).sum()),
         late=int((delays > guarantee_ns).sum()),
@@ -153,7 +153,11 @@ def _guarantee_ms(allocation: Allocation, switches: int) -> float | None:
 
 
 def _panels(
-    figure: Versions, results: Found, carried: Mapping[OpenFlow, Carried], sizes: list[int], switches: int
+    figure: Versions,
+    results: Found,
+    carried: Mapping[OpenFlow, VersionResult],
+    sizes: list[int],
+    switches: int,
 ) -> list[Panel]:
     x = [float(entries) for entries in sizes]
     guarantees = [
@@ -192,7 +196,7 @@ def _panels(
 
 
 def _findings(
-    figure: Versions, results: Found, carried: Mapping[OpenFlow, Carried], switches: int
+    figure: Versions, results: Found, carried: Mapping[OpenFlow, VersionResult], switches: int
 ) -> dict[str, float]:
     findings: dict[str, float] = {}
     for (version, entries), allocation in results.items():
@@ -224,7 +228,7 @@ _VIRTUAL_S_PER_S: Final = 0.05
 
 FIGURE_TYPE: Final = FigureType(
     document=Versions,
-    compute=OneByOne(compute, carriage),
+    compute=OneByOne(compute, transmission_options),
     estimate_s=lambda figure: {"virtual": 1 + 2 * figure.runs * figure.seconds * _VIRTUAL_S_PER_S},
     supported_options=SIMULATED,
 )

@@ -46,7 +46,7 @@ class Capture:
     """How well each flow that sends in slots kept them."""
 
 
-def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder: Path) -> Capture:
+def transmit(network: Network, traffic: Sequence[Sender], *, seconds: float, folder: Path) -> Capture:
     """Send the traffic for so many seconds and capture it. Raises `RunError` if that cannot be done."""
     refuse(traffic, network.lab)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What is sent in a case, and what became of it, in any mode."""
+"""One trial of a case: the flows, the cross traffic, and the times of each frame, in any mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figure_types.time_triggered.document import Row, TimeTriggeredFigure
+from evaluation.figure_types.time_triggered.document import TimeTriggeredCase, TimeTriggeredFigure
 from evaluation.runner import Stall
 from evaluation.traffic import RandomBursts, Sender, flow_of
 from loko.flow import Flow
@@ -25,17 +25,17 @@ _MANY_FRAMES: Final = 1_000_000
 """Length in frames of the queue of a host that sends cross traffic: more than ever wait in it."""
 
 
-class Sending(NamedTuple):
+class SlotTrial(NamedTuple):
     """A case with everything that its result depends on."""
 
     figure: TimeTriggeredFigure
-    case: Row
+    case: TimeTriggeredCase
     packets: int
     seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SlotFrameTimes:
     """All frames of a case, one row each. Instants are in ns since a common moment."""
 
     flow: NDArray[np.int64]
@@ -73,7 +73,7 @@ class Sent:
         return np.asarray(latest_end >= self.due_ns)
 
 
-def flows_of(lab: Lab, case: Row, frame_bytes: int) -> list[Flow]:
+def flows_of(lab: Lab, case: TimeTriggeredCase, frame_bytes: int) -> list[Flow]:
     """Return the flows of a case: from the i-th host at the first switch to the i-th at the second."""
     sources, destinations = hosts_of(lab)
     return [
@@ -103,7 +103,7 @@ def hosts_of(lab: Lab) -> tuple[list[str], list[str]]:
     return [name for name in lab.hosts if name in near], [name for name in lab.hosts if name not in near]
 
 
-def cross_of(sending: Sending, lab: Lab, trunk_bps: float, *, overhead_bytes: int) -> list[Sender]:
+def cross_of(sending: SlotTrial, lab: Lab, trunk_bps: float, *, overhead_bytes: int) -> list[Sender]:
     """Return the cross traffic of a case: bursts at random instants from all hosts that send nothing else.
 
     Each host and each length has the same share of the load on the cable between the switches, which counts
@@ -137,6 +137,6 @@ def cross_of(sending: Sending, lab: Lab, trunk_bps: float, *, overhead_bytes: in
     return senders
 
 
-def offset_ns(figure: TimeTriggeredFigure, case: Row, number: int) -> int:
+def offset_ns(figure: TimeTriggeredFigure, case: TimeTriggeredCase, number: int) -> int:
     """Return the offset of a flow's slot from the beginning of each period."""
     return round(figure.slot_us * NS_PER_US) * (number if case.adjacent else 0)

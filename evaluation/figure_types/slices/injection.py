@@ -1,4 +1,4 @@
-"""How Open vSwitch hands frames over to the queues of tc: these should decide what waits and what is lost."""
+"""How Open vSwitch injects frames into the queues of tc: these should decide what waits and what is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evaluation.live.interfaces import make_plain
 from evaluation.live.programs import run
 
 
-class Handover(StrEnum):
+class InjectionMethod(StrEnum):
     """How a frame gets from the switch into the queues of its port."""
 
     KERNEL = "kernel"
@@ -27,22 +27,24 @@ class Handover(StrEnum):
     @property
     def remark(self) -> str:
         """A sentence for readers of what was measured."""
-        where = {
-            Handover.KERNEL: "in the kernel",
-            Handover.TAP: "in user space, and a tap leads from there to the queues of HTB",
-            Handover.SOCKET: "in user space, and a packet socket leads from there to the queues of HTB",
+        place = {
+            InjectionMethod.KERNEL: "in the kernel",
+            InjectionMethod.TAP: "in user space, and a tap leads from there to the queues of HTB",
+            InjectionMethod.SOCKET: (
+                "in user space, and a packet socket leads from there to the queues of HTB"
+            ),
         }
-        return f"The datapath of Open vSwitch is {where[self]}."
+        return f"The datapath of Open vSwitch is {place[self]}."
 
     @property
     def datapath(self) -> Datapath:
         """The datapath. Raises `RunError` if this kernel lacks it."""
-        return kernel() if self is Handover.KERNEL else USER_SPACE
+        return kernel() if self is InjectionMethod.KERNEL else USER_SPACE
 
 
-def best_handover() -> Handover:
+def best_injection_method() -> InjectionMethod:
     """Return the kernel's where this kernel has Open vSwitch's datapath, a tap elsewhere."""
-    return Handover.KERNEL if kernel_has_datapath() else Handover.TAP
+    return InjectionMethod.KERNEL if kernel_has_datapath() else InjectionMethod.TAP
 
 
 TAP: Final = "s1-tap2"
