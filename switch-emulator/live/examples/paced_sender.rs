@@ -12,9 +12,9 @@ use std::fs;
 use std::process::ExitCode;
 
 use zodiac_firmware::Duration;
-use zodiac_live::agenda::Agenda;
 use zodiac_live::clock::Clock;
 use zodiac_live::packet_socket::PacketSocket;
+use zodiac_live::timer_queue::TimerQueue;
 
 const USAGE: &str = "usage: paced_sender FLOWS NUMBER_OFFSET FIRST_NUMBER";
 /// From the beginning until the instant that flows count from: memory and caches are ready then.
@@ -60,7 +60,7 @@ fn send(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     }
     let clock = Clock::start();
     let start = clock.now() + LEAD;
-    let mut agenda = Agenda::new();
+    let mut agenda = TimerQueue::new();
     for (first, flow) in flows {
         agenda.add(start + first, flow);
     }

@@ -5,9 +5,9 @@ use std::net::SocketAddrV4;
 
 use zodiac_firmware::{Board, Counters, Instant, Output, OutputKind, PortMask, PortNumber};
 
-use crate::agenda::Agenda;
 use crate::config::PortAddress;
 use crate::receive_port::LinkTiming;
+use crate::timer_queue::TimerQueue;
 
 /// Ports of a board.
 pub(crate) const PORTS: usize = 4;
@@ -16,7 +16,7 @@ pub(crate) const PORTS: usize = 4;
 /// another keeps its exact instants however late the host is.
 #[derive(Debug)]
 pub struct Boards {
-    slots: Vec<Slot>,
+    slots: Vec<BoardSlot>,
     /// When each board has next something to do, so that the idle ones cost nothing.
     due: BTreeSet<(Instant, usize)>,
     /// Boards that were called since the last run and may have outputs.
@@ -24,11 +24,11 @@ pub struct Boards {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct BoardSlot {
     board: Board,
     timing: LinkTiming,
     /// Frames on their way, by the instants at which they will have arrived completely.
-    arrivals: Agenda<(PortNumber, Vec<u8>)>,
+    arrivals: TimerQueue<(PortNumber, Vec<u8>)>,
     /// The other ends of this board's internal links.
     peers: [Option<PortAddress>; PORTS],
     linked: PortMask,
@@ -38,7 +38,7 @@ struct Slot {
     due: Option<Instant>,
 }
 
-impl Slot {
+impl BoardSlot {
     fn next_at(&self) -> Option<Instant> {
         self.arrivals
             .next_at()
@@ -58,16 +58,16 @@ impl Boards {
     /// These boards, with the timing of their links, wired to each other.
     #[must_use]
     pub fn new(boards: Vec<(Board, LinkTiming)>, links: &[[PortAddress; 2]]) -> Self {
-        let slots = boards.into_iter().map(|(board, timing)| Slot {
+        let slots = boards.into_iter().map(|(board, timing)| BoardSlot {
             board,
             timing,
-            arrivals: Agenda::new(),
+            arrivals: TimerQueue::new(),
             peers: [None; PORTS],
             linked: PortMask::EMPTY,
             last: Instant::ZERO,
             due: None,
         });
-        let mut slots: Vec<Slot> = slots.collect();
+        let mut slots: Vec<BoardSlot> = slots.collect();
         for (near, far) in links.iter().flat_map(|[a, b]| [(a, b), (b, a)]) {
             let slot = &mut slots[near.board];
             slot.peers[place(near.port)] = Some(*far);

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::config::{BoardConfig, Config};
 use crate::control::Line;
 use crate::error::StartError;
-use crate::news::News;
+use crate::pending_flag::PendingFlag;
 use crate::pseudo_terminal::PseudoTerminal;
 use crate::report::write_atomically;
 use crate::waker::Waker;
@@ -26,13 +26,13 @@ const READ_BYTES: usize = 256;
 /// What waits for a program that reads slowly; what goes beyond is dropped, as by a full USB endpoint.
 const MAX_UNREAD_BYTES: usize = 1 << 17;
 /// Text that nobody has read for so long is dropped.
-const UNREAD: Timeout = Timeout::from_secs(1);
+const UNREAD_TIMEOUT: Timeout = Timeout::from_secs(1);
 /// How soon the thread reads again when the data thread has not taken what was typed.
 const RETRY: Timeout = Timeout::from_millis(20);
 
 /// From the data thread.
 #[derive(Debug)]
-pub enum Command {
+pub enum ConsoleCommand {
     /// The console prints.
     Print(Vec<u8>),
     /// The board leaves the USB bus.
@@ -46,7 +46,7 @@ pub enum Command {
 /// The data thread's end of a board's console.
 #[derive(Debug)]
 pub struct ConsolePort {
-    commands: Producer<Command>,
+    commands: Producer<ConsoleCommand>,
     typed: Consumer<Vec<u8>>,
     waker: Waker,
 }
@@ -56,7 +56,7 @@ impl ConsolePort {
     ///
     /// # Errors
     /// The command, if the console thread is too far behind.
-    pub fn command(&mut self, command: Command) -> Result<(), Command> {
+    pub fn command(&mut self, command: ConsoleCommand) -> Result<(), ConsoleCommand> {
         let result = self
             .commands
             .push(command)
@@ -86,7 +86,7 @@ impl Consoles {
     pub fn open(
         config: &Config,
         clock: Clock,
-        news: &News,
+        pending: &PendingFlag,
         log: &mpsc::Sender<Line>,
     ) -> Result<(Self, Vec<ConsolePort>), StartError> {
         let waker = Waker::new()
@@ -103,7 +103,7 @@ impl Consoles {
             consoles.push(Console {
                 commands,
                 typed: to_data,
-                news: news.clone(),
+                pending: pending.clone(),
                 terminal: open_terminal(settings)?,
                 path: settings.console.clone(),
                 eeprom: settings.eeprom.clone(),
@@ -179,9 +179,9 @@ fn open_terminal(board: &BoardConfig) -> Result<Option<PseudoTerminal>, StartErr
 /// One board's console.
 #[derive(Debug)]
 struct Console {
-    commands: Consumer<Command>,
+    commands: Consumer<ConsoleCommand>,
     typed: Producer<Vec<u8>>,
-    news: News,
+    pending: PendingFlag,
     terminal: Option<PseudoTerminal>,
     path: Option<PathBuf>,
     eeprom: Option<PathBuf>,
@@ -206,7 +206,7 @@ impl Console {
         let unread = self
             .unread
             .since
-            .map(|since| UNREAD.saturating_sub(since.elapsed()));
+            .map(|since| UNREAD_TIMEOUT.saturating_sub(since.elapsed()));
         let retry = self.typed.is_full().then_some(RETRY);
         unread.into_iter().chain(retry).min()
     }
@@ -232,10 +232,10 @@ impl Console {
     fn take_commands(&mut self) {
         while let Ok(command) = self.commands.pop() {
             match command {
-                Command::Print(text) => self.print(&text),
-                Command::Detach => self.detach(),
-                Command::Attach => self.attach(),
-                Command::Save(image) => self.save(&image),
+                ConsoleCommand::Print(text) => self.print(&text),
+                ConsoleCommand::Detach => self.detach(),
+                ConsoleCommand::Attach => self.attach(),
+                ConsoleCommand::Save(image) => self.save(&image),
             }
         }
     }
@@ -292,7 +292,7 @@ impl Console {
                 Ok(length) if length > 0 => {
                     // There is room: this thread alone fills the channel.
                     let _ = self.typed.push(buffer[..length].to_vec());
-                    self.news.tell();
+                    self.pending.set();
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(_) | Err(_) => return,
@@ -315,7 +315,7 @@ impl Console {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(_) | Err(_) => {
                     let since = *unread.since.get_or_insert_with(Deadline::now);
-                    if since.elapsed() >= UNREAD {
+                    if since.elapsed() >= UNREAD_TIMEOUT {
                         self.drop_unread(0);
                     }
                     return;

@@ -14,10 +14,10 @@ use rustix::net::{recv, RecvFlags};
 use socket2::{Domain, Socket, Type};
 use zodiac_firmware::{Instant, Quirks};
 
-use crate::arrived::Arrived;
 use crate::clock::Clock;
-use crate::news::News;
+use crate::pending_flag::PendingFlag;
 use crate::stream::{Cut, StreamCutter, SEGMENT_BYTES};
+use crate::tcp_info::TcpInfo;
 use crate::waker::Waker;
 
 /// Commands and notices that fit in the channels.
@@ -33,7 +33,7 @@ pub type SessionNumber = u64;
 
 /// From the data thread.
 #[derive(Debug)]
-pub enum Command {
+pub enum ControlCommand {
     /// Begin a new connection; one that exists is given up. An address is one that was set at the board's console, and
     /// replaces the configured one.
     Connect(SessionNumber, Option<SocketAddrV4>),
@@ -72,7 +72,7 @@ pub struct Line {
 /// The data thread's end of a board's connection.
 #[derive(Debug)]
 pub struct ControlPort {
-    commands: Producer<Command>,
+    commands: Producer<ControlCommand>,
     notices: Consumer<Notice>,
     waker: Waker,
 }
@@ -82,7 +82,7 @@ impl ControlPort {
     ///
     /// # Errors
     /// The command, if the control thread is too far behind.
-    pub fn command(&mut self, command: Command) -> Result<(), Command> {
+    pub fn command(&mut self, command: ControlCommand) -> Result<(), ControlCommand> {
         let result = self
             .commands
             .push(command)
@@ -101,7 +101,7 @@ impl ControlPort {
 #[derive(Debug)]
 pub struct ControllerLinks {
     clock: Clock,
-    links: Vec<Link>,
+    links: Vec<BoardConnection>,
     waker: Waker,
     log: mpsc::Sender<Line>,
 }
@@ -114,7 +114,7 @@ impl ControllerLinks {
     pub fn new(
         clock: Clock,
         controllers: &[(SocketAddr, Quirks)],
-        news: &News,
+        pending: &PendingFlag,
         log: mpsc::Sender<Line>,
     ) -> io::Result<(Self, Vec<ControlPort>)> {
         let waker = Waker::new()?;
@@ -128,13 +128,13 @@ impl ControllerLinks {
                 notices,
                 waker: waker.clone(),
             });
-            links.push(Link {
+            links.push(BoardConnection {
                 commands,
                 outlet: Outlet {
                     board,
                     quirks,
                     notices: to_data,
-                    news: news.clone(),
+                    pending: pending.clone(),
                     waiting: VecDeque::new(),
                     log: log.clone(),
                 },
@@ -195,7 +195,7 @@ impl ControllerLinks {
             tv_nsec: span.subsec_nanos().into(),
         });
         let mut fds = vec![PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN)];
-        fds.extend(self.links.iter().filter_map(Link::interest));
+        fds.extend(self.links.iter().filter_map(BoardConnection::interest));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -207,12 +207,12 @@ impl ControllerLinks {
 
 /// One board's connection.
 #[derive(Debug)]
-struct Link {
+struct BoardConnection {
     /// Where the configuration sends the board.
     configured: SocketAddr,
     /// Where it connects to.
     controller: SocketAddr,
-    commands: Consumer<Command>,
+    commands: Consumer<ControlCommand>,
     outlet: Outlet,
     session: Option<Session>,
     /// Why the last attempts failed; told once, not with each attempt.
@@ -226,7 +226,7 @@ struct Session {
     stage: Stage,
     cutter: StreamCutter,
     /// What of the stream has been read, and how many segments were counted by then.
-    taken: Arrived,
+    taken: TcpInfo,
     unsent: Vec<u8>,
 }
 
@@ -250,7 +250,7 @@ struct Outlet {
     /// Whether messages are lost with what a remark tells of, as the firmware loses them.
     quirks: Quirks,
     notices: Producer<Notice>,
-    news: News,
+    pending: PendingFlag,
     /// Notices that found the channel full; no more is read from the socket until they are gone.
     waiting: VecDeque<Notice>,
     log: mpsc::Sender<Line>,
@@ -263,7 +263,7 @@ impl Outlet {
                 self.waiting.push_front(notice);
                 break;
             }
-            self.news.tell();
+            self.pending.set();
         }
     }
 
@@ -273,10 +273,10 @@ impl Outlet {
     }
 
     fn line(&self, at: Instant, text: String) {
-        self.tell(at, text, None);
+        self.log(at, text, None);
     }
 
-    fn tell(&self, at: Instant, text: String, connected: Option<bool>) {
+    fn log(&self, at: Instant, text: String, connected: Option<bool>) {
         // The reader is gone only when the program ends.
         let _ = self.log.send(Line {
             at,
@@ -298,7 +298,7 @@ impl Outlet {
     }
 }
 
-impl Link {
+impl BoardConnection {
     fn timeout(&self, now: Instant) -> Option<Timeout> {
         let retry = (!self.outlet.waiting.is_empty()).then_some(RETRY);
         let session = self.session.as_ref();
@@ -323,12 +323,12 @@ impl Link {
     fn take_commands(&mut self, now: Instant) {
         while let Ok(command) = self.commands.pop() {
             match command {
-                Command::Connect(number, redirected) => {
+                ControlCommand::Connect(number, redirected) => {
                     self.controller = redirected.map_or(self.configured, SocketAddr::V4);
                     self.connect(now, number);
                 }
-                Command::Close => self.close(now),
-                Command::Send(message) => self.send(now, message),
+                ControlCommand::Close => self.close(now),
+                ControlCommand::Send(message) => self.send(now, message),
             }
         }
     }
@@ -339,7 +339,7 @@ impl Link {
             .take()
             .is_some_and(|session| session.stage == Stage::Established)
         {
-            self.outlet.tell(
+            self.outlet.log(
                 now,
                 format!("board gave up the connection to {}", self.controller),
                 Some(false),
@@ -352,7 +352,7 @@ impl Link {
                     socket,
                     stage: Stage::Connecting,
                     cutter: StreamCutter::new(),
-                    taken: Arrived::default(),
+                    taken: TcpInfo::default(),
                     unsent: Vec::new(),
                 });
             }
@@ -382,7 +382,7 @@ impl Link {
             Stage::Established => {
                 session.stage = Stage::Closing;
                 let text = format!("board closed the connection to {}", self.controller);
-                self.outlet.tell(now, text, Some(false));
+                self.outlet.log(now, text, Some(false));
             }
             Stage::Closing | Stage::Closed => {}
             Stage::Connecting | Stage::HalfOpen => self.session = None,
@@ -398,7 +398,7 @@ impl Link {
         if session.stage == Stage::Established {
             session.stage = Stage::HalfOpen;
             let text = format!("controller {} closed the connection", self.controller);
-            self.outlet.tell(now, text, Some(false));
+            self.outlet.log(now, text, Some(false));
         } else {
             self.session = None;
         }
@@ -412,7 +412,7 @@ impl Link {
         };
         if session.stage == Stage::Established {
             let text = format!("controller {} {}", self.controller, ending(error));
-            self.outlet.tell(now, text, Some(false));
+            self.outlet.log(now, text, Some(false));
         }
         self.outlet.notify(Notice::Reset(session.number));
     }
@@ -471,7 +471,7 @@ impl Link {
                 session.stage = Stage::Established;
                 self.refusal = None;
                 let number = session.number;
-                self.outlet.tell(
+                self.outlet.log(
                     now,
                     format!("connected to controller {}", self.controller),
                     Some(true),
@@ -521,14 +521,14 @@ impl Session {
     /// Reads what has come. Gives how many bytes, 0 at the stream's end, and how many segments brought them.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<(usize, usize)> {
         // No more bytes are read than were counted, so that bytes and segments belong together.
-        let mut arrived = Arrived::on(&self.socket)?;
+        let mut arrived = TcpInfo::read(&self.socket)?;
         if arrived.bytes == self.taken.bytes {
             // Nothing new was counted: this is the stream's end, an error, or data that comes at this moment.
             let (_, length) = recv(&self.socket, &mut [0], RecvFlags::PEEK)?;
             if length == 0 {
                 return Ok((0, 0));
             }
-            arrived = Arrived::on(&self.socket)?;
+            arrived = TcpInfo::read(&self.socket)?;
         }
         let due = usize::try_from(arrived.bytes.saturating_sub(self.taken.bytes));
         let end = due.ok().filter(|due| (1..buffer.len()).contains(due));

@@ -5,22 +5,22 @@ use std::sync::mpsc::Receiver;
 
 use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
 
-use crate::agenda::Agenda;
 use crate::ancillary::Checksum;
 use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
 use crate::console::{self, ConsolePort};
-use crate::control::{Command, ControlPort, Notice, SessionNumber};
-use crate::data_port::{DataPorts, Trouble};
-use crate::head_start::HeadStart;
+use crate::control::{ControlCommand, ControlPort, Notice, SessionNumber};
+use crate::data_port::{DataPorts, PortError};
+use crate::departure_lead::DepartureLead;
 use crate::link_watch::LinkChange;
-use crate::news::News;
-use crate::packet_socket::{is_link_down, Link, ReceiveBuffer};
+use crate::packet_socket::{is_link_down, LinkState, ReceiveBuffer};
+use crate::pending_flag::PendingFlag;
 use crate::segmentation;
 use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
-use crate::telemetry::{Departure, Message, Note, Telemetry};
+use crate::telemetry::{Note, Telemetry, TelemetryMessage, TraceRecord};
+use crate::timer_queue::TimerQueue;
 
 /// A departure so near is waited for in a tight loop; the way through the kernel and one pass of the outer loop together
 /// take less.
@@ -40,7 +40,7 @@ const READS_PER_PASS: usize = 64;
 
 /// A board's connection as the data thread sees it.
 #[derive(Debug)]
-struct Session {
+struct BoardSession {
     control: ControlPort,
     number: SessionNumber,
     /// The connection that the board has closed, until it begins another.
@@ -60,7 +60,7 @@ pub struct Channels {
     /// What becomes of the links of the data ports.
     pub links: Receiver<LinkChange>,
     /// Whether any of them has something.
-    pub news: News,
+    pub pending: PendingFlag,
 }
 
 /// All that the data thread works with.
@@ -77,15 +77,15 @@ pub struct DataPlane {
     /// work. The instant is the beginning of the last pass that left no frame unread, or the end of a rest after it, less
     /// the time by which the rest was meant to be longer than `LEAST_REST`.
     emptied: Instant,
-    sessions: Vec<Session>,
+    sessions: Vec<BoardSession>,
     consoles: Vec<ConsolePort>,
     links: Receiver<LinkChange>,
-    news: News,
+    pending: PendingFlag,
     /// Boards on a network of their own.
     networked: Vec<usize>,
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
-    outgoing: Agenda<(usize, OutputKind)>,
-    head_start: HeadStart,
+    outgoing: TimerQueue<(usize, OutputKind)>,
+    departure_lead: DepartureLead,
     longest_rest: Duration,
     /// Place of the sequence number in frames, if departures are traced.
     trace_offset: Option<usize>,
@@ -95,7 +95,7 @@ pub struct DataPlane {
 
 /// How the data plane keeps time.
 #[derive(Debug)]
-pub struct Timing {
+pub struct DataPlaneTiming {
     /// A longer gap between two looks at the clock is a stall.
     pub stall_threshold: Duration,
     /// How much before its departure a frame is handed to the kernel.
@@ -115,7 +115,7 @@ impl DataPlane {
         boards: Boards,
         ports: DataPorts,
         channels: Channels,
-        timing: Timing,
+        timing: DataPlaneTiming,
         telemetry: Telemetry,
     ) -> Self {
         let pair = clock.pair();
@@ -126,7 +126,7 @@ impl DataPlane {
         let sessions = channels
             .controls
             .into_iter()
-            .map(|control| Session {
+            .map(|control| BoardSession {
                 control,
                 number: 0,
                 closed: None,
@@ -145,10 +145,10 @@ impl DataPlane {
             sessions,
             consoles: channels.consoles,
             links: channels.links,
-            news: channels.news,
+            pending: channels.pending,
             networked,
-            outgoing: Agenda::new(),
-            head_start: HeadStart::new(timing.send_lead, one_board, pair.now),
+            outgoing: TimerQueue::new(),
+            departure_lead: DepartureLead::new(timing.send_lead, one_board, pair.now),
             longest_rest: timing.longest_rest,
             trace_offset: timing.trace_offset,
             telemetry,
@@ -158,25 +158,25 @@ impl DataPlane {
 
     /// Runs until asked to stop. Tells after the first pass that it runs, and how it is scheduled.
     pub fn run(mut self, scheduling: String) {
-        let mut pass_began = self.look();
+        let mut pass_began = self.read_clock();
         self.pass(pass_began);
-        self.telemetry.tell(Message::Running {
+        self.telemetry.send(TelemetryMessage::Running {
             scheduling,
-            send_lead_ns: self.head_start.initial().as_nanos(),
+            send_lead_ns: self.departure_lead.initial().as_nanos(),
         });
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
-            let now = self.look();
+            let now = self.read_clock();
             self.telemetry
                 .shared
                 .passes
                 .record(now.saturating_since(pass_began).as_nanos());
             if self.telemetry.shared.counters_wanted() {
-                self.tell_counters();
+                self.send_counters();
             }
             pass_began = self.rest(now);
         }
-        self.tell_counters();
+        self.send_counters();
     }
 
     /// Lets others have the core for a moment if nothing is due soon. Gives the instant after it.
@@ -197,7 +197,7 @@ impl DataPlane {
         if self.outgoing.next_at().is_none_or(|at| at > rested) {
             self.watch.rested(rested);
         }
-        self.look()
+        self.read_clock()
     }
 
     /// Everything that is due at `now`. Interfaces come first: what arrived until `now` is then known.
@@ -207,7 +207,7 @@ impl DataPlane {
         }
         self.receive(now);
         self.run_boards(now);
-        if self.news.any() {
+        if self.pending.take() {
             while let Ok(change) = self.links.try_recv() {
                 self.change_link(change, now);
             }
@@ -219,24 +219,24 @@ impl DataPlane {
             }
             self.run_boards(now);
         }
-        self.tell_connections(now);
+        self.report_connections(now);
         self.depart();
         if let Some(next_at) = self.outgoing.next_at() {
-            self.head_start.warm_up(next_at, self.clock);
+            self.departure_lead.warm_cache(next_at, self.clock);
         }
         self.watch.caught_up(now);
     }
 
     /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
-    fn keep_departures(&mut self) {
-        let now = self.look();
+    fn send_due_frames(&mut self) {
+        let now = self.read_clock();
         if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
             self.depart();
         }
     }
 
     /// Tells when a board on a network of its own has gained or lost its connection.
-    fn tell_connections(&mut self, now: Instant) {
+    fn report_connections(&mut self, now: Instant) {
         for &board in &self.networked {
             let session = &mut self.sessions[board];
             let Some(connected) = self.boards.own_connection(board) else {
@@ -244,7 +244,7 @@ impl DataPlane {
             };
             if connected != session.was_connected {
                 session.was_connected = connected;
-                self.telemetry.tell(Message::Connection {
+                self.telemetry.send(TelemetryMessage::Connection {
                     at_ns: self.pair.realtime_of(now),
                     board,
                     connected,
@@ -254,7 +254,7 @@ impl DataPlane {
     }
 
     /// Reads the clock under the eyes of the stall watch.
-    fn look(&mut self) -> Instant {
+    fn read_clock(&mut self) -> Instant {
         let now = self.clock.now();
         if let Some(stall) = self.watch.observe(now) {
             self.telemetry
@@ -265,7 +265,7 @@ impl DataPlane {
 
     fn receive(&mut self, now: Instant) {
         let mut ready = core::mem::take(&mut self.ready);
-        let mut emptied = self.ports.ask(&mut ready);
+        let mut emptied = self.ports.poll(&mut ready);
         for &index in &ready {
             emptied &= self.read(index);
         }
@@ -278,7 +278,7 @@ impl DataPlane {
     /// Reads an interface; tells whether nothing is left there.
     fn read(&mut self, index: usize) -> bool {
         for _ in 0..READS_PER_PASS {
-            self.keep_departures();
+            self.send_due_frames();
             match self.ports[index].socket.receive(&mut self.buffer) {
                 Ok(None) => return true,
                 Ok(Some(received))
@@ -293,7 +293,7 @@ impl DataPlane {
                 }
                 Ok(Some(received)) if received.interface_bytes > MAX_FRAME_BYTES => {
                     let bytes = received.interface_bytes;
-                    self.trouble(index, Trouble::Oversize, || {
+                    self.report_error(index, PortError::Oversize, || {
                         format!("delivered a frame of {bytes} bytes, which no link carries: it is lost; turn segmentation offload off")
                     });
                 }
@@ -301,7 +301,7 @@ impl DataPlane {
                     if received.checksum == Checksum::Partial
                         && checksum::complete(&mut received.data).is_err()
                     {
-                        self.trouble(index, Trouble::Checksum, || {
+                        self.report_error(index, PortError::Checksum, || {
                             "delivered a frame whose checksum is left to hardware: it passes with a wrong one; turn checksum offload off".into()
                         });
                     }
@@ -309,7 +309,7 @@ impl DataPlane {
                 }
                 Err(error) if is_link_down(&error) => return true,
                 Err(error) => {
-                    self.trouble(index, Trouble::Receive, || {
+                    self.report_error(index, PortError::Receive, || {
                         format!("cannot be read: {error}")
                     });
                     return true;
@@ -329,7 +329,7 @@ impl DataPlane {
         let port = &mut self.ports[index];
         match port.receive.arrival(stamp, frame.len()) {
             Ok(at) => self.boards.arrive(port.address, at, frame),
-            Err(_) => self.trouble(index, Trouble::Overrun, || {
+            Err(_) => self.report_error(index, PortError::Overrun, || {
                 "gets more than a 100 Mbit/s link carries: frames are lost; shape the sender".into()
             }),
         }
@@ -337,7 +337,7 @@ impl DataPlane {
 
     fn run_boards(&mut self, now: Instant) {
         while self.step_boards(now) {
-            self.keep_departures();
+            self.send_due_frames();
         }
     }
 
@@ -350,7 +350,7 @@ impl DataPlane {
             ..
         } = self;
         boards.step(now, |board, Output { at, kind }| match kind {
-            OutputKind::Event(event) => telemetry.tell(Message::Note {
+            OutputKind::Event(event) => telemetry.send(TelemetryMessage::Note {
                 at_ns: pair.realtime_of(at),
                 board: Some(board),
                 note: Note::Firmware(event),
@@ -365,26 +365,26 @@ impl DataPlane {
             return;
         };
         let port = &mut self.ports[index];
-        port.is_up = link == Link::Up;
+        port.is_up = link == LinkState::Up;
         let text = format!(
             "port {} is {}: interface {} {}",
             address.port,
             if port.is_up { "up again" } else { "down" },
             port.socket.interface(),
             match link {
-                Link::Up => "has a carrier",
-                Link::NoCarrier => "has lost its carrier; set its other end up",
-                Link::Down => "is down; set it up",
-                Link::Gone => "is gone; it is taken up again when it comes back",
+                LinkState::Up => "has a carrier",
+                LinkState::NoCarrier => "has lost its carrier; set its other end up",
+                LinkState::Down => "is down; set it up",
+                LinkState::Gone => "is gone; it is taken up again when it comes back",
             }
         );
-        self.boards.link(address, now, link == Link::Up);
+        self.boards.link(address, now, link == LinkState::Up);
         self.note(address.board, text);
     }
 
     fn take_notices(&mut self, board: usize, now: Instant) {
         while let Some(notice) = self.sessions[board].control.notice() {
-            let Session {
+            let BoardSession {
                 number: current,
                 closed,
                 ..
@@ -412,7 +412,7 @@ impl DataPlane {
     /// Lets everything leave that is due, and waits for what is due at once.
     fn depart(&mut self) {
         loop {
-            let now = self.look();
+            let now = self.read_clock();
             if self.outgoing.next_at().is_none_or(|at| at > now + SPIN) {
                 return;
             }
@@ -424,25 +424,31 @@ impl DataPlane {
                     self.send(board, at, ports, &data);
                     self.boards.recycle(board, data);
                 }
-                OutputKind::Controller(message) => self.command(board, Command::Send(message)),
+                OutputKind::Controller(message) => {
+                    self.command(board, ControlCommand::Send(message));
+                }
                 OutputKind::Connect => {
                     self.sessions[board].number += 1;
                     self.sessions[board].closed = None;
                     let redirected = self.boards.redirected(board);
                     let number = self.sessions[board].number;
-                    self.command(board, Command::Connect(number, redirected));
+                    self.command(board, ControlCommand::Connect(number, redirected));
                 }
                 OutputKind::Close => {
                     // Of this connection's notices, from now on only those of its end count.
                     let session = &mut self.sessions[board];
                     session.closed.get_or_insert(session.number);
                     session.number += 1;
-                    self.command(board, Command::Close);
+                    self.command(board, ControlCommand::Close);
                 }
-                OutputKind::Console(text) => self.console(board, console::Command::Print(text)),
-                OutputKind::Detach => self.console(board, console::Command::Detach),
-                OutputKind::Attach => self.console(board, console::Command::Attach),
-                OutputKind::Eeprom(image) => self.console(board, console::Command::Save(image)),
+                OutputKind::Console(text) => {
+                    self.console(board, console::ConsoleCommand::Print(text));
+                }
+                OutputKind::Detach => self.console(board, console::ConsoleCommand::Detach),
+                OutputKind::Attach => self.console(board, console::ConsoleCommand::Attach),
+                OutputKind::Eeprom(image) => {
+                    self.console(board, console::ConsoleCommand::Save(image));
+                }
                 OutputKind::Event(_) => {}
             }
         }
@@ -459,11 +465,11 @@ impl DataPlane {
             }
             let next_at = self.outgoing.next_at();
             let native = self.ports[index].native;
-            let lead = self.head_start.of(native, frame.len(), at, next_at);
-            let mut now = self.look();
+            let lead = self.departure_lead.of(native, frame.len(), at, next_at);
+            let mut now = self.read_clock();
             while now + lead.time < at {
                 std::hint::spin_loop();
-                now = self.look();
+                now = self.read_clock();
             }
             let socket = &self.ports[index].socket;
             let result = if lead.is_stamped {
@@ -473,15 +479,15 @@ impl DataPlane {
             };
             if lead.is_stamped {
                 let buffer = &mut self.buffer;
-                self.head_start
+                self.departure_lead
                     .observe(lead, socket, buffer, self.pair, now, frame);
             }
             // A stall within the call delays the frame, too.
-            self.look();
+            self.read_clock();
             match result {
                 Ok(()) => self.account(board, port, at, now + lead.time, frame),
                 Err(error) if is_link_down(&error) => {}
-                Err(error) => self.trouble(index, Trouble::Send, || {
+                Err(error) => self.report_error(index, PortError::Send, || {
                     format!("refuses a frame: {error}: it is lost")
                 }),
             }
@@ -509,18 +515,19 @@ impl DataPlane {
             let number = frame
                 .get(offset..offset + 4)
                 .and_then(|bytes| bytes.try_into().ok());
-            self.telemetry.tell(Message::Departure(Departure {
-                board,
-                port,
-                sequence: number.map_or(0, u32::from_be_bytes),
-                intended_ns: self.pair.realtime_of(at),
-                left_ns: self.pair.realtime_of(left),
-                in_stall,
-            }));
+            self.telemetry
+                .send(TelemetryMessage::Departure(TraceRecord {
+                    board,
+                    port,
+                    sequence: number.map_or(0, u32::from_be_bytes),
+                    intended_ns: self.pair.realtime_of(at),
+                    left_ns: self.pair.realtime_of(left),
+                    in_stall,
+                }));
         }
     }
 
-    fn command(&mut self, board: usize, command: Command) {
+    fn command(&mut self, board: usize, command: ControlCommand) {
         let session = &mut self.sessions[board];
         if session.control.command(command).is_err() && !session.behind_told {
             session.behind_told = true;
@@ -529,16 +536,16 @@ impl DataPlane {
         }
     }
 
-    fn console(&mut self, board: usize, command: console::Command) {
+    fn console(&mut self, board: usize, command: console::ConsoleCommand) {
         if self.consoles[board].command(command).is_err() {
             let text = "the console thread gets no time: output of the console is lost; give the machine more cores";
             self.note(board, text.into());
         }
     }
 
-    fn trouble(&mut self, index: usize, trouble: Trouble, text: impl FnOnce() -> String) {
+    fn report_error(&mut self, index: usize, error: PortError, text: impl FnOnce() -> String) {
         let port = &mut self.ports[index];
-        if !port.news(trouble) {
+        if !port.is_new(error) {
             return;
         }
         let text = format!(
@@ -553,17 +560,18 @@ impl DataPlane {
 
     fn note(&mut self, board: usize, text: String) {
         let at_ns = self.pair.realtime_of(self.clock.now());
-        self.telemetry.tell(Message::Note {
+        self.telemetry.send(TelemetryMessage::Note {
             at_ns,
             board: Some(board),
             note: Note::Text(text),
         });
     }
 
-    fn tell_counters(&mut self) {
+    fn send_counters(&mut self) {
         for board in 0..self.sessions.len() {
             let counters = self.boards.counters(board);
-            self.telemetry.tell(Message::Counters { board, counters });
+            self.telemetry
+                .send(TelemetryMessage::Counters { board, counters });
         }
     }
 }

@@ -25,12 +25,12 @@ pub struct DataPort {
     /// Whether its link is up; what leaves by it otherwise is gone.
     pub is_up: bool,
     /// Troubles that were told already.
-    told: Vec<Trouble>,
+    reported: Vec<PortError>,
 }
 
 /// What can go wrong with an interface; each is told once a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum PortError {
     /// A frame that no link carries.
     Oversize,
     /// More frames than the link carries.
@@ -58,15 +58,15 @@ impl DataPort {
             receive,
             native,
             is_up: true,
-            told: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
     /// Whether this trouble is new on this port; it counts as reported from now on.
-    pub fn news(&mut self, trouble: Trouble) -> bool {
-        let new = !self.told.contains(&trouble);
+    pub fn is_new(&mut self, error: PortError) -> bool {
+        let new = !self.reported.contains(&error);
         if new {
-            self.told.push(trouble);
+            self.reported.push(error);
         }
         new
     }
@@ -106,8 +106,8 @@ impl DataPorts {
     }
 
     /// Puts into `ready` the ports that have frames, or something to tell, and says whether these are all. Never waits.
-    pub fn ask(&self, ready: &mut Vec<usize>) -> bool {
-        self.readiness.ask(ready)
+    pub fn poll(&self, ready: &mut Vec<usize>) -> bool {
+        self.readiness.poll(ready)
     }
 }
 

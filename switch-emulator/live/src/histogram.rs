@@ -20,7 +20,7 @@ pub struct Histogram {
 
 /// Quantiles of a [`Histogram`], in nanoseconds; all zero if nothing was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct Quantiles {
     /// How many durations were recorded.
     pub count: u64,
     /// Median.
@@ -51,7 +51,7 @@ impl Histogram {
 
     /// The quantiles so far. While another thread records, the newest durations may be missing.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn quantiles(&self) -> Quantiles {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Relaxed)).collect();
         let count: u64 = counts.iter().sum();
         let max = self.max.load(Relaxed);
@@ -66,7 +66,7 @@ impl Histogram {
                 })
                 .map_or(0, |index| upper_end(index).min(max))
         };
-        Summary {
+        Quantiles {
             count,
             p50: quantile(500),
             p99: quantile(990),
@@ -108,14 +108,14 @@ mod tests {
 
     #[test]
     fn empty_histogram_is_all_zero() {
-        assert_eq!(Histogram::new().summary(), Summary::default());
+        assert_eq!(Histogram::new().quantiles(), Quantiles::default());
     }
 
     #[test]
     fn quantiles_of_a_thousand() {
         let histogram = Histogram::new();
         (1..=1000).for_each(|n| histogram.record(n));
-        let summary = histogram.summary();
+        let summary = histogram.quantiles();
         assert_eq!((summary.count, summary.max), (1000, 1000));
         for (quantile, exact) in [(summary.p50, 500), (summary.p99, 990), (summary.p999, 999)] {
             assert!(

@@ -87,7 +87,7 @@ impl HostNoise {
                 self.duration_ns = now.as_nanos();
                 return;
             }
-            readiness.ask(&mut ready);
+            readiness.poll(&mut ready);
             if now.saturating_since(rested) >= BUSY {
                 // Too long a rest is a stall like any other: frames would have waited.
                 std::thread::sleep(REST);

@@ -20,7 +20,7 @@ use crate::report::{
     write_atomically, BoardReport, EventReport, Report, StallReport, MAX_EVENTS, MAX_STALLS,
 };
 use crate::stall::Stall;
-use crate::telemetry::{Departure, Message, Note, Shared};
+use crate::telemetry::{Note, Shared, TelemetryMessage, TraceRecord};
 
 /// Gathers what the other threads tell.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Journal {
     names: Vec<String>,
     clock: Clock,
     shared: Arc<Shared>,
-    messages: Consumer<Message>,
+    messages: Consumer<TelemetryMessage>,
     lines: mpsc::Receiver<Line>,
     losses: Vec<Losses>,
     counters: Vec<Option<Counters>>,
@@ -55,7 +55,7 @@ impl Journal {
         (names, controllers): (Vec<String>, Vec<SocketAddr>),
         clock: Clock,
         shared: Arc<Shared>,
-        messages: Consumer<Message>,
+        messages: Consumer<TelemetryMessage>,
         lines: mpsc::Receiver<Line>,
         losses: Vec<Losses>,
     ) -> Result<Self, StartError> {
@@ -142,23 +142,23 @@ impl Journal {
         }
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: TelemetryMessage) {
         match message {
-            Message::Running {
+            TelemetryMessage::Running {
                 scheduling,
                 send_lead_ns,
             } => self.running(scheduling, send_lead_ns),
-            Message::Note {
+            TelemetryMessage::Note {
                 at_ns,
                 board,
                 note: Note::Firmware(event),
             } => self.event(at_ns, board, event.to_string()),
-            Message::Note {
+            TelemetryMessage::Note {
                 at_ns,
                 board,
                 note: Note::Text(text),
             } => self.event(at_ns, board, text),
-            Message::Connection {
+            TelemetryMessage::Connection {
                 at_ns,
                 board,
                 connected,
@@ -172,7 +172,7 @@ impl Journal {
                     format!("{what} controller {controller}"),
                 );
             }
-            Message::Stall {
+            TelemetryMessage::Stall {
                 start_ns,
                 stall: Stall { duration, .. },
             } => {
@@ -180,8 +180,8 @@ impl Journal {
                     self.stalls.push((start_ns, duration.as_nanos()));
                 }
             }
-            Message::Departure(departure) => self.trace(&departure),
-            Message::Counters { board, counters } => self.counters[board] = Some(counters),
+            TelemetryMessage::Departure(departure) => self.trace(&departure),
+            TelemetryMessage::Counters { board, counters } => self.counters[board] = Some(counters),
         }
     }
 
@@ -205,9 +205,9 @@ impl Journal {
         }
     }
 
-    fn trace(&mut self, departure: &Departure) {
+    fn trace(&mut self, departure: &TraceRecord) {
         let Some(trace) = &mut self.trace else { return };
-        let Departure {
+        let TraceRecord {
             board,
             port,
             sequence,
@@ -253,8 +253,8 @@ impl Journal {
                     )
                 })
                 .collect(),
-            lateness_ns: self.shared.lateness.summary(),
-            lateness_in_stalls_ns: self.shared.lateness_in_stalls.summary(),
+            lateness_ns: self.shared.lateness.quantiles(),
+            lateness_in_stalls_ns: self.shared.lateness_in_stalls.quantiles(),
             stalls: StallReport {
                 count,
                 threshold_ns: self.threshold_ns,
@@ -262,7 +262,7 @@ impl Journal {
                 list: self.stalls.clone(),
                 truncated: count > self.stalls.len() as u64,
             },
-            loop_ns: self.shared.passes.summary(),
+            loop_ns: self.shared.passes.quantiles(),
             scheduling: self.scheduling.clone(),
             send_lead_ns: self.send_lead_ns,
             interface_losses: self

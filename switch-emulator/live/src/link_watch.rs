@@ -12,8 +12,8 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{bind, recv, socket_with, AddressFamily, RecvFlags, SocketFlags, SocketType};
 
 use crate::config::PortAddress;
-use crate::news::News;
-use crate::packet_socket::{Carrier, Link};
+use crate::packet_socket::{Carrier, LinkState};
+use crate::pending_flag::PendingFlag;
 
 /// Changes of interfaces (`RTMGRP_LINK`).
 const LINK_GROUP: u32 = 1;
@@ -24,50 +24,50 @@ pub struct LinkChange {
     /// Whose.
     pub address: PortAddress,
     /// What it is now.
-    pub link: Link,
+    pub link: LinkState,
 }
 
 /// Looks after the links of all data ports.
 #[derive(Debug)]
 pub struct LinkWatch {
     changes: OwnedFd,
-    ports: Vec<Port>,
+    ports: Vec<WatchedPort>,
     sender: Sender<LinkChange>,
-    news: News,
+    pending: PendingFlag,
 }
 
 #[derive(Debug)]
-struct Port {
+struct WatchedPort {
     address: PortAddress,
     carrier: Carrier,
-    link: Link,
+    link: LinkState,
 }
 
 impl LinkWatch {
-    /// Watches these ports, all of which count as up at first. What changes comes out of the receiver; `news` tells that
+    /// Watches these ports, all of which count as up at first. What changes comes out of the receiver; `pending` tells that
     /// there is something.
     ///
     /// # Errors
     /// The kernel refuses the netlink socket.
     pub fn new(
         ports: Vec<(PortAddress, Carrier)>,
-        news: News,
+        pending: PendingFlag,
     ) -> io::Result<(Self, Receiver<LinkChange>)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Without a protocol given, it is NETLINK_ROUTE.
         let changes = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         bind(&changes, &SocketAddrNetlink::new(0, LINK_GROUP))?;
         let (sender, receiver) = mpsc::channel();
-        let ports = ports.into_iter().map(|(address, carrier)| Port {
+        let ports = ports.into_iter().map(|(address, carrier)| WatchedPort {
             address,
             carrier,
-            link: Link::Up,
+            link: LinkState::Up,
         });
         let mut watch = Self {
             changes,
             ports: ports.collect(),
             sender,
-            news,
+            pending,
         };
         watch.look_at_all();
         Ok((watch, receiver))
@@ -108,7 +108,7 @@ impl LinkWatch {
             }
         }
         if any {
-            self.news.tell();
+            self.pending.set();
         }
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::{getppid, set_parent_process_death_signal, Signal};
 use zodiac_firmware::Duration;
 use zodiac_live::config::Config;
 use zodiac_live::error::{RunError, StartError};
-use zodiac_live::{holder, host_noise, slots, supervisor};
+use zodiac_live::{delay_line, host_noise, slots, supervisor};
 
 const EXAMPLE: &str = r#"Example:
   zodiac-fx run lab.toml        with lab.toml:
@@ -150,12 +150,12 @@ fn noise(cpu: Option<usize>, seconds: u64, threshold_us: u64) -> Result<(), RunE
 
 fn hold(config: &std::path::Path) -> Result<(), RunError> {
     end_with_parent()?;
-    holder::run(config)
+    delay_line::run(config)
 }
 
 fn slots_of(config: &std::path::Path) -> Result<(), RunError> {
     end_with_parent()?;
-    print_json(&slots::run(&slots::Config::load(config)?)?)
+    print_json(&slots::run(&slots::SlotsConfig::load(config)?)?)
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<(), RunError> {

@@ -19,10 +19,10 @@ use crate::error::StartError;
 use crate::packet_socket::{bind, set_option};
 
 /// Size of a place in the ring: for the kernel's header and the longest frame of a host.
-const PLACE_BYTES: usize = 2048;
+const SLOT_BYTES: usize = 2048;
 const BLOCK_BYTES: usize = 65_536;
 const BLOCKS: usize = 16;
-const PLACES: usize = BLOCK_BYTES * BLOCKS / PLACE_BYTES;
+const SLOTS: usize = BLOCK_BYTES * BLOCKS / SLOT_BYTES;
 /// Where a frame to be sent lies in its place: behind `struct tpacket2_hdr`, aligned.
 const SENT_AT: usize = 32;
 /// Where `struct tpacket2_hdr` has the frame's length and, for a received frame, how much was captured and where it lies.
@@ -81,8 +81,8 @@ impl PacketRing {
         let ring = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as u32,
             tp_block_nr: BLOCKS as u32,
-            tp_frame_size: PLACE_BYTES as u32,
-            tp_frame_nr: PLACES as u32,
+            tp_frame_size: SLOT_BYTES as u32,
+            tp_frame_nr: SLOTS as u32,
         };
         set_option(&socket, libc::SOL_PACKET, kind, &ring).map_err(failed)?;
         let (length, protection) = (BLOCK_BYTES * BLOCKS, ProtFlags::READ | ProtFlags::WRITE);
@@ -114,7 +114,7 @@ impl PacketRing {
     /// # Errors
     /// The ring is full, the frame too long, or what the interface reports.
     pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        if frame.len() > PLACE_BYTES - SENT_AT {
+        if frame.len() > SLOT_BYTES - SENT_AT {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         if self.status().load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
@@ -124,7 +124,7 @@ impl PacketRing {
         self.write(SENT_AT, frame);
         self.status()
             .store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
-        self.next = (self.next + 1) % PLACES;
+        self.next = (self.next + 1) % SLOTS;
         // SAFETY: no bytes are given; the kernel takes what is marked in the ring.
         let sent =
             unsafe { libc::send(self.socket.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT) };
@@ -141,40 +141,40 @@ impl PacketRing {
         }
         let captured = u32::from_ne_bytes(self.read(CAPTURED_AT)) as usize;
         let mac = usize::from(u16::from_ne_bytes(self.read(MAC_AT)));
-        let captured = captured.min(PLACE_BYTES.saturating_sub(mac));
+        let captured = captured.min(SLOT_BYTES.saturating_sub(mac));
         frame.clear();
         frame.reserve(captured);
-        for place in 0..captured {
-            frame.extend(self.read::<1>(mac + place));
+        for slot in 0..captured {
+            frame.extend(self.read::<1>(mac + slot));
         }
         self.status()
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = (self.next + 1) % PLACES;
+        self.next = (self.next + 1) % SLOTS;
         true
     }
 
     /// The status word of the next place: whose turn it is.
     fn status(&self) -> &AtomicU32 {
-        let place = self.at(0).cast::<u32>();
+        let slot = self.at(0).cast::<u32>();
         // SAFETY: a live, aligned word of the ring, which both sides change as a whole.
-        unsafe { AtomicU32::from_ptr(place.as_ptr()) }
+        unsafe { AtomicU32::from_ptr(slot.as_ptr()) }
     }
 
     fn at(&self, offset: usize) -> NonNull<u8> {
-        debug_assert!(offset < PLACE_BYTES);
+        debug_assert!(offset < SLOT_BYTES);
         // SAFETY: `next` is below PLACES, so the sum lies in the mapping.
-        unsafe { self.memory.add(self.next * PLACE_BYTES + offset) }
+        unsafe { self.memory.add(self.next * SLOT_BYTES + offset) }
     }
 
     fn write(&mut self, offset: usize, bytes: &[u8]) {
-        assert!(offset + bytes.len() <= PLACE_BYTES);
+        assert!(offset + bytes.len() <= SLOT_BYTES);
         let to = self.at(offset).as_ptr();
         // SAFETY: both are live, at least this long, and do not overlap; it is our turn.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
     fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
-        assert!(offset + N <= PLACE_BYTES);
+        assert!(offset + N <= SLOT_BYTES);
         let from = self.at(offset).cast::<[u8; N]>().as_ptr();
         // SAFETY: N bytes of the mapping, for which all values are valid; it is our turn.
         unsafe { ptr::read_unaligned(from) }

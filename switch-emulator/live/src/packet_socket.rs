@@ -1,6 +1,6 @@
 //! Raw access to one interface: an `AF_PACKET` socket with kernel receive stamps.
 //!
-//! This module, [`arrived`](crate::arrived), [`packet_ring`](crate::packet_ring) and [`realtime`](crate::realtime) have the
+//! This module, [`tcp_info`](crate::tcp_info), [`packet_ring`](crate::packet_ring) and [`realtime`](crate::realtime) have the
 //! unsafe code: no safe crate offers packet sockets.
 #![allow(unsafe_code)]
 // The C library's types of constants and fields differ from system call to system call; all values are small.
@@ -29,7 +29,7 @@ const ON: libc::c_int = 1;
 
 /// What an interface delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedPacket {
     /// The frame without FCS, its VLAN tag put back.
     pub data: Vec<u8>,
     /// `CLOCK_REALTIME` nanoseconds at which the kernel saw it.
@@ -125,12 +125,12 @@ impl PacketSocket {
     ///
     /// # Errors
     /// What the interface reports, such as that it went down; the socket stays usable.
-    pub fn receive(&self, buffer: &mut ReceiveBuffer) -> io::Result<Option<Received>> {
+    pub fn receive(&self, buffer: &mut ReceiveBuffer) -> io::Result<Option<ReceivedPacket>> {
         let Some((interface_bytes, ancillary)) = self.take(buffer, libc::MSG_TRUNC)? else {
             return Ok(None);
         };
         let data = &buffer.frame[..interface_bytes.min(BUFFER_BYTES)];
-        Ok(Some(Received {
+        Ok(Some(ReceivedPacket {
             data: with_tag(data, ancillary.tag),
             stamp_realtime_ns: ancillary.stamp_realtime_ns,
             checksum: ancillary.checksum,
@@ -260,7 +260,7 @@ impl PacketSocket {
 
 /// The link behind an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum LinkState {
     /// The interface is up and has a carrier.
     Up,
     /// It is up, and the other end of its cable is not.
@@ -283,17 +283,17 @@ pub struct Carrier {
 
 impl Carrier {
     /// How the link is now.
-    pub fn look(&mut self) -> Link {
+    pub fn look(&mut self) -> LinkState {
         let index = name_to_index(&self.socket, &self.interface).ok();
         let Some(index) = index.filter(|index| self.is_bound_to(*index)) else {
-            return Link::Gone;
+            return LinkState::Gone;
         };
         self.bound = Some(index);
         match interface_flags(&self.socket, &self.interface) {
-            Err(_) => Link::Gone,
-            Ok(flags) if flags & libc::IFF_UP == 0 => Link::Down,
-            Ok(flags) if flags & libc::IFF_RUNNING == 0 => Link::NoCarrier,
-            Ok(_) => Link::Up,
+            Err(_) => LinkState::Gone,
+            Ok(flags) if flags & libc::IFF_UP == 0 => LinkState::Down,
+            Ok(flags) if flags & libc::IFF_RUNNING == 0 => LinkState::NoCarrier,
+            Ok(_) => LinkState::Up,
         }
     }
 

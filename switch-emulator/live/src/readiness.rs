@@ -8,8 +8,8 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::Timespec;
 
 /// How many interfaces the kernel names at a time; it goes round, so the others come with the next question.
-const ANSWERS: usize = 64;
-const NOT_AT_ALL: Timespec = Timespec {
+const MAX_EVENTS: usize = 64;
+const NO_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
@@ -42,13 +42,13 @@ impl Readiness {
 
     /// Puts into `ready` the numbers of sockets that have something to read, or an error to tell, and says whether these
     /// are all. Never waits.
-    pub fn ask(&self, ready: &mut Vec<usize>) -> bool {
+    pub fn poll(&self, ready: &mut Vec<usize>) -> bool {
         ready.clear();
-        let mut answers = [MaybeUninit::<Event>::uninit(); ANSWERS];
+        let mut answers = [MaybeUninit::<Event>::uninit(); MAX_EVENTS];
         // Fails only if a signal interrupts: then the next question tells.
-        if let Ok((answers, _)) = epoll::wait(&self.epoll, &mut answers, Some(&NOT_AT_ALL)) {
+        if let Ok((answers, _)) = epoll::wait(&self.epoll, &mut answers, Some(&NO_WAIT)) {
             ready.extend(answers.iter().map(|event| event.data.u64() as usize));
-            return ready.len() < ANSWERS;
+            return ready.len() < MAX_EVENTS;
         }
         false
     }
@@ -69,22 +69,22 @@ mod tests {
             readiness.watch(receiver, number).unwrap();
         }
         let mut ready = vec![7];
-        assert!(readiness.ask(&mut ready), "all of none");
+        assert!(readiness.poll(&mut ready), "all of none");
         assert!(ready.is_empty(), "{ready:?}");
         (&pairs[1].0).write_all(b"x").unwrap();
         for _ in 0..2 {
-            readiness.ask(&mut ready);
+            readiness.poll(&mut ready);
             assert_eq!(ready, [1]);
         }
         (&pairs[1].1).read_exact(&mut [0]).unwrap();
-        readiness.ask(&mut ready);
+        readiness.poll(&mut ready);
         assert!(ready.is_empty(), "{ready:?}");
     }
 
     #[test]
     fn everybody_has_a_turn() {
         let readiness = Readiness::new().unwrap();
-        let pairs: Vec<_> = (0..3 * ANSWERS)
+        let pairs: Vec<_> = (0..3 * MAX_EVENTS)
             .map(|_| UnixStream::pair().unwrap())
             .collect();
         for (number, (sender, receiver)) in pairs.iter().enumerate() {
@@ -93,7 +93,7 @@ mod tests {
         }
         let (mut seen, mut ready) = (vec![false; pairs.len()], Vec::new());
         for _ in 0..3 {
-            assert!(!readiness.ask(&mut ready), "there are more");
+            assert!(!readiness.poll(&mut ready), "there are more");
             for &number in &ready {
                 seen[number] = true;
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 use zodiac_firmware::Counters;
 
-use crate::histogram::Summary;
+use crate::histogram::Quantiles;
 
 /// Stalls that are listed; further ones are only counted.
 pub const MAX_STALLS: usize = 100_000;
@@ -21,13 +21,13 @@ pub struct Report {
     /// By name.
     pub boards: BTreeMap<String, BoardReport>,
     /// Intended against actual departure of frames that no stall delayed.
-    pub lateness_ns: Summary,
+    pub lateness_ns: Quantiles,
     /// The same for those that a stall delayed.
-    pub lateness_in_stalls_ns: Summary,
+    pub lateness_in_stalls_ns: Quantiles,
     /// When the data thread did not run or did not get its frames.
     pub stalls: StallReport,
     /// Duration of the data thread's passes.
-    pub loop_ns: Summary,
+    pub loop_ns: Quantiles,
     /// How the data thread was scheduled, as far as the kernel permitted.
     pub scheduling: String,
     /// What was subtracted from departures.

@@ -27,19 +27,19 @@ const PAUSES: [Duration; 6] = [
     Duration::from_micros(4_000),
 ];
 /// Number of classes of what was sent before: these pauses, longer ones, and a warm-up frame.
-const BEHIND: usize = PAUSES.len() + 2;
+const PRECEDING_CLASSES: usize = PAUSES.len() + 2;
 /// Time between the stamps of departure and arrival, divided by the time from the call to the former: as taps at the other
 /// ends of veth pairs saw it, after pauses of 1 to 13 ms, with frames of 62 to 1516 bytes (0.7 to 1.7 us, a share of 0.17 to
 /// 0.21).
 const REST_OF_THE_WAY: (u64, u64) = (1, 5);
 /// The lead is the median of this many newest frames, so that one that an interrupt hit does not count.
-const NEWEST: usize = 9;
+const MEDIAN_OF: usize = 9;
 /// What takes longer was interrupted on its way through the kernel, and is ignored.
 const LONGEST: Duration = Duration::from_micros(30);
 
 /// What was sent through the kernel before a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behind {
+pub enum Preceding {
     /// Another frame, this long ago.
     Frame(Duration),
     /// A warm-up frame on another interface, just now.
@@ -50,14 +50,14 @@ pub enum Behind {
 #[derive(Debug, Clone)]
 pub struct SendLead {
     /// By what was sent before, then by length.
-    classes: [[Class; CLASSES]; BEHIND],
+    classes: [[Class; CLASSES]; PRECEDING_CLASSES],
     learns: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Class {
     lead: Duration,
-    newest: [Duration; NEWEST],
+    newest: [Duration; MEDIAN_OF],
     seen: usize,
 }
 
@@ -78,27 +78,27 @@ impl SendLead {
     const fn starting(lead: Duration, learns: bool) -> Self {
         let class = Class {
             lead,
-            newest: [Duration::ZERO; NEWEST],
+            newest: [Duration::ZERO; MEDIAN_OF],
             seen: 0,
         };
         Self {
-            classes: [[class; CLASSES]; BEHIND],
+            classes: [[class; CLASSES]; PRECEDING_CLASSES],
             learns,
         }
     }
 
     /// The lead of a frame of this length, after what was sent before it.
     #[must_use]
-    pub fn of(&self, frame_bytes: usize, behind: Behind) -> Duration {
+    pub fn of(&self, frame_bytes: usize, preceding: Preceding) -> Duration {
         let length = class(frame_bytes);
-        let place = behind.class();
+        let place = preceding.class();
         // A lead that is not learnt yet is taken from the next longer pause, else from the next shorter one.
         let longer = self.classes[place..].iter();
         let shorter = self.classes[..place].iter().rev();
         longer
             .chain(shorter)
             .map(|lengths| &lengths[length])
-            .find(|class| class.seen >= NEWEST)
+            .find(|class| class.seen >= MEDIAN_OF)
             .unwrap_or(&self.classes[place][length])
             .lead
     }
@@ -116,13 +116,13 @@ impl SendLead {
     }
 
     /// Learns from the stamp of a departure, which the kernel gives at once where the link is a virtual one: that of
-    /// `frame`, which a call at the instant `called` has sent, after what `behind` says.
+    /// `frame`, which a call at the instant `called` has sent, after what `preceding` says.
     pub fn observe(
         &mut self,
         socket: &PacketSocket,
         buffer: &mut ReceiveBuffer,
         clocks: ClockPair,
-        (called, behind): (Instant, Behind),
+        (called, preceding): (Instant, Preceding),
         frame: &[u8],
     ) {
         let Some(stamp) = socket.departure(buffer) else {
@@ -130,21 +130,21 @@ impl SendLead {
         };
         let left = clocks.instant_of(stamp);
         if left >= called {
-            self.learn(frame.len(), behind, left.saturating_since(called));
+            self.add_sample(frame.len(), preceding, left.saturating_since(called));
         }
     }
 
-    fn learn(&mut self, frame_bytes: usize, behind: Behind, departure: Duration) {
+    fn add_sample(&mut self, frame_bytes: usize, preceding: Preceding, departure: Duration) {
         if departure > LONGEST {
             return;
         }
-        let class = &mut self.classes[behind.class()][class(frame_bytes)];
-        class.newest[class.seen % NEWEST] = departure + rest_of_the_way(departure);
+        let class = &mut self.classes[preceding.class()][class(frame_bytes)];
+        class.newest[class.seen % MEDIAN_OF] = departure + rest_of_the_way(departure);
         class.seen += 1;
-        if class.seen >= NEWEST {
+        if class.seen >= MEDIAN_OF {
             let mut sorted = class.newest;
             sorted.sort_unstable();
-            class.lead = sorted[NEWEST / 2];
+            class.lead = sorted[MEDIAN_OF / 2];
         }
     }
 }
@@ -158,11 +158,11 @@ fn class(frame_bytes: usize) -> usize {
     (frame_bytes / CLASS_BYTES).min(CLASSES - 1)
 }
 
-impl Behind {
+impl Preceding {
     fn class(self) -> usize {
         match self {
             Self::Frame(pause) => PAUSES.partition_point(|longest| *longest < pause),
-            Self::WarmUp => BEHIND - 1,
+            Self::WarmUp => PRECEDING_CLASSES - 1,
         }
     }
 }
@@ -215,26 +215,26 @@ mod tests {
         Duration::from_micros(micros)
     }
 
-    const LONG: Behind = after(5_000);
+    const LONG: Preceding = after(5_000);
 
-    const fn after(micros: u64) -> Behind {
-        Behind::Frame(us(micros))
+    const fn after(micros: u64) -> Preceding {
+        Preceding::Frame(us(micros))
     }
 
     #[test]
     fn follows_the_median_of_what_it_is_told_by_length() {
         let mut lead = SendLead::starting(us(2), true);
         for micros in 0..8 {
-            lead.learn(60, LONG, us(micros));
+            lead.add_sample(60, LONG, us(micros));
         }
         assert_eq!(lead.of(60, LONG), us(2), "too few");
-        lead.learn(60, LONG, us(8));
+        lead.add_sample(60, LONG, us(8));
         let learnt = |micros| us(micros) + rest_of_the_way(us(micros));
         assert_eq!(lead.of(60, LONG), learnt(4), "and the rest of the way");
         assert_eq!(lead.of(1514, LONG), us(2), "another length");
-        for _ in 0..NEWEST {
-            lead.learn(1514, LONG, us(5));
-            lead.learn(1514, LONG, us(31));
+        for _ in 0..MEDIAN_OF {
+            lead.add_sample(1514, LONG, us(5));
+            lead.add_sample(1514, LONG, us(31));
         }
         assert_eq!(lead.of(1514, LONG), learnt(5), "interruptions do not count");
         assert_eq!(lead.of(4000, LONG), learnt(5), "the longest are one class");
@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn knows_how_long_ago_the_last_frame_left() {
         let mut lead = SendLead::starting(us(2), true);
-        for _ in 0..NEWEST {
-            lead.learn(60, LONG, us(9));
+        for _ in 0..MEDIAN_OF {
+            lead.add_sample(60, LONG, us(9));
         }
         let learnt = |micros| us(micros) + rest_of_the_way(us(micros));
         assert_eq!(
@@ -252,8 +252,8 @@ mod tests {
             learnt(9),
             "not learnt: as after a longer pause"
         );
-        for _ in 0..NEWEST {
-            lead.learn(60, after(60), us(3));
+        for _ in 0..MEDIAN_OF {
+            lead.add_sample(60, after(60), us(3));
         }
         assert_eq!(lead.of(60, after(100)), learnt(3));
         assert_eq!(
@@ -262,10 +262,10 @@ mod tests {
             "the nearest that is learnt"
         );
         assert_eq!(lead.of(60, after(400)), learnt(9));
-        for _ in 0..NEWEST {
-            lead.learn(60, Behind::WarmUp, us(5));
+        for _ in 0..MEDIAN_OF {
+            lead.add_sample(60, Preceding::WarmUp, us(5));
         }
-        assert_eq!(lead.of(60, Behind::WarmUp), learnt(5));
+        assert_eq!(lead.of(60, Preceding::WarmUp), learnt(5));
         assert_eq!(lead.of(60, LONG), learnt(9), "unchanged");
     }
 

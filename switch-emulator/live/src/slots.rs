@@ -54,23 +54,23 @@ const LEAD_NS: u64 = 200_000_000;
 /// From the last slot until the destination ends.
 const DRAIN: Span = Span::from_millis(200);
 /// How long the destination waits at a time.
-const PATIENCE: Span = Span::from_millis(50);
+const RX_TIMEOUT: Span = Span::from_millis(50);
 /// Highest priority of an ordinary thread.
-const FIRST_OF_ALL: i32 = -20;
+const HIGHEST_NICE: i32 = -20;
 /// A system call, or a wake-up, that takes longer than this is a stall.
-const LONG: Duration = Duration::from_millis(1);
+const MAX_CALL_TIME: Duration = Duration::from_millis(1);
 /// In place of an instant: it never came.
 const NEVER: u64 = u64::MAX;
 /// Maximum number of frames of a run that keeps a row of each.
-const MOST_FRAMES: u64 = 20_000_000;
-const LONGEST_PERIOD_NS: u64 = 1_000 * NS_PER_S;
+const MAX_FRAMES: u64 = 20_000_000;
+const MAX_PERIOD_NS: u64 = 1_000 * NS_PER_S;
 /// How long the source sleeps at a time before it looks whether it shall end.
-const NAP_NS: u64 = NS_PER_S / 10;
+const SLEEP_SLICE_NS: u64 = NS_PER_S / 10;
 
 /// What a run is told (TOML).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct SlotsConfig {
     /// How frames get to the network, and from it.
     pub path: FramePath,
     /// From one frame of a flow to the next, unless the flow says otherwise.
@@ -148,13 +148,13 @@ type Spans = Vec<(u64, u64)>;
 
 /// What a run was like (JSON on standard output).
 #[derive(Debug, Serialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// How the source was scheduled, as far as the kernel permitted.
     pub scheduling: String,
     /// Why that is less than what was asked for, if it is.
     pub warning: Option<String>,
     /// How long after the beginnings of their slots frames were handed over, and how many were.
-    pub late_ns: histogram::Summary,
+    pub late_ns: histogram::Quantiles,
     /// Frames that the kernel did not take.
     pub refused: u64,
     /// Beginning since 1970, and duration: the source was kept from running.
@@ -163,7 +163,7 @@ pub struct Summary {
     pub destination_stalls: Spans,
 }
 
-impl Config {
+impl SlotsConfig {
     /// Reads and checks a configuration.
     ///
     /// # Errors
@@ -204,9 +204,9 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         let periods = self.flows.iter().filter_map(|flow| flow.period_ns);
         for period_ns in periods.chain([self.period_ns]) {
-            if !(1_000..=LONGEST_PERIOD_NS).contains(&period_ns) {
+            if !(1_000..=MAX_PERIOD_NS).contains(&period_ns) {
                 return Err(format!(
-                    "period_ns: choose 1000 to {LONGEST_PERIOD_NS}, not {period_ns}"
+                    "period_ns: choose 1000 to {MAX_PERIOD_NS}, not {period_ns}"
                 ));
             }
         }
@@ -214,8 +214,8 @@ impl Config {
             return Err("flow: nothing is sent; add a [[flow]]".into());
         }
         match self.periods {
-            Some(periods) if periods == 0 || self.frames(periods) > MOST_FRAMES => {
-                return Err(format!("periods: choose 1 to {MOST_FRAMES} frames in all"));
+            Some(periods) if periods == 0 || self.frames(periods) > MAX_FRAMES => {
+                return Err(format!("periods: choose 1 to {MAX_FRAMES} frames in all"));
             }
             None if self.rows.is_some() || self.receives() => {
                 return Err("periods: say how many there are: each frame gets a row".into());
@@ -269,7 +269,7 @@ impl Config {
 ///
 /// # Errors
 /// Interfaces or memory cannot be had, or a thread failed.
-pub fn run(config: &Config) -> Result<Summary, RunError> {
+pub fn run(config: &SlotsConfig) -> Result<RunSummary, RunError> {
     let _unlimited = UnlimitedRuntime::obtain();
     let frames: Vec<Vec<u8>> = config
         .flows
@@ -282,22 +282,22 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
             Some(frame)
         })
         .collect();
-    let ways = config
+    let tx_paths = config
         .flows
         .iter()
         .zip(&frames)
-        .map(|(flow, frame)| Way::open(config.path, flow, frame))
+        .map(|(flow, frame)| TxPath::open(config.path, flow, frame))
         .collect::<Result<Vec<_>, _>>()?;
     let finished = Arc::new(AtomicBool::new(false));
     let ended = ended_by_signal()
         .map_err(|error| StartError::new(format!("cannot watch signals: {error}")))?;
     let destination = config
         .receives()
-        .then(|| Destination::open_there(config, &frames))
+        .then(|| Destination::open_in_namespace(config, &frames))
         .transpose()?
         .map(|destination| destination.start(Arc::clone(&finished)));
     let source = Source {
-        ways,
+        tx_paths,
         frames,
         watch: StallWatch::new(threshold(config), now()),
         refused: 0,
@@ -307,13 +307,13 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
         hands_over_early: config.path == FramePath::TimedSockets,
     };
     let (cpu, scheduling) = (config.cpu, config.scheduling);
-    let plan = Plan::new(config, now().as_nanos())?;
+    let schedule = SlotSchedule::new(config, now().as_nanos())?;
     let watch_ns = config.watch_ns;
     let rows_kept = config.rows_kept();
     let sending = thread::spawn(move || -> Result<_, StartError> {
         let obtained = prepare_thread(cpu, scheduling, false)?;
         let mut source = source;
-        let rows = source.send(plan, watch_ns, rows_kept);
+        let rows = source.send(schedule, watch_ns, rows_kept);
         Ok((obtained, rows, source))
     });
     let sent = sending.join();
@@ -333,10 +333,10 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
             RunError::Ended(format!("cannot write {}: {error}", file.display()))
         })?;
     }
-    Ok(Summary {
+    Ok(RunSummary {
         scheduling,
         warning,
-        late_ns: source.late_ns.summary(),
+        late_ns: source.late_ns.quantiles(),
         refused: source.refused,
         stalls: source.stalls,
         destination_stalls,
@@ -355,7 +355,7 @@ fn ended_by_signal() -> io::Result<Arc<AtomicBool>> {
 
 /// What is to be sent when, in order of time.
 #[derive(Debug)]
-struct Plan {
+struct SlotSchedule {
     /// For each flow: when its next slot begins, its index, and the sequence number.
     next: BinaryHeap<Reverse<(u64, usize, u32)>>,
     /// By flow.
@@ -364,8 +364,8 @@ struct Plan {
     end_ns: u64,
 }
 
-impl Plan {
-    fn new(config: &Config, now_ns: u64) -> Result<Self, StartError> {
+impl SlotSchedule {
+    fn new(config: &SlotsConfig, now_ns: u64) -> Result<Self, StartError> {
         let begin_ns = match config.start_ns {
             Some(start_ns) if start_ns <= now_ns => {
                 return Err(StartError::new(format!(
@@ -399,7 +399,7 @@ impl Plan {
     }
 }
 
-impl Iterator for Plan {
+impl Iterator for SlotSchedule {
     /// The flow's place, its sequence number, and when the slot begins.
     type Item = (usize, u32, u64);
 
@@ -417,31 +417,35 @@ impl Iterator for Plan {
 
 /// Where a flow's frames leave.
 #[derive(Debug)]
-enum Way {
+enum TxPath {
     Socket(Socket),
     Timed(Socket),
     Ring(PacketRing),
 }
 
-impl Way {
+impl TxPath {
     /// Opens it in the flow's network namespace.
     fn open(path: FramePath, flow: &FlowConfig, frame: &[u8]) -> Result<Self, StartError> {
-        there(flow.namespace.as_deref(), || {
-            Self::open_here(path, flow, frame)
+        in_namespace(flow.namespace.as_deref(), || {
+            Self::open_in_current_namespace(path, flow, frame)
         })
     }
 
-    fn open_here(path: FramePath, flow: &FlowConfig, frame: &[u8]) -> Result<Self, StartError> {
+    fn open_in_current_namespace(
+        path: FramePath,
+        flow: &FlowConfig,
+        frame: &[u8],
+    ) -> Result<Self, StartError> {
         if path == FramePath::PacketRing {
             return PacketRing::sending(&flow.source).map(Self::Ring);
         }
-        let here = end(frame, ADDRESSES_AT, PORTS_AT);
-        let there = end(frame, ADDRESSES_AT + 4, PORTS_AT + 2);
+        let local = socket_address(frame, ADDRESSES_AT, PORTS_AT);
+        let remote = socket_address(frame, ADDRESSES_AT + 4, PORTS_AT + 2);
         let open = || -> io::Result<Socket> {
             let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
             socket.bind_device(Some(flow.source.as_bytes()))?;
-            socket.bind(&here)?;
-            socket.connect(&there)?;
+            socket.bind(&local)?;
+            socket.connect(&remote)?;
             if path == FramePath::TimedSockets {
                 // struct sock_txtime: the clock, and no flags.
                 set_option(
@@ -483,7 +487,7 @@ impl Way {
 }
 
 struct Source {
-    ways: Vec<Way>,
+    tx_paths: Vec<TxPath>,
     frames: Vec<Vec<u8>>,
     watch: StallWatch,
     refused: u64,
@@ -498,7 +502,7 @@ struct Source {
 
 impl Source {
     /// Sends what is planned, or until a signal comes. Returns `rows_kept` rows, in order of sequence number and flow.
-    fn send(&mut self, plan: Plan, watch_ns: u64, rows_kept: usize) -> Vec<Row> {
+    fn send(&mut self, schedule: SlotSchedule, watch_ns: u64, rows_kept: usize) -> Vec<Row> {
         let never = Row {
             due: NEVER,
             begun: NEVER,
@@ -506,19 +510,19 @@ impl Source {
             received: NEVER,
         };
         let mut rows = vec![never; rows_kept];
-        for (flow, sequence, due) in plan {
+        for (flow, sequence, due) in schedule {
             self.frames[flow][HEADERS_BYTES..][SEQUENCE_AT..SEQUENCE_AT + 4]
                 .copy_from_slice(&sequence.to_be_bytes());
             if !self.wait(due, watch_ns) {
                 break;
             }
-            let begun = self.look();
-            if self.ways[flow].send(&self.frames[flow], due).is_err() {
+            let begun = self.read_clock();
+            if self.tx_paths[flow].send(&self.frames[flow], due).is_err() {
                 self.refused += 1;
             }
-            let done = self.look_after(LONG);
+            let done = self.read_clock_after_call(MAX_CALL_TIME);
             self.late_ns.record(begun.saturating_sub(due));
-            let place = sequence as usize * self.ways.len() + flow;
+            let place = sequence as usize * self.tx_paths.len() + flow;
             if let Some(row) = rows.get_mut(place) {
                 *row = Row {
                     due,
@@ -538,18 +542,18 @@ impl Source {
             if self.ended.load(Ordering::Relaxed) {
                 return false;
             }
-            let nap_ends = now().as_nanos() + NAP_NS;
-            if nap_ends >= awake {
+            let slice_end = now().as_nanos() + SLEEP_SLICE_NS;
+            if slice_end >= awake {
                 break;
             }
-            sleep_until(nap_ends);
+            sleep_until(slice_end);
         }
         if awake > now().as_nanos() {
             sleep_until(awake);
             self.watch.rested(Instant::from_nanos(awake));
-            self.look_after(LONG);
+            self.read_clock_after_call(MAX_CALL_TIME);
         }
-        while !self.hands_over_early && self.look() < due {
+        while !self.hands_over_early && self.read_clock() < due {
             std::hint::spin_loop();
         }
         true
@@ -557,15 +561,15 @@ impl Source {
 
     /// The time, after a system call or a wake-up. How long that took is itself measured: it is a stall only if it took
     /// longer than `long`.
-    fn look_after(&mut self, long: Duration) -> u64 {
+    fn read_clock_after_call(&mut self, long: Duration) -> u64 {
         let now = now();
         if now.saturating_since(self.watch.last()) <= long {
             self.watch.rested(now);
         }
-        self.look()
+        self.read_clock()
     }
 
-    fn look(&mut self) -> u64 {
+    fn read_clock(&mut self) -> u64 {
         let now = now();
         if let Some(stall) = self.watch.observe(now) {
             self.stalls
@@ -578,7 +582,7 @@ impl Source {
 /// Where all flows' frames arrive.
 #[derive(Debug)]
 struct Destination {
-    ends: Ends,
+    endpoints: RxEndpoints,
     flows: usize,
     /// When each frame came, by flow and sequence number as in the rows.
     received: Vec<u64>,
@@ -587,22 +591,22 @@ struct Destination {
 }
 
 #[derive(Debug)]
-enum Ends {
+enum RxEndpoints {
     Socket(Socket),
     Rings(Vec<PacketRing>),
 }
 
 impl Destination {
     /// Opens it in its network namespace: sockets stay in the one in which they were made.
-    fn open_there(config: &Config, frames: &[Vec<u8>]) -> Result<Self, StartError> {
-        there(config.destination_namespace.as_deref(), || {
+    fn open_in_namespace(config: &SlotsConfig, frames: &[Vec<u8>]) -> Result<Self, StartError> {
+        in_namespace(config.destination_namespace.as_deref(), || {
             Self::open(config, frames)
         })
     }
 
-    fn open(config: &Config, frames: &[Vec<u8>]) -> Result<Self, StartError> {
-        let ends = match config.path {
-            FramePath::PacketRing => Ends::Rings(
+    fn open(config: &SlotsConfig, frames: &[Vec<u8>]) -> Result<Self, StartError> {
+        let endpoints = match config.path {
+            FramePath::PacketRing => RxEndpoints::Rings(
                 config
                     .flows
                     .iter()
@@ -614,17 +618,17 @@ impl Destination {
                 let port = u16::from_be_bytes([frames[0][PORTS_AT + 2], frames[0][PORTS_AT + 3]]);
                 let open = || -> io::Result<Socket> {
                     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
-                    socket.set_read_timeout(Some(PATIENCE))?;
+                    socket.set_read_timeout(Some(RX_TIMEOUT))?;
                     socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
                     Ok(socket)
                 };
-                Ends::Socket(open().map_err(|error| {
+                RxEndpoints::Socket(open().map_err(|error| {
                     StartError::new(format!("no UDP socket at port {port}: {error}"))
                 })?)
             }
         };
         Ok(Self {
-            ends,
+            endpoints,
             flows: config.flows.len(),
             received: vec![NEVER; config.rows_kept()],
             threshold: threshold(config),
@@ -634,19 +638,20 @@ impl Destination {
 
     fn start(mut self, finished: Arc<AtomicBool>) -> JoinHandle<(Vec<u64>, Spans)> {
         thread::spawn(move || {
-            self.keep_off();
+            self.avoid_source_core();
             // As the destinations of the report; without permission the stalls tell.
-            let _ = setpriority_process(None, FIRST_OF_ALL);
-            let stalls = match std::mem::replace(&mut self.ends, Ends::Rings(Vec::new())) {
-                Ends::Socket(socket) => self.wait(&socket, &finished),
-                Ends::Rings(rings) => self.look(rings, &finished),
-            };
+            let _ = setpriority_process(None, HIGHEST_NICE);
+            let stalls =
+                match std::mem::replace(&mut self.endpoints, RxEndpoints::Rings(Vec::new())) {
+                    RxEndpoints::Socket(socket) => self.receive_from(&socket, &finished),
+                    RxEndpoints::Rings(rings) => self.poll_rings(rings, &finished),
+                };
             (self.received, stalls)
         })
     }
 
     /// Leaves the source its core, where there is another.
-    fn keep_off(&self) {
+    fn avoid_source_core(&self) {
         let (Some(taken), Ok(cores)) = (self.cpu, thread::available_parallelism()) else {
             return;
         };
@@ -659,18 +664,18 @@ impl Destination {
         }
     }
 
-    fn wait(&mut self, mut socket: &Socket, finished: &AtomicBool) -> Spans {
+    fn receive_from(&mut self, mut socket: &Socket, finished: &AtomicBool) -> Spans {
         let (mut stalls, mut payload) = (Vec::new(), [0; 2048]);
-        let patience = Patience::of_this_thread();
-        let mut waited_ns = patience.waited_ns();
+        let run_delay = RunDelay::of_this_thread();
+        let mut waited_ns = run_delay.waited_ns();
         while !finished.load(Ordering::Acquire) {
             let Ok(length) = socket.read(&mut payload) else {
                 continue;
             };
             let at_ns = now().as_nanos();
-            self.take(&payload[..length], at_ns);
+            self.record_arrival(&payload[..length], at_ns);
             // The thread was woken, but another program had the core: that time is no part of the frame's path.
-            let before_ns = std::mem::replace(&mut waited_ns, patience.waited_ns());
+            let before_ns = std::mem::replace(&mut waited_ns, run_delay.waited_ns());
             let since_ns = waited_ns.saturating_sub(before_ns);
             if since_ns > self.threshold.as_nanos() {
                 stalls.push((at_ns.saturating_sub(since_ns), since_ns));
@@ -679,14 +684,14 @@ impl Destination {
         stalls
     }
 
-    fn look(&mut self, mut rings: Vec<PacketRing>, finished: &AtomicBool) -> Spans {
+    fn poll_rings(&mut self, mut rings: Vec<PacketRing>, finished: &AtomicBool) -> Spans {
         let (mut stalls, mut frame) = (Vec::new(), Vec::new());
         let mut watch = StallWatch::new(self.threshold, now());
         while !finished.load(Ordering::Acquire) {
             for ring in &mut rings {
                 while ring.receive(&mut frame) {
                     let at_ns = now().as_nanos();
-                    self.take(frame.get(HEADERS_BYTES..).unwrap_or_default(), at_ns);
+                    self.record_arrival(frame.get(HEADERS_BYTES..).unwrap_or_default(), at_ns);
                 }
             }
             if let Some(stall) = watch.observe(now()) {
@@ -696,7 +701,7 @@ impl Destination {
         stalls
     }
 
-    fn take(&mut self, payload: &[u8], at_ns: u64) {
+    fn record_arrival(&mut self, payload: &[u8], at_ns: u64) {
         let word = |at: usize| {
             let bytes = payload.get(at..at + 4)?;
             Some(u32::from_be_bytes(bytes.try_into().ok()?) as usize)
@@ -715,9 +720,9 @@ impl Destination {
 
 /// How long the kernel let this thread wait although it could have run (`/proc/thread-self/schedstat`).
 #[derive(Debug)]
-struct Patience(Option<fs::File>);
+struct RunDelay(Option<fs::File>);
 
-impl Patience {
+impl RunDelay {
     fn of_this_thread() -> Self {
         Self(fs::File::open("/proc/thread-self/schedstat").ok())
     }
@@ -737,7 +742,7 @@ impl Patience {
 }
 
 /// Does something in another network namespace, if one is given: what is opened there stays there.
-fn there<T: Send>(
+fn in_namespace<T: Send>(
     namespace: Option<&Path>,
     work: impl FnOnce() -> Result<T, StartError> + Send,
 ) -> Result<T, StartError> {
@@ -762,13 +767,13 @@ fn there<T: Send>(
     })
 }
 
-fn end(frame: &[u8], address_at: usize, port_at: usize) -> SockAddr {
+fn socket_address(frame: &[u8], address_at: usize, port_at: usize) -> SockAddr {
     let address: [u8; 4] = std::array::from_fn(|place| frame[address_at + place]);
     let port = u16::from_be_bytes([frame[port_at], frame[port_at + 1]]);
     SocketAddrV4::new(address.into(), port).into()
 }
 
-fn threshold(config: &Config) -> Duration {
+fn threshold(config: &SlotsConfig) -> Duration {
     Duration::from_micros(config.stall_threshold_us)
 }
 
@@ -823,7 +828,7 @@ fn write(path: &Path, rows: &[Row]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn config(path: &str, offsets_ns: &[u64]) -> Result<Config, String> {
+    fn config(path: &str, offsets_ns: &[u64]) -> Result<SlotsConfig, String> {
         let digits = ["00".repeat(12), "0800".into(), "00".repeat(46)].concat();
         let flows: Vec<_> = offsets_ns
             .iter()
@@ -838,20 +843,20 @@ mod tests {
             "path = \"{path}\"\nperiod_ns = 1_000_000\nperiods = 2\nwatch_ns = 0\nscheduling = \"other\"\n\
              stall_threshold_us = 50\nrows = \"/dev/null\"\n{flows}"
         );
-        let config: Config = toml::from_str(&text).map_err(|error| error.to_string())?;
+        let config: SlotsConfig = toml::from_str(&text).map_err(|error| error.to_string())?;
         config.check().map(|()| config)
     }
 
     #[test]
     fn slots_begin_at_whole_periods_in_order_of_time() {
         let config = config("packet-ring", &[30_000, 15_000]).unwrap();
-        let plan: Vec<_> = Plan::new(&config, 7).unwrap().collect();
-        let order: Vec<_> = plan
+        let schedule: Vec<_> = SlotSchedule::new(&config, 7).unwrap().collect();
+        let order: Vec<_> = schedule
             .iter()
             .map(|(flow, sequence, _)| (*flow, *sequence))
             .collect();
         assert_eq!(order, [(1, 0), (0, 0), (1, 1), (0, 1)]);
-        let within: Vec<_> = plan.iter().map(|(.., due)| due % 1_000_000).collect();
+        let within: Vec<_> = schedule.iter().map(|(.., due)| due % 1_000_000).collect();
         assert_eq!(within, [15_000, 30_000, 15_000, 30_000]);
     }
 
@@ -860,8 +865,8 @@ mod tests {
         let mut config = config("packet-ring", &[30_000, 15_000]).unwrap();
         config.flows[1].period_ns = Some(2_000_000);
         config.periods = Some(4);
-        let of = |plan: Plan| plan.collect::<Vec<_>>();
-        let soon = of(Plan::new(&config, 3_000_000_000_000_000_007).unwrap());
+        let of = |schedule: SlotSchedule| schedule.collect::<Vec<_>>();
+        let soon = of(SlotSchedule::new(&config, 3_000_000_000_000_000_007).unwrap());
         let flows: Vec<_> = soon
             .iter()
             .map(|(flow, sequence, _)| (*flow, *sequence))
@@ -874,12 +879,12 @@ mod tests {
             _ => due % 2_000_000 == 15_000,
         }));
         config.start_ns = Some(777);
-        let begun: Vec<_> = of(Plan::new(&config, 776).unwrap());
+        let begun: Vec<_> = of(SlotSchedule::new(&config, 776).unwrap());
         assert_eq!(
             begun[..3],
             [(1, 0, 15_777), (0, 0, 30_777), (0, 1, 1_030_777)]
         );
-        let error = Plan::new(&config, 5_777).unwrap_err().to_string();
+        let error = SlotSchedule::new(&config, 5_777).unwrap_err().to_string();
         assert_eq!(
             error,
             "start_ns: was 5 us ago; give an instant that is to come"
@@ -887,7 +892,7 @@ mod tests {
         config.start_ns = None;
         config.periods = None;
         assert_eq!(
-            Plan::new(&config, 7).unwrap().take(1_000).count(),
+            SlotSchedule::new(&config, 7).unwrap().take(1_000).count(),
             1_000,
             "no end"
         );
@@ -909,8 +914,10 @@ mod tests {
         let mut source = quiet_source();
         source.ended = Arc::clone(&ended);
         source.frames = vec![vec![0; 60]];
-        assert!(source.send(Plan::new(&config, 7).unwrap(), 0, 0).is_empty());
-        assert_eq!(source.late_ns.summary().count, 0);
+        assert!(source
+            .send(SlotSchedule::new(&config, 7).unwrap(), 0, 0)
+            .is_empty());
+        assert_eq!(source.late_ns.quantiles().count, 0);
     }
 
     #[test]
@@ -936,7 +943,7 @@ mod tests {
 
     fn quiet_source() -> Source {
         Source {
-            ways: Vec::new(),
+            tx_paths: Vec::new(),
             frames: Vec::new(),
             watch: StallWatch::new(Duration::from_micros(50), now()),
             refused: 0,
@@ -970,10 +977,10 @@ mod tests {
         let due = now().as_nanos() + 2_000_000;
         assert!(source.wait(due, 1_000_000));
         assert!(now().as_nanos() >= due);
-        source.look();
+        source.read_clock();
         let before = source.stalls.len();
         thread::sleep(Span::from_millis(2));
-        source.look_after(Duration::from_millis(60_000));
+        source.read_clock_after_call(Duration::from_millis(60_000));
         assert_eq!(source.stalls.len(), before, "the kernel was at work");
         thread::sleep(Span::from_millis(2));
         source.wait(due, 1_000_000);

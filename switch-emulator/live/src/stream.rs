@@ -1,7 +1,7 @@
 //! Cuts the controller's byte stream into what a board would have got as TCP segments.
 //!
 //! A board parses each segment by itself and loses a message that lies across two. The kernel's stream has no
-//! segments; only their number is known ([`arrived`](crate::arrived)). So even if this program reads late, it joins
+//! segments; only their number is known ([`tcp_info`](crate::tcp_info)). So even if this program reads late, it joins
 //! nothing that the controller has sent separately. Where the number leaves it open which messages shared a segment,
 //! the cut is made to the board's advantage: messages stay whole, and the first ones get segments of their own, as many
 //! as the number allows, as Nagle's algorithm would have it. What a board could not have taken in any case, a message

@@ -14,24 +14,24 @@ use crate::clock::Clock;
 use crate::config::{Config, PortAddress, Scheduling};
 use crate::console::Consoles;
 use crate::control::ControllerLinks;
-use crate::data_plane::{Channels, DataPlane, Timing};
+use crate::data_plane::{Channels, DataPlane, DataPlaneTiming};
 use crate::data_port::{DataPort, DataPorts};
 use crate::eeprom;
 use crate::error::{RunError, StartError};
 use crate::journal::Journal;
 use crate::link_watch::LinkWatch;
-use crate::news::News;
 use crate::packet_socket::{Carrier, Losses, PacketSocket};
+use crate::pending_flag::PendingFlag;
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
 use crate::send_lead::SendLead;
-use crate::telemetry::{Message, Note, Shared, Telemetry};
+use crate::telemetry::{Note, Shared, Telemetry, TelemetryMessage};
 use crate::waker::Waker;
 
 /// How often signals and messages are looked at.
-const TURN: Pause = Pause::from_millis(5);
+const POLL_INTERVAL: Pause = Pause::from_millis(5);
 /// The same while somebody waits for a report.
-const SHORT_TURN: Pause = Pause::from_millis(1);
+const REPORT_POLL_INTERVAL: Pause = Pause::from_millis(1);
 /// How long the data thread may take to hand over its counters.
 const COUNTERS_WAIT: Pause = Pause::from_secs(1);
 
@@ -81,11 +81,11 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let controllers: Vec<_> = config.boards.iter().map(|board| board.controller).collect();
     let behaviours = config.boards.iter().map(|board| board.settings.quirks);
     let destinations: Vec<_> = controllers.iter().copied().zip(behaviours).collect();
-    let news = News::default();
-    let (mut link_watch, changed_links) = LinkWatch::new(carriers, news.clone())
+    let pending = PendingFlag::default();
+    let (mut link_watch, changed_links) = LinkWatch::new(carriers, pending.clone())
         .map_err(|error| start_failed("watch the links", error))?;
-    let (consoles, console_ports) = Consoles::open(config, clock, &news, &line_sender)?;
-    let (control, controls) = ControllerLinks::new(clock, &destinations, &news, line_sender)
+    let (consoles, console_ports) = Consoles::open(config, clock, &pending, &line_sender)?;
+    let (control, controls) = ControllerLinks::new(clock, &destinations, &pending, line_sender)
         .map_err(|error| start_failed("set up the control thread", error))?;
     let names = config.boards.iter().map(|board| board.name.clone());
     let mut journal = Journal::open(
@@ -106,7 +106,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
         controls,
         consoles: console_ports,
         links: changed_links,
-        news,
+        pending,
     };
     let data = start_data_thread(
         config,
@@ -142,7 +142,7 @@ fn watch(signals: &Signals, threads: &Threads, link_watch: &mut LinkWatch, journ
     while !signals.stop.load(Relaxed) && !threads.any_ended() {
         link_watch.look();
         journal.collect();
-        thread::sleep(reports.turn(signals, &threads.shared, journal));
+        thread::sleep(reports.poll(signals, &threads.shared, journal));
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct Reports {
 impl Reports {
     /// Writes it as soon as the data thread has told its counters, or without them if that takes long. Gives the pause
     /// until the next turn.
-    pub(crate) fn turn(
+    pub(crate) fn poll(
         &mut self,
         signals: &Signals,
         shared: &Shared,
@@ -174,9 +174,9 @@ impl Reports {
             journal.write_report();
         }
         if self.due.is_some() {
-            SHORT_TURN
+            REPORT_POLL_INTERVAL
         } else {
-            TURN
+            POLL_INTERVAL
         }
     }
 }
@@ -289,13 +289,13 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
         let send_lead = configured_lead.map_or_else(|| SendLead::measured(clock), SendLead::fixed);
         if let Some(text) = warning {
             let at_ns = clock.pair().realtime_ns;
-            telemetry.tell(Message::Note {
+            telemetry.send(TelemetryMessage::Note {
                 at_ns,
                 board: None,
                 note: Note::Text(text),
             });
         }
-        let timing = Timing {
+        let timing = DataPlaneTiming {
             stall_threshold,
             send_lead,
             longest_rest,

@@ -14,7 +14,7 @@ const CHANNEL_MESSAGES: usize = 1 << 16;
 
 /// A message from the data thread. Instants are `CLOCK_REALTIME` nanoseconds.
 #[derive(Debug)]
-pub enum Message {
+pub enum TelemetryMessage {
     /// All boards run.
     Running {
         /// How the data thread is scheduled.
@@ -48,7 +48,7 @@ pub enum Message {
         stall: Stall,
     },
     /// A frame left; only with a trace.
-    Departure(Departure),
+    Departure(TraceRecord),
     /// Answer to [`Shared::ask_for_counters`], and once at the end.
     Counters {
         /// Whose.
@@ -69,7 +69,7 @@ pub enum Note {
 
 /// One line of the trace.
 #[derive(Debug, Clone, Copy)]
-pub struct Departure {
+pub struct TraceRecord {
     /// Board's index.
     pub board: usize,
     /// Port by which the frame left.
@@ -122,19 +122,19 @@ impl Shared {
 pub struct Telemetry {
     /// Numbers for everybody.
     pub shared: Arc<Shared>,
-    channel: Producer<Message>,
+    channel: Producer<TelemetryMessage>,
 }
 
 impl Telemetry {
     /// Both ends.
     #[must_use]
-    pub fn channel(shared: Arc<Shared>) -> (Self, Consumer<Message>) {
+    pub fn channel(shared: Arc<Shared>) -> (Self, Consumer<TelemetryMessage>) {
         let (channel, reader) = RingBuffer::new(CHANNEL_MESSAGES);
         (Self { shared, channel }, reader)
     }
 
     /// Sends a message; never waits. If there is no room it is lost and counted.
-    pub fn tell(&mut self, message: Message) {
+    pub fn send(&mut self, message: TelemetryMessage) {
         if self.channel.push(message).is_err() {
             self.shared.lost_messages.fetch_add(1, Relaxed);
         }
@@ -146,6 +146,6 @@ impl Telemetry {
         self.shared
             .worst_stall_ns
             .fetch_max(stall.duration.as_nanos(), Relaxed);
-        self.tell(Message::Stall { start_ns, stall });
+        self.send(TelemetryMessage::Stall { start_ns, stall });
     }
 }

@@ -33,8 +33,13 @@ impl Bench {
         let listener = TcpListener::bind(address).unwrap();
         let (sender, lines) = mpsc::channel();
         let controllers = [(listener.local_addr().unwrap(), quirks)];
-        let (control, mut ports) =
-            ControllerLinks::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
+        let (control, mut ports) = ControllerLinks::new(
+            Clock::start(),
+            &controllers,
+            &PendingFlag::default(),
+            sender,
+        )
+        .unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (waker, flag) = (control.waker(), Arc::clone(&stop));
         let thread = Some(thread::spawn(move || control.run(&flag)));
@@ -49,7 +54,7 @@ impl Bench {
         }
     }
 
-    fn command(&mut self, command: Command) {
+    fn command(&mut self, command: ControlCommand) {
         self.port.command(command).unwrap();
     }
 
@@ -72,7 +77,7 @@ impl Bench {
 
     #[track_caller]
     fn connect(&mut self, number: SessionNumber) -> TcpStream {
-        self.command(Command::Connect(number, None));
+        self.command(ControlCommand::Connect(number, None));
         let (peer, _) = self.listener.accept().unwrap();
         assert!(matches!(self.notice(), Notice::Connected(n) if n == number));
         assert!(self
@@ -100,7 +105,7 @@ impl Drop for Bench {
 fn messages_pass_both_ways() {
     let mut bench = Bench::new();
     let mut peer = bench.connect(1);
-    bench.command(Command::Send(b"hello".to_vec()));
+    bench.command(ControlCommand::Send(b"hello".to_vec()));
     let mut bytes = [0; 5];
     peer.read_exact(&mut bytes).unwrap();
     assert_eq!(&bytes, b"hello");
@@ -146,9 +151,9 @@ fn what_was_sent_apart_is_handed_over_apart() {
     let controllers = [(listener.local_addr().unwrap(), Quirks::Firmware)];
     let (log, _lines) = mpsc::channel();
     let (mut control, mut ports) =
-        ControllerLinks::new(Clock::start(), &controllers, &News::default(), log).unwrap();
+        ControllerLinks::new(Clock::start(), &controllers, &PendingFlag::default(), log).unwrap();
     let (mut port, mut buffer) = (ports.remove(0), vec![0; READ_BYTES]);
-    port.command(Command::Connect(1, None)).unwrap();
+    port.command(ControlCommand::Connect(1, None)).unwrap();
     control.turn(&mut buffer).unwrap();
     let (mut peer, _) = listener.accept().unwrap();
     peer.set_nodelay(true).unwrap();
@@ -210,7 +215,7 @@ fn the_board_s_half_stays_open_until_it_connects_again() {
     peer.shutdown(Shutdown::Write).unwrap();
     assert!(matches!(bench.notice(), Notice::Finished(1)));
     assert!(bench.line().ends_with("closed the connection"));
-    bench.command(Command::Send(b"hello".to_vec()));
+    bench.command(ControlCommand::Send(b"hello".to_vec()));
     let mut bytes = [0; 5];
     peer.read_exact(&mut bytes).unwrap();
     assert_eq!(&bytes, b"hello");
@@ -239,7 +244,7 @@ fn a_reset_does_not_hide_the_end_before_it() {
         let peer = bench.connect(number);
         peer.shutdown(Shutdown::Write).unwrap();
         reset(peer);
-        bench.command(Command::Send(b"hello".to_vec()));
+        bench.command(ControlCommand::Send(b"hello".to_vec()));
         assert!(matches!(bench.notice(), Notice::Finished(n) if n == number));
         assert!(matches!(bench.notice(), Notice::Reset(n) if n == number));
         assert!(bench.line().ends_with("closed the connection"));
@@ -250,8 +255,8 @@ fn a_reset_does_not_hide_the_end_before_it() {
 fn the_board_closes_behind_what_it_has_sent() {
     let mut bench = Bench::new();
     let mut peer = bench.connect(1);
-    bench.command(Command::Send(b"last".to_vec()));
-    bench.command(Command::Close);
+    bench.command(ControlCommand::Send(b"last".to_vec()));
+    bench.command(ControlCommand::Close);
     let mut bytes = Vec::new();
     peer.read_to_end(&mut bytes).unwrap();
     assert_eq!(bytes, b"last");
@@ -264,7 +269,7 @@ fn the_controller_ends_behind_the_board() {
     for resets in [false, true] {
         let mut bench = Bench::new();
         let mut peer = bench.connect(1);
-        bench.command(Command::Close);
+        bench.command(ControlCommand::Close);
         assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
         peer.write_all(&[1, 2, 0, 8, 0, 0, 0, 1]).unwrap();
         if resets {
@@ -287,13 +292,13 @@ fn a_refusal_is_told_once_until_it_ends() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     drop(std::mem::replace(&mut bench.listener, other));
     for number in 1..=3 {
-        bench.command(Command::Connect(number, None));
+        bench.command(ControlCommand::Connect(number, None));
         thread::sleep(Timeout::from_millis(20));
     }
     assert!(bench.line().contains("Connection refused"));
     bench.listener = TcpListener::bind(address).unwrap();
     // On a busy machine an earlier attempt may be late, and succeed.
-    bench.command(Command::Connect(4, None));
+    bench.command(ControlCommand::Connect(4, None));
     while !matches!(bench.notice(), Notice::Connected(4)) {}
     let next = bench.line();
     assert!(next.starts_with("connected to controller"), "{next}");
@@ -313,7 +318,7 @@ fn a_late_segment_belongs_to_its_own_session() {
 impl Bench {
     #[track_caller]
     fn connect_again(&mut self, number: SessionNumber) -> TcpStream {
-        self.command(Command::Connect(number, None));
+        self.command(ControlCommand::Connect(number, None));
         let (peer, _) = self.listener.accept().unwrap();
         assert!(self.line().starts_with("board gave up the connection"));
         assert!(matches!(self.notice(), Notice::Connected(n) if n == number));

@@ -12,21 +12,21 @@ use zodiac_firmware::{Duration, Instant};
 use crate::packet_socket::{self, TYPE_LOCAL_EXPERIMENTAL};
 
 /// After a shorter pause the way is still in the caches.
-const PAUSE: Duration = Duration::from_micros(300);
+const COLD_AFTER: Duration = Duration::from_micros(300);
 /// Longest time that sending a warm-up frame may take.
-const ROOM: Duration = Duration::from_micros(28);
+const MAX_SEND_TIME: Duration = Duration::from_micros(28);
 /// A warm-up frame is sent at most this long before a departure; sooner, the caches would have lost the path again.
-pub const WARM: Duration = Duration::from_micros(60);
+pub const WARM_FOR: Duration = Duration::from_micros(60);
 const FRAME_BYTES: usize = 60;
 
 /// Sends the warm-up frames.
 #[derive(Debug)]
-pub struct WarmUp {
+pub struct CacheWarmer {
     socket: Socket,
     frame: [u8; FRAME_BYTES],
 }
 
-impl WarmUp {
+impl CacheWarmer {
     /// None if there is no loopback interface to be had.
     #[must_use]
     pub fn open() -> Option<Self> {
@@ -39,7 +39,7 @@ impl WarmUp {
     /// Sends one if it is time for it, before a departure at `at`, with the send path last used at `last`. Says whether it
     /// has.
     #[must_use]
-    pub fn before(&self, at: Instant, last: Instant, now: Instant) -> bool {
+    pub fn send_before(&self, at: Instant, last: Instant, now: Instant) -> bool {
         let goes = is_time(at, last, now);
         if goes {
             // A loopback interface that is down refuses the frame, having gone most of the way.
@@ -51,7 +51,7 @@ impl WarmUp {
 
 fn is_time(at: Instant, last: Instant, now: Instant) -> bool {
     let left = at.saturating_since(now);
-    at.saturating_since(last) > PAUSE && left >= ROOM && left <= WARM
+    at.saturating_since(last) > COLD_AFTER && left >= MAX_SEND_TIME && left <= WARM_FOR
 }
 
 #[cfg(test)]

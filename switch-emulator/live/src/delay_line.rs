@@ -1,7 +1,7 @@
 //! Gives each frame of a software switch the departure that a device would have given it.
 //!
 //! The switch, such as Open vSwitch, forwards at once; the holder stands at all of its ports. A frame that arrives from the
-//! network goes on to the switch, and its departure is computed from its arrival ([`device`]). When the switch gives it
+//! network goes on to the switch, and its departure is computed from its arrival ([`delay_model`]). When the switch gives it
 //! back by a port, it waits there for that instant. A frame that the switch gives back after it leaves at once: it is *late*.
 //! A frame that is not known leaves at once too: the switch, or its controller, has made it.
 
@@ -13,13 +13,12 @@ use std::thread::{self, JoinHandle};
 
 use zodiac_firmware::{Counters, Duration, Instant, PortNumber};
 
-use crate::agenda::Agenda;
 use crate::ancillary::Checksum;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
 use crate::config::Scheduling;
+use crate::departure_lead::DepartureLead;
 use crate::error::{RunError, StartError};
-use crate::head_start::HeadStart;
 use crate::journal::Journal;
 use crate::packet_socket::{is_link_down, PacketSocket, ReceiveBuffer};
 use crate::readiness::Readiness;
@@ -28,14 +27,15 @@ use crate::receive_port::ReceivePort;
 use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
 use crate::supervisor::{Reports, Signals};
-use crate::telemetry::{Departure, Message, Note, Shared, Telemetry};
+use crate::telemetry::{Note, Shared, Telemetry, TelemetryMessage, TraceRecord};
+use crate::timer_queue::TimerQueue;
 
 mod config;
-mod device;
+mod delay_model;
 mod in_flight;
 
-pub use config::{Config, DeviceConfig, PortConfig, SwitchConfig};
-use device::Device;
+pub use config::{DelayLineConfig, DelayModelConfig, DelayedPortConfig, DelayedSwitchConfig};
+use delay_model::DelayModel;
 use in_flight::InFlight;
 
 /// A departure so near is waited for in a tight loop.
@@ -51,7 +51,7 @@ const READS_PER_PASS: usize = 64;
 
 /// A port of a switch.
 #[derive(Debug)]
-struct Port {
+struct SwitchPort {
     switch: usize,
     number: PortNumber,
     outside: PacketSocket,
@@ -59,19 +59,19 @@ struct Port {
     receive: ReceivePort,
     /// When its link can begin another frame.
     free_at: Instant,
-    is_told: bool,
+    is_reported: bool,
 }
 
 #[derive(Debug)]
-struct Switch {
-    device: Device,
+struct DelayedSwitch {
+    device: DelayModel,
     in_flight: InFlight,
     counters: Counters,
 }
 
 /// What arrived in a pass, from all ports.
 #[derive(Debug)]
-struct Arrived {
+struct ArrivedFrame {
     at: Instant,
     port: usize,
     data: Vec<u8>,
@@ -79,21 +79,21 @@ struct Arrived {
 
 /// The thread that holds frames.
 #[derive(Debug)]
-struct Holder {
+struct DelayLine {
     clock: Clock,
     pair: ClockPair,
     watch: StallWatch,
-    switches: Vec<Switch>,
-    ports: Vec<Port>,
+    switches: Vec<DelayedSwitch>,
+    ports: Vec<SwitchPort>,
     /// Of all sockets: those outside first, then those inside, in order of `ports`.
     readiness: Readiness,
     ready: Vec<usize>,
     /// As in the boards' data thread: a frame that came before this instant and was not read yet is held back by the host.
     emptied: Instant,
-    arrived: Vec<Arrived>,
+    arrived: Vec<ArrivedFrame>,
     /// Frames and their ports.
-    outgoing: Agenda<(usize, Vec<u8>)>,
-    head_start: HeadStart,
+    outgoing: TimerQueue<(usize, Vec<u8>)>,
+    departure_lead: DepartureLead,
     trace_offset: Option<usize>,
     telemetry: Telemetry,
     buffer: ReceiveBuffer,
@@ -104,7 +104,7 @@ struct Holder {
 /// # Errors
 /// `Start` for whatever keeps it from running, `Ended` if it stops by itself.
 pub fn run(path: &Path) -> Result<(), RunError> {
-    let config = Config::load(path)?;
+    let config = DelayLineConfig::load(path)?;
     let process = &config.process;
     let signals = Signals::install()
         .map_err(|error| StartError::new(format!("cannot watch signals: {error}")))?;
@@ -134,7 +134,7 @@ pub fn run(path: &Path) -> Result<(), RunError> {
     )?;
     let real_time = process.scheduling != Scheduling::Other;
     let _unlimited = real_time.then(UnlimitedRuntime::obtain);
-    let readiness = watched(&ports)?;
+    let readiness = watch_ports(&ports)?;
     let (cpu, scheduling, required) =
         (process.cpu, process.scheduling, process.scheduling_required);
     let lead = process.send_lead_ns.map(Duration::from_nanos);
@@ -151,7 +151,7 @@ pub fn run(path: &Path) -> Result<(), RunError> {
             };
             let lead = lead.map_or_else(|| SendLead::measured(clock), SendLead::fixed);
             let pair = clock.pair();
-            let mut holder = Holder {
+            let mut delay_line = DelayLine {
                 clock,
                 pair,
                 watch: StallWatch::new(threshold, pair.now),
@@ -161,24 +161,24 @@ pub fn run(path: &Path) -> Result<(), RunError> {
                 ready: Vec::new(),
                 emptied: pair.now,
                 arrived: Vec::new(),
-                outgoing: Agenda::new(),
-                head_start: HeadStart::new(lead, true, pair.now),
+                outgoing: TimerQueue::new(),
+                departure_lead: DepartureLead::new(lead, true, pair.now),
                 trace_offset,
                 telemetry,
                 buffer: ReceiveBuffer::new(),
             };
             if let Some(text) = warning {
-                holder.note(None, text);
+                delay_line.note(None, text);
             }
             // The starter waits for this and cannot be gone.
             let _ = told.send(Ok(()));
-            holder.run(obtained);
+            delay_line.run(obtained);
         })
         .map_err(|error| StartError::new(format!("cannot start the holder's thread: {error}")))?;
     prepared.recv().map_err(|_| {
         StartError::new("the holder's thread ended before it began; report this as a bug")
     })??;
-    keep(&mut journal, &signals, &shared, &thread);
+    keep_journal(&mut journal, &signals, &shared, &thread);
     shared.stop.store(true, Relaxed);
     let ended = thread.join();
     journal.collect();
@@ -187,7 +187,7 @@ pub fn run(path: &Path) -> Result<(), RunError> {
 }
 
 /// The sockets of all ports: those outside first.
-fn watched(ports: &[Port]) -> Result<Readiness, StartError> {
+fn watch_ports(ports: &[SwitchPort]) -> Result<Readiness, StartError> {
     let failed = |error| StartError::new(format!("cannot watch the interfaces: {error}"));
     let readiness = Readiness::new().map_err(failed)?;
     let sockets = ports.iter().map(|port| &port.outside);
@@ -199,31 +199,36 @@ fn watched(ports: &[Port]) -> Result<Readiness, StartError> {
 }
 
 /// Keeps the journal until a signal comes or the thread ends.
-fn keep(journal: &mut Journal, signals: &Signals, shared: &Shared, thread: &JoinHandle<()>) {
+fn keep_journal(
+    journal: &mut Journal,
+    signals: &Signals,
+    shared: &Shared,
+    thread: &JoinHandle<()>,
+) {
     let mut reports = Reports::default();
     while !signals.stop.load(Relaxed) && !thread.is_finished() {
         journal.collect();
-        thread::sleep(reports.turn(signals, shared, journal));
+        thread::sleep(reports.poll(signals, shared, journal));
     }
 }
 
-fn open(config: &Config) -> Result<(Vec<Switch>, Vec<Port>), StartError> {
+fn open(config: &DelayLineConfig) -> Result<(Vec<DelayedSwitch>, Vec<SwitchPort>), StartError> {
     let (mut switches, mut ports) = (Vec::new(), Vec::new());
     for (place, switch) in config.switches.iter().enumerate() {
-        let device = Device::new(switch.device);
+        let device = DelayModel::new(switch.device);
         let owner = format!("switch {}", switch.name);
         for (&number, port) in &switch.ports {
-            ports.push(Port {
+            ports.push(SwitchPort {
                 switch: place,
                 number,
                 outside: PacketSocket::open(&port.outside, &owner)?,
                 inside: PacketSocket::open(&port.inside, &owner)?,
                 receive: ReceivePort::new(device.link()),
                 free_at: Instant::ZERO,
-                is_told: false,
+                is_reported: false,
             });
         }
-        switches.push(Switch {
+        switches.push(DelayedSwitch {
             device,
             in_flight: InFlight::default(),
             counters: Counters::default(),
@@ -232,24 +237,24 @@ fn open(config: &Config) -> Result<(Vec<Switch>, Vec<Port>), StartError> {
     Ok((switches, ports))
 }
 
-impl Holder {
+impl DelayLine {
     fn run(mut self, scheduling: String) {
-        self.telemetry.tell(Message::Running {
+        self.telemetry.send(TelemetryMessage::Running {
             scheduling,
-            send_lead_ns: self.head_start.initial().as_nanos(),
+            send_lead_ns: self.departure_lead.initial().as_nanos(),
         });
-        let mut pass_began = self.look();
+        let mut pass_began = self.read_clock();
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
-            let now = self.look();
+            let now = self.read_clock();
             let took = now.saturating_since(pass_began).as_nanos();
             self.telemetry.shared.passes.record(took);
             if self.telemetry.shared.counters_wanted() {
-                self.tell_counters();
+                self.send_counters();
             }
             pass_began = self.rest(now);
         }
-        self.tell_counters();
+        self.send_counters();
     }
 
     /// Everything that is due at `now`.
@@ -257,18 +262,18 @@ impl Holder {
         if now.saturating_since(self.pair.now) > PAIR_VALID {
             self.pair = self.clock.pair();
             for switch in &mut self.switches {
-                switch.in_flight.forget(now);
+                switch.in_flight.expire(now);
             }
         }
         let mut ready = core::mem::take(&mut self.ready);
-        let mut emptied = self.readiness.ask(&mut ready);
+        let mut emptied = self.readiness.poll(&mut ready);
         // From the network first: what the switch gives back has come from there.
         ready.sort_unstable();
         let count = self.ports.len();
         for &socket in ready.iter().filter(|socket| **socket < count) {
             emptied &= self.read(socket, true);
         }
-        self.pass_on();
+        self.forward_to_switches();
         for &socket in ready.iter().filter(|socket| **socket >= count) {
             emptied &= self.read(socket - count, false);
         }
@@ -278,7 +283,7 @@ impl Holder {
         }
         self.depart();
         if let Some(next_at) = self.outgoing.next_at() {
-            self.head_start.warm_up(next_at, self.clock);
+            self.departure_lead.warm_cache(next_at, self.clock);
         }
         self.watch.caught_up(now);
     }
@@ -286,7 +291,7 @@ impl Holder {
     /// Reads an interface; tells whether nothing is left there.
     fn read(&mut self, port: usize, is_outside: bool) -> bool {
         for _ in 0..READS_PER_PASS {
-            self.keep_departures();
+            self.send_due_frames();
             let socket = if is_outside {
                 &self.ports[port].outside
             } else {
@@ -296,7 +301,7 @@ impl Holder {
                 Ok(None) => return true,
                 Ok(Some(mut received)) => {
                     if received.interface_bytes > received.data.len() {
-                        self.trouble(
+                        self.report_error(
                             port,
                             "delivered a frame that no link carries: turn offloads off",
                         );
@@ -309,12 +314,12 @@ impl Holder {
                     if is_outside {
                         self.arrive(port, received.stamp_realtime_ns, received.data);
                     } else {
-                        self.come_back(port, received.data);
+                        self.match_departure(port, received.data);
                     }
                 }
                 Err(error) => {
                     if !is_link_down(&error) {
-                        self.trouble(port, &format!("cannot be read: {error}"));
+                        self.report_error(port, &format!("cannot be read: {error}"));
                     }
                     return true;
                 }
@@ -333,21 +338,21 @@ impl Holder {
         let port = &mut self.ports[place];
         self.switches[port.switch].counters.received += 1;
         match port.receive.arrival(stamp, data.len()) {
-            Ok(at) => self.arrived.push(Arrived {
+            Ok(at) => self.arrived.push(ArrivedFrame {
                 at,
                 port: place,
                 data,
             }),
-            Err(_) => self.trouble(place, "gets more than its link carries: frames are lost"),
+            Err(_) => self.report_error(place, "gets more than its link carries: frames are lost"),
         }
     }
 
     /// Hands to the switches what has come, in order of arrival.
-    fn pass_on(&mut self) {
+    fn forward_to_switches(&mut self) {
         let mut arrived = core::mem::take(&mut self.arrived);
         arrived.sort_by_key(|one| Reverse(one.at));
-        while let Some(Arrived { at, port, data }) = arrived.pop() {
-            self.keep_departures();
+        while let Some(ArrivedFrame { at, port, data }) = arrived.pop() {
+            self.send_due_frames();
             let place = port;
             let port = &self.ports[place];
             let switch = &mut self.switches[port.switch];
@@ -361,7 +366,7 @@ impl Holder {
                 Err(error) if is_link_down(&error) => {}
                 Err(error) => {
                     let text = format!("the switch's side refuses a frame: {error}: it is lost");
-                    self.trouble(place, &text);
+                    self.report_error(place, &text);
                 }
             }
         }
@@ -369,7 +374,7 @@ impl Holder {
     }
 
     /// The switch gives a frame back by this port.
-    fn come_back(&mut self, place: usize, data: Vec<u8>) {
+    fn match_departure(&mut self, place: usize, data: Vec<u8>) {
         let now = self.clock.now();
         let port = &mut self.ports[place];
         let switch = &mut self.switches[port.switch];
@@ -387,7 +392,7 @@ impl Holder {
     /// Lets everything leave that is due, and waits for what is due at once.
     fn depart(&mut self) {
         loop {
-            let now = self.look();
+            let now = self.read_clock();
             if self.outgoing.next_at().is_none_or(|at| at > now + SPIN) {
                 return;
             }
@@ -400,11 +405,11 @@ impl Holder {
 
     fn send(&mut self, place: usize, at: Instant, data: &[u8]) {
         let next_at = self.outgoing.next_at();
-        let lead = self.head_start.of(false, data.len(), at, next_at);
-        let mut now = self.look();
+        let lead = self.departure_lead.of(false, data.len(), at, next_at);
+        let mut now = self.read_clock();
         while now + lead.time < at {
             std::hint::spin_loop();
-            now = self.look();
+            now = self.read_clock();
         }
         let socket = &self.ports[place].outside;
         let result = if lead.is_stamped {
@@ -414,14 +419,16 @@ impl Holder {
         };
         if lead.is_stamped {
             let buffer = &mut self.buffer;
-            self.head_start
+            self.departure_lead
                 .observe(lead, socket, buffer, self.pair, now, data);
         }
-        self.look();
+        self.read_clock();
         match result {
             Ok(()) => self.account(place, at, now + lead.time, data),
             Err(error) if is_link_down(&error) => {}
-            Err(error) => self.trouble(place, &format!("refuses a frame: {error}: it is lost")),
+            Err(error) => {
+                self.report_error(place, &format!("refuses a frame: {error}: it is lost"));
+            }
         }
     }
 
@@ -442,19 +449,20 @@ impl Holder {
         let number = data
             .get(offset..offset + 4)
             .and_then(|bytes| bytes.try_into().ok());
-        self.telemetry.tell(Message::Departure(Departure {
-            board: port.switch,
-            port: port.number,
-            sequence: number.map_or(0, u32::from_be_bytes),
-            intended_ns: self.pair.realtime_of(at),
-            left_ns: self.pair.realtime_of(left),
-            in_stall,
-        }));
+        self.telemetry
+            .send(TelemetryMessage::Departure(TraceRecord {
+                board: port.switch,
+                port: port.number,
+                sequence: number.map_or(0, u32::from_be_bytes),
+                intended_ns: self.pair.realtime_of(at),
+                left_ns: self.pair.realtime_of(left),
+                in_stall,
+            }));
     }
 
     /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
-    fn keep_departures(&mut self) {
-        let now = self.look();
+    fn send_due_frames(&mut self) {
+        let now = self.read_clock();
         if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
             self.depart();
         }
@@ -471,11 +479,11 @@ impl Holder {
         if self.outgoing.next_at().is_none_or(|at| at > rested) {
             self.watch.rested(rested);
         }
-        self.look()
+        self.read_clock()
     }
 
     /// Reads the clock under the eyes of the stall watch.
-    fn look(&mut self) -> Instant {
+    fn read_clock(&mut self) -> Instant {
         let now = self.clock.now();
         if let Some(stall) = self.watch.observe(now) {
             self.telemetry
@@ -484,9 +492,9 @@ impl Holder {
         now
     }
 
-    fn trouble(&mut self, place: usize, text: &str) {
+    fn report_error(&mut self, place: usize, text: &str) {
         let port = &mut self.ports[place];
-        if !core::mem::replace(&mut port.is_told, true) {
+        if !core::mem::replace(&mut port.is_reported, true) {
             let text = format!(
                 "port {}: interface {} {text}",
                 port.number,
@@ -499,17 +507,18 @@ impl Holder {
 
     fn note(&mut self, board: Option<usize>, text: String) {
         let at_ns = self.pair.realtime_of(self.clock.now());
-        self.telemetry.tell(Message::Note {
+        self.telemetry.send(TelemetryMessage::Note {
             at_ns,
             board,
             note: Note::Text(text),
         });
     }
 
-    fn tell_counters(&mut self) {
+    fn send_counters(&mut self) {
         for (board, switch) in self.switches.iter().enumerate() {
             let counters = switch.counters;
-            self.telemetry.tell(Message::Counters { board, counters });
+            self.telemetry
+                .send(TelemetryMessage::Counters { board, counters });
         }
     }
 }

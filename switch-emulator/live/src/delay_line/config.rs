@@ -13,30 +13,30 @@ use crate::error::StartError;
 /// What it is told (TOML).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct DelayLineConfig {
     /// The program as a whole.
     pub process: Process,
     /// The switches whose frames are held.
     #[serde(rename = "switch")]
-    pub switches: Vec<SwitchConfig>,
+    pub switches: Vec<DelayedSwitchConfig>,
 }
 
 /// One switch.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SwitchConfig {
+pub struct DelayedSwitchConfig {
     /// Name in logs and reports.
     pub name: String,
     /// Its interfaces.
-    pub ports: BTreeMap<PortNumber, PortConfig>,
+    pub ports: BTreeMap<PortNumber, DelayedPortConfig>,
     /// The device's times.
-    pub device: DeviceConfig,
+    pub device: DelayModelConfig,
 }
 
 /// Both sides of a port.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PortConfig {
+pub struct DelayedPortConfig {
     /// Where the network is.
     pub outside: String,
     /// Where the switch is that forwards.
@@ -46,7 +46,7 @@ pub struct PortConfig {
 /// How long the device takes: the delay terms of `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DeviceConfig {
+pub struct DelayModelConfig {
     /// Rate of all links, outside and inside the device.
     pub link_rate_bps: u64,
     /// Preamble and start-of-frame delimiter.
@@ -67,7 +67,7 @@ pub struct DeviceConfig {
     pub unit_bytes: u64,
 }
 
-impl Config {
+impl DelayLineConfig {
     /// Reads and checks a file.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Config {
     }
 }
 
-impl SwitchConfig {
+impl DelayedSwitchConfig {
     fn check(&self) -> Result<(), String> {
         if self.ports.is_empty() {
             return Err("it has no ports: add [switch.ports.1]".into());
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_file_in_order() {
-        let config = Config::parse(
+        let config = DelayLineConfig::parse(
             &text("1 = {outside = \"a\", inside = \"b\"}", DEVICE),
             "hold.toml",
         )
@@ -168,7 +168,9 @@ mod tests {
                 "hold.toml, line 5: 1 = {outside = \"a\"}: missing field `inside`",
             ),
         ] {
-            let why = Config::parse(&text, "hold.toml").unwrap_err().to_string();
+            let why = DelayLineConfig::parse(&text, "hold.toml")
+                .unwrap_err()
+                .to_string();
             assert!(why.contains(says), "{why}");
             assert!(!why.contains('\n'), "{why}");
         }

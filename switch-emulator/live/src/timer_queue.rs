@@ -7,19 +7,19 @@ use zodiac_firmware::Instant;
 
 /// Things in order of their instants; those of one instant in the order in which they came.
 #[derive(Debug)]
-pub struct Agenda<T> {
-    heap: BinaryHeap<Reverse<Due<T>>>,
+pub struct TimerQueue<T> {
+    heap: BinaryHeap<Reverse<QueuedTimer<T>>>,
     next_order: u64,
 }
 
 #[derive(Debug)]
-struct Due<T> {
+struct QueuedTimer<T> {
     at: Instant,
     order: u64,
-    thing: T,
+    item: T,
 }
 
-impl<T> Agenda<T> {
+impl<T> TimerQueue<T> {
     /// Nothing to do.
     #[must_use]
     pub fn new() -> Self {
@@ -30,10 +30,10 @@ impl<T> Agenda<T> {
     }
 
     /// Adds something that is due at `at`.
-    pub fn add(&mut self, at: Instant, thing: T) {
+    pub fn add(&mut self, at: Instant, item: T) {
         let order = self.next_order;
         self.next_order += 1;
-        self.heap.push(Reverse(Due { at, order, thing }));
+        self.heap.push(Reverse(QueuedTimer { at, order, item }));
     }
 
     /// When the first thing is due.
@@ -44,33 +44,31 @@ impl<T> Agenda<T> {
 
     /// Takes the first thing.
     pub fn pop(&mut self) -> Option<(Instant, T)> {
-        self.heap
-            .pop()
-            .map(|Reverse(entry)| (entry.at, entry.thing))
+        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.item))
     }
 }
 
-impl<T> Default for Agenda<T> {
+impl<T> Default for TimerQueue<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> PartialEq for Due<T> {
+impl<T> PartialEq for QueuedTimer<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.at, self.order) == (other.at, other.order)
     }
 }
 
-impl<T> Eq for Due<T> {}
+impl<T> Eq for QueuedTimer<T> {}
 
-impl<T> PartialOrd for Due<T> {
+impl<T> PartialOrd for QueuedTimer<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Due<T> {
+impl<T> Ord for QueuedTimer<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.order).cmp(&(other.at, other.order))
     }
@@ -82,15 +80,15 @@ mod tests {
 
     #[test]
     fn by_instant_then_by_order() {
-        let mut agenda = Agenda::new();
-        for (at, thing) in [(5, 'c'), (3, 'a'), (5, 'd'), (4, 'b')] {
-            agenda.add(Instant::from_nanos(at), thing);
+        let mut queue = TimerQueue::new();
+        for (at, item) in [(5, 'c'), (3, 'a'), (5, 'd'), (4, 'b')] {
+            queue.add(Instant::from_nanos(at), item);
         }
-        assert_eq!(agenda.next_at(), Some(Instant::from_nanos(3)));
-        let order: String = std::iter::from_fn(|| agenda.pop())
-            .map(|(_, thing)| thing)
+        assert_eq!(queue.next_at(), Some(Instant::from_nanos(3)));
+        let order: String = std::iter::from_fn(|| queue.pop())
+            .map(|(_, item)| item)
             .collect();
         assert_eq!(order, "abcd");
-        assert_eq!(agenda.next_at(), None);
+        assert_eq!(queue.next_at(), None);
     }
 }

@@ -7,15 +7,15 @@ use std::collections::VecDeque;
 
 use zodiac_firmware::{Duration, Instant};
 
-use super::config::DeviceConfig;
+use super::config::DelayModelConfig;
 use crate::receive_port::{LinkTiming, FCS_BYTES, MIN_FRAME_BYTES};
 
 const PS_PER_NS: u64 = 1_000;
 
 /// See the module's documentation. Times in picoseconds since the start of the clock.
 #[derive(Debug)]
-pub(super) struct Device {
-    config: DeviceConfig,
+pub(super) struct DelayModel {
+    config: DelayModelConfig,
     link_free_ps: u64,
     cpu_free_ps: u64,
     back_free_ps: u64,
@@ -26,10 +26,10 @@ pub(super) struct Device {
 
 /// The ring was full.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct RingFull;
 
-impl Device {
-    pub(super) fn new(config: DeviceConfig) -> Self {
+impl DelayModel {
+    pub(super) fn new(config: DelayModelConfig) -> Self {
         Self {
             config,
             link_free_ps: 0,
@@ -51,7 +51,11 @@ impl Device {
 
     /// When a frame can leave, unless its port is still busy, that has completely arrived at `at`, an instant not before
     /// that of the last call. It is `frame_bytes` long without FCS.
-    pub(super) fn leaves_at(&mut self, at: Instant, frame_bytes: usize) -> Result<Instant, Full> {
+    pub(super) fn leaves_at(
+        &mut self,
+        at: Instant,
+        frame_bytes: usize,
+    ) -> Result<Instant, RingFull> {
         let config = self.config;
         let bytes = (frame_bytes.max(MIN_FRAME_BYTES) + FCS_BYTES) as u64;
         let inner_ps = self.link_ps(config.preamble_bytes + bytes + config.tag_bytes);
@@ -65,7 +69,7 @@ impl Device {
         }
         let units = bytes.div_ceil(config.unit_bytes);
         if self.used_units + units > config.units {
-            return Err(Full);
+            return Err(RingFull);
         }
         self.used_units += units;
         let taken_ps = in_ring_ps.max(self.cpu_free_ps);
@@ -94,7 +98,7 @@ impl Device {
 mod tests {
     use super::*;
 
-    const CONFIG: DeviceConfig = DeviceConfig {
+    const CONFIG: DelayModelConfig = DelayModelConfig {
         link_rate_bps: 100_000_000,
         preamble_bytes: 8,
         gap_bytes: 12,
@@ -115,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_lone_frame_takes_its_processing_time() {
-        let mut device = Device::new(CONFIG);
+        let mut device = DelayModel::new(CONFIG);
         assert_eq!(
             device.leaves_at(at(0), BYTES),
             Ok(at(CPU_NS + 2 * INNER_NS))
@@ -129,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_burst_leaves_at_the_pace_of_the_cpu() {
-        let mut device = Device::new(CONFIG);
+        let mut device = DelayModel::new(CONFIG);
         let found: Vec<_> = (0..20).map(|_| device.leaves_at(at(0), BYTES)).collect();
         let whole: Vec<_> = found.iter().flatten().collect();
         // Frames come by the inner link one after the other, while the CPU is at work.
@@ -142,14 +146,14 @@ mod tests {
     #[test]
     fn of_a_burst_that_comes_at_once_the_ring_holds_whole_frames_and_the_cpu_one() {
         for (bytes, holds) in [(60, 25), (BYTES, 9), (1_514, 3)] {
-            let mut device = Device::new(DeviceConfig {
+            let mut device = DelayModel::new(DelayModelConfig {
                 link_rate_bps: 1_000_000_000_000,
                 ..CONFIG
             });
             let found: Vec<_> = (0..40).map(|_| device.leaves_at(at(0), bytes)).collect();
             assert!(found[..holds].iter().all(Result::is_ok), "{bytes}");
             assert!(
-                found[holds..].iter().all(|one| *one == Err(Full)),
+                found[holds..].iter().all(|one| *one == Err(RingFull)),
                 "{bytes}"
             );
         }

@@ -2,21 +2,21 @@
 
 use zodiac_firmware::{Duration, Instant};
 
+use crate::cache_warmer::{CacheWarmer, WARM_FOR};
 use crate::clock::{Clock, ClockPair};
 use crate::packet_socket::{PacketSocket, ReceiveBuffer};
-use crate::send_lead::{Behind, SendLead};
-use crate::warm_up::{WarmUp, WARM};
+use crate::send_lead::{Preceding, SendLead};
 
 /// The kernel is asked when a frame left only if nothing else leaves for this long: asking takes a microsecond.
-const LONELY: Duration = Duration::from_micros(30);
+const STAMP_GAP: Duration = Duration::from_micros(30);
 
 /// The leads, and what they depend on: when the kernel's send path was last used, and by what.
 #[derive(Debug)]
-pub struct HeadStart {
+pub struct DepartureLead {
     /// Those of data ports, and those of native ports: behind these is this machine's own TCP, to which the way is longer.
     leads: [SendLead; 2],
     /// None if no warm-up frames are sent.
-    warm_up: Option<WarmUp>,
+    cache_warmer: Option<CacheWarmer>,
     /// When the last frame was to leave.
     last_departure: Instant,
     /// When a warm-up frame was last sent.
@@ -31,16 +31,18 @@ pub struct Lead {
     /// Whether the kernel is to be asked when the frame left.
     pub is_stamped: bool,
     native: usize,
-    behind: Behind,
+    preceding: Preceding,
 }
 
-impl HeadStart {
+impl DepartureLead {
     /// Begins as if something had left at `now`. Warm-up frames are sent only for a lone board: of several boards another
     /// one's departure would have to wait for them.
     #[must_use]
     pub fn new(lead: SendLead, one_board: bool, now: Instant) -> Self {
         Self {
-            warm_up: (lead.learns() && one_board).then(WarmUp::open).flatten(),
+            cache_warmer: (lead.learns() && one_board)
+                .then(CacheWarmer::open)
+                .flatten(),
             leads: [lead.clone(), lead],
             last_departure: now,
             warmed: now,
@@ -54,10 +56,10 @@ impl HeadStart {
     }
 
     /// To be called again and again: sends a warm-up frame before the next departure, at `next_at`, when it is time to.
-    pub fn warm_up(&mut self, next_at: Instant, clock: Clock) {
-        if let Some(warm_up) = &self.warm_up {
+    pub fn warm_cache(&mut self, next_at: Instant, clock: Clock) {
+        if let Some(cache_warmer) = &self.cache_warmer {
             let now = clock.now();
-            if warm_up.before(next_at, self.last_departure.max(self.warmed), now) {
+            if cache_warmer.send_before(next_at, self.last_departure.max(self.warmed), now) {
                 self.warmed = now;
             }
         }
@@ -71,19 +73,19 @@ impl HeadStart {
         at: Instant,
         next_at: Option<Instant>,
     ) -> Lead {
-        let behind = if self.warmed > self.last_departure && self.warmed + WARM >= at {
-            Behind::WarmUp
+        let preceding = if self.warmed > self.last_departure && self.warmed + WARM_FOR >= at {
+            Preceding::WarmUp
         } else {
-            Behind::Frame(at.saturating_since(self.last_departure))
+            Preceding::Frame(at.saturating_since(self.last_departure))
         };
         self.last_departure = at;
         let native = usize::from(native);
         let leads = &self.leads[native];
         Lead {
-            time: leads.of(frame_bytes, behind),
-            is_stamped: leads.learns() && next_at.is_none_or(|next| next > at + LONELY),
+            time: leads.of(frame_bytes, preceding),
+            is_stamped: leads.learns() && next_at.is_none_or(|next| next > at + STAMP_GAP),
             native,
-            behind,
+            preceding,
         }
     }
 
@@ -97,6 +99,6 @@ impl HeadStart {
         called: Instant,
         frame: &[u8],
     ) {
-        self.leads[lead.native].observe(socket, buffer, clocks, (called, lead.behind), frame);
+        self.leads[lead.native].observe(socket, buffer, clocks, (called, lead.preceding), frame);
     }
 }

@@ -11,7 +11,7 @@ use socket2::Socket;
 
 /// What has arrived on a connection since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Arrived {
+pub struct TcpInfo {
     /// Bytes of the stream; the sender's FIN counts as one.
     pub bytes: u64,
     /// Segments with data, as they were sent: those that hardware or the kernel has joined count one by one. A copy of
@@ -19,12 +19,12 @@ pub struct Arrived {
     pub segments: u32,
 }
 
-impl Arrived {
+impl TcpInfo {
     /// What has arrived on this connection, read or not.
     ///
     /// # Errors
     /// The kernel does not tell.
-    pub fn on(socket: &Socket) -> io::Result<Self> {
+    pub fn read(socket: &Socket) -> io::Result<Self> {
         // SAFETY: all members of the structure are numbers.
         let mut counts: libc::tcp_info = unsafe { zeroed() };
         let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 /// Whether other threads have something for the data thread, so that it need not look at every board's channels.
 #[derive(Debug, Clone, Default)]
-pub struct News(Arc<AtomicBool>);
+pub struct PendingFlag(Arc<AtomicBool>);
 
-impl News {
+impl PendingFlag {
     /// Something was put into a channel.
-    pub fn tell(&self) {
+    pub fn set(&self) {
         self.0.store(true, Release);
     }
 
     /// Whether there may be something that had not come at the last call.
     #[must_use]
-    pub fn any(&self) -> bool {
+    pub fn take(&self) -> bool {
         // A plain load first: it costs nothing as long as nothing comes.
         self.0.load(Relaxed) && self.0.swap(false, AcqRel)
     }

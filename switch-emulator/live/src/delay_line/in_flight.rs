@@ -10,7 +10,7 @@ const HEADERS_BYTES: usize = 14 + 4 + 20 + 20;
 const SHORT_HEADERS_BYTES: usize = 14 + 20 + 8;
 const VLAN_TAG_BYTES: usize = 4;
 /// A frame that has not come back this long after it was to leave never will.
-const PATIENCE: Duration = Duration::from_millis(200);
+const RETURN_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 struct Entry {
@@ -28,7 +28,7 @@ pub(super) struct InFlight {
 
 /// How far a frame that comes back is like one that went in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Likeness {
+enum Similarity {
     Rewritten,
     SamePayload,
     Same,
@@ -49,14 +49,14 @@ impl InFlight {
     /// It is taken for the frame most like it, and of several such for the first that did not come back by this port yet.
     pub(super) fn leaves_at(&mut self, port: u8, data: &[u8]) -> Option<Instant> {
         let bit = 1 << (port % 64);
-        let mut found: Option<(Likeness, usize)> = None;
+        let mut found: Option<(Similarity, usize)> = None;
         for (place, entry) in self.entries.iter().enumerate() {
             if entry.left & bit != 0 {
                 continue;
             }
-            match likeness(&entry.data, data) {
-                Some(Likeness::Same) => {
-                    found = Some((Likeness::Same, place));
+            match similarity(&entry.data, data) {
+                Some(Similarity::Same) => {
+                    found = Some((Similarity::Same, place));
                     break;
                 }
                 Some(like) if found.is_none_or(|(best, _)| like > best) => {
@@ -71,17 +71,17 @@ impl InFlight {
     }
 
     /// Forgets what will not come back any more.
-    pub(super) fn forget(&mut self, now: Instant) {
-        let is_over = |entry: &Entry| entry.leaves_at + PATIENCE < now;
+    pub(super) fn expire(&mut self, now: Instant) {
+        let is_over = |entry: &Entry| entry.leaves_at + RETURN_TIMEOUT < now;
         while self.entries.front().is_some_and(is_over) {
             self.entries.pop_front();
         }
     }
 }
 
-fn likeness(went: &[u8], came: &[u8]) -> Option<Likeness> {
+fn similarity(went: &[u8], came: &[u8]) -> Option<Similarity> {
     if went == came {
-        return Some(Likeness::Same);
+        return Some(Similarity::Same);
     }
     if ![0, VLAN_TAG_BYTES].contains(&went.len().abs_diff(came.len())) {
         return None;
@@ -92,9 +92,9 @@ fn likeness(went: &[u8], came: &[u8]) -> Option<Likeness> {
         went[went.len() - count..] == came[came.len() - count..]
     };
     if same_end(SHORT_HEADERS_BYTES) {
-        Some(Likeness::SamePayload)
+        Some(Similarity::SamePayload)
     } else {
-        same_end(HEADERS_BYTES).then_some(Likeness::Rewritten)
+        same_end(HEADERS_BYTES).then_some(Similarity::Rewritten)
     }
 }
 
@@ -166,9 +166,9 @@ mod tests {
         flying.add(frame(1, 0), at(2));
         assert_eq!(flying.leaves_at(2, &frame(1, 0)), Some(at(1)));
         assert_eq!(flying.leaves_at(2, &frame(1, 0)), Some(at(2)));
-        flying.forget(at(1) + PATIENCE + Duration::from_nanos(1));
+        flying.expire(at(1) + RETURN_TIMEOUT + Duration::from_nanos(1));
         assert_eq!(flying.leaves_at(3, &frame(1, 0)), Some(at(2)));
-        flying.forget(at(9) + PATIENCE);
+        flying.expire(at(9) + RETURN_TIMEOUT);
         assert_eq!(flying.leaves_at(4, &frame(1, 0)), None);
     }
 }
