@@ -1,4 +1,4 @@
-//! The board: its entry points, and the order in which things happen.
+//! The board: its interface, and the scheduling of its work.
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
@@ -21,10 +21,10 @@ use crate::table::Flow;
 use crate::time::{Duration, Instant};
 use crate::work::{FromController, Work};
 
-mod crossing;
-mod passage;
+mod bridging;
+mod fast_path;
 
-pub use passage::{Kept, KeptFrame, Passage};
+pub use fast_path::{Deferrable, DeferredFrame, Forwarded};
 
 /// Time between two housekeeping ticks: more than 500 ms on a clock of milliseconds.
 const TICK: Duration = Duration::from_millis(501);
@@ -260,13 +260,13 @@ impl Board {
         self.receive(now, port, frame, bytes);
     }
 
-    /// Until when a driver may keep back the frame that arrives next: `bytes` bytes, without FCS, on `port`, completely
-    /// there at `arrival`. If [`frame_owned`](Self::frame_owned) gets it by then, with `arrival` for its instant, all is as
-    /// if it had got it in time. Before any other call the board must be given the frames that have arrived until that call,
-    /// and [pause frames](crate::is_pause_frame) are never kept back.
+    /// Returns the latest instant at which the caller must hand over the next frame to arrive: `bytes` bytes, without
+    /// FCS, on `port`, complete at `arrival`. Delivering it earlier with [`frame_owned`](Self::frame_owned), stamped
+    /// with `arrival`, is equivalent. Before any other call, the caller must hand over the frames that have arrived by
+    /// then. [Pause frames](crate::is_pause_frame) must not be deferred.
     #[must_use]
     #[inline]
-    pub fn due_with(&mut self, arrival: Instant, port: PortNumber, bytes: usize) -> Instant {
+    pub fn deliver_by(&mut self, arrival: Instant, port: PortNumber, bytes: usize) -> Instant {
         if !(MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&bytes) || !self.agent.handles(port)
         {
             return arrival;
@@ -406,8 +406,8 @@ impl Board {
             ring_units_peak: self.ring.peak().into(),
             ..self.out.counters
         };
-        for passed in self.agent.passed() {
-            passed.add_to(&mut counters);
+        for deferred in self.agent.deferred_counters() {
+            deferred.add_to(&mut counters);
         }
         counters
     }
@@ -547,7 +547,7 @@ impl Board {
     fn pass(&mut self, pass: Instant, work: Work) {
         self.fill_ring(pass);
         if work != Work::Frame {
-            self.agent.forget_ways(&mut self.out);
+            self.agent.invalidate_flow_cache(&mut self.out);
         }
         let before = if self.is_tracing {
             Some(self.out.counters)
@@ -614,11 +614,11 @@ impl Board {
         }
         // Whether the frame will find room when it comes back depends on frames that have yet to come. While the ring has
         // plenty of room they cannot make the MAC ask for a pause, so the frame's departure need not wait for them.
-        self.out.room_is_uncertain = self.flow_control.is_paused() || self.ring.fills();
+        self.out.room_is_uncertain = self.flow_control.is_paused() || self.ring.is_half_full();
         let native = self.is_native(frame.port);
         let mut pass = Pass::new(pass, &mut self.out);
         if native {
-            self.agent.forget_ways(pass.out);
+            self.agent.invalidate_flow_cache(pass.out);
             self.agent.native_frame(frame, &mut pass)
         } else {
             let busy = self.agent.frame(frame, &mut pass);

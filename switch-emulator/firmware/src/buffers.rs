@@ -72,7 +72,7 @@ impl ReceiveRing {
 
     /// A frame has passed in one step, while it and those behind it used `units` units.
     #[inline]
-    pub(crate) fn passed(&mut self, units: u32) {
+    pub(crate) fn record_peak(&mut self, units: u32) {
         self.peak = self.peak.max(units);
     }
 
@@ -84,13 +84,13 @@ impl ReceiveRing {
 
     /// Whether frames that come soon may find no room: at least half of the units are in use.
     #[inline]
-    pub(crate) const fn fills(&self) -> bool {
-        self.fills_with(self.used)
+    pub(crate) const fn is_half_full(&self) -> bool {
+        self.would_be_half_full(self.used)
     }
 
     /// As [`fills`](Self::fills), if `used` units are in use.
     #[inline]
-    pub(crate) const fn fills_with(&self, used: u32) -> bool {
+    pub(crate) const fn would_be_half_full(&self, used: u32) -> bool {
         used >= self.units / 2
     }
 

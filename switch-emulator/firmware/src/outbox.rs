@@ -185,7 +185,7 @@ impl Outbox {
     /// back and room is certain; the agent counts it later. Gives the instant at which it departs, if the MAC takes it;
     /// otherwise nothing has changed.
     #[inline(always)]
-    pub(crate) fn relay(
+    pub(crate) fn forward(
         &mut self,
         now: Instant,
         port: PortNumber,

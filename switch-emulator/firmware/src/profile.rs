@@ -75,10 +75,10 @@ impl ProfileError {
 /// [`ProfileError::Syntax`] when the text is not TOML or its kind no text.
 pub fn profile_kind(text: &str) -> Result<Option<String>, ProfileError> {
     #[derive(Deserialize)]
-    struct Head {
+    struct FlowKey {
         kind: Option<String>,
     }
-    let head: Head = toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
+    let head: FlowKey = toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
     Ok(head.kind)
 }
 
@@ -185,7 +185,7 @@ pub struct IntegratedSwitch {
 pub enum CpuPortTags {
     /// The CPU gets frames with their tags.
     #[default]
-    Kept,
+    Deferrable,
     /// The CPU gets frames without their outermost tag, so that no entry matches it.
     Removed,
 }

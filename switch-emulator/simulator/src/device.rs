@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use serde::Deserializer;
-use zodiac_firmware::{number, Board, Counters, Instant, KeptFrame, PortNumber};
+use zodiac_firmware::{number, Board, Counters, DeferredFrame, Instant, PortNumber};
 
 mod config;
 mod generic;
@@ -120,7 +120,7 @@ pub(crate) trait Switch: fmt::Debug + Send {
     /// Until when the frame that arrives next, at `arrival`, can be kept back, if nothing else happens: until then it
     /// changes nothing that the switch does.
     #[inline]
-    fn due_with(&self, arrival: Instant) -> Instant {
+    fn deliver_by(&self, arrival: Instant) -> Instant {
         arrival
     }
 
@@ -217,18 +217,18 @@ impl Device {
 
     /// Until when the frame that arrives next, at `arrival`, can be kept back, if nothing else happens.
     #[inline]
-    pub(crate) fn due_with(&mut self, arrival: Instant, port: u8, bytes: usize) -> Instant {
+    pub(crate) fn deliver_by(&mut self, arrival: Instant, port: u8, bytes: usize) -> Instant {
         match self {
-            Self::Board(board) => board.due_with(arrival, board_port(port), bytes),
-            Self::Switch(switch) => switch.due_with(arrival),
+            Self::Board(board) => board.deliver_by(arrival, board_port(port), bytes),
+            Self::Switch(switch) => switch.deliver_by(arrival),
         }
     }
 
     /// Whether a frame can be kept back at all.
     #[inline]
-    pub(crate) fn keeps(&self, frame: &KeptFrame) -> bool {
+    pub(crate) fn can_defer(&self, frame: &DeferredFrame) -> bool {
         match self {
-            Self::Board(board) => board.keeps(frame),
+            Self::Board(board) => board.can_defer(frame),
             Self::Switch(_) => false,
         }
     }

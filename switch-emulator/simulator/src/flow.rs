@@ -4,7 +4,7 @@ mod records;
 
 use std::mem::offset_of;
 
-use zodiac_firmware::Head;
+use zodiac_firmware::FlowKey;
 
 use crate::conformance::ConformanceChecker;
 use crate::link::size_on_wire;
@@ -126,9 +126,9 @@ impl Flow {
     }
 
     /// What all of its frames begin with, if that does not depend on their number.
-    pub(crate) fn head(&self) -> Option<Head> {
-        let is_constant = self.sequence_offset >= Head::BYTES;
-        is_constant.then(|| Head::read(&self.frame)).flatten()
+    pub(crate) fn constant_key(&self) -> Option<FlowKey> {
+        let is_constant = self.sequence_offset >= FlowKey::BYTES;
+        is_constant.then(|| FlowKey::read(&self.frame)).flatten()
     }
 
     /// The bytes of frame number `sequence`.

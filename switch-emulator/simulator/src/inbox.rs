@@ -1,6 +1,6 @@
 //! What is on its way to a board or controller, by all of its cables.
 
-use zodiac_firmware::{is_pause_frame, Instant, Kept, KeptFrame};
+use zodiac_firmware::{is_pause_frame, Deferrable, DeferredFrame, Instant};
 
 use crate::device::board_port;
 use crate::frame_arena::{FrameArena, FrameId};
@@ -39,10 +39,10 @@ pub(crate) struct InFlightFrame {
 
 const _: () = assert!(size_of::<Option<InFlightFrame>>() == 32);
 
-impl Kept for InFlightFrame {
+impl Deferrable for InFlightFrame {
     #[inline(always)]
-    fn kept(&self) -> KeptFrame {
-        KeptFrame {
+    fn deferred(&self) -> DeferredFrame {
+        DeferredFrame {
             arrival: Instant::from_nanos(self.arrival_ns),
             port: board_port(self.port),
             bytes: self.bytes.into(),

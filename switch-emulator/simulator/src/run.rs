@@ -8,7 +8,7 @@ mod transfers;
 
 use std::collections::VecDeque;
 
-use zodiac_firmware::{is_pause_frame, Head, Instant, Kept};
+use zodiac_firmware::{is_pause_frame, Deferrable, FlowKey, Instant};
 
 use self::hot::{EgressLinks, Origin, SourceTraits};
 use self::timers::{Slots, Timer};
@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
     #[inline]
     fn work(&mut self, board: usize, now_ns: u64) {
         self.prefetch_board(board);
-        if self.pass_on(board, now_ns) {
+        if self.forward_fast(board, now_ns) {
             return self.arm_board(board, now_ns);
         }
         self.deliver_to_board(board, now_ns);
@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
 
     /// Lets the frame that has arrived first pass a board in one step; false if it cannot.
     #[inline]
-    fn pass_on(&mut self, board: usize, now_ns: u64) -> bool {
+    fn forward_fast(&mut self, board: usize, now_ns: u64) -> bool {
         // A caller that advances step by step may look at the boards between two steps: no work is skipped.
         if self.net.steps.is_some() {
             return false;
@@ -285,7 +285,7 @@ impl<'a> Run<'a> {
             return false;
         };
         let payload = first.payload();
-        let likeness = match payload {
+        let flow_id = match payload {
             Payload::SourceFrame { source, .. }
                 if self.source_traits[source as usize].has_constant_key =>
             {
@@ -293,20 +293,20 @@ impl<'a> Run<'a> {
             }
             Payload::SourceFrame { .. } | Payload::Bytes(_) => None,
         };
-        let head = || match payload {
+        let key = || match payload {
             Payload::SourceFrame { source, sequence } => {
-                Head::read(flows[source as usize].frame(sequence))
+                FlowKey::read(flows[source as usize].frame(sequence))
             }
-            Payload::Bytes(id) => Head::read(arena.get(id)),
+            Payload::Bytes(id) => FlowKey::read(arena.get(id)),
         };
         let now = Instant::from_nanos(now_ns);
         let waiting = behind.len();
-        let Some(passage) = firmware.pass_on(now, first, likeness, head, behind) else {
+        let Some(forwarded) = firmware.forward_fast(now, first, flow_id, key, behind) else {
             return false;
         };
         if let Some(frame) = inbox.pop_first(waiting) {
-            let link = self.egress_links.link(board, passage.port.get());
-            self.transmit_from_board(board, link, passage.departs.as_nanos(), frame);
+            let link = self.egress_links.link(board, forwarded.port.get());
+            self.transmit_from_board(board, link, forwarded.departs.as_nanos(), frame);
         }
         true
     }
@@ -326,11 +326,11 @@ impl<'a> Run<'a> {
             due = due.min(if frame.is_pause || is_stepping {
                 arrival
             } else {
-                device.due_with(arrival, frame.port, frame.bytes.into())
+                device.deliver_by(arrival, frame.port, frame.bytes.into())
             });
         }
         if let Some(frame) = inbox.first_pending() {
-            if !device.keeps(&frame.kept()) {
+            if !device.can_defer(&frame.deferred()) {
                 due = due.min(Instant::from_nanos(frame.arrival_ns));
             }
         }

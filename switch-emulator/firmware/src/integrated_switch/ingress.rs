@@ -93,7 +93,12 @@ impl Ingress {
     /// When a frame of `length` bytes that arrives at its port at `at` is in the ring, by way of `link`; nothing if it may be
     /// lost or held.
     #[inline(always)]
-    pub(crate) fn foresee(&self, link: &mut Link, at: Instant, length: usize) -> Option<Instant> {
+    pub(crate) fn predict_arrival(
+        &self,
+        link: &mut Link,
+        at: Instant,
+        length: usize,
+    ) -> Option<Instant> {
         let ready = at + self.wire.transit();
         let is_free =
             ready >= self.paused_until && link.free_at.saturating_since(ready) <= self.longest_wait;
@@ -103,7 +108,7 @@ impl Ingress {
 
     /// Frames have passed as was foreseen, which leaves the link to the CPU as `link` is.
     #[inline]
-    pub(crate) fn passed(&mut self, link: Link) {
+    pub(crate) fn commit_link(&mut self, link: Link) {
         self.inner = link;
     }
 

@@ -1,11 +1,11 @@
-//! The agent: what the board answers to the controller.
+//! OpenFlow agent: answers the controller's messages.
 
 use std::sync::Arc;
 
 use super::connection::Connection;
+use super::flow_cache::{DeferredCounters, FlowCache, TableKind};
 use super::parts::{AgentConfig, Asked, Input, Ports, Tables, Timekeeping};
 use super::session::Session;
-use super::ways::{Passed, Searched, Ways};
 use super::wire::{message, Message};
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
@@ -35,8 +35,8 @@ const ERROR_DATA_BYTES: usize = 64;
 #[derive(Debug)]
 #[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct Agent {
-    /// What becomes of frames like those that came before.
-    pub(super) ways: Ways,
+    /// Flow cache.
+    pub(super) flow_cache: FlowCache,
     pub(super) time: Timekeeping,
     pub(super) connection: Connection,
     pub(super) config: AgentConfig,
@@ -71,49 +71,51 @@ impl Agent {
             version: 0,
             halted: false,
             told_unmatchable: false,
-            ways: Ways::default(),
+            flow_cache: FlowCache::default(),
         }
     }
 
-    /// Something other than a frame has come: from now on frames may be treated in another way than before.
+    /// Invalidates the flow cache after an event other than a forwarded frame, and adds its deferred counters.
     #[inline]
-    pub(crate) fn forget_ways(&mut self, out: &mut Outbox) {
-        for passed in self.ways.forget() {
-            self.count_passed(&passed, out);
+    pub(crate) fn invalidate_flow_cache(&mut self, out: &mut Outbox) {
+        for deferred in self.flow_cache.invalidate() {
+            self.count_deferred(&deferred, out);
         }
     }
 
-    /// Counts frames that have passed the board in one step.
-    pub(super) fn count_passed(&mut self, passed: &Passed, out: &mut Outbox) {
-        passed.count(out);
+    /// Adds deferred counters of the fast path.
+    pub(super) fn count_deferred(&mut self, deferred: &DeferredCounters, out: &mut Outbox) {
+        deferred.count(out);
         count(
-            &mut self.ports.received[passed.in_port.index()],
-            passed.frames(),
+            &mut self.ports.received[deferred.in_port.index()],
+            deferred.frames(),
         );
-        if passed.searched == Searched::Table {
-            // The time of the agent has stood still since their way became known: it goes on with ticks, which forget ways.
-            self.tables.table.count_uses(passed.uses, self.time.now());
+        if deferred.table == TableKind::Firmware10 {
+            // The agent's clock has not advanced since the entry was cached: ticks invalidate the cache.
+            self.tables
+                .table
+                .record_hits(deferred.hits, self.time.now());
         }
     }
 
-    /// Frames that have passed the board in one step, of which no counter knows yet.
-    pub(crate) fn passed(&self) -> impl Iterator<Item = Passed> + '_ {
-        self.ways.passed()
+    /// Returns the counters that the fast path has deferred.
+    pub(crate) fn deferred_counters(&self) -> impl Iterator<Item = DeferredCounters> + '_ {
+        self.flow_cache.deferred_counters()
     }
 
-    /// The flow table in its real order, with all frames counted.
+    /// Returns the flow table in its real order, deferred counters included.
     pub(crate) fn counted_flows(&self) -> Vec<Flow> {
         let mut flows = self.tables.table.flows();
-        let of_table = |passed: &Passed| passed.searched == Searched::Table;
-        for Passed { uses, .. } in self.passed().filter(of_table) {
-            if let Some(flow) = flows.get_mut(uses.entry) {
-                uses.add_to(&mut flow.packets, &mut flow.bytes);
+        let of_table = |deferred: &DeferredCounters| deferred.table == TableKind::Firmware10;
+        for DeferredCounters { hits, .. } in self.deferred_counters().filter(of_table) {
+            if let Some(flow) = flows.get_mut(hits.entry) {
+                hits.add_to(&mut flow.packets, &mut flow.bytes);
             }
         }
         flows
     }
 
-    /// The board is switched on: tells of settings that leave a controller no use for it.
+    /// Powers up: emits an event if the settings rule out any controller.
     pub(crate) fn power_up(&mut self, now: Instant, out: &mut Outbox) {
         self.time.powered_up = now;
         if self.config.forced_version == VERSION_1_3 && !self.tables.know_13() {
@@ -121,34 +123,34 @@ impl Agent {
         }
     }
 
-    /// The flow table. Its entries do not know of frames that passed in one step, before their ways are forgotten.
+    /// Returns the flow table, whose counters lack the deferred ones.
     pub(crate) const fn table(&self) -> &FlowTable {
         &self.tables.table
     }
 
-    /// Whether frames from `port` are the agent's.
+    /// Returns whether frames from `port` go to the agent.
     #[inline]
     pub(crate) const fn handles(&self, port: PortNumber) -> bool {
         self.connection.is_enabled() && self.config.openflow_ports.contains(port)
     }
 
     pub(crate) fn set_link(&mut self, port: PortNumber, up: bool, out: &mut Outbox) {
-        self.forget_ways(out);
+        self.invalidate_flow_cache(out);
         self.ports.set_link(port, up);
     }
 
-    /// Seconds since `installed`, by the time of the agent.
+    /// Returns the seconds since `installed` on the agent's clock.
     pub(crate) const fn age_s(&self, installed: Instant) -> u32 {
         self.time.age_s(installed)
     }
 
-    /// Whether the session with the controller is established.
+    /// Returns whether the session with the controller is established.
     pub(crate) fn is_established(&self) -> bool {
         self.session.is_established(&self.connection)
     }
 
-    /// Whether the board may speak of its own accord: by the specification not before both sides have agreed on a
-    /// version.
+    /// Returns whether the board may send unsolicited messages: by the specification, not before the version is
+    /// negotiated.
     pub(super) fn may_speak(&self) -> bool {
         self.version != 0 || self.config.quirks.has(Quirk::SpeaksBeforeHello)
     }
@@ -163,7 +165,7 @@ impl Agent {
         }
     }
 
-    /// A TCP session with the controller is established.
+    /// Handles a new TCP session: sends HELLO. Returns how long the CPU is busy.
     pub(super) fn greet(&mut self, pass: &mut Pass) -> Duration {
         self.begin_segment(pass);
         self.session.restart();
@@ -190,7 +192,7 @@ impl Agent {
         pass.cost_ps = costs.interrupt_ps + costs.segment_ps;
     }
 
-    /// Replies leave when the whole segment has been handled; gives how long the CPU was busy.
+    /// Sends the replies to a segment. Returns how long the CPU was busy.
     fn end_segment(&mut self, pass: &mut Pass) -> Duration {
         pass.in_segment = false;
         if self.session.acknowledges() {
@@ -206,15 +208,16 @@ impl Agent {
             .write(pass.began, buffer, message.finish(), pass.out);
     }
 
-    /// Queues a message of its own accord, an error or a notice.
+    /// Queues an unsolicited message: an error or a notification.
     pub(super) fn notify(&mut self, message: Message, pass: &mut Pass) {
         pass.cost_ps += self.costs.control().send_ps;
         self.send(Buffer::Exact, message, pass);
     }
 
-    /// Handles the payload of one TCP segment. The firmware reads each from its first byte on, without reassembly.
+    /// Handles the payload of one TCP segment. The firmware parses each segment from its first byte, without
+    /// reassembly.
     ///
-    /// Gives how long the CPU is busy.
+    /// Returns how long the CPU is busy.
     pub(super) fn segment(&mut self, segment: &[u8], pass: &mut Pass) -> Duration {
         self.begin_segment(pass);
         self.connection.heard();
@@ -239,8 +242,7 @@ impl Agent {
         self.input.buffer = buffer;
     }
 
-    /// Handles the messages in the first `end` bytes of `buffer`. What a header or a message lacks there is read from
-    /// behind them.
+    /// Handles the messages in the first `end` bytes of `buffer`. Truncated messages are read beyond `end`.
     fn messages(&mut self, buffer: &mut [u8], end: usize, pass: &mut Pass) {
         let mut at = 0;
         let mut last_type = message::HELLO;

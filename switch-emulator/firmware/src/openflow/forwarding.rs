@@ -1,15 +1,15 @@
-//! What the agent does with frames: table search, actions, `PACKET_IN`, `PACKET_OUT`.
+//! Forwarding of frames by the agent: table lookup, actions, `PACKET_IN`, `PACKET_OUT`.
 
 use super::agent::{Agent, VERSION_1_0};
+use super::flow_cache::{CacheSlot, CachedAction, FlowKey, TableKind};
 use super::standard::port_config;
-use super::ways::{Found, Head, Searched, Way};
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::bytes::be16;
 use crate::cost::FrameTime;
 use crate::event::{count, Event};
-use crate::hits::Hits;
+use crate::matched_entries::MatchedEntries;
 use crate::matching::Match;
 use crate::native::Buffer;
 use crate::packet::Key;
@@ -31,38 +31,41 @@ const ACTION: u8 = 1;
 /// Where actions of `PACKET_OUT` begin.
 const PACKET_OUT_BYTES: usize = 16;
 
-/// What the search decides on a frame.
+/// Decision of the table lookup on a frame.
 enum Decision {
     Drop,
     Miss,
     Use {
-        /// The entry that has the actions; nothing if a message brought them.
+        /// Entry with the actions; `None` for actions of a message.
         entry: Option<usize>,
         actions: Actions,
     },
 }
 
 impl Agent {
-    /// Handles a frame in this pass; gives how long the CPU is busy with it.
+    /// Handles a frame. Returns how long the CPU is busy with it.
     #[inline]
     pub(crate) fn frame(&mut self, frame: ReceivedFrame, pass: &mut Pass) -> Duration {
         let ReceivedFrame { port, mut data, .. } = frame;
         let stripped = self.config.cpu_port_tags == CpuPortTags::Removed && remove_tag(&mut data);
         let length = length_with_fcs(data.len());
         pass.out.counters.processed += 1;
-        // Cached actions are found by the frame as it arrived, so a frame that has lost its tag has none.
-        let head = Head::read(&data).filter(|_| !stripped);
-        let head = head.map(|head| head.by(port));
-        let known = head.and_then(|head| self.ways.find(&head));
-        if let Some(way) = known.map(|(_, way)| *way) {
+        // The cache is keyed by the frame as it arrived, so a frame that has lost its tag has no key.
+        let flow_key = FlowKey::read(&data).filter(|_| !stripped);
+        let flow_key = flow_key.map(|key| key.from_port(port));
+        let hit = flow_key.and_then(|flow_key| self.flow_cache.lookup(&flow_key));
+        if let Some(cached) = hit.map(|(_, cached)| *cached) {
             count(&mut self.ports.received[port.index()], 1);
             count(&mut pass.out.counters.searches, 1);
-            count(&mut pass.out.counters.entries_examined, way.examined.into());
-            self.note_known_way(pass);
+            count(
+                &mut pass.out.counters.entries_examined,
+                cached.examined.into(),
+            );
+            self.begin_fast_path(pass);
             self.tables
-                .looked_up(way.searched, way.hits, data.len(), &self.time);
-            let FrameTime { work, busy } = way.time();
-            pass.out.send(pass.began + work, way.ports, data);
+                .record_match(cached.table, cached.matched, data.len(), &self.time);
+            let FrameTime { work, busy } = cached.time();
+            pass.out.send(pass.began + work, cached.ports, data);
             return busy;
         }
         if self.halted || self.is_filtered(&data) {
@@ -84,10 +87,10 @@ impl Agent {
         }
         if self.speaks_13() || self.tables.are_standard13() {
             if self.forwards() && self.tables.are_standard13() {
-                return self.frame_standard13(data, head, port, pass);
+                return self.frame_standard13(data, flow_key, port, pass);
             }
             if self.forwards() {
-                return self.frame_13(data, head, port, pass);
+                return self.frame_13(data, flow_key, port, pass);
             }
             pass.out.counters.dropped_policy += 1;
             pass.out.pool.recycle(data);
@@ -98,8 +101,8 @@ impl Agent {
         let (decision, cost_ps) = self.decide(&key, &data, pass);
         let examined = pass.out.counters.entries_examined - examined_before;
         let time = self.costs.frame(length, cost_ps);
-        let way = self.way(&decision, in_port, time, examined);
-        self.learn(head, way, pass);
+        let cached = self.cacheable_action(&decision, in_port, time, examined);
+        self.cache_action(flow_key, cached, pass);
         let FrameTime { work, busy } = time;
         self.carry_out(
             pass.began + work,
@@ -112,64 +115,76 @@ impl Agent {
         busy
     }
 
-    /// A frame with this head, if it has one, has gone this way, if it was one.
-    pub(super) fn learn(&mut self, head: Option<Head>, way: Option<Way>, pass: &mut Pass) {
-        match head.zip(way) {
-            Some((head, way)) => {
-                if let Some(passed) = self.ways.learn(head, way) {
-                    self.count_passed(&passed, pass.out);
+    /// Caches `cached` under `flow_key`. If either is `None`, invalidates the cache.
+    pub(super) fn cache_action(
+        &mut self,
+        flow_key: Option<FlowKey>,
+        cached: Option<CachedAction>,
+        pass: &mut Pass,
+    ) {
+        match flow_key.zip(cached) {
+            Some((flow_key, cached)) => {
+                if let Some(deferred) = self.flow_cache.insert(flow_key, cached) {
+                    self.count_deferred(&deferred, pass.out);
                 }
             }
-            None => self.forget_ways(pass.out),
+            None => self.invalidate_flow_cache(pass.out),
         }
     }
 
-    /// Where a frame goes that is like one before.
+    /// Looks a frame up in the flow cache, by flow ID if there is one. Returns `None` on a miss.
     #[inline(always)]
-    pub(crate) fn known_way(
+    pub(crate) fn lookup_cached(
         &mut self,
-        likeness: Option<u32>,
-        head: impl FnOnce() -> Option<Head>,
+        flow_id: Option<u32>,
+        key: impl FnOnce() -> Option<FlowKey>,
         port: PortNumber,
-    ) -> Option<(Found, Way)> {
-        let like = likeness.and_then(|likeness| self.ways.find_like(likeness, port));
-        if let Some((found, way)) = like {
-            return Some((found, *way));
+    ) -> Option<(CacheSlot, CachedAction)> {
+        let hinted = flow_id.and_then(|flow_id| self.flow_cache.lookup_by_hint(flow_id, port));
+        if let Some((slot, cached)) = hinted {
+            return Some((slot, *cached));
         }
-        let head = head()?.by(port);
-        let (found, way) = match likeness {
-            Some(likeness) => self.ways.find_also_like(&head, likeness),
-            None => self.ways.find(&head),
+        let flow_key = key()?.from_port(port);
+        let (slot, cached) = match flow_id {
+            Some(flow_id) => self.flow_cache.lookup_and_promote(&flow_key, flow_id),
+            None => self.flow_cache.lookup(&flow_key),
         }?;
-        Some((found, *way))
+        Some((slot, *cached))
     }
 
-    /// A frame of `bytes` bytes (without FCS) that is like one before passes the board in one step, by this way.
+    /// Counts a frame of `bytes` bytes (without FCS) that the fast path forwards.
     #[inline(always)]
-    pub(crate) fn pass_on(&mut self, found: Found, way: &Way, bytes: usize, pass: &mut Pass) {
-        self.note_known_way(pass);
-        self.ways.take(found);
-        if way.searched != Searched::Table {
-            let hits = way.hits;
-            self.tables.looked_up(way.searched, hits, bytes, &self.time);
+    pub(crate) fn record_forwarded(
+        &mut self,
+        slot: CacheSlot,
+        cached: &CachedAction,
+        bytes: usize,
+        pass: &mut Pass,
+    ) {
+        self.begin_fast_path(pass);
+        self.flow_cache.record_hit(slot);
+        if cached.table != TableKind::Firmware10 {
+            let matched = cached.matched;
+            self.tables
+                .record_match(cached.table, matched, bytes, &self.time);
         }
     }
 
     #[inline(always)]
-    fn note_known_way(&mut self, pass: &mut Pass) {
+    fn begin_fast_path(&mut self, pass: &mut Pass) {
         self.time.pass_began = pass.began;
-        // What the board's own IP stack has to do next depends on when its timers run.
+        // The next event of the IP stack depends on when its timers run.
         pass.has_only_forwarded = !self.is_on_network();
     }
 
-    /// What becomes of all frames with this head, if an entry just sends them out of one port, unchanged.
-    fn way(
+    /// Returns the action to cache, or `None` unless the decision is to output the unchanged frame to one port.
+    fn cacheable_action(
         &self,
         decision: &Decision,
         in_port: u16,
         time: FrameTime,
         examined: u64,
-    ) -> Option<Way> {
+    ) -> Option<CachedAction> {
         let Decision::Use { entry, actions } = *decision else {
             return None;
         };
@@ -178,19 +193,25 @@ impl Agent {
             PortMask::from_bits(tail_tag(port)),
             port_config::DOWN | port_config::NO_FORWARD,
         );
-        let searched = if self.config.quirks.has(Quirk::FewMatches) {
-            Searched::Table
+        let table = if self.config.quirks.has(Quirk::FewMatches) {
+            TableKind::Firmware10
         } else {
-            Searched::StandardTable
+            TableKind::Spec10
         };
-        Way::new(searched, Hits::NONE.with(entry?)?, examined, ports, time)
+        CachedAction::new(
+            table,
+            MatchedEntries::NONE.with(entry?)?,
+            examined,
+            ports,
+            time,
+        )
     }
 
     pub(super) fn is_filtered(&self, frame: &[u8]) -> bool {
         self.config.ethertype_filter && !USUAL_TYPES.contains(&be16(frame, 12))
     }
 
-    /// Whether frames are looked up at all.
+    /// Returns whether the agent forwards frames.
     fn forwards(&self) -> bool {
         let known = self.version == VERSION_1_0
             || self.speaks_13()
@@ -198,7 +219,7 @@ impl Agent {
         known && (self.is_established() || self.is_safe())
     }
 
-    /// Searches the table; gives what to do and what search and actions cost.
+    /// Looks a frame up. Returns the decision, and the cost of lookup and actions.
     fn decide(&mut self, key: &Key, frame: &[u8], pass: &mut Pass) -> (Decision, i64) {
         let length = length_with_fcs(frame.len());
         if !self.forwards() {
@@ -242,7 +263,7 @@ impl Agent {
         }
     }
 
-    /// Says once that this frame could not have matched any of the entries there are.
+    /// Emits an event, once, if this frame cannot match any installed entry.
     fn tell_unmatchable(&mut self, key: &Key, pass: &mut Pass) {
         if !self.told_unmatchable && self.tables.table.count() > 0 {
             self.told_unmatchable = true;
@@ -323,7 +344,7 @@ impl Agent {
         pass.out.pool.recycle(data);
     }
 
-    /// Sends a frame by the table, as if it had come in on the port of its `key`.
+    /// Forwards a frame by the table, as if it had arrived on the port of its `key`.
     pub(super) fn look_up_and_carry_out(
         &mut self,
         at: Instant,
@@ -342,7 +363,7 @@ impl Agent {
         self.carry_out(at, &decision, key.tagged, data, key.in_port(), pass);
     }
 
-    /// Performs actions on a frame.
+    /// Applies actions to a frame.
     pub(super) fn perform_actions(
         &mut self,
         at: Instant,
@@ -360,7 +381,7 @@ impl Agent {
     }
 
     fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], pass: &mut Pass) {
-        // The board's own stack takes messages also while its connection begins or is half closed.
+        // The IP stack also takes messages while its connection opens or is half closed.
         let is_open = self.is_established() || self.session.is_half_open();
         if !is_open || self.version != VERSION_1_0 {
             return;
@@ -395,7 +416,7 @@ impl Agent {
         let at = pass.reached();
         let mask = match port {
             ports::TABLE => {
-                // The frame is not padded first: what lies behind it is read in place of the bytes that it lacks.
+                // The frame is not padded: the lookup reads what follows it in place of missing bytes.
                 let key = Key::parse(&bytes[data_at..], in_port);
                 let data = pass.out.pool.copy_unpadded(data);
                 return self.look_up_and_carry_out(at, data, &key, pass);

@@ -7,6 +7,7 @@ mod connection;
 mod console;
 mod control_traffic;
 mod features;
+mod flow_cache;
 mod forwarding;
 mod housekeeping;
 mod parts;
@@ -15,9 +16,8 @@ mod standard;
 mod standard13;
 mod statistics;
 mod version13;
-mod ways;
 mod wire;
 
 pub(crate) use agent::Agent;
 pub(crate) use console::ConnectionState;
-pub use ways::Head;
+pub use flow_cache::FlowKey;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::agent::VERSION_1_3;
+use super::flow_cache::TableKind;
 use super::standard13::Session13;
-use super::ways::Searched;
 use crate::config::{Config, ControlCarrier, FailState, MacAddress};
 use crate::cost::Costs;
-use crate::hits::Hits;
+use crate::matched_entries::MatchedEntries;
 use crate::openflow13::standard::StandardSwitch;
 use crate::openflow13::{Clock, Switch};
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
@@ -115,27 +115,27 @@ impl Tables {
     /// frames that pass in one step on boards that search only the first kind of table.
     #[cold]
     #[inline(never)]
-    pub(super) fn looked_up(
+    pub(super) fn record_match(
         &mut self,
-        searched: Searched,
-        hits: Hits,
+        table: TableKind,
+        matched: MatchedEntries,
         bytes: usize,
         time: &Timekeeping,
     ) {
-        match searched {
-            Searched::Table => self.table.looked_up(hits.only(), bytes, time.now()),
-            Searched::StandardTable => {
+        match table {
+            TableKind::Firmware10 => self.table.record_match(matched.only(), bytes, time.now()),
+            TableKind::Spec10 => {
                 let table = &mut self.table;
-                table.standard_looked_up(hits.only(), bytes, time.now());
+                table.record_match_by_spec(matched.only(), bytes, time.now());
             }
-            Searched::Tables13 => {
+            TableKind::Firmware13 => {
                 if let Some(switch) = &mut self.switch13 {
-                    switch.looked_up(hits, bytes, time.clock().now_s);
+                    switch.record_match(matched, bytes, time.clock().now_s);
                 }
             }
-            Searched::StandardTables13 => {
+            TableKind::Spec13 => {
                 if let Some(switch) = &mut self.standard13 {
-                    switch.looked_up(hits, bytes, time.pass_began);
+                    switch.record_match(matched, bytes, time.pass_began);
                 }
             }
         }

@@ -2,9 +2,9 @@
 //! [`crate::openflow13::standard`]'s; framing and HELLO are those of `standard`.
 
 use super::agent::{Agent, VERSION_1_3};
+use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::parts::FIRST_SWITCH_CONFIG;
 use super::standard::port_config;
-use super::ways::{Head, Searched, Way};
 use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
@@ -380,7 +380,7 @@ impl Agent {
     pub(super) fn frame_standard13(
         &mut self,
         data: Vec<u8>,
-        head: Option<Head>,
+        flow_key: Option<FlowKey>,
         port: PortNumber,
         pass: &mut Pass,
     ) -> Duration {
@@ -391,10 +391,10 @@ impl Agent {
         };
         let run = switch.process(data, port.get().into(), ports, pass.began, &self.costs);
         let time = self.costs.frame(length, run.cost_ps);
-        let way = run.only_sent().and_then(|(hits, ports)| {
-            Way::new(Searched::StandardTables13, hits, run.examined, ports, time)
+        let action = run.only_sent().and_then(|(matched, ports)| {
+            CachedAction::new(TableKind::Spec13, matched, run.examined, ports, time)
         });
-        self.learn(head, way, pass);
+        self.cache_action(flow_key, action, pass);
         let FrameTime { work, busy } = time;
         pass.out.counters.searches += 1;
         pass.out.counters.entries_examined += run.examined;

@@ -2,8 +2,8 @@
 //! [`crate::openflow13`]'s; session, framing, echoes, housekeeping and transmission are those of 1.0.
 
 use super::agent::{Agent, VERSION_1_3};
+use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::parts::{AgentConfig, Ports};
-use super::ways::{Head, Searched, Way};
 use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
@@ -275,7 +275,7 @@ impl Agent {
     pub(super) fn frame_13(
         &mut self,
         mut data: Vec<u8>,
-        head: Option<Head>,
+        flow_key: Option<FlowKey>,
         port: PortNumber,
         pass: &mut Pass,
     ) -> Duration {
@@ -287,10 +287,10 @@ impl Agent {
         let clock = self.time.clock();
         let run = switch.process(&mut data, port.get().into(), flooded, clock, &self.costs);
         let time = self.costs.frame(length, run.cost_ps);
-        let way = run.only_sent().and_then(|(hits, ports)| {
-            Way::new(Searched::Tables13, hits, run.examined, ports, time)
+        let action = run.only_sent().and_then(|(matched, ports)| {
+            CachedAction::new(TableKind::Firmware13, matched, run.examined, ports, time)
         });
-        self.learn(head, way, pass);
+        self.cache_action(flow_key, action, pass);
         let FrameTime { work, busy } = time;
         pass.out.counters.searches += 1;
         pass.out.counters.entries_examined += run.examined;

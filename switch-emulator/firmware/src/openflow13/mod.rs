@@ -20,7 +20,7 @@ mod table;
 
 use serde::Serialize;
 
-use crate::hits::Hits;
+use crate::matched_entries::MatchedEntries;
 use crate::profile::OpenFlow13Costs;
 use groups::Groups;
 use meters::Meters;
@@ -114,9 +114,9 @@ impl Switch {
 
     /// Counts a frame of `bytes` bytes for which the searches find these entries, at `now_s` agent seconds.
     #[inline]
-    pub(crate) fn looked_up(&mut self, hits: Hits, bytes: usize, now_s: u32) {
-        for position in hits.iter() {
-            self.entries.looked_up(position, bytes, now_s);
+    pub(crate) fn record_match(&mut self, matched: MatchedEntries, bytes: usize, now_s: u32) {
+        for position in matched.iter() {
+            self.entries.record_match(position, bytes, now_s);
         }
     }
 

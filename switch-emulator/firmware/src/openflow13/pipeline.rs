@@ -10,7 +10,7 @@ use super::{Clock, Switch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::event::Hang;
-use crate::hits::Hits;
+use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
 
 /// What a frame causes, in order.
@@ -49,12 +49,12 @@ pub(crate) struct Run {
     /// The bytes behind the frame's original end when the frame was at its longest.
     pub(crate) overrun: Vec<u8>,
     /// The entries that it has used, if these do nothing but send it on and every search has found one.
-    hits: Option<Hits>,
+    matched: Option<MatchedEntries>,
 }
 
 impl Run {
     /// The entries that it has used and the ports that it leaves by, if it is sent once, unchanged, and nothing else happens.
-    pub(crate) fn only_sent(&self) -> Option<(Hits, PortMask)> {
+    pub(crate) fn only_sent(&self) -> Option<(MatchedEntries, PortMask)> {
         let [Effect {
             kind: EffectKind::Output(tag),
             ..
@@ -64,7 +64,7 @@ impl Run {
         };
         // Other bits of a tag are not for ports.
         let ports = Some(PortMask::from_bits(tag)).filter(|ports| ports.bits() == tag);
-        self.hits.filter(|_| self.hang.is_none()).zip(ports)
+        self.matched.filter(|_| self.hang.is_none()).zip(ports)
     }
 }
 
@@ -105,7 +105,7 @@ impl Switch {
         costs: &Costs,
     ) -> Run {
         let mut run = Run {
-            hits: Some(Hits::NONE),
+            matched: Some(MatchedEntries::NONE),
             ..Run::default()
         };
         let mut header = Header::parse(frame, in_port);
@@ -119,14 +119,14 @@ impl Switch {
             run.examined += found.examined;
             let Some(position) = found.position else {
                 run.missed = table == 0;
-                run.hits = None;
+                run.matched = None;
                 break;
             };
             self.entries.use_entry(position, frame.len(), clock.now_s);
             let entry = self.entries.entry(position);
             let program = &entry.program;
-            let hits = run.hits.filter(|_| program.only_sends);
-            run.hits = hits.and_then(|hits| hits.with(position));
+            let matched = run.matched.filter(|_| program.only_sends);
+            run.matched = matched.and_then(|matched| matched.with(position));
             if program.hangs {
                 run.hang = Some(Hang::Instruction);
                 break;

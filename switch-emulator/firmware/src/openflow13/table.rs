@@ -479,7 +479,7 @@ impl Entries {
 
     /// Counts a frame of `bytes` bytes for which the search of this entry's table finds it.
     #[inline]
-    pub(super) fn looked_up(&mut self, position: usize, bytes: usize, now_s: u32) {
+    pub(super) fn record_match(&mut self, position: usize, bytes: usize, now_s: u32) {
         let counters = &mut self.tables[usize::from(self.list[position].table)];
         counters.lookups = counters.lookups.wrapping_add(1);
         self.use_entry(position, bytes, now_s);

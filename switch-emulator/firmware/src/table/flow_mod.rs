@@ -81,20 +81,20 @@ impl FlowTable {
         let mut lost_actions = 0;
         let mut visited = self.entries.len();
         // Only the low byte of the command counts, and unknown commands do nothing.
-        let (hits, added, done) = match message.command() {
+        let (matched, added, done) = match message.command() {
             0 => (0, true, self.add(message, now)),
             1 => {
                 let fields = message.fields();
                 let selected = |head: &[u8]| fields.selects(&Match::read(&head[field::MATCH..]));
-                let (hits, done) = self.modify(message, now, selected);
-                (hits, hits > 0, done)
+                let (matched, done) = self.modify(message, now, selected);
+                (matched, matched > 0, done)
             }
             2 => {
-                let (hits, done) = self.modify(message, now, |head| {
+                let (matched, done) = self.modify(message, now, |head| {
                     same_match(head, message.head())
                         && be16(head, field::PRIORITY) == be16(message.head(), field::PRIORITY)
                 });
-                (hits, hits > 0, done)
+                (matched, matched > 0, done)
             }
             3 => {
                 (gone, lost_actions) = self.delete(message);
@@ -106,7 +106,7 @@ impl FlowTable {
             }
             _ => (0, false, Ok(())),
         };
-        let mut cost_ps = self.searching_ps(message, hits, visited);
+        let mut cost_ps = self.searching_ps(message, matched, visited);
         if added {
             cost_ps += self.adding_ps(message);
         }
@@ -121,8 +121,8 @@ impl FlowTable {
         }
     }
 
-    /// Cost of a MODIFY or DELETE that visits `visited` entries and selects `hits` of them.
-    fn searching_ps(&self, message: FlowMod, hits: usize, visited: usize) -> i64 {
+    /// Cost of a MODIFY or DELETE that visits `visited` entries and selects `matched` of them.
+    fn searching_ps(&self, message: FlowMod, matched: usize, visited: usize) -> i64 {
         let costs = self.costs.control();
         let everything = message.fields().wildcards == EVERYTHING;
         let (fixed_ps, hit_ps, miss_ps) = match message.command() {
@@ -150,15 +150,19 @@ impl FlowTable {
             ),
             _ => return 0,
         };
-        fixed_ps + hit_ps * hits as i64 + miss_ps * (visited - hits) as i64
+        fixed_ps + hit_ps * matched as i64 + miss_ps * (visited - matched) as i64
     }
 
     /// Carries out a `FLOW_MOD` as the specification asks. Its cost is an assumption: that of the firmware's, if that
     /// visited all entries, and selected and added as many.
     fn standard(&mut self, message: FlowMod, now: Instant) -> Outcome {
         let visited = self.entries.len();
-        let Standard { done, hits, adds } = self.standard_flow_mod(message, now);
-        let mut cost_ps = self.searching_ps(message, hits, visited);
+        let Standard {
+            done,
+            matched,
+            adds,
+        } = self.standard_flow_mod(message, now);
+        let mut cost_ps = self.searching_ps(message, matched, visited);
         if adds {
             cost_ps += self.adding_ps(message);
         }
@@ -221,20 +225,20 @@ impl FlowTable {
         selected: impl Fn(&[u8]) -> bool,
     ) -> (usize, Result<(), Refusal>) {
         let mut copier = ActionCopier::new(message);
-        let mut hits = 0;
+        let mut matched = 0;
         for index in 0..self.entries.len() {
             if selected(self.head(&self.entries[index])) {
-                hits += 1;
+                matched += 1;
                 let slots = self.entries[index].slots;
                 if let Err(refusal) = copier.fill(self, slots) {
-                    return (hits, Err(refusal));
+                    return (matched, Err(refusal));
                 }
             }
         }
-        if hits > 0 {
-            (hits, self.add(message, now))
+        if matched > 0 {
+            (matched, self.add(message, now))
         } else {
-            (hits, Ok(()))
+            (matched, Ok(()))
         }
     }
 

@@ -95,7 +95,7 @@ pub(crate) struct EntryView<'a> {
 
 /// Frames of one length that used an entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Uses {
+pub(crate) struct HitCount {
     /// Index of the entry.
     pub(crate) entry: usize,
     pub(crate) frames: u32,
@@ -103,7 +103,7 @@ pub(crate) struct Uses {
     pub(crate) frame_bytes: usize,
 }
 
-impl Uses {
+impl HitCount {
     /// Counts them as the firmware does: packets in 16 bits, bytes in 31 bits and a sign.
     pub(crate) fn add_to(self, packets: &mut u64, bytes: &mut i64) {
         *packets = u64::from((*packets as u16).wrapping_add(self.frames as u16));
@@ -195,34 +195,34 @@ impl FlowTable {
     pub(crate) fn lookup(&mut self, key: &Key, bytes: usize, now: Instant) -> Found {
         let found = self.search.find(key);
         match found.index {
-            Some(index) => self.looked_up(index, bytes, now),
+            Some(index) => self.record_match(index, bytes, now),
             None => self.count_lookup(),
         }
         found
     }
 
     /// Counts a frame of `bytes` bytes (without FCS) for which a search finds this entry.
-    pub(crate) fn looked_up(&mut self, entry: usize, bytes: usize, now: Instant) {
-        let uses = Uses {
+    pub(crate) fn record_match(&mut self, entry: usize, bytes: usize, now: Instant) {
+        let hits = HitCount {
             entry,
             frames: 1,
             frame_bytes: bytes,
         };
-        self.count_uses(uses, now);
+        self.record_hits(hits, now);
     }
 
     /// Counts frames for which searches have found the same entry, the last one at `now`.
-    pub(crate) fn count_uses(&mut self, uses: Uses, now: Instant) {
-        count(&mut self.lookups, uses.frames.into());
-        count(&mut self.matched, uses.frames.into());
-        if let Some(entry) = self.entries.get_mut(uses.entry) {
-            uses.add_to(&mut entry.packets, &mut entry.bytes);
+    pub(crate) fn record_hits(&mut self, hits: HitCount, now: Instant) {
+        count(&mut self.lookups, hits.frames.into());
+        count(&mut self.matched, hits.frames.into());
+        if let Some(entry) = self.entries.get_mut(hits.entry) {
+            hits.add_to(&mut entry.packets, &mut entry.bytes);
             entry.matched = now;
         }
     }
 
     /// Counts a frame of `bytes` bytes for which a search by the specification finds this entry: its counters do not wrap.
-    pub(crate) fn standard_looked_up(&mut self, index: usize, bytes: usize, now: Instant) {
+    pub(crate) fn record_match_by_spec(&mut self, index: usize, bytes: usize, now: Instant) {
         self.lookups += 1;
         self.matched += 1;
         let entry = &mut self.entries[index];

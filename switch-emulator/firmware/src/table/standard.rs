@@ -71,7 +71,7 @@ pub(super) struct Standard {
     /// The entries that a DELETE removed.
     pub(super) done: Result<Vec<RemovedFlow>, Refusal>,
     /// Entries that it selected.
-    pub(super) hits: usize,
+    pub(super) matched: usize,
     /// Whether it added an entry, or was refused doing so.
     pub(super) adds: bool,
 }
@@ -81,7 +81,7 @@ impl Standard {
     const fn refused(refusal: Refusal) -> Self {
         Self {
             done: Err(refusal),
-            hits: 0,
+            matched: 0,
             adds: false,
         }
     }
@@ -92,7 +92,7 @@ impl From<Result<(), Refusal>> for Standard {
     fn from(done: Result<(), Refusal>) -> Self {
         Self {
             done: done.map(|()| Vec::new()),
-            hits: 0,
+            matched: 0,
             adds: true,
         }
     }
@@ -102,7 +102,7 @@ impl From<Result<(), Refusal>> for Standard {
 impl From<Vec<RemovedFlow>> for Standard {
     fn from(gone: Vec<RemovedFlow>) -> Self {
         Self {
-            hits: gone.len(),
+            matched: gone.len(),
             done: Ok(gone),
             adds: false,
         }
@@ -197,21 +197,21 @@ impl FlowTable {
             Ok(slots_bytes) => slots_bytes,
             Err(refusal) => return Standard::refused(refusal),
         };
-        let mut hits = 0;
+        let mut matched = 0;
         for index in 0..self.entries.len() {
             let (fields, priority) = self.standard_match(index);
             if selected(&fields, priority) {
-                hits += 1;
+                matched += 1;
                 let slots = self.entries[index].slots;
                 self.memory.write(slots, 0, &slots_bytes);
             }
         }
-        if hits == 0 {
+        if matched == 0 {
             return self.standard_add(message, now).into();
         }
         Standard {
             done: Ok(Vec::new()),
-            hits,
+            matched,
             adds: false,
         }
     }
@@ -299,7 +299,7 @@ impl FlowTable {
         }
         let index = best.map(|(_, index)| index);
         match index {
-            Some(index) => self.standard_looked_up(index, bytes, now),
+            Some(index) => self.record_match_by_spec(index, bytes, now),
             None => self.count_lookup(),
         }
         self.search.all_examined(index)

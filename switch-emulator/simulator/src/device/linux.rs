@@ -245,7 +245,7 @@ impl Switch for LinuxSwitch {
     }
 
     /// A busy CPU finds what has arrived meanwhile when it takes its next frame.
-    fn due_with(&self, arrival: Instant) -> Instant {
+    fn deliver_by(&self, arrival: Instant) -> Instant {
         self.poll_at().map_or(arrival, |take| take.max(arrival))
     }
 }

@@ -88,7 +88,7 @@ impl Network {
 
     pub(super) fn source_traits(&self, source: usize, identities: &Identities) -> SourceTraits {
         SourceTraits {
-            has_constant_key: self.flows[source].head().is_some(),
+            has_constant_key: self.flows[source].constant_key().is_some(),
             is_identifiable: identities.are_identifiable(&self.flows, source),
         }
     }

@@ -506,7 +506,7 @@ impl Flows {
 
     /// Counts a frame of `bytes` bytes for which the search of this entry's table finds it.
     #[inline]
-    pub(super) fn looked_up(&mut self, position: usize, bytes: usize, now: Instant) {
+    pub(super) fn record_match(&mut self, position: usize, bytes: usize, now: Instant) {
         self.tables[usize::from(self.list[position].table)].lookups += 1;
         self.use_entry(position, bytes, now);
     }

@@ -17,7 +17,7 @@ mod pipeline;
 
 use super::pool::Pool;
 use super::Flow13;
-use crate::hits::Hits;
+use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
 use crate::profile::OpenFlow13Costs;
 use crate::removal::Removal;
@@ -166,9 +166,14 @@ impl StandardSwitch {
 
     /// Counts a frame of `bytes` bytes for which the searches find these entries.
     #[inline]
-    pub(crate) fn looked_up(&mut self, hits: Hits, bytes: usize, now: crate::time::Instant) {
-        for position in hits.iter() {
-            self.flows.looked_up(position, bytes, now);
+    pub(crate) fn record_match(
+        &mut self,
+        matched: MatchedEntries,
+        bytes: usize,
+        now: crate::time::Instant,
+    ) {
+        for position in matched.iter() {
+            self.flows.record_match(position, bytes, now);
         }
     }
 

@@ -9,7 +9,7 @@ use super::packet::Packet;
 use super::{Ports, Refusal, Removed, StandardSwitch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
-use crate::hits::Hits;
+use crate::matched_entries::MatchedEntries;
 use crate::openflow13::matching::field;
 use crate::port::{PortMask, PortNumber};
 use crate::time::Instant;
@@ -53,14 +53,14 @@ pub(crate) struct Run {
     pub(crate) missed: bool,
     /// The entries that it has used, if every search has found one, and it has not been changed and has passed no meter and
     /// no group: these count on their own.
-    hits: Option<Hits>,
+    matched: Option<MatchedEntries>,
 }
 
 impl Run {
     /// The entries that it has used and the ports that it leaves by, if it is sent once, unchanged, and nothing else happens.
-    pub(crate) fn only_sent(&self) -> Option<(Hits, PortMask)> {
+    pub(crate) fn only_sent(&self) -> Option<(MatchedEntries, PortMask)> {
         match self.effects[..] {
-            [Effect::Output { ports, .. }] => Some((self.hits?, ports)),
+            [Effect::Output { ports, .. }] => Some((self.matched?, ports)),
             _ => None,
         }
     }
@@ -109,7 +109,7 @@ impl StandardSwitch {
         costs: &Costs,
     ) -> Run {
         let mut run = Run {
-            hits: Some(Hits::NONE),
+            matched: Some(MatchedEntries::NONE),
             ..Run::default()
         };
         let mut packet = Packet::new(frame, in_port);
@@ -168,10 +168,10 @@ impl StandardSwitch {
             run.examined += found.examined;
             let Some(position) = found.position else {
                 run.missed = table == 0;
-                run.hits = None;
+                run.matched = None;
                 return;
             };
-            run.hits = run.hits.and_then(|hits| hits.with(position));
+            run.matched = run.matched.and_then(|matched| matched.with(position));
             self.flows.use_entry(position, packet.frame.len(), now);
             let entry = self.flows.entry(position);
             let program = entry.program.clone();
@@ -190,7 +190,7 @@ impl StandardSwitch {
             };
             if let Some(id) = program.meter {
                 run.cost_ps += self.costs.meter_ps;
-                run.hits = None;
+                run.matched = None;
                 match self.meters.meter(id, packet.frame.len(), now) {
                     Metered::Pass => {}
                     Metered::Drop => return,
@@ -232,7 +232,7 @@ impl StandardSwitch {
                 Action::Output { port, .. } => self.output(port, packet, context, run),
                 Action::Group(id) => {
                     run.cost_ps += self.costs.group_ps;
-                    run.hits = None;
+                    run.matched = None;
                     let bytes = packet.frame.len();
                     let sets = self.groups.choose(id, bytes, context.ports, draw(packet));
                     for set in sets {
@@ -240,7 +240,7 @@ impl StandardSwitch {
                     }
                 }
                 action => {
-                    run.hits = None;
+                    run.matched = None;
                     run.cost_ps += rewriting_ps(action, packet, context.costs);
                     if actions::rewrite(action, packet) == Left::InvalidTtl {
                         to_controller(packet, PacketInReason::InvalidTtl, context, run);

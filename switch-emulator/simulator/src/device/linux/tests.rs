@@ -125,7 +125,7 @@ fn frames_that_are_kept_back_until_they_are_due_change_nothing() {
     let mut coming = arrivals.iter().copied().peekable();
     while !kept.is_empty() || coming.peek().is_some() {
         let first = *kept.front().or(coming.peek()).unwrap();
-        let due = when_due.due_with(at(first.0)).as_nanos();
+        let due = when_due.deliver_by(at(first.0)).as_nanos();
         while let Some(next) = coming.next_if(|next| next.0 <= due) {
             kept.push_back(next);
         }

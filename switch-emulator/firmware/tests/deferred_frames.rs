@@ -1,4 +1,4 @@
-//! A driver that keeps frames back until the board has something to do with them, as the simulator does, and a board that
+//! A driver that defers frames until the board has something to do with them, as the simulator does, and a board that
 //! knows the ways of frames, beside one that gets each frame in time and has forgotten all ways.
 
 mod testbed;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use testbed::openflow13::{self as of13, Flow};
 use testbed::{everything, fields, message, output, port, Fields, FlowMod};
 use zodiac_firmware::{
-    is_pause_frame, Board, Config, Duration, Head, Instant, KeptFrame, Output, OutputKind,
+    is_pause_frame, Board, Config, DeferredFrame, Duration, FlowKey, Instant, Output, OutputKind,
     PortMask, Profile, Quirks, ZODIAC_FX,
 };
 
@@ -323,27 +323,27 @@ fn work_and(
     }
 }
 
-/// From one likeness to the next: the first 16 have the same place on the board.
+/// Distance between flow IDs: the first 16 share a slot of the hint table.
 const SPREAD: u32 = 0x11;
 
-/// Gives the frames as late as the board allows.
-struct Keeping {
+/// Hands over the frames as late as the board allows.
+struct DeferringDriver {
     board: Board,
-    kept: VecDeque<(Instant, u8, Vec<u8>)>,
+    deferred: VecDeque<(Instant, u8, Vec<u8>)>,
     outputs: Vec<Output>,
     /// Frames that came later than they arrived.
     late: u64,
-    /// Whether frames pass in one step where they can, how many of the first have arrived and wait since the last did so, and
-    /// how many have.
-    passes: bool,
+    /// Whether frames may take the fast path; how many of those that arrived behind the last such frame wait; how many
+    /// took it.
+    uses_fast_path: bool,
     waiting: usize,
-    passed: u64,
-    /// The heads of frames so far, whose places are their likenesses; nothing if the driver does not tell them.
-    heads: Option<Vec<Head>>,
+    forwarded: u64,
+    /// Keys of the frames so far, whose positions are their flow IDs; `None` if the driver supplies no flow IDs.
+    keys: Option<Vec<FlowKey>>,
 }
 
-fn kept((at, number, frame): &(Instant, u8, Vec<u8>)) -> KeptFrame {
-    KeptFrame {
+fn info((at, number, frame): &(Instant, u8, Vec<u8>)) -> DeferredFrame {
+    DeferredFrame {
         arrival: *at,
         port: port(*number),
         bytes: frame.len(),
@@ -351,21 +351,21 @@ fn kept((at, number, frame): &(Instant, u8, Vec<u8>)) -> KeptFrame {
     }
 }
 
-impl Keeping {
-    fn new(board: Board, passes: bool, tells: bool) -> Self {
+impl DeferringDriver {
+    fn new(board: Board, uses_fast_path: bool, tells: bool) -> Self {
         Self {
             board,
-            kept: VecDeque::new(),
+            deferred: VecDeque::new(),
             outputs: Vec::new(),
             late: 0,
-            passes,
-            heads: tells.then(Vec::new),
+            uses_fast_path,
+            keys: tells.then(Vec::new),
             waiting: 0,
-            passed: 0,
+            forwarded: 0,
         }
     }
 
-    /// How many frames the board has sent.
+    /// Returns how many frames the board has sent.
     fn sent(&self) -> usize {
         let is_frame = |output: &&Output| matches!(output.kind, OutputKind::Frame { .. });
         self.outputs.iter().filter(is_frame).count()
@@ -373,9 +373,9 @@ impl Keeping {
 
     fn give(&mut self, now: Instant) {
         self.waiting = 0;
-        while let Some((at, number, frame)) = self.kept.pop_front() {
+        while let Some((at, number, frame)) = self.deferred.pop_front() {
             if at > now {
-                return self.kept.push_front((at, number, frame));
+                return self.deferred.push_front((at, number, frame));
             }
             self.late += u64::from(at < now);
             self.board.frame_owned(at, port(number), frame);
@@ -386,20 +386,20 @@ impl Keeping {
 
     fn work(&mut self, until: Instant) {
         loop {
-            let due = match self.kept.front() {
+            let due = match self.deferred.front() {
                 Some((at, _, frame)) if is_pause_frame(frame) => *at,
-                Some((at, number, frame)) => self.board.due_with(*at, port(*number), frame.len()),
+                Some((at, number, frame)) => self.board.deliver_by(*at, port(*number), frame.len()),
                 None => return work(&mut self.board, until, &mut self.outputs),
             };
             let due = due.min(self.board.poll_at().unwrap());
-            let behind_waiting = self.kept.get(self.waiting).map(kept);
+            let behind_waiting = self.deferred.get(self.waiting).map(info);
             let behind_waiting = behind_waiting.filter(|_| self.waiting > 0);
-            let urgent = behind_waiting.filter(|frame| !self.board.keeps(frame));
+            let urgent = behind_waiting.filter(|frame| !self.board.can_defer(frame));
             let due = urgent.map_or(due, |frame| due.min(frame.arrival));
             if due > until {
                 return;
             }
-            if self.passes && self.pass_on(due) {
+            if self.uses_fast_path && self.forward_fast(due) {
                 continue;
             }
             self.give(due);
@@ -410,35 +410,39 @@ impl Keeping {
     }
 }
 
-impl Keeping {
-    /// Lets the first frame pass in one step if it can.
-    fn pass_on(&mut self, now: Instant) -> bool {
-        let arrived = self.kept.iter().take_while(|(at, ..)| *at <= now).count();
-        let Some(first) = self.kept.front().filter(|_| arrived > 0) else {
+impl DeferringDriver {
+    /// Tries to forward the first frame on the fast path.
+    fn forward_fast(&mut self, now: Instant) -> bool {
+        let arrived = self
+            .deferred
+            .iter()
+            .take_while(|(at, ..)| *at <= now)
+            .count();
+        let Some(first) = self.deferred.front().filter(|_| arrived > 0) else {
             return false;
         };
-        let behind: Vec<_> = self.kept.range(1..arrived).map(kept).collect();
-        let head = Head::read(&first.2);
-        let likeness = head.zip(self.heads.as_mut()).map(|(head, heads)| {
-            let place = heads.iter().position(|other| *other == head);
-            place.unwrap_or_else(|| {
-                heads.push(head);
-                heads.len() - 1
+        let behind: Vec<_> = self.deferred.range(1..arrived).map(info).collect();
+        let key = FlowKey::read(&first.2);
+        let flow_id = key.zip(self.keys.as_mut()).map(|(key, keys)| {
+            let index = keys.iter().position(|other| *other == key);
+            index.unwrap_or_else(|| {
+                keys.push(key);
+                keys.len() - 1
             })
         });
-        let likeness = likeness.map(|place| place as u32 * SPREAD);
-        let first = kept(first);
-        let passage = (self.board).pass_on(now, &first, likeness, || head, &behind);
-        let Some(passage) = passage else {
+        let flow_id = flow_id.map(|index| index as u32 * SPREAD);
+        let first = info(first);
+        let forwarded = (self.board).forward_fast(now, &first, flow_id, || key, &behind);
+        let Some(forwarded) = forwarded else {
             return false;
         };
-        let (_, _, data) = self.kept.pop_front().unwrap();
-        let ports = PortMask::from_bits(1 << (passage.port.get() - 1));
+        let (_, _, data) = self.deferred.pop_front().unwrap();
+        let ports = PortMask::from_bits(1 << (forwarded.port.get() - 1));
         let kind = OutputKind::Frame { ports, data };
-        let at = passage.departs;
+        let at = forwarded.departs;
         self.outputs.push(Output { at, kind });
         self.waiting = arrived - 1;
-        self.passed += 1;
+        self.forwarded += 1;
         true
     }
 }
@@ -468,7 +472,7 @@ proptest! {
     /// The same comes out, to the nanosecond, as if each frame had been given when it arrived and been searched for, and the
     /// same is counted.
     #[test]
-    fn frames_may_be_kept_back_until_they_are_due(
+    fn frames_may_be_deferred_until_they_are_due(
         entries in entries(),
         steps in prop::collection::vec((gap_ns(), door()), 1..150),
         config in prop::sample::select(configs()),
@@ -477,7 +481,7 @@ proptest! {
     ) {
         let (mut plain, mut now) = board_with(&config, seed, &entries);
         let (other, _) = board_with(&config, seed, &entries);
-        let mut keeping = Keeping::new(other, passes, tells);
+        let mut driver = DeferringDriver::new(other, passes, tells);
         let mut outputs = Vec::new();
         let mut is_up = true;
         for (gap_ns, door) in steps {
@@ -485,55 +489,55 @@ proptest! {
             // A board forgets all ways when it learns of a link, even if that stays as it was.
             let forget = |board: &mut Board, at| board.link_state(at, port(1), is_up);
             work_and(&mut plain, now, &mut outputs, forget);
-            keeping.work(now);
+            driver.work(now);
             match door {
                 Door::Frame(number, frame) => {
                     plain.frame(now, port(number), &frame);
-                    keeping.kept.push_back((now, number, frame));
+                    driver.deferred.push_back((now, number, frame));
                 }
                 Door::Segment(bytes) => {
-                    keeping.give(now);
+                    driver.give(now);
                     plain.segment(now, bytes.of(&config));
-                    keeping.board.segment(now, bytes.of(&config));
+                    driver.board.segment(now, bytes.of(&config));
                 }
                 Door::Link(number, up) => {
                     is_up = if number == 1 { up } else { is_up };
-                    keeping.give(now);
+                    driver.give(now);
                     plain.link_state(now, port(number), up);
-                    keeping.board.link_state(now, port(number), up);
+                    driver.board.link_state(now, port(number), up);
                 }
             }
         }
         now += Duration::from_millis(900);
         work(&mut plain, now, &mut outputs);
-        keeping.work(now);
+        driver.work(now);
         for request in requests(&config) {
             plain.segment(now, &request);
-            keeping.board.segment(now, &request);
+            driver.board.segment(now, &request);
             now += Duration::from_millis(10);
             work(&mut plain, now, &mut outputs);
-            keeping.work(now);
+            driver.work(now);
         }
-        prop_assert_eq!(in_order(outputs), in_order(keeping.outputs));
-        prop_assert_eq!(plain.counters(), keeping.board.counters());
-        prop_assert_eq!(plain.flows(), keeping.board.flows());
-        prop_assert_eq!(plain.flows13(), keeping.board.flows13());
-        prop_assert_eq!(plain.poll_at(), keeping.board.poll_at());
+        prop_assert_eq!(in_order(outputs), in_order(driver.outputs));
+        prop_assert_eq!(plain.counters(), driver.board.counters());
+        prop_assert_eq!(plain.flows(), driver.board.flows());
+        prop_assert_eq!(plain.flows13(), driver.board.flows13());
+        prop_assert_eq!(plain.poll_at(), driver.board.poll_at());
     }
 }
 
-/// It is worth while: nearly all frames may be kept back.
+/// Nearly all frames may be deferred.
 #[test]
 fn a_burst_is_taken_in_when_the_first_of_it_is_due() {
     let (board, now) = board(&Config::default(), 1);
-    let mut keeping = Keeping::new(board, false, true);
+    let mut driver = DeferringDriver::new(board, false, true);
     for number in 0..4 {
         let at = now + Duration::from_nanos(1_000 + number * 30_000);
-        keeping.kept.push_back((at, 1, packet(302)));
+        driver.deferred.push_back((at, 1, packet(302)));
     }
-    keeping.work(now + Duration::from_millis(5));
-    assert_eq!(keeping.late, 4);
-    assert_eq!(keeping.sent(), 4);
+    driver.work(now + Duration::from_millis(5));
+    assert_eq!(driver.late, 4);
+    assert_eq!(driver.sent(), 4);
 }
 
 /// So is this: all but the first frame of a kind pass in one step, those that find others before them, too.
@@ -541,16 +545,16 @@ fn a_burst_is_taken_in_when_the_first_of_it_is_due() {
 fn frames_like_one_before_pass_in_one_step() {
     for config in configs() {
         let (board, now) = board(&config, 1);
-        let mut keeping = Keeping::new(board, true, true);
+        let mut driver = DeferringDriver::new(board, true, true);
         for (burst, frames) in [1, 3, 4].into_iter().enumerate() {
             for number in 0..frames {
                 let at = now + Duration::from_nanos(burst as u64 * 5_000_000 + number * 30_000);
-                keeping.kept.push_back((at, 1, packet(302)));
+                driver.deferred.push_back((at, 1, packet(302)));
             }
         }
-        keeping.work(now + Duration::from_millis(20));
-        assert_eq!(keeping.outputs.len(), 8, "{config:?}");
-        assert_eq!(keeping.passed, 7, "{config:?}");
+        driver.work(now + Duration::from_millis(20));
+        assert_eq!(driver.outputs.len(), 8, "{config:?}");
+        assert_eq!(driver.forwarded, 7, "{config:?}");
     }
 }
 
@@ -571,14 +575,14 @@ fn passed13(entries: &[(u8, Vec<u8>)]) -> [u64; 2] {
     [Quirks::Firmware, Quirks::Spec].map(|quirks| {
         let config = config_of((quirks, 4));
         let (board, now) = board_with(&config, 1, &messages);
-        let mut keeping = Keeping::new(board, true, true);
+        let mut driver = DeferringDriver::new(board, true, true);
         for number in 0..8 {
             let at = now + Duration::from_nanos(number * 5_000_000);
-            keeping.kept.push_back((at, 1, packet(302)));
+            driver.deferred.push_back((at, 1, packet(302)));
         }
-        keeping.work(now + Duration::from_millis(60));
-        assert_eq!(keeping.sent(), 8, "{entries:?}");
-        keeping.passed
+        driver.work(now + Duration::from_millis(60));
+        assert_eq!(driver.sent(), 8, "{entries:?}");
+        driver.forwarded
     })
 }
 
@@ -617,14 +621,14 @@ fn a_board_that_hangs_knows_no_ways() {
         Message::only13(Flow::new(&of13::in_port(number), &instructions).message())
     });
     let (board, now) = board_with(&config_of((Quirks::Firmware, 4)), 1, &entries);
-    let mut keeping = Keeping::new(board, true, true);
+    let mut driver = DeferringDriver::new(board, true, true);
     for (number, port) in [1, 1, 2, 1, 1].into_iter().enumerate() {
         let at = now + Duration::from_nanos(number as u64 * 5_000_000);
-        keeping.kept.push_back((at, port, packet(302)));
+        driver.deferred.push_back((at, port, packet(302)));
     }
-    keeping.work(now + Duration::from_millis(60));
+    driver.work(now + Duration::from_millis(60));
     assert_eq!(
-        keeping.passed, 1,
+        driver.forwarded, 1,
         "the second frame, and none after the third"
     );
 }

@@ -1,26 +1,27 @@
-//! The entries that a frame uses.
+//! Entries that a frame matches, one in each table of the pipeline.
 
-/// Bits of the position of an entry, counted from 1.
+/// Bits of an entry's position, counted from 1.
 const BITS: u32 = 12;
-/// Most tables of each of which it is kept which entry a frame uses.
+/// Maximum number of tables.
 const MOST: u32 = u64::BITS / BITS;
 
-/// The entries that a frame uses, one of each table that it passes, in order: one number, because each frame copies it.
+/// Positions of the entries that a frame matches, in order of the tables. Packed into one word, since each frame copies
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hits(u64);
+pub(crate) struct MatchedEntries(u64);
 
-impl Hits {
+impl MatchedEntries {
     /// No entry.
     pub(crate) const NONE: Self = Self(0);
 
-    /// The same, and the entry at `position` of the next table; nothing if those are too many.
+    /// Returns this with the entry at `position` of the next table. Returns `None` if that exceeds the capacity.
     pub(crate) fn with(self, position: usize) -> Option<Self> {
         let count = (u64::BITS - self.0.leading_zeros()).div_ceil(BITS);
         let from_1 = position as u64 + 1;
         (count < MOST && from_1 >> BITS == 0).then(|| Self(self.0 | from_1 << (BITS * count)))
     }
 
-    /// Their positions, in order.
+    /// Returns the positions in order.
     #[inline]
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         let mut rest = self.0;
@@ -31,7 +32,7 @@ impl Hits {
         })
     }
 
-    /// The position of the only one of the one table of OpenFlow 1.0.
+    /// Returns the position in the only table of OpenFlow 1.0.
     #[inline(always)]
     pub(crate) const fn only(self) -> usize {
         (self.0 as usize).wrapping_sub(1)
@@ -47,15 +48,17 @@ mod tests {
         for positions in [[0; 5], [511, 0, 3, 127, 0], [4_094; 5]] {
             let kept = |tables| {
                 let mut positions = positions[..tables].iter();
-                positions.try_fold(Hits::NONE, |hits, position| hits.with(*position))
+                positions.try_fold(MatchedEntries::NONE, |matched, position| {
+                    matched.with(*position)
+                })
             };
             for tables in 0..=5 {
-                let hits = kept(tables).expect("not too many");
-                assert!(hits.iter().eq(positions[..tables].iter().copied()));
+                let matched = kept(tables).expect("not too many");
+                assert!(matched.iter().eq(positions[..tables].iter().copied()));
             }
-            assert_eq!(kept(1).map(Hits::only), Some(positions[0]));
-            assert_eq!(kept(5).and_then(|hits| hits.with(0)), None);
+            assert_eq!(kept(1).map(MatchedEntries::only), Some(positions[0]));
+            assert_eq!(kept(5).and_then(|matched| matched.with(0)), None);
         }
-        assert_eq!(Hits::NONE.with(4_095), None);
+        assert_eq!(MatchedEntries::NONE.with(4_095), None);
     }
 }

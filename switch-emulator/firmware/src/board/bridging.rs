@@ -1,4 +1,4 @@
-//! Frames that are not the agent's: they pass the integrated switch by themselves.
+//! Frames outside of OpenFlow: the integrated switch bridges them without the CPU.
 
 use super::Board;
 use crate::event::Event;
@@ -6,7 +6,7 @@ use crate::port::PortNumber;
 use crate::time::Instant;
 
 impl Board {
-    /// A frame that is not the agent's passes the integrated switch. Gives it back if the IP stack gets it as well.
+    /// Bridges a frame. Returns it if the IP stack receives it as well.
     pub(super) fn cross(
         &mut self,
         now: Instant,
