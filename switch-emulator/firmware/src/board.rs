@@ -8,11 +8,11 @@ use crate::config::{Config, ConfigError};
 use crate::console::{Console, Outcome};
 use crate::event::{Counters, Event};
 use crate::integrated_switch::{pause_request, Egress, FlowControl, Ingress, LearningSwitch, Wire};
+use crate::loop_iteration::LoopIteration;
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
 use crate::openflow13::Flow13;
 use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};
-use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::profile::Profile;
 use crate::random::SplitMix;
@@ -44,25 +44,25 @@ struct Blueprint {
 
 /// What the CPU will do, and when.
 #[derive(Debug)]
-struct Plan {
+struct NextEvent {
     /// When the next work other than a frame comes.
-    otherwise_at: Instant,
+    other_at: Instant,
     /// When the pass of what comes next begins.
-    next_at: Instant,
-    otherwise: Work,
+    begins_at: Instant,
+    other: Work,
     /// Whether the pass under way has left `otherwise` as it was.
-    otherwise_holds: bool,
-    next: Work,
+    other_unchanged: bool,
+    work: Work,
 }
 
-impl Plan {
+impl NextEvent {
     const fn new() -> Self {
         Self {
-            otherwise_at: Instant::ZERO,
-            next_at: Instant::ZERO,
-            otherwise: Work::Tick,
-            otherwise_holds: false,
-            next: Work::Tick,
+            other_at: Instant::ZERO,
+            begins_at: Instant::ZERO,
+            other: Work::Tick,
+            other_unchanged: false,
+            work: Work::Tick,
         }
     }
 }
@@ -83,7 +83,7 @@ pub struct Board {
     native_ports: PortMask,
     /// Ports that are not the agent's, and whose frames were reported; once is enough.
     reported: PortMask,
-    plan: Plan,
+    next_event: NextEvent,
     main_loop: MainLoop,
     flow_control: FlowControl,
     ring: ReceiveRing,
@@ -163,7 +163,7 @@ impl Board {
             native_ports,
             booted: false,
             reported: PortMask::EMPTY,
-            plan: Plan::new(),
+            next_event: NextEvent::new(),
             is_tracing: false,
             blueprint,
         }
@@ -173,7 +173,7 @@ impl Board {
     pub fn console(&mut self, now: Instant, typed: &[u8]) {
         self.advance(now);
         self.console.typed(now, typed);
-        self.plan();
+        self.schedule_next();
     }
 
     /// What the EEPROM holds; [`with_eeprom`](Self::with_eeprom) takes it. Changes with [`OutputKind::Eeprom`].
@@ -243,7 +243,7 @@ impl Board {
                 payload,
             },
         ));
-        self.plan();
+        self.schedule_next();
     }
 
     /// A frame, without FCS, has completely arrived on `port`. Shorter ones are padded to 60 bytes, as on the wire.
@@ -276,7 +276,7 @@ impl Board {
             return due; // those before it come first
         }
         let in_ring = self.ingress.earliest(arrival, length_with_fcs(bytes));
-        due.min(self.main_loop.pass_for(in_ring))
+        due.min(self.main_loop.iteration_for(in_ring))
     }
 
     /// Memory of a frame that the driver no longer needs, for frames to come.
@@ -297,19 +297,19 @@ impl Board {
             self.power_up(now);
         }
         loop {
-            let (pass, work) = (self.plan.next_at, self.plan.next);
-            match self.out.returning_at().filter(|at| *at <= pass) {
+            let (begins_at, work) = (self.next_event.begins_at, self.next_event.work);
+            match self.out.returning_at().filter(|at| *at <= begins_at) {
                 Some(at) if at <= now => {
                     self.fill_ring(at);
                     self.out.return_next(self.ingress.room_free_at());
                 }
-                None if pass <= now => {
-                    self.plan.otherwise_holds = false;
-                    self.pass(pass, work);
-                    if self.plan.otherwise_holds {
-                        self.plan_with_frames();
+                None if begins_at <= now => {
+                    self.next_event.other_unchanged = false;
+                    self.run_iteration(begins_at, work);
+                    if self.next_event.other_unchanged {
+                        self.schedule_frames();
                     } else {
-                        self.plan();
+                        self.schedule_next();
                     }
                 }
                 _ => return,
@@ -323,7 +323,7 @@ impl Board {
         self.console.power_up(now);
         self.agent.power_up(now, &mut self.out);
         self.tick_at = now + TICK;
-        self.plan();
+        self.schedule_next();
     }
 
     /// The board restarts at `now`: all is lost but what the EEPROM holds. What lies outside of the CPU stays.
@@ -352,8 +352,10 @@ impl Board {
 
     #[inline]
     fn due_at(&self) -> Instant {
-        let pass = self.plan.next_at;
-        self.out.returning_at().map_or(pass, |at| pass.min(at))
+        let begins_at = self.next_event.begins_at;
+        self.out
+            .returning_at()
+            .map_or(begins_at, |at| begins_at.min(at))
     }
 
     /// The next output, in the order in which the CPU gave them.
@@ -418,7 +420,7 @@ impl Board {
             return;
         }
         self.controls.push_back((now, control));
-        self.plan();
+        self.schedule_next();
     }
 
     #[inline]
@@ -450,7 +452,7 @@ impl Board {
         let data = if self.agent.handles(port) {
             data
         } else {
-            match self.cross(now, port, data) {
+            match self.bridge(now, port, data) {
                 Some(for_stack) => for_stack,
                 None => return,
             }
@@ -467,12 +469,12 @@ impl Board {
         }
         // A frame behind others does not change what comes next.
         if is_next {
-            self.plan_with_frames();
+            self.schedule_frames();
         }
     }
 
     /// Finds what has arrived first and which pass of the main loop finds it.
-    fn plan(&mut self) {
+    fn schedule_next(&mut self) {
         let mut arrival = self.tick_at;
         let mut work = Work::Tick;
         if let Some((at, _)) = self.controls.front() {
@@ -490,38 +492,38 @@ impl Board {
                 (arrival, work) = (at, Work::Console);
             }
         }
-        self.plan.otherwise_at = arrival;
-        self.plan.otherwise = work;
+        self.next_event.other_at = arrival;
+        self.next_event.other = work;
         self.is_tracing = self.console.is_tracing();
-        self.plan_with_frames();
+        self.schedule_frames();
     }
 
-    /// As [`plan`](Self::plan), if nothing has changed but frames.
+    /// As [`schedule_next`](Self::schedule_next), if nothing has changed but frames.
     #[inline]
-    fn plan_with_frames(&mut self) {
+    fn schedule_frames(&mut self) {
         match self.next_frame_at() {
-            Some(at) if at <= self.plan.otherwise_at => self.plan_pass(at, Work::Frame),
-            _ => self.plan_otherwise(),
+            Some(at) if at <= self.next_event.other_at => self.schedule_iteration(at, Work::Frame),
+            _ => self.schedule_other(),
         }
     }
 
-    /// As [`plan_with_frames`](Self::plan_with_frames), if none is on its way to the ring or in it.
+    /// As [`schedule_frames`](Self::schedule_frames), if none is on its way to the ring or in it.
     #[inline(always)]
-    fn plan_otherwise(&mut self) {
-        self.plan_pass(self.plan.otherwise_at, self.plan.otherwise);
+    fn schedule_other(&mut self) {
+        self.schedule_iteration(self.next_event.other_at, self.next_event.other);
     }
 
     #[inline(always)]
-    fn plan_pass(&mut self, arrival: Instant, work: Work) {
-        let pass = match work {
+    fn schedule_iteration(&mut self, arrival: Instant, work: Work) {
+        let begins_at = match work {
             // A clock of milliseconds does not tell one idle pass from the next.
             Work::Tick => self.main_loop.free_from(arrival),
             Work::Frame | Work::Control | Work::Stack | Work::Console => {
-                self.main_loop.pass_for(arrival)
+                self.main_loop.iteration_for(arrival)
             }
         };
-        self.plan.next_at = pass;
-        self.plan.next = work;
+        self.next_event.begins_at = begins_at;
+        self.next_event.work = work;
     }
 
     /// When the frame that is next for the CPU arrives or has arrived in the ring. An empty ring has room for any frame, so it is
@@ -544,8 +546,8 @@ impl Board {
 
     /// A pass of the main loop.
     #[inline]
-    fn pass(&mut self, pass: Instant, work: Work) {
-        self.fill_ring(pass);
+    fn run_iteration(&mut self, begins_at: Instant, work: Work) {
+        self.fill_ring(begins_at);
         if work != Work::Frame {
             self.agent.invalidate_flow_cache(&mut self.out);
         }
@@ -555,33 +557,43 @@ impl Board {
             None
         };
         let mut busy = match work {
-            Work::Frame => self.take_frame(pass),
-            Work::Control => self.take_control(pass),
-            Work::Stack => self.agent.run_stack(&mut Pass::new(pass, &mut self.out)),
+            Work::Frame => self.process_frame(begins_at),
+            Work::Control => self.process_control(begins_at),
+            Work::Stack => self
+                .agent
+                .run_stack(&mut LoopIteration::new(begins_at, &mut self.out)),
             Work::Tick => {
-                self.main_loop.run_timers(pass);
-                self.tick_at = pass + TICK;
-                let busy = self.agent.tick(&mut Pass::new(pass, &mut self.out));
+                self.main_loop.run_timers(begins_at);
+                self.tick_at = begins_at + TICK;
+                let busy = self
+                    .agent
+                    .tick(&mut LoopIteration::new(begins_at, &mut self.out));
                 if busy > Duration::ZERO {
                     // The tick's work follows that of the timers, if they are due at the same time.
-                    let begin = self.main_loop.free_from(pass);
-                    self.main_loop.worked(begin, busy);
+                    let begin = self.main_loop.free_from(begins_at);
+                    self.main_loop.charge(begin, busy);
                 }
                 return;
             }
-            Work::Console => match self.console.serve(pass, &mut self.agent, &mut self.out) {
+            Work::Console => match self
+                .console
+                .serve(begins_at, &mut self.agent, &mut self.out)
+            {
                 Outcome::Done(busy) => {
                     self.agent.set_controller(self.controller());
                     busy
                 }
-                Outcome::Restart(busy) => return self.restart(pass + busy),
+                Outcome::Restart(busy) => return self.restart(begins_at + busy),
             },
         };
         if let Some((before, what)) = before.zip(work.traced()) {
             let (agent, out) = (&mut self.agent, &mut self.out);
-            busy = busy + self.console.trace(pass + busy, what, &before, agent, out);
+            busy = busy
+                + self
+                    .console
+                    .trace(begins_at + busy, what, &before, agent, out);
         }
-        self.main_loop.worked(pass, busy);
+        self.main_loop.charge(begins_at, busy);
     }
 
     /// Lets the frames that have arrived until `now` into the ring. The MAC answers a lost one with a pause frame.
@@ -604,40 +616,44 @@ impl Board {
     }
 
     #[inline]
-    fn take_frame(&mut self, pass: Instant) -> Duration {
+    fn process_frame(&mut self, begins_at: Instant) -> Duration {
         let Some(frame) = self.ring.take() else {
             return Duration::ZERO;
         };
         if self.flow_control.drained(self.ring.used()) {
-            let at = self.out.egress.send_pause_frame(pass);
+            let at = self.out.egress.send_pause_frame(begins_at);
             self.ingress.resume(at);
         }
         // Whether the frame will find room when it comes back depends on frames that have yet to come. While the ring has
         // plenty of room they cannot make the MAC ask for a pause, so the frame's departure need not wait for them.
         self.out.room_is_uncertain = self.flow_control.is_paused() || self.ring.is_half_full();
         let native = self.is_native(frame.port);
-        let mut pass = Pass::new(pass, &mut self.out);
+        let mut iteration = LoopIteration::new(begins_at, &mut self.out);
         if native {
-            self.agent.invalidate_flow_cache(pass.out);
-            self.agent.native_frame(frame, &mut pass)
+            self.agent.invalidate_flow_cache(iteration.out);
+            self.agent.native_frame(frame, &mut iteration)
         } else {
-            let busy = self.agent.frame(frame, &mut pass);
-            self.plan.otherwise_holds = pass.has_only_forwarded;
+            let busy = self.agent.frame(frame, &mut iteration);
+            self.next_event.other_unchanged = iteration.only_forwarded;
             busy
         }
     }
 
-    fn take_control(&mut self, pass: Instant) -> Duration {
+    fn process_control(&mut self, begins_at: Instant) -> Duration {
         match self.controls.pop_front() {
             Some((_, FromController::Connected)) => {
-                return self.agent.connected(&mut Pass::new(pass, &mut self.out))
+                return self
+                    .agent
+                    .connected(&mut LoopIteration::new(begins_at, &mut self.out))
             }
             Some((_, FromController::Disconnected)) => self.agent.disconnected(),
             Some((_, FromController::Finished)) => self.agent.finished(),
             Some((_, FromController::Reset)) => self.agent.reset(),
             Some((_, FromController::Segment { arrived, payload })) => {
-                let mut pass = Pass::new(pass, &mut self.out);
-                return self.agent.session_segment(arrived, &payload, &mut pass);
+                let mut iteration = LoopIteration::new(begins_at, &mut self.out);
+                return self
+                    .agent
+                    .session_segment(arrived, &payload, &mut iteration);
             }
             None => {}
         }

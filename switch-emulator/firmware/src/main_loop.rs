@@ -11,7 +11,7 @@ use crate::time::{Duration, Instant};
 #[repr(C)] // what each frame needs comes first, as in the board
 pub(crate) struct MainLoop {
     /// The arrival for which a pass was looked for last, and that pass; until the CPU works again.
-    found: (Instant, Instant),
+    cached: (Instant, Instant),
     /// When the CPU is or was last free: from then on it begins idle passes.
     free_at: Instant,
     timer_at: Instant,
@@ -21,7 +21,7 @@ pub(crate) struct MainLoop {
 }
 
 /// What never arrives is never found.
-const NOTHING_FOUND: (Instant, Instant) = (Instant::NEVER, Instant::NEVER);
+const EMPTY: (Instant, Instant) = (Instant::NEVER, Instant::NEVER);
 
 impl MainLoop {
     /// The first pass begins `loop_phase` after power-up, the timers first run `timer_phase` after it.
@@ -32,7 +32,7 @@ impl MainLoop {
             timer_cost: Duration::from_picos_rounded(cpu.timers.cost_ps),
             free_at: Instant::ZERO + loop_phase,
             timer_at: Instant::ZERO + timer_phase,
-            found: NOTHING_FOUND,
+            cached: EMPTY,
         }
     }
 
@@ -41,29 +41,29 @@ impl MainLoop {
         let since_zero = boot.saturating_since(Instant::ZERO);
         self.free_at += since_zero;
         self.timer_at += since_zero;
-        self.found = NOTHING_FOUND;
+        self.cached = EMPTY;
     }
 
     /// Begin of the pass that finds work which has arrived at `arrival`, if nothing else comes before.
     ///
     /// A driver asks when a frame is due, and the frame's pass then asks again whether that is now.
     #[inline(always)]
-    pub(crate) fn pass_for(&mut self, arrival: Instant) -> Instant {
-        match self.found {
-            (same, pass) if same == arrival => pass,
-            _ => self.look_for_pass(arrival),
+    pub(crate) fn iteration_for(&mut self, arrival: Instant) -> Instant {
+        match self.cached {
+            (same, iteration_at) if same == arrival => iteration_at,
+            _ => self.compute_iteration(arrival),
         }
     }
 
-    fn look_for_pass(&mut self, arrival: Instant) -> Instant {
-        let mut pass = self.poll(arrival);
-        if self.timer_at <= pass {
+    fn compute_iteration(&mut self, arrival: Instant) -> Instant {
+        let mut iteration_at = self.poll(arrival);
+        if self.timer_at <= iteration_at {
             let mut ahead = *self;
-            ahead.run_timers(pass);
-            pass = ahead.poll(arrival);
+            ahead.run_timers(iteration_at);
+            iteration_at = ahead.poll(arrival);
         }
-        self.found = (arrival, pass);
-        pass
+        self.cached = (arrival, iteration_at);
+        iteration_at
     }
 
     /// When the CPU is first free, not before `at`.
@@ -72,14 +72,14 @@ impl MainLoop {
         self.free_at.max(at)
     }
 
-    /// A pass has begun at `pass` and keeps the CPU busy for `busy`.
+    /// A pass has begun at `iteration_at` and keeps the CPU busy for `busy`.
     #[inline(always)]
-    pub(crate) fn worked(&mut self, pass: Instant, busy: Duration) {
-        if self.timer_at <= pass {
-            self.run_timers(pass);
+    pub(crate) fn charge(&mut self, iteration_at: Instant, busy: Duration) {
+        if self.timer_at <= iteration_at {
+            self.run_timers(iteration_at);
         }
-        self.free_at = pass + busy;
-        self.found = NOTHING_FOUND;
+        self.free_at = iteration_at + busy;
+        self.cached = EMPTY;
     }
 
     /// When the timers first run, not before `at`.
@@ -91,13 +91,13 @@ impl MainLoop {
 
     /// Runs the timers that are due at a pass until `now`.
     pub(crate) fn run_timers(&mut self, now: Instant) {
-        self.found = NOTHING_FOUND;
+        self.cached = EMPTY;
         while self.timer_at <= now {
-            let pass = self.poll(self.timer_at);
-            if pass > now {
+            let iteration_at = self.poll(self.timer_at);
+            if iteration_at > now {
                 return;
             }
-            self.free_at = pass + self.timer_cost;
+            self.free_at = iteration_at + self.timer_cost;
             self.timer_at += self.timer_period;
         }
     }

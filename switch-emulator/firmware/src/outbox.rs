@@ -268,7 +268,7 @@ impl Outbox {
     }
 
     /// A frame that has arrived on `from` at `now` crosses the integrated switch to `ports`, without having been to the CPU.
-    pub(crate) fn cross(
+    pub(crate) fn bridge(
         &mut self,
         now: Instant,
         from: PortNumber,
@@ -280,7 +280,7 @@ impl Outbox {
         received.received_bytes += length as u64;
         let mut departures = [None; PORTS];
         for port in ports.iter() {
-            departures[port.index()] = self.egress.cross(now, port, length);
+            departures[port.index()] = self.egress.bridge(now, port, length);
         }
         let lost = ports.len() - departures.iter().flatten().count();
         received.received_dropped += lost as u64;

@@ -7,7 +7,7 @@ use crate::time::Instant;
 
 impl Board {
     /// Bridges a frame. Returns it if the IP stack receives it as well.
-    pub(super) fn cross(
+    pub(super) fn bridge(
         &mut self,
         now: Instant,
         port: PortNumber,
@@ -17,12 +17,12 @@ impl Board {
         if to.cpu && self.is_native(port) {
             if !to.ports.is_empty() {
                 let copy = self.out.pool.copy(&data);
-                self.out.cross(now, port, to.ports, copy);
+                self.out.bridge(now, port, to.ports, copy);
             }
             return Some(data);
         }
         if !to.ports.is_empty() {
-            self.out.cross(now, port, to.ports, data);
+            self.out.bridge(now, port, to.ports, data);
             return None;
         }
         self.out.counters.dropped_policy += 1;

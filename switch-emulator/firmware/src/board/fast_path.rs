@@ -7,9 +7,9 @@
 use super::{Board, MAX_RECEIVED_BYTES, MIN_RECEIVED_BYTES};
 use crate::buffers::{length_with_fcs, MIN_FRAME_BYTES};
 use crate::integrated_switch::Link;
+use crate::loop_iteration::LoopIteration;
 use crate::openflow::FlowKey;
 use crate::outbox::MAX_SENT_BYTES;
-use crate::pass::Pass;
 use crate::port::PortNumber;
 use crate::time::Instant;
 
@@ -84,7 +84,7 @@ impl Board {
         let in_ring = self
             .ingress
             .predict_arrival(&mut link, first.arrival, length)?;
-        if in_ring > self.plan.otherwise_at || self.main_loop.pass_for(in_ring) != now {
+        if in_ring > self.next_event.other_at || self.main_loop.iteration_for(in_ring) != now {
             return None;
         }
         let units_behind = self.units_behind(now, link, behind)?;
@@ -97,15 +97,15 @@ impl Board {
         let departs = self.out.forward(now + time.work, leaves_by, length)?;
         self.ingress.commit_link(link);
         self.ring.record_peak(units);
-        let mut pass = Pass::new(now, &mut self.out);
+        let mut iteration = LoopIteration::new(now, &mut self.out);
         self.agent
-            .record_forwarded(slot, &action, first.bytes, &mut pass);
-        let only_forwarded = pass.has_only_forwarded;
-        self.main_loop.worked(now, time.busy);
+            .record_forwarded(slot, &action, first.bytes, &mut iteration);
+        let only_forwarded = iteration.only_forwarded;
+        self.main_loop.charge(now, time.busy);
         if only_forwarded {
-            self.plan_otherwise();
+            self.schedule_other();
         } else {
-            self.plan();
+            self.schedule_next();
         }
         Some(Forwarded {
             departs,

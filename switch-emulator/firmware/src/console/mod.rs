@@ -130,19 +130,24 @@ impl Console {
         }
     }
 
-    /// Reads what was typed until `pass`, at most to the end of one command line, and carries that out.
-    pub(crate) fn serve(&mut self, pass: Instant, agent: &mut Agent, out: &mut Outbox) -> Outcome {
+    /// Reads what was typed until `iteration`, at most to the end of one command line, and carries that out.
+    pub(crate) fn serve(
+        &mut self,
+        iteration: Instant,
+        agent: &mut Agent,
+        out: &mut Outbox,
+    ) -> Outcome {
         if agent.is_halted() {
             self.typed.clear();
             self.mode = Mode::Line;
             return Outcome::Done(Duration::ZERO);
         }
-        let mut turn = Turn::new(pass, self.costs.clone(), agent, out);
+        let mut turn = Turn::new(iteration, self.costs.clone(), agent, out);
         if let Mode::Upload(upload) = &mut self.mode {
-            let progress = upload.wait(pass, &mut turn);
+            let progress = upload.wait(iteration, &mut turn);
             self.uploaded(progress, &mut turn);
         }
-        while self.typed.front().is_some_and(|(at, _)| *at <= pass) {
+        while self.typed.front().is_some_and(|(at, _)| *at <= iteration) {
             let Some((_, byte)) = self.typed.pop_front() else {
                 break;
             };

@@ -12,7 +12,7 @@ const RULE_CHARACTERS: usize = 61;
 
 /// What a pass prints, costs and leaves to the board.
 pub(super) struct Turn<'a> {
-    pass: Instant,
+    iteration: Instant,
     costs: ConsoleCosts,
     pub(super) agent: &'a mut Agent,
     pub(super) out: &'a mut Outbox,
@@ -24,13 +24,13 @@ pub(super) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) const fn new(
-        pass: Instant,
+        iteration: Instant,
         costs: ConsoleCosts,
         agent: &'a mut Agent,
         out: &'a mut Outbox,
     ) -> Self {
         Self {
-            pass,
+            iteration,
             costs,
             agent,
             out,
@@ -75,7 +75,7 @@ impl<'a> Turn<'a> {
 
     /// Instant that the work has reached.
     pub(super) fn reached(&self) -> Instant {
-        self.pass + self.waited + Duration::from_picos_rounded(self.cost_ps)
+        self.iteration + self.waited + Duration::from_picos_rounded(self.cost_ps)
     }
 
     /// The board restarts after this turn.
@@ -93,7 +93,7 @@ impl<'a> Turn<'a> {
         if !self.text.is_empty() {
             self.out.push(reached, OutputKind::Console(self.text));
         }
-        let busy = reached - self.pass;
+        let busy = reached - self.iteration;
         if self.restart {
             Outcome::Restart(busy)
         } else {

@@ -82,7 +82,7 @@ impl Egress {
     /// A frame of `length` bytes that has arrived on another front port at `now` leaves by `port`, without having been to
     /// the CPU; gives the instant at which its first bit departs, or nothing when so much waits for the port that the frame
     /// memory is full.
-    pub(crate) fn cross(
+    pub(crate) fn bridge(
         &mut self,
         now: Instant,
         port: PortNumber,

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 use super::flow_cache::{DeferredCounters, FlowCache, TableKind};
-use super::parts::{AgentConfig, Asked, Input, Ports, Tables, Timekeeping};
+use super::parts::{AgentConfig, Input, Ports, SessionConfig, Tables, Timekeeping};
 use super::session::Session;
 use super::wire::{message, Message};
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
 use crate::cost::Costs;
 use crate::event::{count, Event};
+use crate::loop_iteration::LoopIteration;
 use crate::native::Buffer;
 use crate::outbox::Outbox;
-use crate::pass::Pass;
 use crate::port::PortNumber;
 use crate::profile::Profile;
 use crate::quirks::Quirk;
@@ -45,13 +45,13 @@ pub(crate) struct Agent {
     pub(super) tables: Tables,
     pub(super) ports: Ports,
     pub(super) input: Input,
-    pub(super) asked: Asked,
+    pub(super) session_config: SessionConfig,
     /// Negotiated version; 0 before the controller's HELLO.
     pub(super) version: u8,
     /// The board hangs until it is power-cycled.
     pub(super) halted: bool,
     /// A frame that can match nothing has been told of.
-    pub(super) told_unmatchable: bool,
+    pub(super) warned_unmatchable: bool,
 }
 
 impl Agent {
@@ -65,12 +65,12 @@ impl Agent {
             ports: Ports::new(),
             time: Timekeeping::new(config.quirks),
             input: Input::new(),
-            asked: Asked::new(),
+            session_config: SessionConfig::new(),
             connection: Connection::new(config.openflow_enabled, config.ofchecks, config.quirks),
             session: Session::new(config, seed),
             version: 0,
             halted: false,
-            told_unmatchable: false,
+            warned_unmatchable: false,
             flow_cache: FlowCache::default(),
         }
     }
@@ -166,8 +166,8 @@ impl Agent {
     }
 
     /// Handles a new TCP session: sends HELLO. Returns how long the CPU is busy.
-    pub(super) fn greet(&mut self, pass: &mut Pass) -> Duration {
-        self.begin_segment(pass);
+    pub(super) fn greet(&mut self, iteration: &mut LoopIteration) -> Duration {
+        self.begin_segment(iteration);
         self.session.restart();
         self.input.stream.clear();
         self.connection.established();
@@ -182,68 +182,68 @@ impl Agent {
         } else {
             self.standard_greeting()
         };
-        self.send(Buffer::Exact, hello, pass);
-        self.end_segment(pass)
+        self.send(Buffer::Exact, hello, iteration);
+        self.end_segment(iteration)
     }
 
-    fn begin_segment(&self, pass: &mut Pass) {
-        pass.in_segment = true;
+    fn begin_segment(&self, iteration: &mut LoopIteration) {
+        iteration.in_segment = true;
         let costs = self.costs.control();
-        pass.cost_ps = costs.interrupt_ps + costs.segment_ps;
+        iteration.cost_ps = costs.interrupt_ps + costs.segment_ps;
     }
 
     /// Sends the replies to a segment. Returns how long the CPU was busy.
-    fn end_segment(&mut self, pass: &mut Pass) -> Duration {
-        pass.in_segment = false;
+    fn end_segment(&mut self, iteration: &mut LoopIteration) -> Duration {
+        iteration.in_segment = false;
         if self.session.acknowledges() {
-            pass.cost_ps += self.costs.control().acknowledge_ps;
+            iteration.cost_ps += self.costs.control().acknowledge_ps;
         }
-        self.session.transmit(pass.reached(), pass.out);
-        pass.busy()
+        self.session.transmit(iteration.reached(), iteration.out);
+        iteration.busy()
     }
 
     /// Queues a message for the controller.
-    pub(super) fn send(&mut self, buffer: Buffer, message: Message, pass: &mut Pass) {
+    pub(super) fn send(&mut self, buffer: Buffer, message: Message, iteration: &mut LoopIteration) {
         self.session
-            .write(pass.began, buffer, message.finish(), pass.out);
+            .write(iteration.began, buffer, message.finish(), iteration.out);
     }
 
     /// Queues an unsolicited message: an error or a notification.
-    pub(super) fn notify(&mut self, message: Message, pass: &mut Pass) {
-        pass.cost_ps += self.costs.control().send_ps;
-        self.send(Buffer::Exact, message, pass);
+    pub(super) fn notify(&mut self, message: Message, iteration: &mut LoopIteration) {
+        iteration.cost_ps += self.costs.control().send_ps;
+        self.send(Buffer::Exact, message, iteration);
     }
 
     /// Handles the payload of one TCP segment. The firmware parses each segment from its first byte, without
     /// reassembly.
     ///
     /// Returns how long the CPU is busy.
-    pub(super) fn segment(&mut self, segment: &[u8], pass: &mut Pass) -> Duration {
-        self.begin_segment(pass);
+    pub(super) fn segment(&mut self, segment: &[u8], iteration: &mut LoopIteration) -> Duration {
+        self.begin_segment(iteration);
         self.connection.heard();
-        self.time.pass_began = pass.began;
+        self.time.iteration_began = iteration.began;
         if self.config.quirks.has(Quirk::NoReassembly) {
-            self.buffered_messages(segment, pass);
+            self.buffered_messages(segment, iteration);
         } else {
-            self.standard_messages(segment, pass);
+            self.standard_messages(segment, iteration);
         }
         if self.halted {
-            return pass.busy();
+            return iteration.busy();
         }
-        self.end_segment(pass)
+        self.end_segment(iteration)
     }
 
-    fn buffered_messages(&mut self, segment: &[u8], pass: &mut Pass) {
+    fn buffered_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
         let mut buffer = std::mem::take(&mut self.input.buffer);
         buffer.resize(buffer.len().max(segment.len()), 0);
         buffer[..segment.len()].copy_from_slice(segment);
         self.input.stale_bytes = buffer.len() - segment.len();
-        self.messages(&mut buffer, segment.len(), pass);
+        self.messages(&mut buffer, segment.len(), iteration);
         self.input.buffer = buffer;
     }
 
     /// Handles the messages in the first `end` bytes of `buffer`. Truncated messages are read beyond `end`.
-    fn messages(&mut self, buffer: &mut [u8], end: usize, pass: &mut Pass) {
+    fn messages(&mut self, buffer: &mut [u8], end: usize, iteration: &mut LoopIteration) {
         let mut at = 0;
         let mut last_type = message::HELLO;
         self.begin_collecting();
@@ -253,8 +253,8 @@ impl Agent {
             let header = (1..=MAX_VERSION).contains(&version) && kind <= MAX_TYPE && length > 0;
             if !header {
                 let offset_bytes = at as u16;
-                pass.out.event(
-                    pass.began,
+                iteration.out.event(
+                    iteration.began,
                     Event::HeaderRefused {
                         offset_bytes,
                         version,
@@ -262,22 +262,22 @@ impl Agent {
                         length_bytes: length,
                     },
                 );
-                return self.report_uncollected(pass);
+                return self.report_uncollected(iteration);
             }
             if usize::from(length) > end - at {
                 let available_bytes = (end - at) as u16;
-                pass.out.event(
-                    pass.began,
+                iteration.out.event(
+                    iteration.began,
                     Event::MessageSplit {
                         message_type: kind,
                         length_bytes: length,
                         available_bytes,
                     },
                 );
-                return self.report_uncollected(pass);
+                return self.report_uncollected(iteration);
             }
             last_type = kind;
-            self.message(bytes, usize::from(length), pass);
+            self.message(bytes, usize::from(length), iteration);
             at += usize::from(length);
             let behind = buffer[at..].iter_mut();
             for (byte, pushed) in behind.zip(self.input.pushed_out.drain(..)) {
@@ -285,22 +285,22 @@ impl Agent {
             }
         }
         if !self.halted {
-            self.send_collected(last_type, pass);
-            self.report_uncollected(pass);
+            self.send_collected(last_type, iteration);
+            self.report_uncollected(iteration);
         }
     }
 
     /// Handles one message of `length` bytes at the beginning of `bytes`, the rest of the buffer.
-    pub(super) fn message(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+    pub(super) fn message(&mut self, bytes: &[u8], length: usize, iteration: &mut LoopIteration) {
         let xid = be32(bytes, 4).to_be_bytes();
         match bytes[1] {
-            message::HELLO => return self.hello(bytes[0], pass),
+            message::HELLO => return self.hello(bytes[0], iteration),
             message::ECHO_REQUEST => {
-                pass.cost_ps += self.costs.control().echo_ps;
+                iteration.cost_ps += self.costs.control().echo_ps;
                 let reply = self.reply(message::ECHO_REPLY, xid);
-                return self.send(Buffer::Exact, reply, pass);
+                return self.send(Buffer::Exact, reply, iteration);
             }
-            _ if self.speaks_13() => return self.message_13(bytes, length, pass),
+            _ if self.speaks_13() => return self.message_13(bytes, length, iteration),
             _ if self.version != VERSION_1_0 => return,
             _ => {}
         }
@@ -308,7 +308,7 @@ impl Agent {
         let (buffer, cost_ps, reply) = match bytes[1] {
             message::FEATURES_REQUEST => (Buffer::Roomy, costs.features_ps, self.features(xid)),
             message::SET_CONFIG => {
-                pass.cost_ps += costs.set_config_ps;
+                iteration.cost_ps += costs.set_config_ps;
                 return;
             }
             message::GET_CONFIG_REQUEST => {
@@ -323,13 +323,13 @@ impl Agent {
                 let reply = self.reply(message::ERROR, xid).u16(1).u16(3);
                 (Buffer::Exact, costs.vendor_ps, reply)
             }
-            message::STATS_REQUEST => return self.statistics(bytes, pass),
-            message::FLOW_MOD => return self.flow_mod(bytes, length, pass),
-            message::PACKET_OUT => return self.packet_out(bytes, length, pass),
+            message::STATS_REQUEST => return self.statistics(bytes, iteration),
+            message::FLOW_MOD => return self.flow_mod(bytes, length, iteration),
+            message::PACKET_OUT => return self.packet_out(bytes, length, iteration),
             message::ECHO_REPLY | message::ERROR => return,
             message_type => {
-                return pass.out.event(
-                    pass.began,
+                return iteration.out.event(
+                    iteration.began,
                     Event::RequestIgnored {
                         message_type,
                         statistics: None,
@@ -337,26 +337,29 @@ impl Agent {
                 )
             }
         };
-        pass.cost_ps += cost_ps;
-        self.send(buffer, reply, pass);
+        iteration.cost_ps += cost_ps;
+        self.send(buffer, reply, iteration);
     }
 
     /// Carries out a `FLOW_MOD`.
-    fn flow_mod(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+    fn flow_mod(&mut self, bytes: &[u8], length: usize, iteration: &mut LoopIteration) {
         let message = FlowMod::new(bytes, length);
         if self.tables.table.is_underflowed() && message.is_add() {
-            pass.out.event(pass.began, Event::AddAfterUnderflow);
+            iteration
+                .out
+                .event(iteration.began, Event::AddAfterUnderflow);
         }
         let Outcome {
             done,
             cost_ps,
             lost_actions,
         } = self.tables.table.flow_mod(message, self.time.now());
-        pass.cost_ps += cost_ps;
+        iteration.cost_ps += cost_ps;
         if lost_actions > 0 {
             let entries = lost_actions as u16;
-            pass.out
-                .event(pass.began, Event::EntriesLostActions { entries });
+            iteration
+                .out
+                .event(iteration.began, Event::EntriesLostActions { entries });
         }
         match done {
             Ok(gone) => {
@@ -370,13 +373,13 @@ impl Agent {
                 let told: Vec<_> = gone.iter().filter(asked).collect();
                 for flow in told {
                     let notice = self.flow_removed(flow, Removal::Delete);
-                    self.notify(notice, pass);
+                    self.notify(notice, iteration);
                 }
             }
             Err(refusal) => {
                 let (error_type, error_code) = refusal.error();
-                pass.out.event(
-                    pass.began,
+                iteration.out.event(
+                    iteration.began,
                     Event::FlowModRefused {
                         error_type,
                         error_code,
@@ -387,7 +390,7 @@ impl Agent {
                     .u16(error_type)
                     .u16(error_code)
                     .bytes(&bytes[..length.min(ERROR_DATA_BYTES)]);
-                self.send(Buffer::Exact, error, pass);
+                self.send(Buffer::Exact, error, iteration);
             }
         }
     }
@@ -397,25 +400,25 @@ impl Agent {
     }
 
     /// Tells if nothing but ECHO works with the version that a HELLO of `version` has led to.
-    pub(super) fn report_version(&self, version: u8, pass: &mut Pass) {
+    pub(super) fn report_version(&self, version: u8, iteration: &mut LoopIteration) {
         match self.version {
             VERSION_1_0 => {}
             VERSION_1_3 if self.tables.know_13() => {}
             VERSION_1_3 => {
                 let forced = self.config.forced_version == VERSION_1_3;
-                pass.out.event(
-                    pass.began,
+                iteration.out.event(
+                    iteration.began,
                     Event::NewerVersionNegotiated { version, forced },
                 );
             }
-            _ => pass
+            _ => iteration
                 .out
-                .event(pass.began, Event::VersionUnusable { version }),
+                .event(iteration.began, Event::VersionUnusable { version }),
         }
     }
 
     /// Takes the version in the header of the controller's HELLO for what it speaks; nothing else counts (quirk 84).
-    fn hello(&mut self, version: u8, pass: &mut Pass) {
+    fn hello(&mut self, version: u8, iteration: &mut LoopIteration) {
         let before = self.version;
         self.version = match (self.config.forced_version, version) {
             (0, 1) => VERSION_1_0,
@@ -423,7 +426,7 @@ impl Agent {
             (0, _) => self.version,
             (forced, _) => forced,
         };
-        self.report_version(version, pass);
+        self.report_version(version, iteration);
         let foreign = match self.version {
             VERSION_1_0 => self.foreign_entries(),
             VERSION_1_3 => self.tables.table.views().count(),
@@ -431,8 +434,9 @@ impl Agent {
         };
         if self.version != before && foreign > 0 {
             let entries = foreign as u16;
-            pass.out
-                .event(pass.began, Event::ForeignEntries { entries });
+            iteration
+                .out
+                .event(iteration.began, Event::ForeignEntries { entries });
         }
     }
 }

@@ -4,23 +4,23 @@ use super::agent::Agent;
 use super::session::Session;
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::config::ControlCarrier;
+use crate::loop_iteration::LoopIteration;
 use crate::native::{ArrivalKind, Change};
-use crate::pass::Pass;
 use crate::time::{Duration, Instant};
 
 /// The driver's session with the controller.
 impl Agent {
     /// The session is established.
-    pub(crate) fn connected(&mut self, pass: &mut Pass) -> Duration {
+    pub(crate) fn connected(&mut self, iteration: &mut LoopIteration) -> Duration {
         if self.halted {
             return Duration::ZERO;
         }
         if !self.connection.is_enabled() {
             // Switched off since the attempt began.
-            self.session.close(pass.began, pass.out);
+            self.session.close(iteration.began, iteration.out);
             return Duration::ZERO;
         }
-        self.greet(pass)
+        self.greet(iteration)
     }
 
     /// The session has ended.
@@ -50,7 +50,7 @@ impl Agent {
         &mut self,
         arrived: Instant,
         payload: &[u8],
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) -> Duration {
         if self.halted || !self.is_established() {
             return Duration::ZERO;
@@ -58,28 +58,28 @@ impl Agent {
         if let Session::Driven(session) = &mut self.session {
             session.acknowledged_by_data(arrived);
         }
-        self.continue_statistics(pass);
-        self.segment(payload, pass)
+        self.continue_statistics(iteration);
+        self.segment(payload, iteration)
     }
 
     /// Does what is due in the stack although nothing has come. Gives how long the CPU is busy.
-    pub(crate) fn run_stack(&mut self, pass: &mut Pass) -> Duration {
+    pub(crate) fn run_stack(&mut self, iteration: &mut LoopIteration) -> Duration {
         let costs = self.costs.control();
         match &mut self.session {
             Session::Driven(session) => {
                 // A segment without data acknowledges what was sent; what waited for it leaves now.
                 let busy =
                     Duration::from_picos_rounded(costs.interrupt_ps + costs.acknowledgement_ps);
-                session.acknowledged_until(pass.began);
-                let more = Duration::from_picos_rounded(self.continue_statistics(pass));
+                session.acknowledged_until(iteration.began);
+                let more = Duration::from_picos_rounded(self.continue_statistics(iteration));
                 let busy = busy + more;
-                self.session.transmit(pass.began + busy, pass.out);
+                self.session.transmit(iteration.began + busy, iteration.out);
                 busy
             }
             Session::Native(native) => {
                 let busy = Duration::from_picos_rounded(costs.acknowledge_ps);
-                native.run_timers(pass.began + busy);
-                self.session.transmit(pass.began + busy, pass.out);
+                native.run_timers(iteration.began + busy);
+                self.session.transmit(iteration.began + busy, iteration.out);
                 self.watch_session();
                 busy
             }
@@ -101,7 +101,11 @@ impl Agent {
     }
 
     /// Handles a frame of a native port in this pass. Gives how long the CPU is busy.
-    pub(crate) fn native_frame(&mut self, frame: ReceivedFrame, pass: &mut Pass) -> Duration {
+    pub(crate) fn native_frame(
+        &mut self,
+        frame: ReceivedFrame,
+        iteration: &mut LoopIteration,
+    ) -> Duration {
         let costs = self.costs.control().clone();
         let extra_bytes = length_with_fcs(frame.data.len()) as i64 - 64;
         let received_ps = costs.interrupt_ps + costs.native_frame_ps;
@@ -110,12 +114,12 @@ impl Agent {
             return Duration::ZERO;
         };
         if filtered {
-            pass.out.counters.dropped_policy += 1;
-            pass.out.pool.recycle(frame.data);
+            iteration.out.counters.dropped_policy += 1;
+            iteration.out.pool.recycle(frame.data);
             return Duration::from_picos_rounded(received_ps);
         }
-        let arrival = native.receive(pass.began, &frame.data);
-        pass.out.pool.recycle(frame.data);
+        let arrival = native.receive(iteration.began, &frame.data);
+        iteration.out.pool.recycle(frame.data);
         let mut busy = Duration::from_picos_rounded(match arrival.kind {
             ArrivalKind::Ignored => received_ps,
             ArrivalKind::Answered => {
@@ -126,24 +130,24 @@ impl Agent {
                 costs.interrupt_ps + costs.acknowledgement_ps
             }
         });
-        let more_ps = self.continue_statistics(pass);
+        let more_ps = self.continue_statistics(iteration);
         busy = busy + Duration::from_picos_rounded(more_ps);
         if arrival.change == Some(Change::Established) {
             if self.connection.is_enabled() {
-                busy = self.greet(pass);
+                busy = self.greet(iteration);
             } else {
                 // Switched off since the attempt began.
-                self.session.close(pass.began + busy, pass.out);
+                self.session.close(iteration.began + busy, iteration.out);
             }
         }
         if !arrival.payload.is_empty() {
-            busy = self.segment(&arrival.payload, pass);
+            busy = self.segment(&arrival.payload, iteration);
         }
         if arrival.change == Some(Change::Finished) {
             self.connection.heard();
         }
         if !self.halted {
-            self.session.transmit(pass.began + busy, pass.out);
+            self.session.transmit(iteration.began + busy, iteration.out);
         }
         self.watch_session();
         busy

@@ -9,11 +9,11 @@ use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::bytes::be16;
 use crate::cost::FrameTime;
 use crate::event::{count, Event};
+use crate::loop_iteration::LoopIteration;
 use crate::matched_entries::MatchedEntries;
 use crate::matching::Match;
 use crate::native::Buffer;
 use crate::packet::Key;
-use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::profile::CpuPortTags;
 use crate::quirks::Quirk;
@@ -45,72 +45,78 @@ enum Decision {
 impl Agent {
     /// Handles a frame. Returns how long the CPU is busy with it.
     #[inline]
-    pub(crate) fn frame(&mut self, frame: ReceivedFrame, pass: &mut Pass) -> Duration {
+    pub(crate) fn frame(
+        &mut self,
+        frame: ReceivedFrame,
+        iteration: &mut LoopIteration,
+    ) -> Duration {
         let ReceivedFrame { port, mut data, .. } = frame;
         let stripped = self.config.cpu_port_tags == CpuPortTags::Removed && remove_tag(&mut data);
         let length = length_with_fcs(data.len());
-        pass.out.counters.processed += 1;
+        iteration.out.counters.processed += 1;
         // The cache is keyed by the frame as it arrived, so a frame that has lost its tag has no key.
         let flow_key = FlowKey::read(&data).filter(|_| !stripped);
         let flow_key = flow_key.map(|key| key.from_port(port));
         let hit = flow_key.and_then(|flow_key| self.flow_cache.lookup(&flow_key));
         if let Some(cached) = hit.map(|(_, cached)| *cached) {
             count(&mut self.ports.received[port.index()], 1);
-            count(&mut pass.out.counters.searches, 1);
+            count(&mut iteration.out.counters.searches, 1);
             count(
-                &mut pass.out.counters.entries_examined,
+                &mut iteration.out.counters.entries_examined,
                 cached.examined.into(),
             );
-            self.begin_fast_path(pass);
+            self.begin_fast_path(iteration);
             self.tables
                 .record_match(cached.table, cached.matched, data.len(), &self.time);
             let FrameTime { work, busy } = cached.time();
-            pass.out.send(pass.began + work, cached.ports, data);
+            iteration
+                .out
+                .send(iteration.began + work, cached.ports, data);
             return busy;
         }
         if self.halted || self.is_filtered(&data) {
-            pass.out.counters.dropped_policy += 1;
-            pass.out.pool.recycle(data);
+            iteration.out.counters.dropped_policy += 1;
+            iteration.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
         self.ports.received[usize::from(port.get()) - 1] += 1;
         let in_port = u16::from(port.get());
-        self.time.pass_began = pass.began;
+        self.time.iteration_began = iteration.began;
         let receives = self.ports.without(
             PortMask::EMPTY.with(port),
             port_config::DOWN | port_config::NO_RECEIVE,
         );
         if receives.is_empty() {
-            pass.out.counters.dropped_policy += 1;
-            pass.out.pool.recycle(data);
+            iteration.out.counters.dropped_policy += 1;
+            iteration.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
         if self.speaks_13() || self.tables.are_standard13() {
             if self.forwards() && self.tables.are_standard13() {
-                return self.frame_standard13(data, flow_key, port, pass);
+                return self.frame_standard13(data, flow_key, port, iteration);
             }
             if self.forwards() {
-                return self.frame_13(data, flow_key, port, pass);
+                return self.frame_13(data, flow_key, port, iteration);
             }
-            pass.out.counters.dropped_policy += 1;
-            pass.out.pool.recycle(data);
+            iteration.out.counters.dropped_policy += 1;
+            iteration.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
         let key = Key::parse(&data, in_port);
-        let examined_before = pass.out.counters.entries_examined;
-        let (decision, cost_ps) = self.decide(&key, &data, pass);
-        let examined = pass.out.counters.entries_examined - examined_before;
+        let examined_before = iteration.out.counters.entries_examined;
+        let (decision, cost_ps) = self.decide(&key, &data, iteration);
+        let examined = iteration.out.counters.entries_examined - examined_before;
         let time = self.costs.frame(length, cost_ps);
         let cached = self.cacheable_action(&decision, in_port, time, examined);
-        self.cache_action(flow_key, cached, pass);
+        self.cache_action(flow_key, cached, iteration);
         let FrameTime { work, busy } = time;
         self.carry_out(
-            pass.began + work,
+            iteration.began + work,
             &decision,
             key.tagged,
             data,
             in_port,
-            pass,
+            iteration,
         );
         busy
     }
@@ -120,15 +126,15 @@ impl Agent {
         &mut self,
         flow_key: Option<FlowKey>,
         cached: Option<CachedAction>,
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) {
         match flow_key.zip(cached) {
             Some((flow_key, cached)) => {
                 if let Some(deferred) = self.flow_cache.insert(flow_key, cached) {
-                    self.count_deferred(&deferred, pass.out);
+                    self.count_deferred(&deferred, iteration.out);
                 }
             }
-            None => self.invalidate_flow_cache(pass.out),
+            None => self.invalidate_flow_cache(iteration.out),
         }
     }
 
@@ -159,9 +165,9 @@ impl Agent {
         slot: CacheSlot,
         cached: &CachedAction,
         bytes: usize,
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) {
-        self.begin_fast_path(pass);
+        self.begin_fast_path(iteration);
         self.flow_cache.record_hit(slot);
         if cached.table != TableKind::Firmware10 {
             let matched = cached.matched;
@@ -171,10 +177,10 @@ impl Agent {
     }
 
     #[inline(always)]
-    fn begin_fast_path(&mut self, pass: &mut Pass) {
-        self.time.pass_began = pass.began;
+    fn begin_fast_path(&mut self, iteration: &mut LoopIteration) {
+        self.time.iteration_began = iteration.began;
         // The next event of the IP stack depends on when its timers run.
-        pass.has_only_forwarded = !self.is_on_network();
+        iteration.only_forwarded = !self.is_on_network();
     }
 
     /// Returns the action to cache, or `None` unless the decision is to output the unchanged frame to one port.
@@ -220,19 +226,24 @@ impl Agent {
     }
 
     /// Looks a frame up. Returns the decision, and the cost of lookup and actions.
-    fn decide(&mut self, key: &Key, frame: &[u8], pass: &mut Pass) -> (Decision, i64) {
+    fn decide(
+        &mut self,
+        key: &Key,
+        frame: &[u8],
+        iteration: &mut LoopIteration,
+    ) -> (Decision, i64) {
         let length = length_with_fcs(frame.len());
         if !self.forwards() {
-            pass.out.counters.dropped_policy += 1;
+            iteration.out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
         if self.tables.table.is_underflowed() {
             self.tables.table.count_lookup();
-            pass.out.counters.dropped_policy += 1;
+            iteration.out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
         if self.drops_fragment(frame) {
-            pass.out.counters.dropped_policy += 1;
+            iteration.out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
         let now = self.time.now();
@@ -242,8 +253,8 @@ impl Agent {
             let fields = Match::of_frame(frame, key.in_port());
             self.tables.table.standard_lookup(&fields, frame.len(), now)
         };
-        pass.out.counters.searches += 1;
-        pass.out.counters.entries_examined += found.examined as u64;
+        iteration.out.counters.searches += 1;
+        iteration.out.counters.entries_examined += found.examined as u64;
         if let Some(index) = found.index {
             let actions = self.tables.table.actions(index);
             let cost_ps = found.cost_ps + self.costs.actions_ps(&actions, key.tagged, length);
@@ -255,21 +266,22 @@ impl Agent {
                 cost_ps,
             )
         } else {
-            pass.out.counters.missed += 1;
+            iteration.out.counters.missed += 1;
             if !key.matchable && self.config.quirks.has(Quirk::FewMatches) {
-                self.tell_unmatchable(key, pass);
+                self.warn_unmatchable(key, iteration);
             }
             (Decision::Miss, found.cost_ps + self.costs.miss_ps(length))
         }
     }
 
     /// Emits an event, once, if this frame cannot match any installed entry.
-    fn tell_unmatchable(&mut self, key: &Key, pass: &mut Pass) {
-        if !self.told_unmatchable && self.tables.table.count() > 0 {
-            self.told_unmatchable = true;
+    fn warn_unmatchable(&mut self, key: &Key, iteration: &mut LoopIteration) {
+        if !self.warned_unmatchable && self.tables.table.count() > 0 {
+            self.warned_unmatchable = true;
             let ethertype = key.ethertype();
-            pass.out
-                .event(pass.began, Event::FrameUnmatchable { ethertype });
+            iteration
+                .out
+                .event(iteration.began, Event::FrameUnmatchable { ethertype });
         }
     }
 
@@ -280,7 +292,7 @@ impl Agent {
         tagged: bool,
         mut data: Vec<u8>,
         in_port: u16,
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) {
         match decision {
             Decision::Drop => {}
@@ -294,7 +306,7 @@ impl Agent {
                             .is_empty()
                     });
                 if !silent {
-                    self.packet_in(at, NO_MATCH, in_port, &data, pass);
+                    self.packet_in(at, NO_MATCH, in_port, &data, iteration);
                 }
             }
             Decision::Use { actions, .. } => {
@@ -320,28 +332,28 @@ impl Agent {
                             } else {
                                 whole.min(max_bytes.into())
                             };
-                            self.packet_in(at, ACTION, in_port, &rewriter.frame[..kept], pass);
+                            self.packet_in(at, ACTION, in_port, &rewriter.frame[..kept], iteration);
                         }
                         Some(Destination::Ports(ports)) => {
                             let closed = port_config::DOWN | port_config::NO_FORWARD;
                             let ports = self.ports.without(ports, closed);
                             if rest.len() == 0 {
-                                return pass.out.send(at, ports, data);
+                                return iteration.out.send(at, ports, data);
                             }
-                            pass.out.send_copy(at, ports, rewriter.frame);
+                            iteration.out.send_copy(at, ports, rewriter.frame);
                         }
                         Some(Destination::Table) => {
-                            let copy = pass.out.pool.copy_unpadded(rewriter.frame);
+                            let copy = iteration.out.pool.copy_unpadded(rewriter.frame);
                             let key = Key::parse(&copy, in_port);
-                            self.look_up_and_carry_out(at, copy, &key, pass);
+                            self.look_up_and_carry_out(at, copy, &key, iteration);
                         }
                     }
                     sent = true;
                 }
-                pass.out.counters.dropped_flow += u64::from(!sent);
+                iteration.out.counters.dropped_flow += u64::from(!sent);
             }
         }
-        pass.out.pool.recycle(data);
+        iteration.out.pool.recycle(data);
     }
 
     /// Forwards a frame by the table, as if it had arrived on the port of its `key`.
@@ -350,17 +362,17 @@ impl Agent {
         at: Instant,
         data: Vec<u8>,
         key: &Key,
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) {
-        let (decision, cost_ps) = self.decide(key, &data, pass);
-        pass.cost_ps += cost_ps;
+        let (decision, cost_ps) = self.decide(key, &data, iteration);
+        iteration.cost_ps += cost_ps;
         if let (Decision::Use { actions, .. }, true) = (
             &decision,
             self.config.quirks.has(Quirk::InsertedTagOverwrites),
         ) {
             self.input.pushed_out = pushed_out(actions, &data, key);
         }
-        self.carry_out(at, &decision, key.tagged, data, key.in_port(), pass);
+        self.carry_out(at, &decision, key.tagged, data, key.in_port(), iteration);
     }
 
     /// Applies actions to a frame.
@@ -370,17 +382,24 @@ impl Agent {
         actions: &Actions,
         data: Vec<u8>,
         in_port: u16,
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) {
         let tagged = Key::parse(&data, in_port).tagged;
         let decision = Decision::Use {
             entry: None,
             actions: *actions,
         };
-        self.carry_out(at, &decision, tagged, data, in_port, pass);
+        self.carry_out(at, &decision, tagged, data, in_port, iteration);
     }
 
-    fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], pass: &mut Pass) {
+    fn packet_in(
+        &mut self,
+        at: Instant,
+        reason: u8,
+        in_port: u16,
+        frame: &[u8],
+        iteration: &mut LoopIteration,
+    ) {
         // The IP stack also takes messages while its connection opens or is half closed.
         let is_open = self.is_established() || self.session.is_half_open();
         if !is_open || self.version != VERSION_1_0 {
@@ -395,31 +414,36 @@ impl Agent {
             .u8(0)
             .bytes(frame);
         self.session
-            .write(at, Buffer::Exact, notice.finish(), pass.out);
-        if !pass.in_segment {
-            self.session.transmit(at, pass.out);
+            .write(at, Buffer::Exact, notice.finish(), iteration.out);
+        if !iteration.in_segment {
+            self.session.transmit(at, iteration.out);
         }
     }
 
     /// Sends the frame of a `PACKET_OUT`. Its actions are not performed: only the port of the last one counts.
-    pub(super) fn packet_out(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+    pub(super) fn packet_out(
+        &mut self,
+        bytes: &[u8],
+        length: usize,
+        iteration: &mut LoopIteration,
+    ) {
         let in_port = be16(bytes, HEADER_BYTES + 4);
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, HEADER_BYTES + 6));
         let port = be16(bytes, data_at - 4);
         let costs = self.costs.control();
-        pass.cost_ps += costs.packet_out_ps;
+        iteration.cost_ps += costs.packet_out_ps;
         let Some(data) = bytes.get(data_at..length) else {
             return; // the actions would reach beyond the message
         };
         let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
-        pass.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
-        let at = pass.reached();
+        iteration.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
+        let at = iteration.reached();
         let mask = match port {
             ports::TABLE => {
                 // The frame is not padded: the lookup reads what follows it in place of missing bytes.
                 let key = Key::parse(&bytes[data_at..], in_port);
-                let data = pass.out.pool.copy_unpadded(data);
-                return self.look_up_and_carry_out(at, data, &key, pass);
+                let data = iteration.out.pool.copy_unpadded(data);
+                return self.look_up_and_carry_out(at, data, &key, iteration);
             }
             ports::FLOOD => {
                 // The firmware subtracts the ingress port's bit, whether it is set or not.
@@ -431,8 +455,8 @@ impl Agent {
             }
             port => tail_tag((port.wrapping_sub(1) % 256) + 1),
         };
-        let data = pass.out.pool.copy(data);
-        pass.out.send_tagged(at, mask, data);
+        let data = iteration.out.pool.copy(data);
+        iteration.out.send_tagged(at, mask, data);
     }
 }
 

@@ -4,9 +4,9 @@ use super::agent::{Agent, VERSION_1_3};
 use super::connection::CloseReason;
 use super::wire::{message, Message};
 use crate::event::Event;
+use crate::loop_iteration::LoopIteration;
 use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
-use crate::pass::Pass;
 use crate::port::{PortMask, PORTS};
 use crate::quirks::Quirk;
 use crate::removal::Removal;
@@ -15,41 +15,43 @@ use crate::time::Duration;
 
 impl Agent {
     /// A housekeeping tick: one of three jobs in turn, then the connection. Gives how long the CPU is busy.
-    pub(crate) fn tick(&mut self, pass: &mut Pass) -> Duration {
+    pub(crate) fn tick(&mut self, iteration: &mut LoopIteration) -> Duration {
         if self.halted {
             return Duration::ZERO;
         }
         self.time.ticks += 1;
-        self.time.pass_began = pass.began;
+        self.time.iteration_began = iteration.began;
         if self.config.ofchecks {
             match self.time.job {
-                0 => self.count_port(pass),
-                1 => self.report_links(pass),
-                _ if self.config.quirks.has(Quirk::TimeoutsByAddress) => self.expire_flows(pass),
+                0 => self.count_port(iteration),
+                1 => self.report_links(iteration),
+                _ if self.config.quirks.has(Quirk::TimeoutsByAddress) => {
+                    self.expire_flows(iteration)
+                }
                 _ => {}
             }
             self.time.job = (self.time.job + 1) % 3;
             if !self.config.quirks.has(Quirk::TimeoutsByAddress) {
                 // So that an entry goes within a tick of its timeout.
-                self.expire_flows(pass);
+                self.expire_flows(iteration);
             }
         }
-        self.tend_connection(pass);
-        pass.busy()
+        self.tend_connection(iteration);
+        iteration.busy()
     }
 
-    fn tend_connection(&mut self, pass: &mut Pass) {
+    fn tend_connection(&mut self, iteration: &mut LoopIteration) {
         let demands = self.connection.tick();
         if demands.echo && self.may_speak() {
             // 1234 in the byte order of the CPU.
             let request = Message::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
-            self.notify_at_once(request, pass);
+            self.notify_at_once(request, iteration);
         }
         if let Some(reason) = demands.close {
             self.clear_if_secure();
-            let at = pass.reached();
-            self.session.close(at, pass.out);
-            pass.out.event(
+            let at = iteration.reached();
+            self.session.close(at, iteration.out);
+            iteration.out.event(
                 at,
                 match reason {
                     CloseReason::NoFeaturesRequest
@@ -64,29 +66,29 @@ impl Agent {
         }
         if demands.connect {
             self.clear_if_secure();
-            self.session.connect(pass.reached(), pass.out);
+            self.session.connect(iteration.reached(), iteration.out);
         }
     }
 
     /// Sends a message that answers nothing; it leaves as soon as it is written, if the window lets it.
-    fn notify_at_once(&mut self, notice: Message, pass: &mut Pass) {
-        pass.cost_ps += self.costs.control().send_ps;
-        let at = pass.reached();
+    fn notify_at_once(&mut self, notice: Message, iteration: &mut LoopIteration) {
+        iteration.cost_ps += self.costs.control().send_ps;
+        let at = iteration.reached();
         self.session
-            .write(at, Buffer::Exact, notice.finish(), pass.out);
-        self.session.transmit(at, pass.out);
+            .write(at, Buffer::Exact, notice.finish(), iteration.out);
+        self.session.transmit(at, iteration.out);
     }
 
     /// Reads the counters of one port and adds their lower 16 bits to the totals (quirk 32). The hardware's counters
     /// begin again at 0 when they are read.
-    fn count_port(&mut self, pass: &mut Pass) {
+    fn count_port(&mut self, iteration: &mut LoopIteration) {
         if self.version == 0 {
             return;
         }
-        pass.cost_ps += self.costs.housekeeping().port_counters_ps;
+        iteration.cost_ps += self.costs.housekeeping().port_counters_ps;
         let index = self.ports.counted;
         self.ports.counted = (index + 1) % PORTS;
-        let read = std::mem::take(&mut pass.out.hardware[index]);
+        let read = std::mem::take(&mut iteration.out.hardware[index]);
         let bits = if self.config.quirks.has(Quirk::RareCounters) {
             0xffff
         } else {
@@ -101,8 +103,8 @@ impl Agent {
     }
 
     /// Sends `PORT_STATUS` for links that have changed since the last look.
-    fn report_links(&mut self, pass: &mut Pass) {
-        pass.cost_ps += self.costs.housekeeping().link_status_ps;
+    fn report_links(&mut self, iteration: &mut LoopIteration) {
+        iteration.cost_ps += self.costs.housekeeping().link_status_ps;
         let changed = PortMask::from_bits(
             (self.ports.link_up.bits() ^ self.ports.link_seen.bits())
                 & self.config.openflow_ports.bits(),
@@ -114,13 +116,13 @@ impl Agent {
         for port in changed.iter() {
             if self.speaks_13() && self.tables.standard13.is_some() {
                 if let Some(status) = self.port_status_standard13(port) {
-                    self.notify_at_once(status, pass);
+                    self.notify_at_once(status, iteration);
                 }
                 continue;
             }
             if self.speaks_13() {
                 let status = self.port_status_13(port.get(), self.ports.link_seen.contains(port));
-                self.notify_at_once(status, pass);
+                self.notify_at_once(status, iteration);
                 continue;
             }
             let status = self
@@ -128,37 +130,37 @@ impl Agent {
                 .u8(2)
                 .uninitialised(7);
             let status = self.port_description(status, port);
-            self.notify_at_once(status, pass);
+            self.notify_at_once(status, iteration);
         }
     }
 
     /// Removes what has expired: on the board at most one entry.
-    fn expire_flows(&mut self, pass: &mut Pass) {
-        pass.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
+    fn expire_flows(&mut self, iteration: &mut LoopIteration) {
+        iteration.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
         if self.tables.are_standard13() {
-            return self.expire_standard13(pass);
+            return self.expire_standard13(iteration);
         }
         if self.speaks_13() {
             if let Some(notice) = self.expire_13().filter(|_| self.is_established()) {
-                pass.cost_ps += self.costs.control().send_ps;
-                let at = pass.reached();
-                self.session.write(at, Buffer::Exact, notice, pass.out);
-                self.session.transmit(at, pass.out);
+                iteration.cost_ps += self.costs.control().send_ps;
+                let at = iteration.reached();
+                self.session.write(at, Buffer::Exact, notice, iteration.out);
+                self.session.transmit(at, iteration.out);
             }
             return;
         }
         for expired in self.tables.table.expire(self.time.now()) {
-            self.report_expired(&expired, pass);
+            self.report_expired(&expired, iteration);
         }
     }
 
-    fn report_expired(&mut self, expired: &Expired, pass: &mut Pass) {
+    fn report_expired(&mut self, expired: &Expired, iteration: &mut LoopIteration) {
         let flow = &expired.flow;
         let age_s = self.time.age_s(flow.installed);
         let another_lost = expired.another_lost;
         if self.config.quirks.has(Quirk::TimeoutsByAddress) {
-            pass.out.event(
-                pass.began,
+            iteration.out.event(
+                iteration.began,
                 Event::FlowExpired {
                     age_s,
                     another_lost,
@@ -167,7 +169,7 @@ impl Agent {
         }
         if expired.notice && self.is_established() && self.may_speak() {
             let notice = self.flow_removed(flow, expired.reason);
-            self.notify_at_once(notice, pass);
+            self.notify_at_once(notice, iteration);
         }
     }
 

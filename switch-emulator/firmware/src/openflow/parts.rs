@@ -135,7 +135,7 @@ impl Tables {
             }
             TableKind::Spec13 => {
                 if let Some(switch) = &mut self.standard13 {
-                    switch.record_match(matched, bytes, time.pass_began);
+                    switch.record_match(matched, bytes, time.iteration_began);
                 }
             }
         }
@@ -227,7 +227,7 @@ pub(super) struct Timekeeping {
     /// When the power came on.
     pub(super) powered_up: Instant,
     /// Begin of the latest pass that found work.
-    pub(super) pass_began: Instant,
+    pub(super) iteration_began: Instant,
     /// Housekeeping ticks since power-up.
     pub(super) ticks: u32,
     /// Which of the three housekeeping jobs comes next.
@@ -239,7 +239,7 @@ impl Timekeeping {
         Self {
             by_ticks: quirks.has(Quirk::LongSeconds),
             powered_up: Instant::ZERO,
-            pass_began: Instant::ZERO,
+            iteration_began: Instant::ZERO,
             ticks: 0,
             job: 0,
         }
@@ -251,13 +251,13 @@ impl Timekeeping {
         if self.by_ticks {
             Instant::from_nanos((self.ticks / 2) as u64 * 1_000_000_000)
         } else {
-            self.pass_began
+            self.iteration_began
         }
     }
 
     /// The clocks of the tables of 1.3.
     pub(super) fn clock(&self) -> Clock {
-        let running = self.pass_began.saturating_since(self.powered_up);
+        let running = self.iteration_began.saturating_since(self.powered_up);
         Clock {
             now_s: self.now().saturating_since(Instant::ZERO).whole_seconds(),
             now_ms: running.as_nanos() / 1_000_000,
@@ -299,7 +299,7 @@ pub(super) const FIRST_SWITCH_CONFIG: [u8; 4] = [0, 0, 0, 128];
 
 /// What the controller has asked of the agent; of the specification only.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct SessionConfig {
     /// In this session of OpenFlow 1.3.
     pub(super) session13: Session13,
     /// The latest generation of roles that a controller has named.
@@ -308,7 +308,7 @@ pub(super) struct Asked {
     pub(super) switch_config: [u8; 4],
 }
 
-impl Asked {
+impl SessionConfig {
     pub(super) const fn new() -> Self {
         Self {
             session13: Session13::new(),

@@ -4,9 +4,9 @@ use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
 use super::wire::{message, Message, HEADER_BYTES};
 use crate::actions::{Actions, SLOT_BYTES};
 use crate::bytes::{be16, be32};
+use crate::loop_iteration::LoopIteration;
 use crate::matching::{is_fragment, Match, MATCH_BYTES};
 use crate::native::Buffer;
-use crate::pass::Pass;
 use crate::port::PortNumber;
 use crate::table::{check_actions, field, EntryView, Refusal, NO_BUFFER};
 
@@ -47,7 +47,7 @@ const ALL_WILDCARDS: u32 = 0x003f_ffff;
 
 impl Agent {
     /// Handles the messages that the stream holds completely after this segment.
-    pub(super) fn standard_messages(&mut self, segment: &[u8], pass: &mut Pass) {
+    pub(super) fn standard_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
         let mut stream = std::mem::take(&mut self.input.stream);
         stream.extend_from_slice(segment);
         let mut rest = &stream[..];
@@ -55,20 +55,25 @@ impl Agent {
             let length = usize::from(be16(rest, 2));
             if length < HEADER_BYTES {
                 // Where the next message begins is unknown.
-                self.refuse(rest, error::BAD_LENGTH, pass);
+                self.refuse(rest, error::BAD_LENGTH, iteration);
                 rest = &[];
                 break;
             }
             let Some(bytes) = rest.get(..length) else {
                 break;
             };
-            self.standard_message(bytes, pass);
+            self.standard_message(bytes, iteration);
             rest = &rest[length..];
         }
         self.input.stream = rest.to_vec();
     }
 
-    pub(super) fn refuse(&mut self, bytes: &[u8], (kind, code): (u16, u16), pass: &mut Pass) {
+    pub(super) fn refuse(
+        &mut self,
+        bytes: &[u8],
+        (kind, code): (u16, u16),
+        iteration: &mut LoopIteration,
+    ) {
         let version = match self.version {
             0 => self.highest_version(),
             agreed => agreed,
@@ -77,25 +82,25 @@ impl Agent {
             .u16(kind)
             .u16(code)
             .bytes(&bytes[..bytes.len().min(ERROR_DATA_BYTES)]);
-        self.notify(error, pass);
+        self.notify(error, iteration);
     }
 
-    fn standard_message(&mut self, bytes: &[u8], pass: &mut Pass) {
+    fn standard_message(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let xid = be32(bytes, 4).to_be_bytes();
         let costs = self.costs.control().clone();
         let kind = bytes[1];
         if kind == message::HELLO {
-            return self.standard_hello(bytes, pass);
+            return self.standard_hello(bytes, iteration);
         }
         let is_known = match self.version {
             0 => self.may_speak_version(bytes[0]),
             agreed => bytes[0] == agreed,
         };
         if !is_known {
-            return self.refuse(bytes, error::BAD_VERSION, pass);
+            return self.refuse(bytes, error::BAD_VERSION, iteration);
         }
         if bytes[0] == VERSION_1_3 && self.tables.standard13.is_some() {
-            return self.standard_message_13(bytes, pass);
+            return self.standard_message_13(bytes, iteration);
         }
         let fixed = match kind {
             message::PORT_MOD => 32,
@@ -108,46 +113,46 @@ impl Agent {
             _ => HEADER_BYTES,
         };
         if bytes.len() < fixed {
-            return self.refuse(bytes, error::BAD_LENGTH, pass);
+            return self.refuse(bytes, error::BAD_LENGTH, iteration);
         }
         match kind {
             message::ECHO_REQUEST => {
-                pass.cost_ps += costs.echo_ps;
+                iteration.cost_ps += costs.echo_ps;
                 let reply = Message::new(VERSION_1_0, message::ECHO_REPLY, xid)
                     .bytes(&bytes[HEADER_BYTES..]);
-                self.send(Buffer::Exact, reply, pass);
+                self.send(Buffer::Exact, reply, iteration);
             }
             message::ERROR | message::ECHO_REPLY => {}
             _ if self.version == 0 => {}
             message::SET_CONFIG => {
-                pass.cost_ps += costs.set_config_ps;
+                iteration.cost_ps += costs.set_config_ps;
                 // The board puts no fragments together; 1.0 has no error of its own for that.
                 if be16(bytes, 8) & FRAGMENTS > FRAGMENTS_DROP {
-                    return self.refuse(bytes, error::NOT_PERMITTED, pass);
+                    return self.refuse(bytes, error::NOT_PERMITTED, iteration);
                 }
-                self.asked.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
+                self.session_config.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
             }
             message::GET_CONFIG_REQUEST => {
-                pass.cost_ps += costs.get_config_ps;
+                iteration.cost_ps += costs.get_config_ps;
                 let reply = self
                     .reply(message::GET_CONFIG_REPLY, xid)
-                    .bytes(&self.asked.switch_config);
-                self.send(Buffer::Exact, reply, pass);
+                    .bytes(&self.session_config.switch_config);
+                self.send(Buffer::Exact, reply, iteration);
             }
-            message::VENDOR => self.refuse(bytes, error::BAD_VENDOR, pass),
-            message::PORT_MOD => self.port_mod(bytes, pass),
+            message::VENDOR => self.refuse(bytes, error::BAD_VENDOR, iteration),
+            message::PORT_MOD => self.port_mod(bytes, iteration),
             message::QUEUE_GET_CONFIG_REQUEST => {
                 // No port has queues.
                 let reply = self.reply(message::QUEUE_GET_CONFIG_REPLY, xid);
                 let reply = reply.u16(be16(bytes, 8)).zeros(6);
-                self.send(Buffer::Exact, reply, pass);
+                self.send(Buffer::Exact, reply, iteration);
             }
-            message::STATS_REQUEST => self.standard_statistics(bytes, pass),
-            message::PACKET_OUT => self.standard_packet_out(bytes, pass),
+            message::STATS_REQUEST => self.standard_statistics(bytes, iteration),
+            message::PACKET_OUT => self.standard_packet_out(bytes, iteration),
             message::FEATURES_REQUEST | message::BARRIER_REQUEST | message::FLOW_MOD => {
-                self.message(bytes, bytes.len(), pass);
+                self.message(bytes, bytes.len(), iteration);
             }
-            _ => self.refuse(bytes, error::BAD_TYPE, pass),
+            _ => self.refuse(bytes, error::BAD_TYPE, iteration),
         }
     }
 
@@ -190,63 +195,64 @@ impl Agent {
     }
 
     /// Only the first HELLO counts.
-    fn standard_hello(&mut self, bytes: &[u8], pass: &mut Pass) {
+    fn standard_hello(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         if self.version != 0 {
             return;
         }
         let Some(version) = self.agreed_version(bytes) else {
-            self.refuse(bytes, error::HELLO_FAILED, pass);
-            self.session.close(pass.reached(), pass.out);
+            self.refuse(bytes, error::HELLO_FAILED, iteration);
+            self.session.close(iteration.reached(), iteration.out);
             return;
         };
         self.version = version;
         self.use_tables_of(version);
-        self.report_version(bytes[0], pass);
+        self.report_version(bytes[0], iteration);
     }
 
     /// Whether the controller has asked for frames such as this one to be dropped: fragments.
     pub(super) fn drops_fragment(&self, frame: &[u8]) -> bool {
-        be16(&self.asked.switch_config, 0) & FRAGMENTS == FRAGMENTS_DROP && is_fragment(frame)
+        be16(&self.session_config.switch_config, 0) & FRAGMENTS == FRAGMENTS_DROP
+            && is_fragment(frame)
     }
 
-    fn port_mod(&mut self, bytes: &[u8], pass: &mut Pass) {
+    fn port_mod(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let port = u8::try_from(be16(bytes, 8)).ok().and_then(PortNumber::new);
         let Some(port) = port.filter(|port| self.config.openflow_ports.contains(*port)) else {
-            return self.refuse(bytes, error::BAD_PORT, pass);
+            return self.refuse(bytes, error::BAD_PORT, iteration);
         };
         if bytes[10..16] != self.config.port_address(port) {
-            return self.refuse(bytes, error::BAD_PORT_ADDRESS, pass);
+            return self.refuse(bytes, error::BAD_PORT_ADDRESS, iteration);
         }
         let (config, mask) = (be32(bytes, 16), be32(bytes, 20) & port_config::ALL);
         self.ports.configure(port, config, mask);
     }
 
-    fn standard_packet_out(&mut self, bytes: &[u8], pass: &mut Pass) {
+    fn standard_packet_out(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let costs = self.costs.control();
         let in_port = be16(bytes, 12);
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, 14));
         let (Some(list), Some(data)) = (bytes.get(PACKET_OUT_BYTES..data_at), bytes.get(data_at..))
         else {
-            return self.refuse(bytes, error::BAD_LENGTH, pass);
+            return self.refuse(bytes, error::BAD_LENGTH, iteration);
         };
-        pass.cost_ps +=
+        iteration.cost_ps +=
             costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
         if be32(bytes, 8) != NO_BUFFER {
-            return self.refuse(bytes, Refusal::UnknownBuffer.error(), pass);
+            return self.refuse(bytes, Refusal::UnknownBuffer.error(), iteration);
         }
         let slots = match check_actions(list, true) {
             Ok(slots) => slots,
-            Err(refusal) => return self.refuse(bytes, refusal.error(), pass),
+            Err(refusal) => return self.refuse(bytes, refusal.error(), iteration),
         };
         if data.is_empty() {
             return;
         }
-        let frame = pass.out.pool.copy(data);
-        let at = pass.reached();
-        self.perform_actions(at, &Actions::read(&slots), frame, in_port, pass);
+        let frame = iteration.out.pool.copy(data);
+        let at = iteration.reached();
+        self.perform_actions(at, &Actions::read(&slots), frame, in_port, iteration);
     }
 
-    fn standard_statistics(&mut self, bytes: &[u8], pass: &mut Pass) {
+    fn standard_statistics(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let xid = be32(bytes, 4).to_be_bytes();
         let kind = be16(bytes, 8);
         let costs = self.costs.control().clone();
@@ -254,17 +260,17 @@ impl Agent {
         let body = &bytes[12..];
         let reply = match kind {
             0 => {
-                pass.cost_ps += costs.description_ps;
+                iteration.cost_ps += costs.description_ps;
                 super::statistics::description(reply)
             }
-            1 | 2 if body.len() < 44 => return self.refuse(bytes, error::BAD_LENGTH, pass),
+            1 | 2 if body.len() < 44 => return self.refuse(bytes, error::BAD_LENGTH, iteration),
             1 => {
                 let chosen = self.chosen_flows(body);
                 let entries_ps = costs.flow_statistics_entry_ps * chosen.len() as i64;
                 let reply = chosen
                     .iter()
                     .fold(reply, |reply, entry| self.standard_flow(reply, entry));
-                pass.cost_ps += costs.flow_statistics_ps + entries_ps;
+                iteration.cost_ps += costs.flow_statistics_ps + entries_ps;
                 reply
             }
             2 => {
@@ -272,11 +278,11 @@ impl Agent {
                 let packets: u64 = chosen.iter().map(|entry| entry.packets).sum();
                 let sum: u64 = chosen.iter().map(|entry| entry.bytes.unsigned_abs()).sum();
                 let count = chosen.len() as u32;
-                pass.cost_ps += costs.flow_statistics_ps;
+                iteration.cost_ps += costs.flow_statistics_ps;
                 reply.u64(packets).u64(sum).u32(count).zeros(4)
             }
             3 => {
-                pass.cost_ps += costs.table_statistics_ps;
+                iteration.cost_ps += costs.table_statistics_ps;
                 reply
                     .zeros(4)
                     .text("classifier", 32)
@@ -286,16 +292,16 @@ impl Agent {
                     .u64(self.tables.table.lookups())
                     .u64(self.tables.table.matched())
             }
-            4 if body.len() < 8 => return self.refuse(bytes, error::BAD_LENGTH, pass),
+            4 if body.len() < 8 => return self.refuse(bytes, error::BAD_LENGTH, iteration),
             4 => match self.chosen_ports(be16(body, 0)) {
-                Some(ports) => self.ports(reply, ports, pass),
-                None => return self.refuse(bytes, error::BAD_STATISTICS, pass),
+                Some(ports) => self.ports(reply, ports, iteration),
+                None => return self.refuse(bytes, error::BAD_STATISTICS, iteration),
             },
             5 => reply, // there are no queues
-            0xffff => return self.refuse(bytes, error::BAD_VENDOR, pass),
-            _ => return self.refuse(bytes, error::BAD_STATISTICS, pass),
+            0xffff => return self.refuse(bytes, error::BAD_VENDOR, iteration),
+            _ => return self.refuse(bytes, error::BAD_STATISTICS, iteration),
         };
-        self.send(Buffer::Roomy, reply, pass);
+        self.send(Buffer::Roomy, reply, iteration);
     }
 
     /// Entries that the body of a request means: those that its match covers, in its table, that send to its port.

@@ -9,11 +9,11 @@ use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
+use crate::loop_iteration::LoopIteration;
 use crate::native::Buffer;
 use crate::openflow13::standard::{error, Effect, PacketInReason, Ports, Refusal, Removed, Run};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
-use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
 
@@ -74,8 +74,8 @@ impl Agent {
     /// Both sides have agreed on a version: entries of the other one go.
     pub(super) fn use_tables_of(&mut self, version: u8) {
         self.tables.agree_on(version);
-        self.asked.session13 = Session13::new();
-        self.asked.switch_config = FIRST_SWITCH_CONFIG;
+        self.session_config.session13 = Session13::new();
+        self.session_config.switch_config = FIRST_SWITCH_CONFIG;
     }
 
     fn ports13(&self) -> Ports {
@@ -90,14 +90,18 @@ impl Agent {
     }
 
     /// Handles a whole message of 1.3.
-    pub(super) fn standard_message_13(&mut self, bytes: &[u8], pass: &mut Pass) {
-        if let Err(refusal) = self.handle_standard13(bytes, pass) {
-            self.refuse(bytes, refusal, pass);
+    pub(super) fn standard_message_13(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
+        if let Err(refusal) = self.handle_standard13(bytes, iteration) {
+            self.refuse(bytes, refusal, iteration);
         }
     }
 
     #[allow(clippy::too_many_lines)] // a few lines for each message
-    fn handle_standard13(&mut self, bytes: &[u8], pass: &mut Pass) -> Result<(), Refusal> {
+    fn handle_standard13(
+        &mut self,
+        bytes: &[u8],
+        iteration: &mut LoopIteration,
+    ) -> Result<(), Refusal> {
         let ports = self.ports13();
         let Some(switch) = &mut self.tables.standard13 else {
             return Ok(());
@@ -130,12 +134,12 @@ impl Agent {
                 | message13::TABLE_MOD
                 | message13::METER_MOD
         );
-        if changes && self.asked.session13.role == role::SLAVE {
+        if changes && self.session_config.session13.role == role::SLAVE {
             return Err(error::IS_SLAVE);
         }
         let reply = match kind {
             message::ECHO_REQUEST => {
-                pass.cost_ps += self.costs.control().echo_ps;
+                iteration.cost_ps += self.costs.control().echo_ps;
                 // Before both sides have agreed the request's version is all that is known.
                 Message::new(bytes[0], message::ECHO_REPLY, xid).bytes(&bytes[HEADER_BYTES..])
             }
@@ -143,7 +147,7 @@ impl Agent {
             _ if self.version == 0 => return Ok(()),
             message::VENDOR => return Err(error::BAD_EXPERIMENTER),
             message::FEATURES_REQUEST => {
-                pass.cost_ps += switch.costs().features_ps;
+                iteration.cost_ps += switch.costs().features_ps;
                 self.connection.features_requested();
                 self.reply(message::FEATURES_REPLY, xid)
                     .u16(0)
@@ -155,24 +159,24 @@ impl Agent {
                     .u32(0)
             }
             message::GET_CONFIG_REQUEST => {
-                pass.cost_ps += self.costs.control().get_config_ps;
+                iteration.cost_ps += self.costs.control().get_config_ps;
                 self.reply(message::GET_CONFIG_REPLY, xid)
-                    .bytes(&self.asked.switch_config)
+                    .bytes(&self.session_config.switch_config)
             }
             message::SET_CONFIG => {
-                pass.cost_ps += self.costs.control().set_config_ps;
+                iteration.cost_ps += self.costs.control().set_config_ps;
                 if be16(bytes, 8) & FRAGMENTS != 0 {
                     return Err(error::BAD_CONFIG_FLAGS);
                 }
-                self.asked.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
+                self.session_config.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
                 return Ok(());
             }
             message13::BARRIER_REQUEST => {
-                pass.cost_ps += self.costs.control().barrier_ps;
+                iteration.cost_ps += self.costs.control().barrier_ps;
                 self.reply(message13::BARRIER_REPLY, xid)
             }
             message13::ROLE_REQUEST => {
-                pass.cost_ps += switch.costs().role_ps;
+                iteration.cost_ps += switch.costs().role_ps;
                 let (role, generation) = self.change_role(bytes)?;
                 self.reply(message13::ROLE_REPLY, xid)
                     .u32(role)
@@ -181,11 +185,12 @@ impl Agent {
             }
             message13::ASYNC_REQUEST => {
                 let reply = self.reply(message13::ASYNC_REPLY, xid);
-                let wanted = self.asked.session13.wanted;
+                let wanted = self.session_config.session13.wanted;
                 wanted.iter().fold(reply, |reply, mask| reply.u32(*mask))
             }
             message13::SET_ASYNC => {
-                self.asked.session13.wanted = core::array::from_fn(|i| be32(bytes, 8 + 4 * i));
+                self.session_config.session13.wanted =
+                    core::array::from_fn(|i| be32(bytes, 8 + 4 * i));
                 return Ok(());
             }
             message13::QUEUE_REQUEST => {
@@ -196,24 +201,24 @@ impl Agent {
                 }
                 self.reply(message13::QUEUE_REPLY, xid).u32(port).zeros(4)
             }
-            message::PACKET_OUT => return self.packet_out_standard13(bytes, pass),
+            message::PACKET_OUT => return self.packet_out_standard13(bytes, iteration),
             message::FLOW_MOD => {
-                let outcome = switch.flow_mod(bytes, ports, pass.began);
-                pass.cost_ps += outcome.cost_ps;
+                let outcome = switch.flow_mod(bytes, ports, iteration.began);
+                iteration.cost_ps += outcome.cost_ps;
                 let gone = outcome.done?;
-                self.tell_removed(pass.began, &gone, pass);
+                self.tell_removed(iteration.began, &gone, iteration);
                 return Ok(());
             }
             message13::GROUP_MOD => {
-                pass.cost_ps += switch.costs().modification_ps;
-                let gone = switch.group_mod(bytes, ports, pass.began)?;
-                self.tell_removed(pass.began, &gone, pass);
+                iteration.cost_ps += switch.costs().modification_ps;
+                let gone = switch.group_mod(bytes, ports, iteration.began)?;
+                self.tell_removed(iteration.began, &gone, iteration);
                 return Ok(());
             }
             message13::METER_MOD => {
-                pass.cost_ps += switch.costs().modification_ps;
-                let gone = switch.meter_mod(bytes, pass.began)?;
-                self.tell_removed(pass.began, &gone, pass);
+                iteration.cost_ps += switch.costs().modification_ps;
+                let gone = switch.meter_mod(bytes, iteration.began)?;
+                self.tell_removed(iteration.began, &gone, iteration);
                 return Ok(());
             }
             message13::PORT_MOD => return self.port_mod_13(bytes),
@@ -225,10 +230,10 @@ impl Agent {
                     (true, _) => Err(error::BAD_TABLE_CONFIG),
                 };
             }
-            message13::MULTIPART_REQUEST => return self.multipart_standard13(bytes, pass),
+            message13::MULTIPART_REQUEST => return self.multipart_standard13(bytes, iteration),
             _ => return Err(error::BAD_TYPE),
         };
-        self.send(Buffer::Exact, reply, pass);
+        self.send(Buffer::Exact, reply, iteration);
         Ok(())
     }
 
@@ -242,19 +247,19 @@ impl Agent {
         let (asked, generation) = (be32(bytes, 8), be64(bytes, 16));
         match asked {
             role::NO_CHANGE => {}
-            role::EQUAL => self.asked.session13.role = asked,
+            role::EQUAL => self.session_config.session13.role = asked,
             role::MASTER | role::SLAVE => {
                 let is_stale = |latest: u64| generation.wrapping_sub(latest) >> 63 == 1;
-                if self.asked.role_generation.is_some_and(is_stale) {
+                if self.session_config.role_generation.is_some_and(is_stale) {
                     return Err(error::STALE_ROLE);
                 }
-                self.asked.role_generation = Some(generation);
-                self.asked.session13.role = asked;
+                self.session_config.role_generation = Some(generation);
+                self.session_config.session13.role = asked;
             }
             _ => return Err(error::BAD_ROLE),
         }
-        let generation = self.asked.role_generation.unwrap_or(u64::MAX);
-        Ok((self.asked.session13.role, generation))
+        let generation = self.session_config.role_generation.unwrap_or(u64::MAX);
+        Ok((self.session_config.session13.role, generation))
     }
 
     fn port_mod_13(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
@@ -270,7 +275,11 @@ impl Agent {
         Ok(())
     }
 
-    fn packet_out_standard13(&mut self, bytes: &[u8], pass: &mut Pass) -> Result<(), Refusal> {
+    fn packet_out_standard13(
+        &mut self,
+        bytes: &[u8],
+        iteration: &mut LoopIteration,
+    ) -> Result<(), Refusal> {
         let in_port = be32(bytes, 12);
         let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
         let (Some(list), Some(data)) = (
@@ -280,7 +289,7 @@ impl Agent {
             return Err(error::BAD_LENGTH);
         };
         let costs = self.costs.control();
-        pass.cost_ps +=
+        iteration.cost_ps +=
             costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
         if be32(bytes, 8) != u32::MAX {
             return Err(error::BUFFER_UNKNOWN);
@@ -292,24 +301,28 @@ impl Agent {
         let Some(switch) = &mut self.tables.standard13 else {
             return Ok(());
         };
-        let run = switch.packet_out(list, data, in_port, ports, pass.began, &self.costs)?;
-        pass.cost_ps += run.cost_ps;
-        let at = pass.reached();
-        self.carry_out_standard13(at, run, pass);
+        let run = switch.packet_out(list, data, in_port, ports, iteration.began, &self.costs)?;
+        iteration.cost_ps += run.cost_ps;
+        let at = iteration.reached();
+        self.carry_out_standard13(at, run, iteration);
         Ok(())
     }
 
-    fn multipart_standard13(&mut self, bytes: &[u8], pass: &mut Pass) -> Result<(), Refusal> {
+    fn multipart_standard13(
+        &mut self,
+        bytes: &[u8],
+        iteration: &mut LoopIteration,
+    ) -> Result<(), Refusal> {
         let Some(switch) = &self.tables.standard13 else {
             return Ok(());
         };
-        let up_for = pass.began.saturating_since(self.time.powered_up);
+        let up_for = iteration.began.saturating_since(self.time.powered_up);
         let mut ports = StandardPorts {
             agent: self,
-            out: pass.out,
+            out: iteration.out,
         };
-        let answer = switch.multipart(bytes, pass.began, up_for, &mut ports)?;
-        pass.cost_ps += answer.cost_ps;
+        let answer = switch.multipart(bytes, iteration.began, up_for, &mut ports)?;
+        iteration.cost_ps += answer.cost_ps;
         let last = answer.parts.len() - 1;
         for (index, part) in answer.parts.iter().enumerate() {
             let reply = self
@@ -318,44 +331,44 @@ impl Agent {
                 .u16(u16::from(index < last)) // more parts follow
                 .zeros(4)
                 .bytes(part);
-            self.send(Buffer::Roomy, reply, pass);
+            self.send(Buffer::Roomy, reply, iteration);
         }
         Ok(())
     }
 
-    fn tell_removed(&mut self, at: Instant, gone: &[Removed], pass: &mut Pass) {
+    fn tell_removed(&mut self, at: Instant, gone: &[Removed], iteration: &mut LoopIteration) {
         for removed in gone {
             if removed.asks_for_notice()
                 && self
-                    .asked
+                    .session_config
                     .session13
                     .wants(Notice::FlowRemoved, removed.reason())
             {
                 let notice = self
                     .reply(message::FLOW_REMOVED, [0; 4])
                     .bytes(&removed.notice(at));
-                pass.cost_ps += self.costs.control().send_ps;
+                iteration.cost_ps += self.costs.control().send_ps;
                 self.session
-                    .write(at, Buffer::Exact, notice.finish(), pass.out);
+                    .write(at, Buffer::Exact, notice.finish(), iteration.out);
             }
         }
     }
 
     /// Removes what has expired, and tells of it.
-    pub(super) fn expire_standard13(&mut self, pass: &mut Pass) {
+    pub(super) fn expire_standard13(&mut self, iteration: &mut LoopIteration) {
         let switch = self.tables.standard13.as_mut();
-        let gone = switch.map_or_else(Vec::new, |switch| switch.expire(pass.began));
+        let gone = switch.map_or_else(Vec::new, |switch| switch.expire(iteration.began));
         if self.version == VERSION_1_3 && self.is_established() {
-            let at = pass.reached();
-            self.tell_removed(at, &gone, pass);
-            self.session.transmit(at, pass.out);
+            let at = iteration.reached();
+            self.tell_removed(at, &gone, iteration);
+            self.session.transmit(at, iteration.out);
         }
     }
 
     /// `PORT_STATUS` of a port whose link has changed, if the controller wants to know.
     pub(super) fn port_status_standard13(&self, port: PortNumber) -> Option<Message> {
         const MODIFY: u8 = 2;
-        self.asked
+        self.session_config
             .session13
             .wants(Notice::PortStatus, MODIFY)
             .then(|| {
@@ -382,29 +395,29 @@ impl Agent {
         data: Vec<u8>,
         flow_key: Option<FlowKey>,
         port: PortNumber,
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) -> Duration {
         let length = length_with_fcs(data.len());
         let ports = self.ports13();
         let Some(switch) = &mut self.tables.standard13 else {
             return Duration::ZERO;
         };
-        let run = switch.process(data, port.get().into(), ports, pass.began, &self.costs);
+        let run = switch.process(data, port.get().into(), ports, iteration.began, &self.costs);
         let time = self.costs.frame(length, run.cost_ps);
         let action = run.only_sent().and_then(|(matched, ports)| {
             CachedAction::new(TableKind::Spec13, matched, run.examined, ports, time)
         });
-        self.cache_action(flow_key, action, pass);
+        self.cache_action(flow_key, action, iteration);
         let FrameTime { work, busy } = time;
-        pass.out.counters.searches += 1;
-        pass.out.counters.entries_examined += run.examined;
-        self.carry_out_standard13(pass.began + work, run, pass);
+        iteration.out.counters.searches += 1;
+        iteration.out.counters.entries_examined += run.examined;
+        self.carry_out_standard13(iteration.began + work, run, iteration);
         busy
     }
 
-    fn carry_out_standard13(&mut self, at: Instant, run: Run, pass: &mut Pass) {
+    fn carry_out_standard13(&mut self, at: Instant, run: Run, iteration: &mut LoopIteration) {
         if run.effects.is_empty() {
-            let counters = &mut pass.out.counters;
+            let counters = &mut iteration.out.counters;
             let counted = if run.missed {
                 &mut counters.missed
             } else {
@@ -414,7 +427,7 @@ impl Agent {
         }
         for effect in run.effects {
             match effect {
-                Effect::Output { ports, frame } => pass.out.send(at, ports, frame),
+                Effect::Output { ports, frame } => iteration.out.send(at, ports, frame),
                 Effect::PacketIn {
                     reason,
                     in_port,
@@ -429,15 +442,18 @@ impl Agent {
                     if is_silent
                         || !is_open
                         || self.version != VERSION_1_3
-                        || !self.asked.session13.wants(Notice::PacketIn, reason as u8)
+                        || !self
+                            .session_config
+                            .session13
+                            .wants(Notice::PacketIn, reason as u8)
                     {
                         continue;
                     }
                     let notice = self.reply(message::PACKET_IN, [0; 4]).bytes(&body);
                     self.session
-                        .write(at, Buffer::Exact, notice.finish(), pass.out);
-                    if !pass.in_segment {
-                        self.session.transmit(at, pass.out);
+                        .write(at, Buffer::Exact, notice.finish(), iteration.out);
+                    if !iteration.in_segment {
+                        self.session.transmit(at, iteration.out);
                     }
                 }
             }

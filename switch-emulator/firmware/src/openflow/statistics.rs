@@ -5,9 +5,9 @@ use super::wire::{message, Message};
 use crate::actions::{SLOTS, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::event::{Event, Hang};
+use crate::loop_iteration::LoopIteration;
 use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
-use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::quirks::Quirk;
 use crate::table::{field, EntryView};
@@ -28,7 +28,7 @@ mod kind {
 
 impl Agent {
     /// Answers the `STATS_REQUEST` at the beginning of `bytes`, if it is of a known type.
-    pub(super) fn statistics(&mut self, bytes: &[u8], pass: &mut Pass) {
+    pub(super) fn statistics(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let xid = be32(bytes, 4).to_be_bytes();
         let kind = be16(bytes, 8);
         let costs = self.costs.control().clone();
@@ -41,18 +41,18 @@ impl Agent {
                 (Buffer::Exact, costs.description_ps, description(reply))
             }
             kind::FLOW if self.foreign_entries() > 0 => {
-                return self.hang(pass.began, Hang::ForeignEntries, pass);
+                return self.hang(iteration.began, Hang::ForeignEntries, iteration);
             }
             kind::FLOW => {
                 let reply = self.flows(reply);
                 let cost_ps = self.flow_statistics_ps();
                 if reply.len() > REPLY_BYTES {
-                    pass.cost_ps += cost_ps;
+                    iteration.cost_ps += cost_ps;
                     self.halted = true;
                     let length_bytes = reply.len() as u16;
-                    return pass
+                    return iteration
                         .out
-                        .event(pass.began, Event::StatsReplyOverrun { length_bytes });
+                        .event(iteration.began, Event::StatsReplyOverrun { length_bytes });
                 }
                 (Buffer::Roomy, cost_ps, reply)
             }
@@ -66,10 +66,10 @@ impl Agent {
                     .u64(self.tables.table.matched());
                 (Buffer::Roomy, costs.table_statistics_ps, reply)
             }
-            kind::PORT => return self.port_statistics(reply, be16(bytes, 12), pass),
+            kind::PORT => return self.port_statistics(reply, be16(bytes, 12), iteration),
             kind => {
-                return pass.out.event(
-                    pass.began,
+                return iteration.out.event(
+                    iteration.began,
                     Event::RequestIgnored {
                         message_type: message::STATS_REQUEST,
                         statistics: Some(kind),
@@ -77,8 +77,8 @@ impl Agent {
                 )
             }
         };
-        pass.cost_ps += cost_ps;
-        self.send(buffer, reply, pass);
+        iteration.cost_ps += cost_ps;
+        self.send(buffer, reply, iteration);
     }
 
     fn flow_statistics_ps(&self) -> i64 {
@@ -130,13 +130,13 @@ impl Agent {
         })
     }
 
-    fn port_statistics(&mut self, reply: Message, wanted: u16, pass: &mut Pass) {
+    fn port_statistics(&mut self, reply: Message, wanted: u16, iteration: &mut LoopIteration) {
         let Some(ports) = self.chosen_ports(wanted) else {
             let error = self.reply(message::ERROR, [0; 4]).u16(1).u16(2);
-            return self.notify(error, pass);
+            return self.notify(error, iteration);
         };
-        let reply = self.ports(reply, ports, pass);
-        self.send(Buffer::Roomy, reply, pass);
+        let reply = self.ports(reply, ports, iteration);
+        self.send(Buffer::Roomy, reply, iteration);
     }
 
     /// The ports that a request for port statistics means.
@@ -149,22 +149,27 @@ impl Agent {
     }
 
     /// Statistics of these ports.
-    pub(super) fn ports(&mut self, reply: Message, ports: PortMask, pass: &mut Pass) -> Message {
+    pub(super) fn ports(
+        &mut self,
+        reply: Message,
+        ports: PortMask,
+        iteration: &mut LoopIteration,
+    ) -> Message {
         let costs = self.costs.control();
-        pass.cost_ps +=
+        iteration.cost_ps +=
             costs.port_statistics_ps + costs.port_statistics_port_ps * ports.len() as i64;
         ports.iter().fold(reply, |reply, port| {
             let index = usize::from(port.get()) - 1;
             let mut totals = self.ports.totals[index];
             if !self.config.quirks.has(Quirk::RareCounters) {
                 // Not only what the last housekeeping job has read.
-                totals.add(pass.out.hardware[index], u64::MAX);
+                totals.add(iteration.out.hardware[index], u64::MAX);
             }
             reply
                 .u16(port.get().into())
                 .uninitialised(6)
                 .u64(self.ports.received[index])
-                .u64(pass.out.transmitted[index])
+                .u64(iteration.out.transmitted[index])
                 .u64(totals.received_bytes)
                 .u64(totals.sent_bytes)
                 .u64(totals.received_dropped)

@@ -9,13 +9,13 @@ use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
 use crate::cost::FrameTime;
 use crate::event::{Event, Hang};
+use crate::loop_iteration::LoopIteration;
 use crate::native::Buffer;
 use crate::openflow13::{
     ports, tail_bit, Answer, EffectKind, Flow13, FlowMod, PortCounters, PortDescription, Run,
     Surroundings,
 };
 use crate::outbox::Outbox;
-use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
 
@@ -39,7 +39,12 @@ impl Agent {
     }
 
     /// Handles a message of `length` bytes at the beginning of `bytes`, which go on behind it.
-    pub(super) fn message_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+    pub(super) fn message_13(
+        &mut self,
+        bytes: &[u8],
+        length: usize,
+        iteration: &mut LoopIteration,
+    ) {
         let clock = self.time.clock();
         let Some(switch) = &mut self.tables.switch13 else {
             return;
@@ -47,7 +52,7 @@ impl Agent {
         let xid = be32(bytes, 4).to_be_bytes();
         match bytes[1] {
             message::FEATURES_REQUEST => {
-                pass.cost_ps += switch.costs().features_ps;
+                iteration.cost_ps += switch.costs().features_ps;
                 self.connection.features_requested();
                 let reply = self
                     .reply(message::FEATURES_REPLY, xid)
@@ -60,48 +65,48 @@ impl Agent {
                     .u32(0x0000_000f) // flow, table, port and group statistics (quirk 94)
                     .uninitialised(4);
                 // No room for another reply behind it (quirk 90).
-                self.send(Buffer::Exact, reply, pass);
+                self.send(Buffer::Exact, reply, iteration);
             }
             message::GET_CONFIG_REQUEST => {
-                pass.cost_ps += self.costs.control().get_config_ps;
+                iteration.cost_ps += self.costs.control().get_config_ps;
                 let reply = self.reply(message::GET_CONFIG_REPLY, xid);
-                self.send(Buffer::Exact, reply.u16(0).u16(MISS_SEND_BYTES), pass);
+                self.send(Buffer::Exact, reply.u16(0).u16(MISS_SEND_BYTES), iteration);
             }
-            message::SET_CONFIG => pass.cost_ps += self.costs.control().set_config_ps,
+            message::SET_CONFIG => iteration.cost_ps += self.costs.control().set_config_ps,
             message13::BARRIER_REQUEST => {
-                pass.cost_ps += self.costs.control().barrier_ps;
+                iteration.cost_ps += self.costs.control().barrier_ps;
                 let reply = self.reply(message13::BARRIER_REPLY, xid);
-                self.send(Buffer::Roomy, reply, pass);
+                self.send(Buffer::Roomy, reply, iteration);
             }
             message13::ROLE_REQUEST => {
-                pass.cost_ps += switch.costs().role_ps;
+                iteration.cost_ps += switch.costs().role_ps;
                 let mut reply = bytes[..bytes.len().min(ROLE_BYTES)].to_vec();
                 reply.resize(ROLE_BYTES, 0);
                 reply[1] = message13::ROLE_REPLY;
                 reply[ROLE_AT..ROLE_AT + 4].copy_from_slice(&2_u32.to_be_bytes()); // master
                 reply[ROLE_BYTES - 8..].fill(0);
                 self.session
-                    .write(pass.began, Buffer::Exact, reply, pass.out);
+                    .write(iteration.began, Buffer::Exact, reply, iteration.out);
             }
-            message::PACKET_OUT => self.packet_out_13(bytes, length, pass),
-            message::FLOW_MOD => self.flow_mod_13(bytes, length, pass),
+            message::PACKET_OUT => self.packet_out_13(bytes, length, iteration),
+            message::FLOW_MOD => self.flow_mod_13(bytes, length, iteration),
             message13::GROUP_MOD => {
-                pass.cost_ps += switch.costs().modification_ps;
+                iteration.cost_ps += switch.costs().modification_ps;
                 if let Err(error) = switch.group_mod(bytes, length, clock.now_s) {
-                    self.refuse_13(bytes, length, error, pass);
+                    self.refuse_13(bytes, length, error, iteration);
                 }
             }
             message13::METER_MOD => {
-                pass.cost_ps += switch.costs().modification_ps;
+                iteration.cost_ps += switch.costs().modification_ps;
                 if let Err(error) = switch.meter_mod(bytes, length, clock.now_ms) {
-                    self.refuse_13(bytes, length, error, pass);
+                    self.refuse_13(bytes, length, error, iteration);
                 }
             }
-            message13::MULTIPART_REQUEST => self.multipart_13(bytes, length, pass),
+            message13::MULTIPART_REQUEST => self.multipart_13(bytes, length, iteration),
             message::ERROR | message::ECHO_REPLY => {}
             // Quirk 93.
-            message_type => pass.out.event(
-                pass.began,
+            message_type => iteration.out.event(
+                iteration.began,
                 Event::RequestIgnored {
                     message_type,
                     statistics: None,
@@ -115,12 +120,12 @@ impl Agent {
         bytes: &[u8],
         length: usize,
         (error_type, error_code): (u16, u16),
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) {
         let switch = self.tables.switch13.as_ref();
-        pass.cost_ps += switch.map_or(0, |switch| switch.costs().refused_ps);
-        pass.out.event(
-            pass.began,
+        iteration.cost_ps += switch.map_or(0, |switch| switch.costs().refused_ps);
+        iteration.out.event(
+            iteration.began,
             Event::RefusedIn13 {
                 error_type,
                 error_code,
@@ -132,33 +137,34 @@ impl Agent {
             .u16(error_type)
             .u16(error_code)
             .bytes(&bytes[..kept]);
-        self.send(Buffer::Exact, error, pass);
+        self.send(Buffer::Exact, error, iteration);
     }
 
     /// Handles a `FLOW_MOD`; each notice takes a buffer of its own (quirk 91).
-    fn flow_mod_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+    fn flow_mod_13(&mut self, bytes: &[u8], length: usize, iteration: &mut LoopIteration) {
         let Some(switch) = &mut self.tables.switch13 else {
             return;
         };
         let received = bytes.len() - self.input.stale_bytes;
         let message = FlowMod::new(bytes, length, received);
         let outcome = switch.flow_mod(message, self.time.clock().now_s);
-        pass.cost_ps += outcome.cost_ps;
+        iteration.cost_ps += outcome.cost_ps;
         for notice in outcome.notices {
-            pass.cost_ps += self.costs.control().send_ps;
+            iteration.cost_ps += self.costs.control().send_ps;
             self.session
-                .write(pass.began, Buffer::Exact, notice, pass.out);
+                .write(iteration.began, Buffer::Exact, notice, iteration.out);
         }
         if let Some(command) = outcome.ignored {
-            pass.out
-                .event(pass.began, Event::FlowModIgnored { command });
+            iteration
+                .out
+                .event(iteration.began, Event::FlowModIgnored { command });
         }
         if let Some(error) = outcome.refused {
-            self.refuse_13(bytes, length, error, pass);
+            self.refuse_13(bytes, length, error, iteration);
         }
     }
 
-    fn multipart_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+    fn multipart_13(&mut self, bytes: &[u8], length: usize, iteration: &mut LoopIteration) {
         let Some(switch) = &mut self.tables.switch13 else {
             return;
         };
@@ -166,21 +172,23 @@ impl Agent {
         let mut board = BoardPorts {
             config: &self.config,
             ports: &mut self.ports,
-            out: pass.out,
+            out: iteration.out,
         };
         let (answer, cost_ps) = switch.multipart(bytes, clock, &mut board);
-        pass.cost_ps += cost_ps;
+        iteration.cost_ps += cost_ps;
         match answer {
             Answer::Collected => {}
-            Answer::Refused(error) => self.refuse_13(bytes, length, error, pass),
+            Answer::Refused(error) => self.refuse_13(bytes, length, error, iteration),
             Answer::RefusedAbroad(error) => {
-                pass.cost_ps += switch.costs().refused_ps;
+                iteration.cost_ps += switch.costs().refused_ps;
                 let error = switch.error_from_buffer(error);
                 self.session
-                    .write(pass.began, Buffer::Exact, error, pass.out);
+                    .write(iteration.began, Buffer::Exact, error, iteration.out);
             }
-            Answer::Ignored(kind) => pass.out.event(pass.began, Event::MultipartIgnored { kind }),
-            Answer::Hangs(cause) => self.hang(pass.began, cause, pass),
+            Answer::Ignored(kind) => iteration
+                .out
+                .event(iteration.began, Event::MultipartIgnored { kind }),
+            Answer::Hangs(cause) => self.hang(iteration.began, cause, iteration),
         }
     }
 
@@ -201,9 +209,9 @@ impl Agent {
     }
 
     /// The board stops for good.
-    pub(super) fn hang(&mut self, at: Instant, cause: Hang, pass: &mut Pass) {
+    pub(super) fn hang(&mut self, at: Instant, cause: Hang, iteration: &mut LoopIteration) {
         self.halted = true;
-        pass.out.event(at, Event::BoardHung { cause });
+        iteration.out.event(at, Event::BoardHung { cause });
     }
 
     /// A segment begins: multipart replies that were collected and not sent are lost.
@@ -215,7 +223,7 @@ impl Agent {
 
     /// The segment has been handled to its last byte: the multipart replies leave, unless its last message was one that
     /// does not care for them (quirk 86). All other replies are in front of them (quirk 87).
-    pub(super) fn send_collected(&mut self, last_type: u8, pass: &mut Pass) {
+    pub(super) fn send_collected(&mut self, last_type: u8, iteration: &mut LoopIteration) {
         let Some(switch) = self
             .tables
             .switch13
@@ -229,24 +237,24 @@ impl Agent {
         }
         let replies = switch.take_collected();
         self.session
-            .write(pass.began, Buffer::Roomy, replies, pass.out);
+            .write(iteration.began, Buffer::Roomy, replies, iteration.out);
     }
 
     /// Tells if multipart replies of a segment were lost.
-    pub(super) fn report_uncollected(&mut self, pass: &mut Pass) {
+    pub(super) fn report_uncollected(&mut self, iteration: &mut LoopIteration) {
         if self
             .tables
             .switch13
             .as_ref()
             .is_some_and(|switch| switch.has_collected())
         {
-            pass.out.event(pass.began, Event::MultipartLost);
+            iteration.out.event(iteration.began, Event::MultipartLost);
         }
     }
 
     /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102), also one
     /// that a former session asked for (quirk 92). Gives what that costs.
-    pub(super) fn continue_statistics(&mut self, pass: &mut Pass) -> i64 {
+    pub(super) fn continue_statistics(&mut self, iteration: &mut LoopIteration) -> i64 {
         let acknowledged = self.session.take_acknowledged();
         let now_s = self.time.clock().now_s;
         let Some(switch) = self
@@ -262,11 +270,12 @@ impl Agent {
         }
         let cost_ps = switch.costs().multipart_ps + 15 * switch.costs().flow_statistics_entry_ps;
         match switch.next_part(self.version, now_s) {
-            Ok(Some(part)) => self
-                .session
-                .write(pass.began, Buffer::Roomy, part, pass.out),
+            Ok(Some(part)) => {
+                self.session
+                    .write(iteration.began, Buffer::Roomy, part, iteration.out)
+            }
             Ok(None) => {}
-            Err(cause) => self.hang(pass.began, cause, pass),
+            Err(cause) => self.hang(iteration.began, cause, iteration),
         }
         cost_ps
     }
@@ -277,7 +286,7 @@ impl Agent {
         mut data: Vec<u8>,
         flow_key: Option<FlowKey>,
         port: PortNumber,
-        pass: &mut Pass,
+        iteration: &mut LoopIteration,
     ) -> Duration {
         let length = length_with_fcs(data.len());
         let Some(switch) = &mut self.tables.switch13 else {
@@ -290,17 +299,23 @@ impl Agent {
         let action = run.only_sent().and_then(|(matched, ports)| {
             CachedAction::new(TableKind::Firmware13, matched, run.examined, ports, time)
         });
-        self.cache_action(flow_key, action, pass);
+        self.cache_action(flow_key, action, iteration);
         let FrameTime { work, busy } = time;
-        pass.out.counters.searches += 1;
-        pass.out.counters.entries_examined += run.examined;
-        self.carry_out_13(pass.began + work, run, data, pass);
+        iteration.out.counters.searches += 1;
+        iteration.out.counters.entries_examined += run.examined;
+        self.carry_out_13(iteration.began + work, run, data, iteration);
         busy
     }
 
-    fn carry_out_13(&mut self, at: Instant, run: Run, data: Vec<u8>, pass: &mut Pass) {
+    fn carry_out_13(
+        &mut self,
+        at: Instant,
+        run: Run,
+        data: Vec<u8>,
+        iteration: &mut LoopIteration,
+    ) {
         if run.effects.is_empty() {
-            let counters = &mut pass.out.counters;
+            let counters = &mut iteration.out.counters;
             let counted = if run.missed {
                 &mut counters.missed
             } else {
@@ -314,13 +329,13 @@ impl Agent {
             let frame = match effect.frame {
                 Some(frame) => frame,
                 None if rest.len() == 0 => last.take().unwrap_or_default(),
-                None => pass
+                None => iteration
                     .out
                     .pool
                     .copy_unpadded(last.as_deref().unwrap_or_default()),
             };
             match effect.kind {
-                EffectKind::Output(tag) => pass.out.send_tagged(at, tag, frame),
+                EffectKind::Output(tag) => iteration.out.send_tagged(at, tag, frame),
                 EffectKind::PacketIn {
                     in_port,
                     table,
@@ -333,34 +348,34 @@ impl Agent {
                     if let Some(switch) = switch.filter(|_| is_open && self.version == VERSION_1_3)
                     {
                         let notice = switch.packet_in(in_port, table, cookie, &frame[..kept]);
-                        self.session.write(at, Buffer::Exact, notice, pass.out);
-                        if !pass.in_segment {
-                            self.session.transmit(at, pass.out);
+                        self.session.write(at, Buffer::Exact, notice, iteration.out);
+                        if !iteration.in_segment {
+                            self.session.transmit(at, iteration.out);
                         }
                     }
-                    pass.out.pool.recycle(frame);
+                    iteration.out.pool.recycle(frame);
                 }
             }
         }
         if let Some(data) = last {
-            pass.out.pool.recycle(data);
+            iteration.out.pool.recycle(data);
         }
         if let Some(cause) = run.hang {
-            self.hang(at, cause, pass);
+            self.hang(at, cause, iteration);
         }
     }
 
     /// Sends the frame of a `PACKET_OUT` by its first action, if that is an output (quirks 181 to 185).
-    fn packet_out_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+    fn packet_out_13(&mut self, bytes: &[u8], length: usize, iteration: &mut LoopIteration) {
         let in_port = be32(bytes, 12);
         let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
         let costs = self.costs.control();
-        pass.cost_ps += costs.packet_out_ps;
+        iteration.cost_ps += costs.packet_out_ps;
         let Some(data) = bytes.get(data_at..length) else {
             return; // the actions would reach beyond the message
         };
         let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
-        pass.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
+        iteration.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
         if be16(bytes, PACKET_OUT_13_BYTES) != 0 {
             return; // no output
         }
@@ -369,21 +384,21 @@ impl Agent {
                 let Some(switch) = &mut self.tables.switch13 else {
                     return;
                 };
-                let mut frame = pass.out.pool.copy_unpadded(data);
+                let mut frame = iteration.out.pool.copy_unpadded(data);
                 let flooded = self.config.flooded.bits();
                 let clock = self.time.clock();
                 let run = switch.process(&mut frame, in_port, flooded, clock, &self.costs);
-                pass.cost_ps += run.cost_ps;
+                iteration.cost_ps += run.cost_ps;
                 self.input.pushed_out.clone_from(&run.overrun);
-                let at = pass.reached();
-                return self.carry_out_13(at, run, frame, pass);
+                let at = iteration.reached();
+                return self.carry_out_13(at, run, frame, iteration);
             }
             ports::FLOOD => PACKET_OUT_FLOOD.wrapping_sub(tail_bit(in_port)),
             port => tail_bit(port),
         };
-        let at = pass.reached();
-        let frame = pass.out.pool.copy(data);
-        pass.out.send_tagged(at, tag, frame);
+        let at = iteration.reached();
+        let frame = iteration.out.pool.copy(data);
+        iteration.out.send_tagged(at, tag, frame);
     }
 
     /// Removes an entry that has expired, if there is one.

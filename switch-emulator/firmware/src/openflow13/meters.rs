@@ -119,7 +119,7 @@ impl Window {
 /// What a meter does with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Metered {
-    Pass,
+    LoopIteration,
     Drop,
     /// Raise the drop precedence of the frame's DSCP by this much.
     Remark(u8),
@@ -237,14 +237,14 @@ impl Meters {
     /// (quirk 178).
     pub(super) fn meter(&mut self, pool: &mut Pool, id: u32, bytes: usize, now_ms: u64) -> Metered {
         let Some(position) = self.position(id) else {
-            return Metered::Pass;
+            return Metered::LoopIteration;
         };
         let (packets, sum) = self.counters(pool, position);
         let counters = (packets.wrapping_add(1), sum.wrapping_add(bytes as u64));
         self.set_counters(pool, position, counters);
         let (meter, window) = (&mut self.list[position], &mut self.windows[position]);
         if meter.flags & (flag::KBPS | flag::PACKETS) == 0 {
-            return Metered::Pass;
+            return Metered::LoopIteration;
         }
         let rate = window.rate(meter.flags, now_ms);
         let exceeded = meter
@@ -254,10 +254,10 @@ impl Meters {
             .reduce(|best, band| if band.rate > best.rate { band } else { best });
         let Some(band) = exceeded else {
             window.enter(bytes, now_ms);
-            return Metered::Pass;
+            return Metered::LoopIteration;
         };
         if !matches!(band.kind, band::DROP | band::REMARK) {
-            return Metered::Pass;
+            return Metered::LoopIteration;
         }
         band.packets += 1;
         band.bytes += bytes as u64;

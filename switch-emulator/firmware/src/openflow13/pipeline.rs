@@ -137,7 +137,7 @@ impl Switch {
                     .meters
                     .meter(&mut self.pool, id, frame.len(), clock.now_ms)
                 {
-                    Metered::Pass => {}
+                    Metered::LoopIteration => {}
                     Metered::Drop => break,
                     Metered::Remark(precedence) => {
                         freeze(&mut run, frame);

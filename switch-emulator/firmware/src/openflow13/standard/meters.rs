@@ -130,7 +130,7 @@ impl Meters {
     /// counts.
     pub(super) fn meter(&mut self, id: u32, bytes: usize, now: Instant) -> Metered {
         let Some(meter) = self.0.iter_mut().find(|meter| meter.id == id) else {
-            return Metered::Pass;
+            return Metered::LoopIteration;
         };
         meter.packets += 1;
         meter.bytes += bytes as u64;
@@ -149,7 +149,7 @@ impl Meters {
             }
         }
         let Some(band) = exceeded else {
-            return Metered::Pass;
+            return Metered::LoopIteration;
         };
         band.packets += 1;
         band.bytes += bytes as u64;

@@ -192,7 +192,7 @@ impl StandardSwitch {
                 run.cost_ps += self.costs.meter_ps;
                 run.matched = None;
                 match self.meters.meter(id, packet.frame.len(), now) {
-                    Metered::Pass => {}
+                    Metered::LoopIteration => {}
                     Metered::Drop => return,
                     Metered::Remark(raise) => remark(packet, raise),
                 }

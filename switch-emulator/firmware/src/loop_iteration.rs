@@ -4,7 +4,7 @@ use crate::outbox::Outbox;
 use crate::time::{Duration, Instant};
 
 /// What the CPU does in one pass of the main loop, handed through all that takes part in it.
-pub(crate) struct Pass<'a> {
+pub(crate) struct LoopIteration<'a> {
     /// When it began.
     pub(crate) began: Instant,
     /// What the work since then has cost so far.
@@ -12,18 +12,18 @@ pub(crate) struct Pass<'a> {
     /// A segment is being handled: what is written leaves when that is done.
     pub(crate) in_segment: bool,
     /// Whether it has done nothing but forward a frame by a known way, which leaves the agent nothing to do later.
-    pub(crate) has_only_forwarded: bool,
+    pub(crate) only_forwarded: bool,
     pub(crate) out: &'a mut Outbox,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> LoopIteration<'a> {
     #[inline]
     pub(crate) const fn new(began: Instant, out: &'a mut Outbox) -> Self {
         Self {
             began,
             cost_ps: 0,
             in_segment: false,
-            has_only_forwarded: false,
+            only_forwarded: false,
             out,
         }
     }
