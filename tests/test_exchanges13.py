@@ -137,8 +137,8 @@ class Bench:
                 yield from self.messages(output.data)
             case "event":
                 text = output.data.decode()
-                if wedged := re.search(r"wedged: of (\d+) bytes .* sent (\d+) in", text, re.DOTALL):
-                    whole, sent = (40 + int(count) for count in wedged.groups())
+                if stalled := re.search(r"stalled: of (\d+) bytes .* sent (\d+) in", text, re.DOTALL):
+                    whole, sent = (40 + int(count) for count in stalled.groups())
                     yield f"TRUNC iplen={whole} frame_payload={sent}"
                 elif text.startswith("the board hangs"):
                     yield "HANG"

@@ -20,8 +20,8 @@ MARK: Final = 0x4C6F
 MS: Final = 1_000_000
 S: Final = 1_000_000_000
 HARM: Final = {
-    OpenFlow.V1_0: ("wedged", "hangs", "was split", "longer than", "a DELETE has left", "is lost"),
-    OpenFlow.V1_3: ("wedged", "hangs", "was split", "longer than", "multipart"),
+    OpenFlow.V1_0: ("stalled", "hangs", "was split", "longer than", "a DELETE has left", "is lost"),
+    OpenFlow.V1_3: ("stalled", "hangs", "was split", "longer than", "multipart"),
 }
 """Words in events that reveal a mistake of the driver."""
 

@@ -262,7 +262,7 @@ def test_switch_that_refuses_an_entry(tmp_path: Path) -> None:
     assert answer == NotTaken("f1", "s2", "its table or its memory is full")
     served.run(20)
     assert served.tables()["s1"] == []
-    assert not [event for event in served.events() if "wedged" in event]
+    assert not [event for event in served.events() if "stalled" in event]
 
 
 def test_strangers_are_reported_and_count(tmp_path: Path) -> None:

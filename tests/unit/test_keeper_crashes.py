@@ -112,7 +112,7 @@ def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
         assert customer.granted <= installed <= customer.granted | customer.unsure
         assert served.tables() == served.promised()
         assert set(served.admission.admitted) == installed == set(served.keeper.promises)
-        assert not [event for event in served.events() if "wedged" in event or "DELETE has left" in event]
+        assert not [event for event in served.events() if "stalled" in event or "DELETE has left" in event]
         customer.granted, customer.unsure, customer.pending = installed, set(), {}
 
 

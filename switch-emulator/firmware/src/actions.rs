@@ -1,8 +1,8 @@
 //! Actions of OpenFlow 1.0 as the firmware performs them.
 
-mod standard;
+mod spec;
 
-pub(crate) use standard::adjust as adjust_checksum;
+pub(crate) use spec::adjust as adjust_checksum;
 
 use crate::bytes::be16;
 use crate::port::PortMask;
@@ -171,7 +171,7 @@ pub(crate) struct Rewriter<'a> {
     flooded: PortMask,
     all: PortMask,
     /// Whether fields are changed as the specification asks.
-    standard: bool,
+    spec: bool,
     /// VLAN identifier set by an earlier action.
     vlan_vid: u16,
 }
@@ -183,15 +183,15 @@ impl<'a> Rewriter<'a> {
         tagged: bool,
         flooded: PortMask,
         all: PortMask,
-        standard: bool,
+        spec: bool,
     ) -> Self {
         Self {
             frame,
-            ingress: if standard { in_port } else { in_port & 0xff },
+            ingress: if spec { in_port } else { in_port & 0xff },
             tagged,
             flooded,
             all,
-            standard,
+            spec,
             vlan_vid: 0,
         }
     }
@@ -214,8 +214,8 @@ impl<'a> Rewriter<'a> {
             Action::OutputToController { max_bytes } => {
                 return Some(Destination::Controller { max_bytes })
             }
-            Action::OutputToTable if self.standard => return Some(Destination::Table),
-            _ if self.standard => standard::rewrite(self.frame, action),
+            Action::OutputToTable if self.spec => return Some(Destination::Table),
+            _ if self.spec => spec::rewrite(self.frame, action),
             Action::SetVlanVid(vid) => {
                 self.vlan_vid = if vid == 0xffff { 0 } else { vid & 0x0fff };
                 self.set_vlan(self.vlan_vid);

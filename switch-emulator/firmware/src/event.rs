@@ -85,8 +85,8 @@ pub enum Event {
     SendBufferFull {
         /// Type byte of the message.
         message_type: u8,
-        /// Whether the connection is wedged anyway.
-        wedged: bool,
+        /// Whether the connection is stalled anyway.
+        stalled: bool,
     },
     /// Quirk 192: a message for the controller was lost because the heap of the IP stack was full. Said once until there is
     /// room.
@@ -248,15 +248,15 @@ impl fmt::Display for Event {
             ),
             Self::ReplyTruncated { segment_bytes, sent_bytes } => write!(
                 f,
-                "the control connection is wedged: of {segment_bytes} bytes for the controller the board sent \
+                "the control connection is stalled: of {segment_bytes} bytes for the controller the board sent \
                  {sent_bytes} in a frame that the receiver discards, again and again; have at most one reply to each \
                  segment, or a BARRIER_REQUEST first, and reconnect (quirks 14, 15)"
             ),
-            Self::SendBufferFull { message_type, wedged } => write!(
+            Self::SendBufferFull { message_type, stalled } => write!(
                 f,
                 "message of type {message_type} to the controller lost: {} (quirk 70)",
-                if wedged {
-                    "the control connection is wedged; reconnect"
+                if stalled {
+                    "the control connection is stalled; reconnect"
                 } else {
                     "24 messages or 3216 bytes wait for acknowledgement already; install flows before the traffic comes"
                 }

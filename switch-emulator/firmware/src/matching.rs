@@ -330,9 +330,9 @@ impl Search {
     }
 }
 
-mod standard;
+mod spec;
 
-pub(crate) use standard::is_fragment;
+pub(crate) use spec::is_fragment;
 
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,7 @@ impl Quirks {
 /// The deviations for which the code asks, with their numbers in `docs/quirks.md` (1 to 83, 190 to 202).
 ///
 /// Where one algorithm replaces another and several deviations go with it, the code asks for one of them. Those of 1.3 (84 to
-/// 189) go together: the correct 1.3 switch is another one (`openflow13::standard`).
+/// 189) go together: the correct 1.3 switch is another one (`openflow13::spec`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quirk {
     /// The first HELLO says the newest version.

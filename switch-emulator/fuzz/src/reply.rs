@@ -67,7 +67,7 @@ pub(crate) fn check_13(message: &[u8]) {
 ///
 /// # Panics
 /// When it does not.
-pub(crate) fn check_standard_13(message: &[u8]) {
+pub(crate) fn check_spec_13(message: &[u8]) {
     assert!(message.len() >= 8, "no header: {message:02x?}");
     assert_eq!(be16(message, 2), message.len(), "length: {message:02x?}");
     let body = &message[8..];

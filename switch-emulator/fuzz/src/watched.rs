@@ -339,7 +339,7 @@ impl WatchedBoard {
                 assert!(output.at >= self.replied_at, "messages out of order");
                 self.replied_at = output.at;
                 if self.start.specification && message.first() == Some(&4) {
-                    reply::check_standard_13(message);
+                    reply::check_spec_13(message);
                 } else if self.spoke_13 && !self.start.specification {
                     reply::check_13(message);
                 } else {

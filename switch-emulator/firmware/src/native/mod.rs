@@ -143,7 +143,7 @@ impl Native {
             return None;
         }
         let written = socket.queue.write(buffer, message, elsewhere_bytes);
-        Some((written, socket.queue.is_wedged()))
+        Some((written, socket.queue.is_stalled()))
     }
 
     /// Whether an acknowledgement leaves by itself as soon as the stack may send.

@@ -100,7 +100,7 @@ pub(crate) struct SendQueue {
     /// Congestion window from which it grows slowly.
     slow_growth: usize,
     /// A truncated frame has been sent: nothing reaches the controller any more.
-    wedged: bool,
+    stalled: bool,
     /// The first such frame: the payload of its segment, and what was sent of it.
     truncation: Option<(u16, u16)>,
     /// Acknowledgements since they were asked for last.
@@ -119,7 +119,7 @@ impl SendQueue {
             in_flight: VecDeque::new(),
             window: FIRST_WINDOW_BYTES,
             slow_growth: SLOW_GROWTH_BYTES,
-            wedged: false,
+            stalled: false,
             truncation: None,
             acknowledgements: 0,
             lost: None,
@@ -142,8 +142,8 @@ impl SendQueue {
         !self.in_flight.is_empty()
     }
 
-    pub(crate) const fn is_wedged(&self) -> bool {
-        self.wedged
+    pub(crate) const fn is_stalled(&self) -> bool {
+        self.stalled
     }
 
     /// Tells once of the first truncated frame: the payload of its segment, and what was sent of it.
@@ -280,8 +280,8 @@ impl SendQueue {
         if flying + next.payload.len() > self.window.min(peer_window) {
             return None;
         }
-        if next.is_truncated() && !self.wedged {
-            self.wedged = true;
+        if next.is_truncated() && !self.stalled {
+            self.stalled = true;
             self.truncation = Some((next.payload.len() as u16, next.first_bytes as u16));
         }
         self.in_flight.extend(self.unsent.pop_front());

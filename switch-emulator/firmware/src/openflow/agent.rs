@@ -11,13 +11,13 @@ use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
 use crate::cost::Costs;
 use crate::event::{count, Event};
+use crate::flow_removed_reason::FlowRemovedReason;
 use crate::loop_iteration::LoopIteration;
 use crate::native::Buffer;
 use crate::outbox::Outbox;
 use crate::port::PortNumber;
 use crate::profile::Profile;
 use crate::quirks::Quirk;
-use crate::removal::Removal;
 use crate::table::{Flow, FlowMod, FlowTable, Outcome, RemovedFlow};
 use crate::time::{Duration, Instant};
 
@@ -180,7 +180,7 @@ impl Agent {
             };
             Message::new(version, message::HELLO, [0, 0, 0, 1])
         } else {
-            self.standard_greeting()
+            self.spec_greeting()
         };
         self.send(Buffer::Exact, hello, iteration);
         self.end_segment(iteration)
@@ -225,7 +225,7 @@ impl Agent {
         if self.config.quirks.has(Quirk::NoReassembly) {
             self.buffered_messages(segment, iteration);
         } else {
-            self.standard_messages(segment, iteration);
+            self.spec_messages(segment, iteration);
         }
         if self.halted {
             return iteration.busy();
@@ -367,13 +367,13 @@ impl Agent {
                     .config
                     .quirks
                     .has(Quirk::NoticeByDelete)
-                    .then(|| message.wants_notice());
+                    .then(|| message.wants_flow_removed());
                 let asked =
-                    |flow: &&RemovedFlow| by_message.unwrap_or_else(|| flow.asks_for_notice());
+                    |flow: &&RemovedFlow| by_message.unwrap_or_else(|| flow.wants_flow_removed());
                 let told: Vec<_> = gone.iter().filter(asked).collect();
                 for flow in told {
-                    let notice = self.flow_removed(flow, Removal::Delete);
-                    self.notify(notice, iteration);
+                    let message = self.flow_removed(flow, FlowRemovedReason::Delete);
+                    self.notify(message, iteration);
                 }
             }
             Err(refusal) => {

@@ -68,8 +68,8 @@ impl Agent {
     pub(crate) fn clear_flows(&mut self) -> i32 {
         let count = match &self.tables.switch13 {
             Some(switch) if self.speaks_13() => switch.count() as i32,
-            _ => match &self.tables.standard13 {
-                Some(switch) if self.tables.are_standard13() => switch.count() as i32,
+            _ => match &self.tables.spec13 {
+                Some(switch) if self.tables.use_spec13() => switch.count() as i32,
                 _ => self.tables.table.count(),
             },
         };

@@ -2,7 +2,7 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::flow_cache::{CacheSlot, CachedAction, FlowKey, TableKind};
-use super::standard::port_config;
+use super::spec::port_config;
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
@@ -91,9 +91,9 @@ impl Agent {
             iteration.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
-        if self.speaks_13() || self.tables.are_standard13() {
-            if self.forwards() && self.tables.are_standard13() {
-                return self.frame_standard13(data, flow_key, port, iteration);
+        if self.speaks_13() || self.tables.use_spec13() {
+            if self.forwards() && self.tables.use_spec13() {
+                return self.frame_spec13(data, flow_key, port, iteration);
             }
             if self.forwards() {
                 return self.frame_13(data, flow_key, port, iteration);
@@ -251,7 +251,7 @@ impl Agent {
             self.tables.table.lookup(key, frame.len(), now)
         } else {
             let fields = Match::of_frame(frame, key.in_port());
-            self.tables.table.standard_lookup(&fields, frame.len(), now)
+            self.tables.table.spec_lookup(&fields, frame.len(), now)
         };
         iteration.out.counters.searches += 1;
         iteration.out.counters.entries_examined += found.examined as u64;
@@ -310,15 +310,14 @@ impl Agent {
                 }
             }
             Decision::Use { actions, .. } => {
-                let standard = !self.config.quirks.has(Quirk::TagsAtTheBeginning);
+                let spec = !self.config.quirks.has(Quirk::TagsAtTheBeginning);
                 let all = if self.config.quirks.has(Quirk::FloodIsAll) {
                     self.config.flooded
                 } else {
                     self.config.openflow_ports
                 };
                 let flooded = self.ports.without(all, port_config::NO_FLOOD);
-                let mut rewriter =
-                    Rewriter::new(&mut data, in_port, tagged, flooded, all, standard);
+                let mut rewriter = Rewriter::new(&mut data, in_port, tagged, flooded, all, spec);
                 let mut sent = false;
                 let mut rest = actions.iter();
                 while let Some(action) = rest.next() {
@@ -327,7 +326,7 @@ impl Agent {
                         Some(Destination::Controller { max_bytes }) => {
                             let whole = rewriter.frame.len();
                             // Without a buffer on the switch the specification asks for the whole frame.
-                            let kept = if standard {
+                            let kept = if spec {
                                 whole
                             } else {
                                 whole.min(max_bytes.into())
@@ -405,7 +404,7 @@ impl Agent {
         if !is_open || self.version != VERSION_1_0 {
             return;
         }
-        let notice = self
+        let message = self
             .reply(message::PACKET_IN, [0; 4])
             .u32(u32::MAX) // not buffered
             .u16(frame.len() as u16)
@@ -414,7 +413,7 @@ impl Agent {
             .u8(0)
             .bytes(frame);
         self.session
-            .write(at, Buffer::Exact, notice.finish(), iteration.out);
+            .write(at, Buffer::Exact, message.finish(), iteration.out);
         if !iteration.in_segment {
             self.session.transmit(at, iteration.out);
         }

@@ -4,12 +4,12 @@ use super::agent::{Agent, VERSION_1_3};
 use super::connection::CloseReason;
 use super::wire::{message, Message};
 use crate::event::Event;
+use crate::flow_removed_reason::FlowRemovedReason;
 use crate::loop_iteration::LoopIteration;
 use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
 use crate::port::{PortMask, PORTS};
 use crate::quirks::Quirk;
-use crate::removal::Removal;
 use crate::table::{field, Expired, RemovedFlow};
 use crate::time::Duration;
 
@@ -45,7 +45,7 @@ impl Agent {
         if demands.echo && self.may_speak() {
             // 1234 in the byte order of the CPU.
             let request = Message::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
-            self.notify_at_once(request, iteration);
+            self.send_at_once(request, iteration);
         }
         if let Some(reason) = demands.close {
             self.clear_if_secure();
@@ -71,11 +71,11 @@ impl Agent {
     }
 
     /// Sends a message that answers nothing; it leaves as soon as it is written, if the window lets it.
-    fn notify_at_once(&mut self, notice: Message, iteration: &mut LoopIteration) {
+    fn send_at_once(&mut self, message: Message, iteration: &mut LoopIteration) {
         iteration.cost_ps += self.costs.control().send_ps;
         let at = iteration.reached();
         self.session
-            .write(at, Buffer::Exact, notice.finish(), iteration.out);
+            .write(at, Buffer::Exact, message.finish(), iteration.out);
         self.session.transmit(at, iteration.out);
     }
 
@@ -114,15 +114,15 @@ impl Agent {
             return;
         }
         for port in changed.iter() {
-            if self.speaks_13() && self.tables.standard13.is_some() {
-                if let Some(status) = self.port_status_standard13(port) {
-                    self.notify_at_once(status, iteration);
+            if self.speaks_13() && self.tables.spec13.is_some() {
+                if let Some(status) = self.port_status_spec13(port) {
+                    self.send_at_once(status, iteration);
                 }
                 continue;
             }
             if self.speaks_13() {
                 let status = self.port_status_13(port.get(), self.ports.link_seen.contains(port));
-                self.notify_at_once(status, iteration);
+                self.send_at_once(status, iteration);
                 continue;
             }
             let status = self
@@ -130,21 +130,22 @@ impl Agent {
                 .u8(2)
                 .uninitialised(7);
             let status = self.port_description(status, port);
-            self.notify_at_once(status, iteration);
+            self.send_at_once(status, iteration);
         }
     }
 
     /// Removes what has expired: on the board at most one entry.
     fn expire_flows(&mut self, iteration: &mut LoopIteration) {
         iteration.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
-        if self.tables.are_standard13() {
-            return self.expire_standard13(iteration);
+        if self.tables.use_spec13() {
+            return self.expire_spec13(iteration);
         }
         if self.speaks_13() {
-            if let Some(notice) = self.expire_13().filter(|_| self.is_established()) {
+            if let Some(message) = self.expire_13().filter(|_| self.is_established()) {
                 iteration.cost_ps += self.costs.control().send_ps;
                 let at = iteration.reached();
-                self.session.write(at, Buffer::Exact, notice, iteration.out);
+                self.session
+                    .write(at, Buffer::Exact, message, iteration.out);
                 self.session.transmit(at, iteration.out);
             }
             return;
@@ -167,14 +168,14 @@ impl Agent {
                 },
             );
         }
-        if expired.notice && self.is_established() && self.may_speak() {
-            let notice = self.flow_removed(flow, expired.reason);
-            self.notify_at_once(notice, iteration);
+        if expired.wants_flow_removed && self.is_established() && self.may_speak() {
+            let message = self.flow_removed(flow, expired.reason);
+            self.send_at_once(message, iteration);
         }
     }
 
     /// A notice that an entry has gone. The counters are in the byte order of the CPU.
-    pub(super) fn flow_removed(&self, flow: &RemovedFlow, removal: Removal) -> Message {
+    pub(super) fn flow_removed(&self, flow: &RemovedFlow, reason: FlowRemovedReason) -> Message {
         let (packets, bytes) = (flow.packets, flow.bytes);
         let counters = if self.config.quirks.has(Quirk::CountersOfCpu) {
             [packets.to_le_bytes(), bytes.to_le_bytes()].concat()
@@ -185,7 +186,7 @@ impl Agent {
             .bytes(&flow.head[field::MATCH..field::MATCH + MATCH_BYTES])
             .bytes(&flow.head[field::COOKIE..field::COOKIE + 8])
             .bytes(&flow.head[field::PRIORITY..field::PRIORITY + 2])
-            .u8(removal as u8)
+            .u8(reason as u8)
             .uninitialised(1)
             .u32(self.time.age_s(flow.installed))
             .uninitialised(4)

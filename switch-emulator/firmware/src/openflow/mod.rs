@@ -1,6 +1,6 @@
 //! The OpenFlow agent: the connection to the controller and what both versions share, and the messages of OpenFlow 1.0.
 //! What it keeps is in `parts`, each with its own state. Messages of 1.3 are in `version13`, its tables in
-//! [`crate::openflow13`]. What the specification asks instead is in `standard` and `standard13`.
+//! [`crate::openflow13`]. What the specification asks instead is in `spec` and `spec13`.
 
 mod agent;
 mod connection;
@@ -12,8 +12,8 @@ mod forwarding;
 mod housekeeping;
 mod parts;
 mod session;
-mod standard;
-mod standard13;
+mod spec;
+mod spec13;
 mod statistics;
 mod version13;
 mod wire;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::agent::VERSION_1_3;
 use super::flow_cache::TableKind;
-use super::standard13::Session13;
+use super::spec13::Session13;
 use crate::config::{Config, ControlCarrier, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::matched_entries::MatchedEntries;
-use crate::openflow13::standard::StandardSwitch;
+use crate::openflow13::spec::SpecSwitch;
 use crate::openflow13::{Clock, Switch};
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::profile::{CpuPortTags, OpenFlow13Costs, Profile};
@@ -68,7 +68,7 @@ pub(super) struct Tables {
     /// The firmware's tables of OpenFlow 1.3, on boards that speak it.
     pub(super) switch13: Option<Box<Switch>>,
     /// The tables of the correct 1.3 switch instead, on boards that do as the specification asks.
-    pub(super) standard13: Option<Box<StandardSwitch>>,
+    pub(super) spec13: Option<Box<SpecSwitch>>,
     /// Whether 1.3 is the version that was agreed on last; before that, whether it is the configured one.
     is_13: bool,
 }
@@ -84,8 +84,8 @@ impl Tables {
             ),
             switch13: costs_of_13(profile, config, Quirks::Firmware)
                 .map(|costs| Box::new(Switch::new(costs))),
-            standard13: costs_of_13(profile, config, Quirks::Spec)
-                .map(|costs| Box::new(StandardSwitch::new(costs))),
+            spec13: costs_of_13(profile, config, Quirks::Spec)
+                .map(|costs| Box::new(SpecSwitch::new(costs))),
             is_13: config.openflow_version == VERSION_1_3,
         }
     }
@@ -96,19 +96,19 @@ impl Tables {
         if let Some(switch) = &mut self.switch13 {
             switch.clear();
         }
-        if let Some(switch) = &mut self.standard13 {
+        if let Some(switch) = &mut self.spec13 {
             switch.clear();
         }
     }
 
     /// Whether there are tables of OpenFlow 1.3.
     pub(super) const fn know_13(&self) -> bool {
-        self.switch13.is_some() || self.standard13.is_some()
+        self.switch13.is_some() || self.spec13.is_some()
     }
 
     /// Whether frames are looked up in the tables of the correct 1.3 switch, as the version that was agreed on last is 1.3.
-    pub(super) const fn are_standard13(&self) -> bool {
-        self.standard13.is_some() && self.is_13
+    pub(super) const fn use_spec13(&self) -> bool {
+        self.spec13.is_some() && self.is_13
     }
 
     /// Counts a frame of `bytes` bytes for which searches find these entries. It is kept apart because it would slow down
@@ -134,7 +134,7 @@ impl Tables {
                 }
             }
             TableKind::Spec13 => {
-                if let Some(switch) = &mut self.standard13 {
+                if let Some(switch) = &mut self.spec13 {
                     switch.record_match(matched, bytes, time.iteration_began);
                 }
             }
@@ -144,7 +144,7 @@ impl Tables {
     /// Both sides have agreed on a version: entries of the other one go.
     pub(super) fn agree_on(&mut self, version: u8) {
         self.is_13 = version == VERSION_1_3;
-        if let Some(switch) = &mut self.standard13 {
+        if let Some(switch) = &mut self.spec13 {
             if self.is_13 {
                 self.table.clear();
             } else {

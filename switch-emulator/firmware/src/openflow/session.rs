@@ -100,8 +100,8 @@ impl Session {
         out: &mut Outbox,
     ) {
         let message_type = message[1];
-        let (result, wedged) = match self {
-            Self::Driven(session) => (session.write(buffer, message), session.queue.is_wedged()),
+        let (result, stalled) = match self {
+            Self::Driven(session) => (session.write(buffer, message), session.queue.is_stalled()),
             Self::Native(native) => match native.write(buffer, &message) {
                 Some(written) => written,
                 None => return,
@@ -111,12 +111,12 @@ impl Session {
             Err(Full {
                 what: Room::Heap,
                 is_first: true,
-            }) if !wedged => out.event(now, Event::ReplyHeapFull { message_type }),
+            }) if !stalled => out.event(now, Event::ReplyHeapFull { message_type }),
             Err(Full { is_first: true, .. }) => out.event(
                 now,
                 Event::SendBufferFull {
                     message_type,
-                    wedged,
+                    stalled,
                 },
             ),
             _ => {}
@@ -250,17 +250,17 @@ impl DrivenSession {
                 );
             }
             let end = segment.end();
-            let wedged = self.queue.is_wedged();
+            let stalled = self.queue.is_stalled();
             while self.messages.front().is_some_and(|(at, _)| *at <= end) {
                 let message = self.messages.pop_front();
-                if let Some((_, message)) = message.filter(|_| !wedged) {
+                if let Some((_, message)) = message.filter(|_| !stalled) {
                     out.controller(departed, message);
                 }
             }
             self.in_flight.push_back(InFlight {
                 end,
                 departed,
-                acknowledged: if wedged {
+                acknowledged: if stalled {
                     Instant::NEVER
                 } else {
                     departed + self.acknowledgement_delay

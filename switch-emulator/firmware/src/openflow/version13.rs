@@ -149,10 +149,10 @@ impl Agent {
         let message = FlowMod::new(bytes, length, received);
         let outcome = switch.flow_mod(message, self.time.clock().now_s);
         iteration.cost_ps += outcome.cost_ps;
-        for notice in outcome.notices {
+        for message in outcome.flow_removed {
             iteration.cost_ps += self.costs.control().send_ps;
             self.session
-                .write(iteration.began, Buffer::Exact, notice, iteration.out);
+                .write(iteration.began, Buffer::Exact, message, iteration.out);
         }
         if let Some(command) = outcome.ignored {
             iteration
@@ -195,9 +195,7 @@ impl Agent {
     /// The entries of OpenFlow 1.3 as values.
     pub(crate) fn flows13(&self) -> Vec<Flow13> {
         let firmware = self.tables.switch13.as_ref().map(|switch| switch.flows());
-        firmware
-            .or_else(|| self.flows_standard13())
-            .unwrap_or_default()
+        firmware.or_else(|| self.flows_spec13()).unwrap_or_default()
     }
 
     /// Entries of OpenFlow 1.3, while 1.0 is spoken: their data are not where 1.0 looks for them (quirk 85).
@@ -347,8 +345,9 @@ impl Agent {
                     let switch = self.tables.switch13.as_mut();
                     if let Some(switch) = switch.filter(|_| is_open && self.version == VERSION_1_3)
                     {
-                        let notice = switch.packet_in(in_port, table, cookie, &frame[..kept]);
-                        self.session.write(at, Buffer::Exact, notice, iteration.out);
+                        let message = switch.packet_in(in_port, table, cookie, &frame[..kept]);
+                        self.session
+                            .write(at, Buffer::Exact, message, iteration.out);
                         if !iteration.in_segment {
                             self.session.transmit(at, iteration.out);
                         }

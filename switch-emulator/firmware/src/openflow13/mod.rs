@@ -1,7 +1,7 @@
 //! The OpenFlow 1.3 switch of the firmware: ten tables in one list, groups, meters, multipart replies. No session and no
 //! clock; what it shares with OpenFlow 1.0 is the agent's.
 //!
-//! It deviates from the standard as quirks 84 to 189 of `docs/quirks.md` say; [`standard`] does not.
+//! It deviates from the standard as quirks 84 to 189 of `docs/quirks.md` say; [`spec`] does not.
 
 mod cost;
 mod groups;
@@ -15,7 +15,7 @@ mod pool;
 mod replies;
 mod rewrite;
 mod selection;
-pub(crate) mod standard;
+pub(crate) mod spec;
 mod table;
 
 use serde::Serialize;

@@ -6,8 +6,8 @@ use super::matching::{compile, Test};
 use super::pool::{Block, Pool};
 use super::selection::selects;
 use crate::bytes::{be16, be32, be64};
+use crate::flow_removed_reason::FlowRemovedReason;
 use crate::profile::OpenFlow13Costs;
-use crate::removal::Removal;
 
 /// Tables of the board.
 pub(super) const TABLES: usize = 10;
@@ -162,7 +162,7 @@ impl Entry {
     }
 
     /// Whether it is to be told when the entry goes.
-    fn asks_for_notice(&self) -> bool {
+    fn wants_flow_removed(&self) -> bool {
         self.half(field::FLAGS) & flag::SEND_FLOW_REMOVED != 0
     }
 }
@@ -181,7 +181,7 @@ pub(crate) struct Outcome {
     /// Error with this type and code.
     pub(crate) refused: Option<(u16, u16)>,
     /// `FLOW_REMOVED` messages.
-    pub(crate) notices: Vec<Vec<u8>>,
+    pub(crate) flow_removed: Vec<Vec<u8>>,
     pub(crate) cost_ps: i64,
     /// The command is one that the firmware passes over (quirks 118, 119).
     pub(crate) ignored: Option<u8>,
@@ -387,9 +387,9 @@ impl Entries {
                 continue;
             }
             outcome.cost_ps += costs.delete_hit_ps;
-            if by_message || entry.asks_for_notice() {
-                let notice = self.flow_removed(position, Removal::Delete, now_s);
-                outcome.notices.push(notice);
+            if by_message || entry.wants_flow_removed() {
+                let message = self.flow_removed(position, FlowRemovedReason::Delete, now_s);
+                outcome.flow_removed.push(message);
             }
             self.remove(pool, position);
         }
@@ -402,42 +402,42 @@ impl Entries {
         let is_over = |since_s: u32, timeout_s: u16| {
             timeout_s > 0 && now_s.saturating_sub(since_s) >= timeout_s.into()
         };
-        let (position, removal) = self.list.iter().enumerate().find_map(|(position, entry)| {
+        let (position, reason) = self.list.iter().enumerate().find_map(|(position, entry)| {
             if is_over(entry.matched_s, entry.half(field::IDLE_TIMEOUT)) {
-                Some((position, Removal::Idle))
+                Some((position, FlowRemovedReason::Idle))
             } else if is_over(entry.installed_s, entry.half(field::HARD_TIMEOUT)) {
-                Some((position, Removal::Hard))
+                Some((position, FlowRemovedReason::Hard))
             } else {
                 None
             }
         })?;
-        let asked = self.list[position].asks_for_notice();
-        let notice = asked.then(|| self.flow_removed(position, removal, now_s));
+        let asked = self.list[position].wants_flow_removed();
+        let message = asked.then(|| self.flow_removed(position, reason, now_s));
         self.remove(pool, position);
         self.index();
-        notice
+        message
     }
 
     /// A notice that an entry has gone; it is correct even where the board would write beyond its memory (quirk 188).
-    fn flow_removed(&self, position: usize, removal: Removal, now_s: u32) -> Vec<u8> {
+    fn flow_removed(&self, position: usize, reason: FlowRemovedReason, now_s: u32) -> Vec<u8> {
         let entry = &self.list[position];
         let used = self.used[position];
-        let mut notice = vec![0; field::MATCH + padded(entry.match_bytes()).max(8)];
-        let length = notice.len() as u16;
-        notice[..2].copy_from_slice(&[4, 11]);
-        notice[2..4].copy_from_slice(&length.to_be_bytes());
-        notice[8..16].copy_from_slice(&entry.head[field::COOKIE..field::COOKIE + 8]);
-        notice[16..18].copy_from_slice(&entry.priority.to_be_bytes());
-        notice[18..20].copy_from_slice(&[removal as u8, entry.table]);
-        notice[20..24].copy_from_slice(&now_s.saturating_sub(entry.installed_s).to_be_bytes());
-        notice[28..30].copy_from_slice(&entry.half(field::IDLE_TIMEOUT).to_be_bytes());
-        notice[30..32].copy_from_slice(&entry.half(field::HARD_TIMEOUT).to_be_bytes());
-        notice[32..40].copy_from_slice(&u64::from(used.packets).to_be_bytes());
-        notice[40..48].copy_from_slice(&i64::from(used.bytes).to_be_bytes());
-        notice[48..52].copy_from_slice(&entry.head[field::MATCH..field::OXMS]);
+        let mut message = vec![0; field::MATCH + padded(entry.match_bytes()).max(8)];
+        let length = message.len() as u16;
+        message[..2].copy_from_slice(&[4, 11]);
+        message[2..4].copy_from_slice(&length.to_be_bytes());
+        message[8..16].copy_from_slice(&entry.head[field::COOKIE..field::COOKIE + 8]);
+        message[16..18].copy_from_slice(&entry.priority.to_be_bytes());
+        message[18..20].copy_from_slice(&[reason as u8, entry.table]);
+        message[20..24].copy_from_slice(&now_s.saturating_sub(entry.installed_s).to_be_bytes());
+        message[28..30].copy_from_slice(&entry.half(field::IDLE_TIMEOUT).to_be_bytes());
+        message[30..32].copy_from_slice(&entry.half(field::HARD_TIMEOUT).to_be_bytes());
+        message[32..40].copy_from_slice(&u64::from(used.packets).to_be_bytes());
+        message[40..48].copy_from_slice(&i64::from(used.bytes).to_be_bytes());
+        message[48..52].copy_from_slice(&entry.head[field::MATCH..field::OXMS]);
         let oxms = &entry.oxms[..];
-        notice[52..52 + oxms.len()].copy_from_slice(oxms);
-        notice
+        message[52..52 + oxms.len()].copy_from_slice(oxms);
+        message
     }
 
     /// Searches a table. The entry of the highest priority wins, and among equal ones the first.

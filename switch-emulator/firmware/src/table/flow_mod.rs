@@ -1,7 +1,7 @@
 //! `FLOW_MOD`: what it does to the table.
 
 use super::message::{FlowMod, Outcome, Refusal, RemovedFlow};
-use super::standard::Standard;
+use super::spec::Spec;
 use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::bytes::be16;
@@ -75,7 +75,7 @@ impl FlowTable {
     /// Carries out a `FLOW_MOD`; `now` by the time of the agent.
     pub(crate) fn flow_mod(&mut self, message: FlowMod, now: Instant) -> Outcome {
         if !self.quirks.has(Quirk::BrokenFlowMods) {
-            return self.standard(message, now);
+            return self.spec(message, now);
         }
         let mut gone = Vec::new();
         let mut lost_actions = 0;
@@ -155,13 +155,13 @@ impl FlowTable {
 
     /// Carries out a `FLOW_MOD` as the specification asks. Its cost is an assumption: that of the firmware's, if that
     /// visited all entries, and selected and added as many.
-    fn standard(&mut self, message: FlowMod, now: Instant) -> Outcome {
+    fn spec(&mut self, message: FlowMod, now: Instant) -> Outcome {
         let visited = self.entries.len();
-        let Standard {
+        let Spec {
             done,
             matched,
             adds,
-        } = self.standard_flow_mod(message, now);
+        } = self.spec_flow_mod(message, now);
         let mut cost_ps = self.searching_ps(message, matched, visited);
         if adds {
             cost_ps += self.adding_ps(message);

@@ -63,7 +63,7 @@ pub(crate) struct RemovedFlow {
 
 impl RemovedFlow {
     /// Whether the entry's flags ask for `FLOW_REMOVED`.
-    pub(crate) fn asks_for_notice(&self) -> bool {
+    pub(crate) fn wants_flow_removed(&self) -> bool {
         be16(&self.head, field::FLAGS) & 0x0001 != 0
     }
 }
@@ -91,7 +91,7 @@ impl<'a> FlowMod<'a> {
 
     /// Whether a DELETE asks for `FLOW_REMOVED`: the firmware looks at the flags of the DELETE, not of the entry, and
     /// at the wrong byte.
-    pub(crate) fn wants_notice(&self) -> bool {
+    pub(crate) fn wants_flow_removed(&self) -> bool {
         be16(&self.head, field::FLAGS) & 0x0100 != 0
     }
 

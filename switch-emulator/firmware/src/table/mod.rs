@@ -3,7 +3,7 @@
 mod flow_mod;
 mod memory;
 mod message;
-mod standard;
+mod spec;
 mod timeout;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::time::Instant;
 use memory::{Block, Memory};
 
 pub(crate) use message::{FlowMod, Outcome, Refusal, RemovedFlow};
-pub(crate) use standard::{check_actions, NO_BUFFER};
+pub(crate) use spec::{check_actions, NO_BUFFER};
 pub(crate) use timeout::Expired;
 
 /// Head of a `FLOW_MOD`: everything before the actions.

@@ -1,21 +1,21 @@
-//! Flow timeouts, as broken as the firmware has them (quirks 51 and 52); `standard.rs` has those of the specification.
+//! Flow timeouts, as broken as the firmware has them (quirks 51 and 52); `spec.rs` has those of the specification.
 //!
 //! The firmware compares ages not with the timeouts of an entry but with the addresses at which they are stored. So
 //! the thresholds depend on where an entry's block lies and on how the firmware was linked: at least 512 s without a
 //! frame, and 1024 s of age for most layouts.
 
 use super::{field, FlowTable, RemovedFlow};
+use crate::flow_removed_reason::FlowRemovedReason;
 use crate::quirks::Quirk;
-use crate::removal::Removal;
 use crate::time::Instant;
 
 /// An entry that has expired.
 #[derive(Debug)]
 pub(crate) struct Expired {
     pub(crate) flow: RemovedFlow,
-    pub(crate) reason: Removal,
+    pub(crate) reason: FlowRemovedReason,
     /// Whether the controller is told.
-    pub(crate) notice: bool,
+    pub(crate) wants_flow_removed: bool,
     /// Whether another entry vanished with it.
     pub(crate) another_lost: bool,
 }
@@ -31,7 +31,7 @@ impl FlowTable {
         if self.quirks.has(Quirk::TimeoutsByAddress) {
             self.expire_by_address(now).into_iter().collect()
         } else {
-            self.standard_expire(now)
+            self.spec_expire(now)
         }
     }
 
@@ -42,16 +42,16 @@ impl FlowTable {
                 now.saturating_since(since).whole_seconds() >= threshold_s(address + at as u32)
             };
             if is_over(entry.matched, field::IDLE_TIMEOUT) {
-                Some((index, Removal::Idle))
+                Some((index, FlowRemovedReason::Idle))
             } else if is_over(entry.installed, field::HARD_TIMEOUT) {
-                Some((index, Removal::Hard))
+                Some((index, FlowRemovedReason::Hard))
             } else {
                 None
             }
         })?;
         let flow = self.removed_flow(index);
-        let notice = if reason == Removal::Idle {
-            flow.asks_for_notice()
+        let wants_flow_removed = if reason == FlowRemovedReason::Idle {
+            flow.wants_flow_removed()
         } else {
             // By a slip like the one above, the firmware tests the lowest bit of the flags' address in network byte order.
             let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
@@ -62,7 +62,7 @@ impl FlowTable {
         Some(Expired {
             flow,
             reason,
-            notice,
+            wants_flow_removed,
             another_lost,
         })
     }

@@ -257,7 +257,7 @@ fn q70_at_most_24_messages_wait() {
         assert_eq!(bed.replies.len(), come);
         let lost = Event::SendBufferFull {
             message_type: 10,
-            wedged: false,
+            stalled: false,
         };
         assert_eq!(bed.events.contains(&lost), come < 40);
     }

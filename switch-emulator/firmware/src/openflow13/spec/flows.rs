@@ -11,9 +11,9 @@ use super::meters::Meters;
 use super::packet::Packet;
 use super::{error, Ports, Refusal};
 use crate::bytes::{be16, be32, be64};
+use crate::flow_removed_reason::FlowRemovedReason;
 use crate::openflow13::matching::field as oxm;
 use crate::profile::{FieldCost, OpenFlow13Costs};
-use crate::removal::Removal;
 use crate::time::Instant;
 
 /// In messages: every table, any port, any group, no buffer.
@@ -99,28 +99,28 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Removed {
     entry: Entry,
-    removal: Removal,
+    reason: FlowRemovedReason,
 }
 
 impl Removed {
     /// Whether its flags ask for `FLOW_REMOVED`.
-    pub(crate) const fn asks_for_notice(&self) -> bool {
+    pub(crate) const fn wants_flow_removed(&self) -> bool {
         self.entry.flags & flag::SEND_FLOW_REMOVED != 0
     }
 
     /// Number of the reason.
     pub(crate) const fn reason(&self) -> u8 {
-        self.removal as u8
+        self.reason as u8
     }
 
     /// Body of `FLOW_REMOVED`.
-    pub(crate) fn notice(&self, now: Instant) -> Vec<u8> {
+    pub(crate) fn flow_removed(&self, now: Instant) -> Vec<u8> {
         let entry = &self.entry;
         let age = now.saturating_since(entry.installed);
         let mut body = Vec::new();
         body.extend(entry.cookie.to_be_bytes());
         body.extend(entry.priority.to_be_bytes());
-        body.extend([self.removal as u8, entry.table]);
+        body.extend([self.reason as u8, entry.table]);
         body.extend(age.whole_seconds().to_be_bytes());
         body.extend(((age.as_nanos() % 1_000_000_000) as u32).to_be_bytes());
         body.extend(entry.idle_timeout_s.to_be_bytes());
@@ -246,7 +246,7 @@ impl Flows {
     pub(super) fn remove_where(
         &mut self,
         pool: &mut Pool,
-        removal: Removal,
+        reason: FlowRemovedReason,
         is_meant: impl Fn(&Entry) -> bool,
     ) -> Vec<Removed> {
         let mut gone = Vec::new();
@@ -255,7 +255,7 @@ impl Flows {
             if is_meant(&self.list[position]) {
                 let entry = self.list.remove(position);
                 entry.blocks.free(pool);
-                gone.push(Removed { entry, removal });
+                gone.push(Removed { entry, reason });
             } else {
                 position += 1;
             }
@@ -268,10 +268,10 @@ impl Flows {
         let over = |since: Instant, timeout_s: u16| {
             timeout_s > 0 && now.saturating_since(since).whole_seconds() >= timeout_s.into()
         };
-        let mut gone = self.remove_where(pool, Removal::Hard, |entry| {
+        let mut gone = self.remove_where(pool, FlowRemovedReason::Hard, |entry| {
             over(entry.installed, entry.hard_timeout_s)
         });
-        gone.extend(self.remove_where(pool, Removal::Idle, |entry| {
+        gone.extend(self.remove_where(pool, FlowRemovedReason::Idle, |entry| {
             over(entry.matched, entry.idle_timeout_s)
         }));
         gone
@@ -342,7 +342,9 @@ impl Flows {
         };
         if deletes {
             let filter = filter(command == 4, fields);
-            return Ok(self.remove_where(pool, Removal::Delete, |entry| filter.means(entry)));
+            return Ok(
+                self.remove_where(pool, FlowRemovedReason::Delete, |entry| filter.means(entry))
+            );
         }
         if command > 2 {
             return Err(error::BAD_FLOW_COMMAND);

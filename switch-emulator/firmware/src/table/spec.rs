@@ -5,9 +5,9 @@ use super::message::{FlowMod, Refusal, RemovedFlow};
 use super::{field, Entry, Expired, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::bytes::{be16, be32};
+use crate::flow_removed_reason::FlowRemovedReason;
 use crate::matching::{Found, Match};
 use crate::port::PORTS;
-use crate::removal::Removal;
 use crate::time::Instant;
 
 /// Buffer of a message that has its frame with it, or none.
@@ -67,7 +67,7 @@ pub(crate) fn check_actions(
 
 /// What a `FLOW_MOD` has done.
 #[derive(Debug)]
-pub(super) struct Standard {
+pub(super) struct Spec {
     /// The entries that a DELETE removed.
     pub(super) done: Result<Vec<RemovedFlow>, Refusal>,
     /// Entries that it selected.
@@ -76,7 +76,7 @@ pub(super) struct Standard {
     pub(super) adds: bool,
 }
 
-impl Standard {
+impl Spec {
     /// It has done nothing, since it was refused before.
     const fn refused(refusal: Refusal) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Standard {
 }
 
 /// What an ADD has done.
-impl From<Result<(), Refusal>> for Standard {
+impl From<Result<(), Refusal>> for Spec {
     fn from(done: Result<(), Refusal>) -> Self {
         Self {
             done: done.map(|()| Vec::new()),
@@ -99,7 +99,7 @@ impl From<Result<(), Refusal>> for Standard {
 }
 
 /// What a DELETE has done.
-impl From<Vec<RemovedFlow>> for Standard {
+impl From<Vec<RemovedFlow>> for Spec {
     fn from(gone: Vec<RemovedFlow>) -> Self {
         Self {
             matched: gone.len(),
@@ -111,7 +111,7 @@ impl From<Vec<RemovedFlow>> for Standard {
 
 impl FlowTable {
     /// Carries out a `FLOW_MOD`.
-    pub(super) fn standard_flow_mod(&mut self, message: FlowMod, now: Instant) -> Standard {
+    pub(super) fn spec_flow_mod(&mut self, message: FlowMod, now: Instant) -> Spec {
         let head = message.head();
         let wanted = Match::read(&head[field::MATCH..]).normalised();
         let priority = be16(head, field::PRIORITY);
@@ -119,20 +119,20 @@ impl FlowTable {
         let same = |entry: &Match, other: u16| *entry == wanted && other == priority;
         match be16(head, field::COMMAND) {
             0..=2 if be32(head, field::BUFFER) != NO_BUFFER => {
-                Standard::refused(Refusal::UnknownBuffer)
+                Spec::refused(Refusal::UnknownBuffer)
             }
-            0 => self.standard_add(message, now).into(),
-            1 => self.standard_modify(message, now, |entry, _| wanted.covers(entry)),
-            2 => self.standard_modify(message, now, same),
+            0 => self.spec_add(message, now).into(),
+            1 => self.spec_modify(message, now, |entry, _| wanted.covers(entry)),
+            2 => self.spec_modify(message, now, same),
             3 => self
-                .standard_delete(out_port, |entry, _| wanted.covers(entry))
+                .spec_delete(out_port, |entry, _| wanted.covers(entry))
                 .into(),
-            4 => self.standard_delete(out_port, same).into(),
-            _ => Standard::refused(Refusal::BadCommand),
+            4 => self.spec_delete(out_port, same).into(),
+            _ => Spec::refused(Refusal::BadCommand),
         }
     }
 
-    fn standard_match(&self, index: usize) -> (Match, u16) {
+    fn spec_match(&self, index: usize) -> (Match, u16) {
         let head = self.head(&self.entries[index]);
         (
             Match::read(&head[field::MATCH..]).normalised(),
@@ -140,7 +140,7 @@ impl FlowTable {
         )
     }
 
-    fn standard_add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
+    fn spec_add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
         let head = message.head();
         let flags = be16(head, field::FLAGS);
         if flags & EMERGENCY != 0 {
@@ -151,7 +151,7 @@ impl FlowTable {
         let priority = be16(head, field::PRIORITY);
         let mut replaced = None;
         for index in 0..self.entries.len() {
-            let (fields, other) = self.standard_match(index);
+            let (fields, other) = self.spec_match(index);
             if other != priority {
                 continue;
             }
@@ -187,19 +187,19 @@ impl FlowTable {
     }
 
     /// Gives all selected entries the new actions; without one, adds the message.
-    fn standard_modify(
+    fn spec_modify(
         &mut self,
         message: FlowMod,
         now: Instant,
         selected: impl Fn(&Match, u16) -> bool,
-    ) -> Standard {
+    ) -> Spec {
         let slots_bytes = match check_actions(message.actions(), false) {
             Ok(slots_bytes) => slots_bytes,
-            Err(refusal) => return Standard::refused(refusal),
+            Err(refusal) => return Spec::refused(refusal),
         };
         let mut matched = 0;
         for index in 0..self.entries.len() {
-            let (fields, priority) = self.standard_match(index);
+            let (fields, priority) = self.spec_match(index);
             if selected(&fields, priority) {
                 matched += 1;
                 let slots = self.entries[index].slots;
@@ -207,16 +207,16 @@ impl FlowTable {
             }
         }
         if matched == 0 {
-            return self.standard_add(message, now).into();
+            return self.spec_add(message, now).into();
         }
-        Standard {
+        Spec {
             done: Ok(Vec::new()),
             matched,
             adds: false,
         }
     }
 
-    fn standard_delete(
+    fn spec_delete(
         &mut self,
         out_port: u16,
         selected: impl Fn(&Match, u16) -> bool,
@@ -224,7 +224,7 @@ impl FlowTable {
         let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
-            let (fields, priority) = self.standard_match(index);
+            let (fields, priority) = self.spec_match(index);
             if selected(&fields, priority) && self.outputs_to(index, out_port) {
                 gone.push(self.take_out(index));
             } else {
@@ -252,7 +252,7 @@ impl FlowTable {
     }
 
     /// Removes all entries whose own timeouts are over: none before. How long after depends on how often this is called.
-    pub(super) fn standard_expire(&mut self, now: Instant) -> Vec<Expired> {
+    pub(super) fn spec_expire(&mut self, now: Instant) -> Vec<Expired> {
         let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
@@ -263,19 +263,19 @@ impl FlowTable {
                 timeout_s => now.saturating_since(since).whole_seconds() >= timeout_s.into(),
             };
             let reason = if over(entry.installed, field::HARD_TIMEOUT) {
-                Removal::Hard
+                FlowRemovedReason::Hard
             } else if over(entry.matched, field::IDLE_TIMEOUT) {
-                Removal::Idle
+                FlowRemovedReason::Idle
             } else {
                 index += 1;
                 continue;
             };
             let flow = self.take_out(index);
-            let notice = flow.asks_for_notice();
+            let wants_flow_removed = flow.wants_flow_removed();
             gone.push(Expired {
                 flow,
                 reason,
-                notice,
+                wants_flow_removed,
                 another_lost: false,
             });
         }
@@ -284,10 +284,10 @@ impl FlowTable {
     }
 
     /// Searches for a frame with these fields, of `bytes` bytes, and counts it: exact matches first, then by priority.
-    pub(crate) fn standard_lookup(&mut self, fields: &Match, bytes: usize, now: Instant) -> Found {
+    pub(crate) fn spec_lookup(&mut self, fields: &Match, bytes: usize, now: Instant) -> Found {
         let mut best: Option<(u32, usize)> = None;
         for index in 0..self.entries.len() {
-            let (wanted, priority) = self.standard_match(index);
+            let (wanted, priority) = self.spec_match(index);
             let rank = if wanted.is_exact() {
                 0x1_0000
             } else {

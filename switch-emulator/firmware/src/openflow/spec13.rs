@@ -1,17 +1,17 @@
 //! OpenFlow 1.3.4 in the agent of a board with `quirks = "spec"`: messages, frames and notices. What the tables do is
-//! [`crate::openflow13::standard`]'s; framing and HELLO are those of `standard`.
+//! [`crate::openflow13::spec`]'s; framing and HELLO are those of `spec`.
 
 use super::agent::{Agent, VERSION_1_3};
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
 use super::parts::FIRST_SWITCH_CONFIG;
-use super::standard::port_config;
+use super::spec::port_config;
 use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
 use crate::loop_iteration::LoopIteration;
 use crate::native::Buffer;
-use crate::openflow13::standard::{error, Effect, PacketInReason, Ports, Refusal, Removed, Run};
+use crate::openflow13::spec::{error, Effect, PacketInReason, Ports, Refusal, Removed, Run};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
@@ -64,8 +64,8 @@ impl Session13 {
     }
 
     /// Whether the controller wants such a message for this reason.
-    fn wants(&self, notice: Notice, reason: u8) -> bool {
-        let mask = self.wanted[notice as usize + usize::from(self.role == role::SLAVE)];
+    fn wants(&self, message: Notice, reason: u8) -> bool {
+        let mask = self.wanted[message as usize + usize::from(self.role == role::SLAVE)];
         mask >> reason & 1 == 1
     }
 }
@@ -90,20 +90,20 @@ impl Agent {
     }
 
     /// Handles a whole message of 1.3.
-    pub(super) fn standard_message_13(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
-        if let Err(refusal) = self.handle_standard13(bytes, iteration) {
+    pub(super) fn spec_message_13(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
+        if let Err(refusal) = self.handle_spec13(bytes, iteration) {
             self.refuse(bytes, refusal, iteration);
         }
     }
 
     #[allow(clippy::too_many_lines)] // a few lines for each message
-    fn handle_standard13(
+    fn handle_spec13(
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
     ) -> Result<(), Refusal> {
         let ports = self.ports13();
-        let Some(switch) = &mut self.tables.standard13 else {
+        let Some(switch) = &mut self.tables.spec13 else {
             return Ok(());
         };
         let xid = be32(bytes, 4).to_be_bytes();
@@ -201,7 +201,7 @@ impl Agent {
                 }
                 self.reply(message13::QUEUE_REPLY, xid).u32(port).zeros(4)
             }
-            message::PACKET_OUT => return self.packet_out_standard13(bytes, iteration),
+            message::PACKET_OUT => return self.packet_out_spec13(bytes, iteration),
             message::FLOW_MOD => {
                 let outcome = switch.flow_mod(bytes, ports, iteration.began);
                 iteration.cost_ps += outcome.cost_ps;
@@ -230,7 +230,7 @@ impl Agent {
                     (true, _) => Err(error::BAD_TABLE_CONFIG),
                 };
             }
-            message13::MULTIPART_REQUEST => return self.multipart_standard13(bytes, iteration),
+            message13::MULTIPART_REQUEST => return self.multipart_spec13(bytes, iteration),
             _ => return Err(error::BAD_TYPE),
         };
         self.send(Buffer::Exact, reply, iteration);
@@ -275,7 +275,7 @@ impl Agent {
         Ok(())
     }
 
-    fn packet_out_standard13(
+    fn packet_out_spec13(
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
@@ -298,26 +298,26 @@ impl Agent {
             return Err(error::BAD_REQUEST_PORT);
         }
         let ports = self.ports13();
-        let Some(switch) = &mut self.tables.standard13 else {
+        let Some(switch) = &mut self.tables.spec13 else {
             return Ok(());
         };
         let run = switch.packet_out(list, data, in_port, ports, iteration.began, &self.costs)?;
         iteration.cost_ps += run.cost_ps;
         let at = iteration.reached();
-        self.carry_out_standard13(at, run, iteration);
+        self.carry_out_spec13(at, run, iteration);
         Ok(())
     }
 
-    fn multipart_standard13(
+    fn multipart_spec13(
         &mut self,
         bytes: &[u8],
         iteration: &mut LoopIteration,
     ) -> Result<(), Refusal> {
-        let Some(switch) = &self.tables.standard13 else {
+        let Some(switch) = &self.tables.spec13 else {
             return Ok(());
         };
         let up_for = iteration.began.saturating_since(self.time.powered_up);
-        let mut ports = StandardPorts {
+        let mut ports = SpecPorts {
             agent: self,
             out: iteration.out,
         };
@@ -338,25 +338,25 @@ impl Agent {
 
     fn tell_removed(&mut self, at: Instant, gone: &[Removed], iteration: &mut LoopIteration) {
         for removed in gone {
-            if removed.asks_for_notice()
+            if removed.wants_flow_removed()
                 && self
                     .session_config
                     .session13
                     .wants(Notice::FlowRemoved, removed.reason())
             {
-                let notice = self
+                let message = self
                     .reply(message::FLOW_REMOVED, [0; 4])
-                    .bytes(&removed.notice(at));
+                    .bytes(&removed.flow_removed(at));
                 iteration.cost_ps += self.costs.control().send_ps;
                 self.session
-                    .write(at, Buffer::Exact, notice.finish(), iteration.out);
+                    .write(at, Buffer::Exact, message.finish(), iteration.out);
             }
         }
     }
 
     /// Removes what has expired, and tells of it.
-    pub(super) fn expire_standard13(&mut self, iteration: &mut LoopIteration) {
-        let switch = self.tables.standard13.as_mut();
+    pub(super) fn expire_spec13(&mut self, iteration: &mut LoopIteration) {
+        let switch = self.tables.spec13.as_mut();
         let gone = switch.map_or_else(Vec::new, |switch| switch.expire(iteration.began));
         if self.version == VERSION_1_3 && self.is_established() {
             let at = iteration.reached();
@@ -366,7 +366,7 @@ impl Agent {
     }
 
     /// `PORT_STATUS` of a port whose link has changed, if the controller wants to know.
-    pub(super) fn port_status_standard13(&self, port: PortNumber) -> Option<Message> {
+    pub(super) fn port_status_spec13(&self, port: PortNumber) -> Option<Message> {
         const MODIFY: u8 = 2;
         self.session_config
             .session13
@@ -390,7 +390,7 @@ impl Agent {
     }
 
     /// Handles a frame from a port in this pass; gives how long the CPU is busy with it.
-    pub(super) fn frame_standard13(
+    pub(super) fn frame_spec13(
         &mut self,
         data: Vec<u8>,
         flow_key: Option<FlowKey>,
@@ -399,7 +399,7 @@ impl Agent {
     ) -> Duration {
         let length = length_with_fcs(data.len());
         let ports = self.ports13();
-        let Some(switch) = &mut self.tables.standard13 else {
+        let Some(switch) = &mut self.tables.spec13 else {
             return Duration::ZERO;
         };
         let run = switch.process(data, port.get().into(), ports, iteration.began, &self.costs);
@@ -411,11 +411,11 @@ impl Agent {
         let FrameTime { work, busy } = time;
         iteration.out.counters.searches += 1;
         iteration.out.counters.entries_examined += run.examined;
-        self.carry_out_standard13(iteration.began + work, run, iteration);
+        self.carry_out_spec13(iteration.began + work, run, iteration);
         busy
     }
 
-    fn carry_out_standard13(&mut self, at: Instant, run: Run, iteration: &mut LoopIteration) {
+    fn carry_out_spec13(&mut self, at: Instant, run: Run, iteration: &mut LoopIteration) {
         if run.effects.is_empty() {
             let counters = &mut iteration.out.counters;
             let counted = if run.missed {
@@ -449,9 +449,9 @@ impl Agent {
                     {
                         continue;
                     }
-                    let notice = self.reply(message::PACKET_IN, [0; 4]).bytes(&body);
+                    let message = self.reply(message::PACKET_IN, [0; 4]).bytes(&body);
                     self.session
-                        .write(at, Buffer::Exact, notice.finish(), iteration.out);
+                        .write(at, Buffer::Exact, message.finish(), iteration.out);
                     if !iteration.in_segment {
                         self.session.transmit(at, iteration.out);
                     }
@@ -461,18 +461,18 @@ impl Agent {
     }
 
     /// The entries of the correct switch as values.
-    pub(super) fn flows_standard13(&self) -> Option<Vec<Flow13>> {
-        Some(self.tables.standard13.as_ref()?.values())
+    pub(super) fn flows_spec13(&self) -> Option<Vec<Flow13>> {
+        Some(self.tables.spec13.as_ref()?.values())
     }
 }
 
 /// The board's ports, for multipart replies.
-struct StandardPorts<'a> {
+struct SpecPorts<'a> {
     agent: &'a Agent,
     out: &'a Outbox,
 }
 
-impl Surroundings for StandardPorts<'_> {
+impl Surroundings for SpecPorts<'_> {
     fn description(&self) -> Vec<u8> {
         super::version13::description_body()
     }

@@ -17,10 +17,10 @@ mod pipeline;
 
 use super::pool::Pool;
 use super::Flow13;
+use crate::flow_removed_reason::FlowRemovedReason;
 use crate::matched_entries::MatchedEntries;
 use crate::port::PortMask;
 use crate::profile::OpenFlow13Costs;
-use crate::removal::Removal;
 use flows::Flows;
 use groups::Groups;
 use meters::Meters;
@@ -128,7 +128,7 @@ impl Ports {
 
 /// The switch.
 #[derive(Debug)]
-pub(crate) struct StandardSwitch {
+pub(crate) struct SpecSwitch {
     costs: OpenFlow13Costs,
     pool: Pool,
     flows: Flows,
@@ -136,7 +136,7 @@ pub(crate) struct StandardSwitch {
     meters: Meters,
 }
 
-impl StandardSwitch {
+impl SpecSwitch {
     pub(crate) fn new(costs: OpenFlow13Costs) -> Self {
         Self {
             costs,
@@ -199,7 +199,7 @@ impl StandardSwitch {
         let gone = self.groups.modify(message, ports, now)?;
         Ok(self
             .flows
-            .remove_where(&mut self.pool, Removal::Group, |entry| {
+            .remove_where(&mut self.pool, FlowRemovedReason::Group, |entry| {
                 entry.program.uses_group(&gone)
             }))
     }
@@ -213,7 +213,7 @@ impl StandardSwitch {
         let gone = self.meters.modify(&mut self.pool, message, now)?;
         Ok(self
             .flows
-            .remove_where(&mut self.pool, Removal::Delete, |entry| {
+            .remove_where(&mut self.pool, FlowRemovedReason::Delete, |entry| {
                 entry
                     .program
                     .meter

@@ -6,7 +6,7 @@ use super::super::table::TABLES;
 use super::actions::{self, Action, ActionSet, Left, Scope};
 use super::flows::Known;
 use super::packet::Packet;
-use super::{Ports, Refusal, Removed, StandardSwitch};
+use super::{Ports, Refusal, Removed, SpecSwitch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
 use crate::matched_entries::MatchedEntries;
@@ -77,7 +77,7 @@ struct Context<'a> {
     costs: &'a Costs,
 }
 
-impl StandardSwitch {
+impl SpecSwitch {
     /// Carries out a `FLOW_MOD`.
     pub(crate) fn flow_mod(
         &mut self,

@@ -47,7 +47,7 @@ const ALL_WILDCARDS: u32 = 0x003f_ffff;
 
 impl Agent {
     /// Handles the messages that the stream holds completely after this segment.
-    pub(super) fn standard_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
+    pub(super) fn spec_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
         let mut stream = std::mem::take(&mut self.input.stream);
         stream.extend_from_slice(segment);
         let mut rest = &stream[..];
@@ -62,7 +62,7 @@ impl Agent {
             let Some(bytes) = rest.get(..length) else {
                 break;
             };
-            self.standard_message(bytes, iteration);
+            self.spec_message(bytes, iteration);
             rest = &rest[length..];
         }
         self.input.stream = rest.to_vec();
@@ -85,12 +85,12 @@ impl Agent {
         self.notify(error, iteration);
     }
 
-    fn standard_message(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
+    fn spec_message(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let xid = be32(bytes, 4).to_be_bytes();
         let costs = self.costs.control().clone();
         let kind = bytes[1];
         if kind == message::HELLO {
-            return self.standard_hello(bytes, iteration);
+            return self.spec_hello(bytes, iteration);
         }
         let is_known = match self.version {
             0 => self.may_speak_version(bytes[0]),
@@ -99,8 +99,8 @@ impl Agent {
         if !is_known {
             return self.refuse(bytes, error::BAD_VERSION, iteration);
         }
-        if bytes[0] == VERSION_1_3 && self.tables.standard13.is_some() {
-            return self.standard_message_13(bytes, iteration);
+        if bytes[0] == VERSION_1_3 && self.tables.spec13.is_some() {
+            return self.spec_message_13(bytes, iteration);
         }
         let fixed = match kind {
             message::PORT_MOD => 32,
@@ -147,8 +147,8 @@ impl Agent {
                 let reply = reply.u16(be16(bytes, 8)).zeros(6);
                 self.send(Buffer::Exact, reply, iteration);
             }
-            message::STATS_REQUEST => self.standard_statistics(bytes, iteration),
-            message::PACKET_OUT => self.standard_packet_out(bytes, iteration),
+            message::STATS_REQUEST => self.spec_statistics(bytes, iteration),
+            message::PACKET_OUT => self.spec_packet_out(bytes, iteration),
             message::FEATURES_REQUEST | message::BARRIER_REQUEST | message::FLOW_MOD => {
                 self.message(bytes, bytes.len(), iteration);
             }
@@ -159,7 +159,7 @@ impl Agent {
     /// The highest version that the board speaks, or is forced to.
     pub(super) fn highest_version(&self) -> u8 {
         match self.config.forced_version {
-            0 if self.tables.standard13.is_some() => VERSION_1_3,
+            0 if self.tables.spec13.is_some() => VERSION_1_3,
             0 => VERSION_1_0,
             forced => forced,
         }
@@ -171,10 +171,10 @@ impl Agent {
     }
 
     /// The board's HELLO: since 1.3 it names all versions (section 7.5.1 of 1.3.4).
-    pub(super) fn standard_greeting(&self) -> Message {
+    pub(super) fn spec_greeting(&self) -> Message {
         let version = self.highest_version();
         let hello = Message::new(version, message::HELLO, [0, 0, 0, 1]);
-        if version < VERSION_1_3 || self.tables.standard13.is_none() {
+        if version < VERSION_1_3 || self.tables.spec13.is_none() {
             return hello;
         }
         let spoken = (0..=VERSION_1_3).filter(|version| self.may_speak_version(*version));
@@ -186,7 +186,7 @@ impl Agent {
     /// the board speaks it.
     fn agreed_version(&self, hello: &[u8]) -> Option<u8> {
         let highest = self.highest_version();
-        let names = self.tables.standard13.is_some() && highest == VERSION_1_3;
+        let names = self.tables.spec13.is_some() && highest == VERSION_1_3;
         if let Some(bits) = version_bitmap(hello).filter(|_| names) {
             let mut spoken = (1..=VERSION_1_3).rev();
             return spoken.find(|v| bits >> v & 1 == 1 && self.may_speak_version(*v));
@@ -195,7 +195,7 @@ impl Agent {
     }
 
     /// Only the first HELLO counts.
-    fn standard_hello(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
+    fn spec_hello(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         if self.version != 0 {
             return;
         }
@@ -227,7 +227,7 @@ impl Agent {
         self.ports.configure(port, config, mask);
     }
 
-    fn standard_packet_out(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
+    fn spec_packet_out(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let costs = self.costs.control();
         let in_port = be16(bytes, 12);
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, 14));
@@ -252,7 +252,7 @@ impl Agent {
         self.perform_actions(at, &Actions::read(&slots), frame, in_port, iteration);
     }
 
-    fn standard_statistics(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
+    fn spec_statistics(&mut self, bytes: &[u8], iteration: &mut LoopIteration) {
         let xid = be32(bytes, 4).to_be_bytes();
         let kind = be16(bytes, 8);
         let costs = self.costs.control().clone();
@@ -269,7 +269,7 @@ impl Agent {
                 let entries_ps = costs.flow_statistics_entry_ps * chosen.len() as i64;
                 let reply = chosen
                     .iter()
-                    .fold(reply, |reply, entry| self.standard_flow(reply, entry));
+                    .fold(reply, |reply, entry| self.spec_flow(reply, entry));
                 iteration.cost_ps += costs.flow_statistics_ps + entries_ps;
                 reply
             }
@@ -321,7 +321,7 @@ impl Agent {
             .collect()
     }
 
-    fn standard_flow(&self, reply: Message, entry: &EntryView) -> Message {
+    fn spec_flow(&self, reply: Message, entry: &EntryView) -> Message {
         let actions = super::statistics::stored_actions(entry);
         let length = |slot: &[u8]| usize::from(be16(slot, 2)).min(SLOT_BYTES);
         let action_bytes: usize = actions.clone().map(length).sum();

@@ -6,7 +6,7 @@ use super::super::{PortCounters, Surroundings};
 use super::fields::known;
 use super::flows::{put_match, Entry, Filter};
 use super::groups::GROUPS;
-use super::{error, Refusal, StandardSwitch};
+use super::{error, Refusal, SpecSwitch};
 use crate::bytes::{be16, be32};
 use crate::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub(crate) struct Multipart {
     pub(crate) cost_ps: i64,
 }
 
-impl StandardSwitch {
+impl SpecSwitch {
     /// Answers a whole `MULTIPART_REQUEST`.
     #[allow(clippy::too_many_lines)] // a few lines for each type
     pub(crate) fn multipart(

@@ -2,7 +2,7 @@
 
 /// As `FLOW_REMOVED` says it, in both versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Removal {
+pub(crate) enum FlowRemovedReason {
     /// No frame has used it for too long.
     Idle = 0,
     /// It is too old.
