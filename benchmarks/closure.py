@@ -23,7 +23,7 @@ from evaluation.bench.cost_model.closure import (
     recover,
     worst,
 )
-from evaluation.bench.cost_model.closure import Row as Compared
+from evaluation.bench.cost_model.closure import ClosureRow as Compared
 from evaluation.bench.cost_model.fitted import fit
 from evaluation.bench.cost_model.profile_document import (
     MeasuredProfile,

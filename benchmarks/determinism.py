@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from benchmarks.encoding import encoded
 from benchmarks.measure import BenchmarkError, Row
-from evaluation.bench.cases import Table
-from evaluation.bench.equations import Wire
+from evaluation.bench.cases import TableCase
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.inventory import BENCHES, Hardware, load_inventory
 from evaluation.bench.live.commands import measured_store
 from evaluation.bench.preconditions import SAMPLES, SPREAD, Precondition, preconditions, reduced_parts
@@ -65,11 +65,12 @@ def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[s
     return switches
 
 
-def _evaluated(title: str, path: Path, wire: Wire) -> MeasuredSwitch:
+def _evaluated(title: str, path: Path, wire: LinkTiming) -> MeasuredSwitch:
     with SampleStore(path, None) as store:
         samples = store.samples(part.key for part in reduced_parts())
     tables = [
-        Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT) for entries in TABLE_1_ENTRIES
+        TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        for entries in TABLE_1_ENTRIES
     ]
     boxes = {str(table.entries): _box(samples[DP_TIME.key(table)][SIZE]) for table in tables}
     return MeasuredSwitch(title=title, preconditions=tuple(preconditions(samples, wire)), boxes_us=boxes)

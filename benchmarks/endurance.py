@@ -24,10 +24,10 @@ from rich.progress import Progress
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
 from benchmarks.one_board import (
-    Controller,
-    Emulator,
+    BenchmarkController,
+    BenchmarkTap,
+    EmulatorProcess,
     Namespace,
-    Tap,
     add_flow,
     build,
     message,
@@ -72,14 +72,14 @@ def measure(seconds: int = 3600, rate_pps: int = 200) -> Endurance:
     with (
         tempfile.TemporaryDirectory(prefix="loko-endurance-") as folder,
         Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace,
-        Controller(namespace) as controller,
-        Tap(namespace, "h1") as sender,
-        Tap(namespace, "h2") as receiver,
-        Emulator(program, namespace, Path(folder), controller.port, settings="") as emulator,
+        BenchmarkController(namespace) as controller,
+        BenchmarkTap(namespace, "h1") as sender,
+        BenchmarkTap(namespace, "h2") as receiver,
+        EmulatorProcess(program, namespace, Path(folder), controller.port, settings="") as emulator,
         Progress() as progress,
     ):
         task = progress.add_task("endurance", total=seconds)
-        run = _Run(emulator, controller, sender, receiver, rate_pps)
+        run = _EnduranceRun(emulator, controller, sender, receiver, rate_pps)
         for second in range(seconds):
             run.one_second(second)
             progress.update(task, advance=1)
@@ -99,11 +99,16 @@ def measure(seconds: int = 3600, rate_pps: int = 200) -> Endurance:
     )
 
 
-class _Run:
+class _EnduranceRun:
     """A board with its sender, receiver and controller."""
 
     def __init__(
-        self, emulator: Emulator, controller: Controller, sender: Tap, receiver: Tap, rate_pps: int
+        self,
+        emulator: EmulatorProcess,
+        controller: BenchmarkController,
+        sender: BenchmarkTap,
+        receiver: BenchmarkTap,
+        rate_pps: int,
     ) -> None:
         self._emulator, self._controller = emulator, controller
         self._sender, self._receiver = sender, receiver

@@ -19,11 +19,11 @@ import numpy as np
 from benchmarks.measure import BenchmarkError
 from benchmarks.one_board import (
     SEQUENCE_OFFSET,
-    Controller,
-    Emulator,
+    BenchmarkController,
+    BenchmarkTap,
+    EmulatorProcess,
     Namespace,
     PacedFlow,
-    Tap,
     add_flow,
     build,
     read_trace,
@@ -92,9 +92,9 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
         trace = folder / "trace.csv"
         process = f'cpu = {core}\ntrace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
         with (
-            Controller(namespace) as controller,
-            Tap(namespace, "h2") as tap,
-            Emulator(program, namespace, folder, controller.port, process=process) as emulator,
+            BenchmarkController(namespace) as controller,
+            BenchmarkTap(namespace, "h2") as tap,
+            EmulatorProcess(program, namespace, folder, controller.port, process=process) as emulator,
         ):
             controller.handshake()
             controller.write(add_flow(2))

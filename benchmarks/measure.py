@@ -31,7 +31,7 @@ class BenchmarkError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class ProcessUsage:
     """Resources used by a program and its children."""
 
     output: str
@@ -56,7 +56,7 @@ class Spread:
         return cls(median(values), min(values), max(values))
 
 
-def run(command: Sequence[str | Path | int], *, cpus: int | None = None) -> Usage:
+def run(command: Sequence[str | Path | int], *, cpus: int | None = None) -> ProcessUsage:
     """Run a program to completion, on the first `cpus` cores if given.
 
     Raises `BenchmarkError` with the end of its output if it fails with a status other than 0 or 1 (status 1
@@ -85,7 +85,7 @@ def run(command: Sequence[str | Path | int], *, cpus: int | None = None) -> Usag
     if process.returncode not in (0, 1):
         last = (output.strip().splitlines() or ["no message"])[-1]
         raise BenchmarkError(f"'{' '.join(words)}' failed ({process.returncode}): {last}")
-    return Usage(
+    return ProcessUsage(
         output=output,
         wall_s=wall_s,
         cpu_s=resources.ru_utime + resources.ru_stime,

@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
-from evaluation.instruments.packet_tap import Seen, packet_socket
+from evaluation.instruments.packet_tap import TappedFrame, packet_socket
 from evaluation.live.network_namespace import another_namespace, inside, namespace_of
 from evaluation.runner import RunError
 from loko.controller.messages import flow_mod, output_to
@@ -107,7 +107,7 @@ def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIE
         time.sleep(0.005)
 
 
-class Tap:
+class BenchmarkTap:
     """Sends frames on an interface, and captures what it sends and receives there with kernel timestamps.
 
     It also serves tests. So unlike the instrument `PacketTap`, it accepts a frame that the kernel has not
@@ -129,9 +129,9 @@ class Tap:
         """Send a frame without FCS."""
         self._sender.send(frame)
 
-    def seen(self, *, outgoing: bool, count: int, patience_s: float = 2.0) -> list[Seen]:
+    def seen(self, *, outgoing: bool, count: int, patience_s: float = 2.0) -> list[TappedFrame]:
         """Return the frames of one direction; waits for `count` of them, at most `patience_s`."""
-        frames: list[Seen] = []
+        frames: list[TappedFrame] = []
         deadline = time.monotonic() + patience_s
         while len(frames) < count:
             if not select.select([self._receiver], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -141,9 +141,9 @@ class Tap:
                 frames.append(frame)
         return frames
 
-    def waiting(self, *, outgoing: bool) -> list[Seen]:
+    def waiting(self, *, outgoing: bool) -> list[TappedFrame]:
         """Return the frames of one direction that have arrived already."""
-        frames: list[Seen] = []
+        frames: list[TappedFrame] = []
         with suppress(BlockingIOError):
             while True:
                 frame = self._next()
@@ -151,10 +151,10 @@ class Tap:
                     frames.append(frame)
         return frames
 
-    def _next(self) -> Seen:
+    def _next(self) -> TappedFrame:
         data, control, _, address = self._receiver.recvmsg(2048, 256)
         seconds, nanos = struct.unpack("qq", control[0][2])
-        return Seen(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
+        return TappedFrame(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
 
     def close(self) -> None:
         """Close the sockets."""
@@ -259,7 +259,7 @@ def read_trace(path: Path) -> dict[int, Departure]:
         }
 
 
-class Controller(ControllerEndpoint):
+class BenchmarkController(ControllerEndpoint):
     """The controller of a board, in a namespace: a listening socket and at most one session.
 
     Its methods raise `RunError`, as those of `ControllerEndpoint`.
@@ -307,7 +307,7 @@ UNHURRIED: Final = 'scheduling = "other"\nrest_us = 1000\n'
 """Settings for boards whose delays do not matter: they use a tenth of the CPU time."""
 
 
-class Boards:
+class BenchmarkBoards:
     """A running `zodiac-fx` process with these boards."""
 
     def __init__(
@@ -369,7 +369,7 @@ class Boards:
             self.process.wait()
 
 
-class Emulator(Boards):
+class EmulatorProcess(BenchmarkBoards):
     """A running `zodiac-fx` process with one board, s1."""
 
     def __init__(

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.sensitivity import LARGEST_INPUT_MBPS, Curve
+from benchmarks.sensitivity import LARGEST_INPUT_MBPS, OverloadCurve
 from evaluation.pictures.canvas import STYLE
 
 _COLOURS: Final = ("#1d4ed8", "#c2410c")
@@ -20,7 +20,7 @@ _PAPER: Final = (
 )
 
 
-def pictures(curves: Sequence[Curve]) -> dict[str, bytes]:
+def pictures(curves: Sequence[OverloadCurve]) -> dict[str, bytes]:
     """Return the picture by file suffix, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
         figure = _draw(curves)
@@ -36,7 +36,7 @@ def _encode(figure: Figure, kind: str, **metadata: None) -> bytes:
     return buffer.getvalue()
 
 
-def _draw(curves: Sequence[Curve]) -> Figure:
+def _draw(curves: Sequence[OverloadCurve]) -> Figure:
     figure = Figure(figsize=(7.6, 4.7))
     axes = figure.add_axes((0.085, 0.2, 0.885, 0.725))
     axes.spines["right"].set_visible(False)

@@ -127,7 +127,7 @@ def networks() -> Iterator[PortNetwork]:
     yield PortNetwork(name="random, 12 switches, 60 flows", paths=paths, buckets=buckets)
 
 
-class Answer(NamedTuple):
+class BoundResult(NamedTuple):
     """The delay bounds from one method, by flow in microseconds; none if there is an error."""
 
     method: str
@@ -151,7 +151,7 @@ def measure(*, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
             if peer is not None:
                 answers += _theirs(peer, network, shaping)
             if shaping.frame_bytes:
-                answers.append(Answer("frames in a simulation", 0.0, found_us))
+                answers.append(BoundResult("frames in a simulation", 0.0, found_us))
             ours_us = answers[0].delays_us
             for answer in answers:
                 bounds = _bounds(network, shaping, answer, ours_us)
@@ -165,7 +165,7 @@ def measure(*, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
     return {"bounds": [asdict(bounds) for bounds in all_bounds]}, [_row(bounds) for bounds in all_bounds]
 
 
-def ours(network: PortNetwork, shaping: Shaping) -> Iterator[Answer]:
+def ours(network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
     """Yield our bounds by the sums of ports, and for whole frames also those of whole paths."""
     began = time.perf_counter()
     servers = _servers(network, shaping)
@@ -176,14 +176,14 @@ def ours(network: PortNetwork, shaping: Shaping) -> Iterator[Answer]:
     try:
         bounds_ns = flows.settle(network.servers)
     except UnsettledError as error:
-        yield Answer("ours", time.perf_counter() - began, {}, str(error))
+        yield BoundResult("ours", time.perf_counter() - began, {}, str(error))
         return
     sums_us = {flow: sum(bounds_ns[name] for name in path) / 1e3 for flow, path in network.paths.items()}
-    yield Answer("ours", time.perf_counter() - began, sums_us)
+    yield BoundResult("ours", time.perf_counter() - began, sums_us)
     if shaping.frame_bytes:
         sent = [(path, network.buckets[flow]) for flow, path in steps.items()]
         whole_us = {flow: whole_path_ns(flows, path, sent, bounds_ns) / 1e3 for flow, path in steps.items()}
-        yield Answer("ours, whole paths", time.perf_counter() - began, whole_us)
+        yield BoundResult("ours, whole paths", time.perf_counter() - began, whole_us)
 
 
 def longest_found_us(network: PortNetwork, flow: str) -> float:
@@ -205,7 +205,7 @@ def _servers(network: PortNetwork, shaping: Shaping) -> dict[str, Server]:
     return dict.fromkeys(network.servers, server)
 
 
-def _theirs(peer: tuple[Path, Path], network: PortNetwork, shaping: Shaping) -> Iterator[Answer]:
+def _theirs(peer: tuple[Path, Path], network: PortNetwork, shaping: Shaping) -> Iterator[BoundResult]:
     python, packages = peer
     with tempfile.TemporaryDirectory() as scratch:
         document = Path(scratch, "network.json")
@@ -223,12 +223,12 @@ def _theirs(peer: tuple[Path, Path], network: PortNetwork, shaping: Shaping) -> 
             raise BenchmarkError(f"Saihu does not run: {said} (docs/port-queues.md says how)") from None
     for method, result in json.loads(ran.stdout).items():
         if "error" in result:
-            yield Answer(method, None, {}, result["error"])
+            yield BoundResult(method, None, {}, result["error"])
             continue
         delays_us = {flow: delay_s * 1e6 for flow, delay_s in result["delays_s"].items()}
-        yield Answer(method, result["seconds"], delays_us)
+        yield BoundResult(method, result["seconds"], delays_us)
         if method in _CORRECTED and shaping.frame_bytes:
-            yield Answer(f"{method}, corrected", result["seconds"], corrected_us(network, delays_us))
+            yield BoundResult(f"{method}, corrected", result["seconds"], corrected_us(network, delays_us))
 
 
 def corrected_us(network: PortNetwork, delays_us: Mapping[str, float]) -> dict[str, float]:
@@ -290,7 +290,9 @@ def _document(network: PortNetwork, shaping: Shaping) -> dict[str, Any]:
     }
 
 
-def _bounds(network: PortNetwork, shaping: Shaping, answer: Answer, ours_us: Mapping[str, float]) -> Bounds:
+def _bounds(
+    network: PortNetwork, shaping: Shaping, answer: BoundResult, ours_us: Mapping[str, float]
+) -> Bounds:
     bounds = Bounds(
         network=network.name,
         shaping=shaping.name,

@@ -15,7 +15,7 @@ CORES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class ReplayTiming:
     """Resources used by one replay from scratch."""
 
     wall_s: float
@@ -25,12 +25,12 @@ class Replay:
     """By figure, or figures that are replayed together, the time until the records were complete."""
 
 
-def measure() -> Replay:
+def measure() -> ReplayTiming:
     """Replay everything once into a temporary folder. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
         usage = run([LOKO, "evaluate", "--mode", "virtual", "--out", folder], cpus=CORES)
         figures_s = by_figure(read_runs(Path(folder)).values())
-    return Replay(
+    return ReplayTiming(
         wall_s=usage.wall_s,
         cpu_s=usage.cpu_s,
         peak_memory_bytes=usage.peak_memory_bytes,

@@ -25,11 +25,11 @@ from benchmarks.live_accuracy import Errors, errors
 from benchmarks.measure import BenchmarkError
 from benchmarks.one_board import (
     SEQUENCE_OFFSET,
-    Boards,
-    Controller,
+    BenchmarkBoards,
+    BenchmarkController,
+    BenchmarkTap,
     Namespace,
     PacedFlow,
-    Tap,
     board_table,
     build,
     send_paced,
@@ -96,7 +96,7 @@ class RingRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class ScaleResult:
     """The results for all rings."""
 
     rings: tuple[RingRun, ...]
@@ -112,7 +112,7 @@ def measure(
     hops: int = HOPS,
     seconds: float = SECONDS,
     tell: Callable[[str], None] = lambda _: None,
-) -> Scale:
+) -> ScaleResult:
     """Measure ever larger rings until one misses the goal, then the paper's ring connected by veths.
 
     `tell` is called with lines on the progress. Raises `BenchmarkError` without root.
@@ -131,7 +131,7 @@ def measure(
     more = max(large.boards - small.boards, 1)
     tell(f"ring of {GOAL_BOARDS} boards, joined by veths")
     rings.append(_ring_run(program, GOAL_BOARDS, Links.VETH, hops, seconds))
-    return Scale(
+    return ScaleResult(
         rings=tuple(rings),
         most_boards=max(within, default=0),
         board_bytes=(large.memory_bytes - small.memory_bytes) // more,
@@ -189,7 +189,7 @@ def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: floa
 @contextmanager
 def _running(
     program: Path, folder: Path, lab: Lab, flows: Sequence[Flow], *, links: Links, process: str
-) -> Iterator[tuple[Namespace, Boards, list[Tap]]]:
+) -> Iterator[tuple[Namespace, BenchmarkBoards, list[BenchmarkTap]]]:
     """Run a ring whose boards have the controller's tables, with a tap at each host."""
     pairs = [(f"h{number}", f"s{number}-eth{HOST_PORT}") for number in range(1, len(lab.hosts) + 1)]
     between = ring_links(len(lab.switches))
@@ -200,22 +200,22 @@ def _running(
         process += f"internal_links = [{ends}]\n"
     with ExitStack() as stack:
         namespace = stack.enter_context(Namespace(pairs))
-        controllers = {name: stack.enter_context(Controller(namespace)) for name in lab.switches}
+        controllers = {name: stack.enter_context(BenchmarkController(namespace)) for name in lab.switches}
         boards = "".join(
             _board(name, controller, links, seed)
             for seed, (name, controller) in enumerate(controllers.items(), 1)
         )
-        emulator = stack.enter_context(Boards(program, namespace, folder, boards, process=process))
+        emulator = stack.enter_context(BenchmarkBoards(program, namespace, folder, boards, process=process))
         for controller in controllers.values():
             controller.handshake()
         for name, entries in switch_entries(
             lab, on_shortest_paths(lab, flows), entries=EVALUATION_ENTRIES
         ).items():
             _install(controllers[name], entries)
-        yield namespace, emulator, [stack.enter_context(Tap(namespace, host)) for host in lab.hosts]
+        yield namespace, emulator, [stack.enter_context(BenchmarkTap(namespace, host)) for host in lab.hosts]
 
 
-def _board(name: str, controller: Controller, links: Links, seed: int) -> str:
+def _board(name: str, controller: BenchmarkController, links: Links, seed: int) -> str:
     ports = (HOST_PORT, NEXT_PORT, PREVIOUS_PORT) if links is Links.VETH else (HOST_PORT,)
     wiring = {port: _interface(Endpoint(node=name, port=port)) for port in ports}
     return board_table(name, f"127.0.0.1:{controller.port}", wiring, seed=seed, settings="ofchecks = false\n")
@@ -225,7 +225,7 @@ def _interface(end: Endpoint) -> str:
     return f"{end.node}-eth{end.port}"
 
 
-def _install(controller: Controller, entries: Sequence[FlowEntry]) -> None:
+def _install(controller: BenchmarkController, entries: Sequence[FlowEntry]) -> None:
     """Install a board's table one entry at a time, as the board reads one message per segment."""
     for number, entry in enumerate(entries, 10):
         controller.write(add_entry(entry, number))

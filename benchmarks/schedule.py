@@ -21,9 +21,9 @@ from evaluation.figure_types.comparison.document import ComparisonFigure, SlotSy
 from evaluation.figure_types.experiments import experiments, experiments_named
 from evaluation.figure_types.run_times.compute import WAYS, points_of
 from evaluation.figure_types.run_times.document import RunTimesFigure
-from evaluation.figure_types.run_times.timing import Find, Timing, demands, ours, straight, timed
+from evaluation.figure_types.run_times.timing import Find, RunTiming, demands, ours, straight, timed
 from evaluation.schedule_check.document import ScheduleDocument
-from evaluation.schedule_check.standing import StandingCheck
+from evaluation.schedule_check.standing import IncrementalCheck
 from loko.lab import load_lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import Standing
@@ -225,7 +225,7 @@ def _timed(case: TimedProblem, way: str, find: Find, solver: Solver) -> TimedRes
     return _result(case.name, way, timing)
 
 
-def _result(case: str, way: str, timing: Timing) -> TimedResult:
+def _result(case: str, way: str, timing: RunTiming) -> TimedResult:
     return TimedResult(
         case=case,
         way=way,
@@ -283,7 +283,7 @@ def _checking() -> Iterator[tuple[str, float]]:
         lab = load_lab(arena.lab)
         wanted = requests(figure, arena, lab, figure.rate_kbps)
         values = values_of(schedule_of(figure, contender, lab, wanted), 0.0)
-        check = StandingCheck(lab, ScheduleDocument.model_validate(values))
+        check = IncrementalCheck(lab, ScheduleDocument.model_validate(values))
         for flow in values["scheduled"]:
             check.refutations(flow)
         begin_ns = time.monotonic_ns()

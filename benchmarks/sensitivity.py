@@ -49,7 +49,7 @@ _UDP: Final = (5000, 6000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class OverloadCurve:
     """Output by input rate with one table, and the line through the points beyond the maximum."""
 
     entries: int
@@ -71,7 +71,7 @@ class Effect:
     parameter: str
     value: int
     is_default: bool
-    curves: tuple[Curve, ...]
+    curves: tuple[OverloadCurve, ...]
     """One for each of `ENTRIES`."""
     loss_of_fig17a: float
     """Share of the observed packets lost at m_r = 11."""
@@ -177,7 +177,7 @@ def _profile(values: dict[str, int]) -> Iterator[str]:
         yield str(path)
 
 
-def curve(profile: str, entries: int) -> Curve:
+def curve(profile: str, entries: int) -> OverloadCurve:
     """Measure fig. 12a for one table: the maximum by bisection, then outputs at evenly spaced inputs."""
 
     def output(input_mbps: float) -> tuple[float, float]:
@@ -190,7 +190,7 @@ def curve(profile: str, entries: int) -> Curve:
     slope, intercept = np.polyfit(sent[beyond], received[beyond], 1)
     residuals = received[beyond] - (slope * sent[beyond] + intercept)
     variance = float(np.var(received[beyond]))
-    return Curve(
+    return OverloadCurve(
         entries=entries,
         maximum_mbps=maximum,
         input_mbps=sent.tolist(),

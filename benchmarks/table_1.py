@@ -5,13 +5,13 @@ from __future__ import annotations
 import tempfile
 from typing import Final
 
-from benchmarks.measure import LOKO, Usage, run
+from benchmarks.measure import LOKO, ProcessUsage, run
 
 CORES: Final = 2
 GOAL_S: Final = 60
 
 
-def measure() -> Usage:
+def measure() -> ProcessUsage:
     """Measure every combination once into a temporary folder. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
         return run(

@@ -28,7 +28,7 @@ _NS3_MODULES = ("core", "internet", "network", "point-to-point", "traffic-contro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+class EmulatorThroughput:
     """Packets delivered per CPU second; values of the peers are None where ns-3 is not installed."""
 
     simulator: Spread
@@ -55,7 +55,7 @@ class Throughput:
     peer_name: str
 
 
-def measure(*, repetitions: int) -> Throughput:
+def measure(*, repetitions: int) -> EmulatorThroughput:
     """Measure all in turns, so that slow periods of the machine affect all. Raises `BenchmarkError`."""
     simulator = _build_simulator()
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +80,7 @@ def measure(*, repetitions: int) -> Throughput:
                 bare.append(_peer_simulated(by_hand))
             for boards, speeds in rings.items():
                 speeds.append(_ring_simulated(simulator, boards))
-    return Throughput(
+    return EmulatorThroughput(
         simulator=Spread.of(ours),
         simulator13=Spread.of(newer),
         versions=Spread.of([newer_rate / other for newer_rate, other in zip(newer, ours, strict=True)]),

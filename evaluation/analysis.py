@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.chart import BoxStatistics
-from evaluation.result import Delays, HostResult, PointResult
+from evaluation.result import DelayQuantiles, HostResult, PointResult
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 
 _QUANTILES = {"min": 0.0, "p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "max": 1.0}
 
 _LONGEST_NS: Final = 3_600 * 1_000_000_000
-"""Longest plausible delay (one hour); `Box.add` refuses longer ones.
+"""Longest plausible delay (one hour); `DelayStats.add` refuses longer ones.
 
 It is generous because a coarse emulator on a busy machine may well need seconds.
 """
 
 
-class Box:
+class DelayStats:
     """Accumulates one flow's packets at one x over all runs. Keeps only the delays, usually 4 bytes each."""
 
     def __init__(self, *, flow: int, guarantee_ns: float) -> None:
@@ -90,15 +90,17 @@ def stalled(
     return touched
 
 
-def delays_ms(delays_ns: NDArray[np.unsignedinteger[Any]]) -> Delays:
+def delays_ms(delays_ns: NDArray[np.unsignedinteger[Any]]) -> DelayQuantiles:
     """Return exact quantiles in ms of delays in ns, interpolated linearly as numpy does by default.
 
     Reorders `delays_ns`.
     """
     if not delays_ns.size:
-        return Delays(**dict.fromkeys(_QUANTILES, None))
+        return DelayQuantiles(**dict.fromkeys(_QUANTILES, None))
     values = quantiles(delays_ns, list(_QUANTILES.values()))
-    return Delays(**{name: round(value / 1e6, 9) for name, value in zip(_QUANTILES, values, strict=True)})
+    return DelayQuantiles(
+        **{name: round(value / 1e6, 9) for name, value in zip(_QUANTILES, values, strict=True)}
+    )
 
 
 def quantiles(samples: NDArray[np.unsignedinteger[Any]], fractions: Sequence[float]) -> list[float]:

@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Element(BaseModel):
+class _ChartModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ChartAxis(_Element):
+class ChartAxis(_ChartModel):
     """An axis: its name with the unit, such as ``processing time [us]``, its scale and its limits."""
 
     label: str
@@ -27,7 +27,7 @@ class ChartAxis(_Element):
     """Makes the scale linear up to this magnitude, logarithmic beyond: for values with a few far outliers."""
 
 
-class Reference(_Element):
+class Reference(_ChartModel):
     """A straight reference line at a value of one axis, parallel to the other.
 
     Lines with the same label look alike.
@@ -39,7 +39,7 @@ class Reference(_Element):
     """The axis of `value`: with ``y`` the line is horizontal."""
 
 
-class Span(_Element):
+class Span(_ChartModel):
     """A shaded range of the vertical axis over the whole width, for a value that is the same everywhere."""
 
     label: str
@@ -47,7 +47,7 @@ class Span(_Element):
     high: float
 
 
-class BoxStatistics(_Element):
+class BoxStatistics(_ChartModel):
     """The numbers of one box. `BoxPanel.whiskers` says which quantiles its whiskers end at."""
 
     whisker_low: float
@@ -60,14 +60,14 @@ class BoxStatistics(_Element):
     mean: float | None = None
 
 
-class BoxGroup(_Element):
+class BoxGroup(_ChartModel):
     """The boxes of one colour: one for each place, or None where a place has no box."""
 
     label: str
     boxes: list[BoxStatistics | None]
 
 
-class PlacedLine(_Element):
+class PlacedLine(_ChartModel):
     """A line or points on the second axis, with one value for each place of the boxes."""
 
     label: str
@@ -78,7 +78,7 @@ class PlacedLine(_Element):
     """Whether a line joins the values. False for categories, between which a line would mean nothing."""
 
 
-class BoxPanel(_Element):
+class BoxPanel(_ChartModel):
     """Boxes side by side at named places, optionally with lines on a second axis."""
 
     kind: Literal["boxes"] = "boxes"
@@ -95,7 +95,7 @@ class BoxPanel(_Element):
     lines: list[PlacedLine] = []
 
 
-class Curve(_Element):
+class Curve(_ChartModel):
     """A line through points; it has a gap where `y` is None."""
 
     label: str
@@ -110,7 +110,7 @@ class Curve(_Element):
     """Whether the curve is drawn as steps, such as a distribution function."""
 
 
-class LinePanel(_Element):
+class LinePanel(_ChartModel):
     """Curves over a numeric axis, including cumulative distributions (`Curve.steps`)."""
 
     kind: Literal["lines"] = "lines"
@@ -121,7 +121,7 @@ class LinePanel(_Element):
     references: list[Reference] = []
 
 
-class Cloud(_Element):
+class Cloud(_ChartModel):
     """Points of one colour."""
 
     label: str
@@ -129,7 +129,7 @@ class Cloud(_Element):
     y: list[float]
 
 
-class ScatterPanel(_Element):
+class ScatterPanel(_ChartModel):
     """Clouds of points in the plane."""
 
     kind: Literal["scatter"] = "scatter"
@@ -142,7 +142,7 @@ class ScatterPanel(_Element):
     references: list[Reference] = []
 
 
-class HeatPanel(_Element):
+class HeatPanel(_ChartModel):
     """A grid of cells coloured by their values; cells that are None (not feasible) stay white."""
 
     kind: Literal["heatmap"] = "heatmap"
@@ -160,7 +160,7 @@ class HeatPanel(_Element):
     """One row for each of `y_values`, with one cell for each of `x_values`."""
 
 
-class TimePanel(_Element):
+class TimePanel(_ChartModel):
     """Samples over time, each drawn as a dot: for more samples than lines could show."""
 
     kind: Literal["time"] = "time"
@@ -171,14 +171,14 @@ class TimePanel(_Element):
     references: list[Reference] = []
 
 
-class Histogram(_Element):
+class HistogramSeries(_ChartModel):
     """The counts of one colour, one for each bin between the panel's edges."""
 
     label: str
     counts: list[float]
 
 
-class Apart(_Element):
+class Overflow(_ChartModel):
     """A count that has no place on the axis, such as of packets that never arrived."""
 
     label: str
@@ -187,7 +187,7 @@ class Apart(_Element):
     """The count as text, with its unit."""
 
 
-class Share(_Element):
+class ShareAnnotation(_ChartModel):
     """A share of what a histogram counts, shown beside the paper's value where the paper prints one."""
 
     name: str
@@ -197,7 +197,7 @@ class Share(_Element):
     """The share as text, with its unit."""
 
 
-class HistogramPanel(_Element):
+class HistogramPanel(_ChartModel):
     """One or more histograms over the same bins."""
 
     kind: Literal["histogram"] = "histogram"
@@ -205,10 +205,10 @@ class HistogramPanel(_Element):
     x: ChartAxis
     y: ChartAxis
     edges: list[float] = Field(min_length=2)
-    histograms: list[Histogram] = Field(min_length=1)
-    apart: Apart | None = None
+    histograms: list[HistogramSeries] = Field(min_length=1)
+    apart: Overflow | None = None
     """A column drawn beyond the end of the axis."""
-    shares: list[Share] = []
+    shares: list[ShareAnnotation] = []
     """Shares for which a paper may print a value; the first is that of `apart`."""
     references: list[Reference] = []
 
@@ -219,7 +219,7 @@ Panel = Annotated[
 ]
 
 
-class Chart(_Element):
+class Chart(_ChartModel):
     """The panels of a picture, filled in row by row."""
 
     panels: list[Panel] = Field(min_length=1)

@@ -29,7 +29,7 @@ _PACKAGE: Final = "loko-testbed"
 _PYTHONS_WARNING: Final = warnings.showwarning
 
 
-class Elsewhere(NamedTuple):
+class LazyCommand(NamedTuple):
     """Where to find a command, or a group of commands, whose module is slow to import."""
 
     module: str
@@ -38,79 +38,79 @@ class Elsewhere(NamedTuple):
     """Its line in `loko --help`, which is also the first line of its own help."""
 
 
-COMMANDS: Final[Mapping[str, Elsewhere]] = {
-    "model": Elsewhere(
+COMMANDS: Final[Mapping[str, LazyCommand]] = {
+    "model": LazyCommand(
         "loko.commands.model", "model", "Show the service curve of a switch, and what may be allocated of it."
     ),
-    "plan": Elsewhere(
+    "plan": LazyCommand(
         "loko.commands.plan",
         "plan",
         "Show which flows fit a lab, with which guarantee, and why the others do not.",
     ),
-    "schedule": Elsewhere(
+    "schedule": LazyCommand(
         "evaluation.scheduling",
         "schedule",
         "Give each flow a time slot in which no other flow uses its links (TSSDN).",
     ),
-    "check-schedule": Elsewhere(
+    "check-schedule": LazyCommand(
         "evaluation.schedule_check.commands",
         "check_schedule",
         "Try to refute a schedule, by arithmetic and by a replay in the simulator.",
     ),
-    "check-gates": Elsewhere(
+    "check-gates": LazyCommand(
         "evaluation.schedule_check.commands",
         "check_gates",
         "Try to refute a gate schedule (802.1Qbv) from tsnkit or others.",
     ),
-    "serve": Elsewhere(
+    "serve": LazyCommand(
         "evaluation.serving", "serve", "Serve a lab: admit flows over REST and keep them in its switches."
     ),
-    "store": Elsewhere(
+    "store": LazyCommand(
         "loko.commands.store",
         "store_app",
         "Show, save and restore the promises that 'loko serve' keeps on disk.",
     ),
-    "evaluate": Elsewhere(
+    "evaluate": LazyCommand(
         "evaluation.commands",
         "evaluate",
         "Replay figures of the papers and compare them with what the papers say.",
     ),
-    "figures": Elsewhere(
+    "figures": LazyCommand(
         "evaluation.commands",
         "figures",
         "List the figures that can be replayed, their papers, and how long they take at the paper's scale.",
     ),
-    "report": Elsewhere(
+    "report": LazyCommand(
         "evaluation.commands", "report", "Write DIR/report.html again from the results in DIR."
     ),
-    "bundle": Elsewhere(
+    "bundle": LazyCommand(
         "evaluation.artifact.commands",
         "bundle",
         "Pack results, report and the source that made them into one archive that others can verify.",
     ),
-    "verify": Elsewhere(
+    "verify": LazyCommand(
         "evaluation.artifact.commands",
         "verify",
         "Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.",
     ),
-    "lab": Elsewhere(
+    "lab": LazyCommand(
         "evaluation.live.commands",
         "lab_app",
         "Write a lab of your own; start, show and stop a lab that keeps running.",
     ),
-    "flows": Elsewhere("loko.commands.flows", "flows_app", "Write flows to begin with."),
-    "replay": Elsewhere(
+    "flows": LazyCommand("loko.commands.flows", "flows_app", "Write flows to begin with."),
+    "replay": LazyCommand(
         "evaluation.worst_case.commands",
         "replay",
         "Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.",
     ),
-    "schema": Elsewhere(
+    "schema": LazyCommand(
         "loko.commands.schema", "schema", "Print the JSON Schema of a file that people write, for editors."
     ),
-    "bench": Elsewhere(
+    "bench": LazyCommand(
         "evaluation.benching", "BENCH", "Measure a switch and derive its profile (step 1 of Loko)."
     ),
-    "doctor": Elsewhere(
+    "doctor": LazyCommand(
         "evaluation.doctor.commands",
         "doctor",
         "Find out whether live results from this machine can be trusted, and what would make them better.",

@@ -177,7 +177,7 @@ def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[C
 
 def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:
     """Draw and write the pictures, several at a time, then write the report with them."""
-    drawn: dict[str, pictures.Drawn] = {}
+    drawn: dict[str, pictures.RenderedPictures] = {}
     for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
         figure = results[place].name
         progress.writing(figure)

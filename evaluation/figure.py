@@ -117,7 +117,7 @@ class Claim(Strict):
     """Whether the claim is about all of the paper's cases, so that a smaller replay cannot confirm it."""
 
 
-class Note(Strict):
+class FigureNote(Strict):
     """A point that the paper leaves open or contradicts itself on, and how this project deals with it."""
 
     fact: str
@@ -142,7 +142,7 @@ class Figure(Strict):
     """What the claims compare with, in a word, if it is not the paper."""
     by_name_only: bool = False
     """Whether the figure is replayed only if it is named: a long study of its own."""
-    notes: list[Note] = Field(default=[])
+    notes: list[FigureNote] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 
     @property

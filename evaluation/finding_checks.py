@@ -86,7 +86,7 @@ class _OfOne(Check):
         raise NotImplementedError
 
 
-class Near(_OfOne):
+class NearCheck(_OfOne):
     """The finding is within a relative or an absolute distance of the number."""
 
     kind: Literal["near"]
@@ -118,7 +118,7 @@ class Near(_OfOne):
         return abs(here - expected) <= abs(expected) * (self.within_percent or 0.0) / 100
 
 
-class AtMost(_OfOne):
+class AtMostCheck(_OfOne):
     """The finding is not above the number."""
 
     kind: Literal["at_most"]
@@ -137,7 +137,7 @@ class AtMost(_OfOne):
         return here <= expected
 
 
-class AtLeast(_OfOne):
+class AtLeastCheck(_OfOne):
     """The finding is not below the number."""
 
     kind: Literal["at_least"]
@@ -151,7 +151,7 @@ class AtLeast(_OfOne):
         return here >= expected
 
 
-class Below(_OfOne):
+class BelowCheck(_OfOne):
     """The finding is below the number."""
 
     kind: Literal["below"]
@@ -165,7 +165,7 @@ class Below(_OfOne):
         return here < expected
 
 
-class Above(_OfOne):
+class AboveCheck(_OfOne):
     """The finding is above the number."""
 
     kind: Literal["above"]
@@ -179,7 +179,7 @@ class Above(_OfOne):
         return here > expected
 
 
-class RoundsTo(_OfOne):
+class RoundsToCheck(_OfOne):
     """The finding rounds to the number, which is printed with this many decimals."""
 
     kind: Literal["rounds"]
@@ -194,7 +194,7 @@ class RoundsTo(_OfOne):
         return abs(here - expected) <= 0.5 * 10.0**-self.decimals
 
 
-class Between(Check):
+class BetweenCheck(Check):
     """The finding lies between two numbers, both included."""
 
     kind: Literal["between"]
@@ -241,7 +241,7 @@ class _OfSeveral(Check):
         raise NotImplementedError
 
 
-class Rising(_OfSeveral):
+class RisingCheck(_OfSeveral):
     """Each finding is above the one before it."""
 
     kind: Literal["rising"]
@@ -272,7 +272,7 @@ class Rising(_OfSeveral):
         return f" at {self.places[self.findings.index(name)]}" if self.places else ""
 
 
-class Smallest(_OfSeveral):
+class SmallestCheck(_OfSeveral):
     """The first finding is below all others."""
 
     kind: Literal["smallest"]
@@ -288,7 +288,7 @@ class Smallest(_OfSeveral):
         return f"{first}, next {second}", values[0] < values[least]
 
 
-class Largest(_OfSeveral):
+class LargestCheck(_OfSeveral):
     """The first finding is above all others."""
 
     kind: Literal["largest"]
@@ -308,7 +308,7 @@ def _texts(names: Sequence[str], values: Sequence[float], *places: int) -> list[
     return [number_with_unit(names[place], values[place]) for place in places]
 
 
-class Ratio(Check):
+class RatioCheck(Check):
     """The ratio of one finding to another is within bounds."""
 
     kind: Literal["ratio"]
@@ -348,7 +348,17 @@ class Ratio(Check):
 
 
 FindingCheck = Annotated[
-    Near | AtMost | AtLeast | Below | Above | RoundsTo | Between | Rising | Smallest | Largest | Ratio,
+    NearCheck
+    | AtMostCheck
+    | AtLeastCheck
+    | BelowCheck
+    | AboveCheck
+    | RoundsToCheck
+    | BetweenCheck
+    | RisingCheck
+    | SmallestCheck
+    | LargestCheck
+    | RatioCheck,
     Field(discriminator="kind"),
 ]
 

@@ -14,6 +14,13 @@ from evaluation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, SenderSetting
 from loko.document import InputError, Strict
 
 
+class HostPair(Strict):
+    """Who sends to whom."""
+
+    source: str
+    destination: str
+
+
 class FlowEnds(Strict):
     """A flow of the experiment. Share 1 has rate r_1 and burst b_1 of equation 8, share 2 has r_2 and b_2."""
 
@@ -27,7 +34,7 @@ class FlowEnds(Strict):
         return f"{self.source}->{self.destination}"
 
 
-class Quick(Strict):
+class QuickRuns(Strict):
     """The scale of a replay with ``--quick``."""
 
     runs: int = Field(ge=1)
@@ -39,7 +46,7 @@ class SendingFigure(LabFigure):
 
     runs: int = Field(ge=1)
     seconds: float = Field(gt=0)
-    quick: Quick
+    quick: QuickRuns
     senders: SenderSettings = SenderSettings()
 
     def scale(self, options: Options) -> tuple[int, float]:

@@ -34,7 +34,7 @@ class Builder(StrEnum):
     CONTAINERLAB = "containerlab"
 
 
-class Scale(Protocol):
+class ReplayScale(Protocol):
     """How much a figure replays by default."""
 
     @property
@@ -79,7 +79,7 @@ class Options:
         """Return the options that the result depends on: mode, seed, and all that are not the default."""
         return {"mode": self.mode, "seed": self.seed, **_not_default(self)}
 
-    def scale(self, default: Scale) -> tuple[int, float]:
+    def scale(self, default: ReplayScale) -> tuple[int, float]:
         """Return the number of runs and the seconds of each: as chosen, else those of `default`."""
         return (
             default.runs if self.runs is None else self.runs,
@@ -176,7 +176,7 @@ class Progress(Protocol):
         """Note that all points of a figure are complete."""
 
 
-class Silent:
+class NoProgress:
     """A `Progress` that shows nothing."""
 
     def begin(self, steps: int, kept: int, unit: str = "runs") -> None:

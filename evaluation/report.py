@@ -14,7 +14,7 @@ from markupsafe import Markup
 from evaluation import pictures
 from evaluation.files import write_atomically
 from evaluation.folder import short_name
-from evaluation.report_sources import Source, assumed, in_papers_order, sources
+from evaluation.report_sources import ResultSource, assumed, in_papers_order, sources
 from evaluation.result import FigureResult, read_results
 from evaluation.senders import SenderSettings, sentence
 from evaluation.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
@@ -22,11 +22,11 @@ from loko.document import InputError
 from loko.html_templates import html_templates
 
 REPORT = "report.html"
-_NOTHING_DRAWN: Final[Mapping[str, pictures.Drawn]] = MappingProxyType({})
-_NO_SOURCES: Final[Mapping[str, Source]] = MappingProxyType({})
+_NOTHING_DRAWN: Final[Mapping[str, pictures.RenderedPictures]] = MappingProxyType({})
+_NO_SOURCES: Final[Mapping[str, ResultSource]] = MappingProxyType({})
 
 
-def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> Path:
+def write_report(directory: Path, drawn: Mapping[str, pictures.RenderedPictures] = _NOTHING_DRAWN) -> Path:
     """Write `DIRECTORY/report.html` from the results there. Raises `InputError`, one line.
 
     `drawn` has the pictures that exist already, by figure; the others are drawn here.
@@ -43,8 +43,8 @@ def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING
 
 def render(
     results: list[FigureResult],
-    drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN,
-    made: Mapping[str, Source] = _NO_SOURCES,
+    drawn: Mapping[str, pictures.RenderedPictures] = _NOTHING_DRAWN,
+    made: Mapping[str, ResultSource] = _NO_SOURCES,
 ) -> str:
     """Return the report as HTML; the same arguments give the same text.
 
@@ -67,7 +67,7 @@ def render(
         ours=[(result, claim) for result, claim in judged if claim.ours],
         theirs=[(result, claim) for result, claim in judged if not claim.ours],
         made=made,
-        nothing_made=Source(),
+        nothing_made=ResultSource(),
         fallen=[(result, claim) for result in results for claim in result.broken_claims],
         assumed=assumed(results),
         coarse_errors=sum(result.coarse_errors for result in results),
@@ -81,7 +81,7 @@ def _senders(result: FigureResult) -> dict[str, float]:
     return {name: assumed[name] for name in names} if names.keys() <= assumed.keys() else {}
 
 
-def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:
+def _picture(result: FigureResult, drawn: pictures.RenderedPictures | None) -> Markup:
     """Return the picture as an inline SVG element."""
     drawn_svg = drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)
     return pictures.inline_svg(drawn_svg, prefix=f"{_anchor(result.name)}-")

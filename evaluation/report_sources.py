@@ -25,7 +25,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ResultSource:
     """Where a figure's result comes from."""
 
     run: FigureRun | None = None
@@ -43,11 +43,11 @@ class Assumption:
     """``PAPER/FIGURE``."""
 
 
-def sources(directory: Path, results: Sequence[FigureResult]) -> dict[str, Source]:
+def sources(directory: Path, results: Sequence[FigureResult]) -> dict[str, ResultSource]:
     """Return each result's source by its full name. Raises `InputError` if `runs.jsonl` is damaged."""
     runs = read_runs(directory)
     return {
-        result.name: Source(
+        result.name: ResultSource(
             run=runs.get(result.name),
             files=tuple(_file(path, directory) for path in files_of(directory, result.name)),
         )

@@ -27,11 +27,11 @@ Verdict = Literal["kept", "broken", "not promised", "not tested"]
 sent."""
 
 
-class _Stored(BaseModel):
+class _ResultModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Delays(_Stored):
+class DelayQuantiles(_ResultModel):
     """Exact quantiles of the delays of all received packets in ms; None if no packet was received."""
 
     min: float | None
@@ -43,7 +43,7 @@ class Delays(_Stored):
     max: float | None
 
 
-class PointResult(_Stored):
+class PointResult(_ResultModel):
     """One box of a figure: all runs of one flow at one x."""
 
     x: float
@@ -58,7 +58,7 @@ class PointResult(_Stored):
     """Lost and late packets that were under way during a stall of the host."""
     guaranteed: bool
     """Whether the paper's guarantee holds at this x."""
-    delay_ms: Delays
+    delay_ms: DelayQuantiles
 
     @property
     def violations(self) -> int:
@@ -66,7 +66,7 @@ class PointResult(_Stored):
         return self.lost + self.late - self.explained if self.guaranteed else 0
 
 
-class Series(_Stored):
+class Series(_ResultModel):
     """The points of one flow, in order of x."""
 
     label: str
@@ -75,21 +75,21 @@ class Series(_Stored):
     points: list[PointResult]
 
 
-class AxisLabel(_Stored):
+class AxisLabel(_ResultModel):
     """Meaning of the x of points."""
 
     name: str
     unit: str
 
 
-class TableResult(_Stored):
+class TableResult(_ResultModel):
     """The rows of a table as computed here."""
 
     columns: list[str]
     rows: list[list[str | float]]
 
 
-class ClaimResult(_Stored):
+class ClaimResult(_ResultModel):
     """A statement of the paper compared with what was found here."""
 
     claim: str
@@ -110,7 +110,7 @@ class ClaimResult(_Stored):
     """Reference of the fact behind the claim (`evaluation.facts.Fact.reference`)."""
 
 
-class GuaranteeResult(_Stored):
+class GuaranteeResult(_ResultModel):
     """Whether one system kept its guarantee to its flows."""
 
     system: str
@@ -130,7 +130,7 @@ class GuaranteeResult(_Stored):
         return self.lost + self.late - self.explained
 
 
-class Printed(_Stored):
+class Printed(_ResultModel):
     """A value printed in the paper that the figure's picture marks."""
 
     finding: str
@@ -151,7 +151,7 @@ MEDIAN_MS: Final = "median_ms"
 """Quantity of a sweep at each x: the median delay of each observed flow."""
 
 
-class Band(_Stored):
+class Band(_ResultModel):
     """The range of a number over everything that the papers leave open, as another figure predicts it."""
 
     figure: str
@@ -167,14 +167,14 @@ class Band(_Stored):
     """What was varied, and how long each case was replayed."""
 
 
-class NoteResult(_Stored):
+class NoteResult(_ResultModel):
     """What the paper leaves open about the figure, and how this project deals with it."""
 
     where: str
     text: str
 
 
-class HostResult(_Stored):
+class HostResult(_ResultModel):
     """How well the machine kept time. All zero in virtual time."""
 
     stalls: int = 0
@@ -212,7 +212,7 @@ def merge_counters(parts: Sequence[Counters]) -> dict[str, dict[str, int]]:
     return merged
 
 
-class Provenance(_Stored):
+class Provenance(_ResultModel):
     """What is needed to repeat a replay."""
 
     commit: str
@@ -237,7 +237,7 @@ class Provenance(_Stored):
     """What each real board reports about itself (`evaluation.runner.RunRecords.real_boards`)."""
 
 
-class FigureResult(_Stored):
+class FigureResult(_ResultModel):
     """Everything known about a figure after a replay. `series` is empty for all but sweeps."""
 
     figure: str

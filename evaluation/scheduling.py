@@ -20,7 +20,7 @@ from loko.solvers import Solver, solver_named
 from loko.units import NS_PER_US
 
 if TYPE_CHECKING:
-    from evaluation.schedule_check.verdict import Verdict
+    from evaluation.schedule_check.verdict import ScheduleVerdict
     from loko.schedule.kept import Extended
     from loko.schedule.lab_schedule import LabSchedule
 
@@ -231,7 +231,7 @@ def _rows(result: LabSchedule, scheduled: list[dict[str, Any]]) -> Iterator[dict
         yield {**asked, "flow": timed.id, "scheduled": "no"}
 
 
-def _print(result: LabSchedule, extended: Extended | None, verdict: Verdict) -> None:
+def _print(result: LabSchedule, extended: Extended | None, verdict: ScheduleVerdict) -> None:
     from rich.console import Console  # noqa: PLC0415 - so that other commands need not load it
     from rich.table import Table  # noqa: PLC0415
 

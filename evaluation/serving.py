@@ -15,7 +15,7 @@ from evaluation.emulation.boards import check_boards
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow, load_schedule
-from evaluation.schedule_check.standing import StandingCheck
+from evaluation.schedule_check.standing import IncrementalCheck
 from evaluation.schedule_check.verdict import check
 from loko.admission import Terms
 from loko.allocation import FIFTH_RATE
@@ -422,7 +422,7 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
             )
     served = load_served(file, lab)
     document = load_schedule(file)
-    slots = SlotGranting(lab, served, openflow=openflow, checker=StandingCheck(lab, document))
+    slots = SlotGranting(lab, served, openflow=openflow, checker=IncrementalCheck(lab, document))
     _refuse_refuted(lab, file, document.model_copy(update={"openflow": openflow}), served)
     options = {
         "scheme": slots.scheme,

@@ -45,7 +45,7 @@ WITHOUT_BOARDS: Final = tuple(backend for backend in Backend if backend is not B
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
+class SmokeCase:
     """A lab with its flows, and what its switches are."""
 
     lab: Lab
@@ -73,17 +73,17 @@ class SmokeResult:
     """The outcome of one run."""
 
     passed: bool
-    told: str
+    message: str
 
 
-def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
+def combinations(backends: Sequence[Backend]) -> Iterator[SmokeCase]:
     """Yield all combinations to try; those in containers come last. Raises `InputError`."""
     loaded = [(load_lab(lab), load_flows(flows)) for lab, flows in LABS_AND_FLOWS]
     for backend, (lab, flows) in itertools.product(backends, loaded):
-        yield Combination(lab=lab, flows=flows, backend=backend)
+        yield SmokeCase(lab=lab, flows=flows, backend=backend)
     if Backend.FIRMWARE in backends:
         for lab, flows in loaded:
-            yield Combination(lab=lab, flows=flows, backend=Backend.FIRMWARE, builder=Builder.CONTAINERLAB)
+            yield SmokeCase(lab=lab, flows=flows, backend=Backend.FIRMWARE, builder=Builder.CONTAINERLAB)
 
 
 def senders(flows: Sequence[Flow]) -> tuple[Sender, ...]:
@@ -97,20 +97,20 @@ def judge(flows: Sequence[Flow], records: RunRecords) -> SmokeResult:
     for number, flow in enumerate(flows):
         mine = records.flow == number
         if not mine.any():
-            return SmokeResult(passed=False, told=f"{flow.id} sent nothing")
+            return SmokeResult(passed=False, message=f"{flow.id} sent nothing")
         share = float(arrived[mine].mean())
         if share < LEAST_ARRIVED:
-            return SmokeResult(passed=False, told=f"of {flow.id} only {share:.0%} arrived")
+            return SmokeResult(passed=False, message=f"of {flow.id} only {share:.0%} arrived")
     delays_ms = (records.received_ns - records.sent_ns)[arrived] / 1e6
     told = (
         f"{len(flows)} flows, {len(records)} packets, {np.count_nonzero(~arrived)} lost, "
         f"delay {np.median(delays_ms):.2f} ms (median) to {delays_ms.max():.2f} ms, "
         f"{len(records.host.stalls)} stalls"
     )
-    return SmokeResult(passed=True, told=told)
+    return SmokeResult(passed=True, message=told)
 
 
-def run_combination(combination: Combination, seconds: float) -> SmokeResult:
+def run_combination(combination: SmokeCase, seconds: float) -> SmokeResult:
     """Build the lab, send traffic for this many seconds, and judge. A failure is described in one line."""
     try:
         with LiveRunner(
@@ -119,10 +119,10 @@ def run_combination(combination: Combination, seconds: float) -> SmokeResult:
             status = runner.status()
             if status.connected < status.switches:
                 told = f"only {status.connected} of {status.switches} switches reached the controller"
-                return SmokeResult(passed=False, told=told)
+                return SmokeResult(passed=False, message=told)
             records = runner.run(senders(combination.flows), seconds=seconds, seed=1)
     except (RunError, InputError) as error:
-        return SmokeResult(passed=False, told=str(error))
+        return SmokeResult(passed=False, message=str(error))
     return judge(combination.flows, records)
 
 
@@ -151,7 +151,7 @@ def main(
         raise typer.Exit(1)
 
 
-def _outcome(combination: Combination, tried: Sequence[Requirement], seconds: float) -> bool | None:
+def _outcome(combination: SmokeCase, tried: Sequence[Requirement], seconds: float) -> bool | None:
     if reason := combination.obstacle(tried):
         typer.echo(f"smoke: {combination!s:28} SKIPPED  {reason}")
         return None
@@ -159,7 +159,7 @@ def _outcome(combination: Combination, tried: Sequence[Requirement], seconds: fl
     verdict = run_combination(combination, seconds)
     took = time.monotonic() - began
     typer.echo(
-        f"smoke: {combination!s:28} {'ok' if verdict.passed else 'FAILED':8} {verdict.told} ({took:.0f} s)"
+        f"smoke: {combination!s:28} {'ok' if verdict.passed else 'FAILED':8} {verdict.message} ({took:.0f} s)"
     )
     return verdict.passed
 

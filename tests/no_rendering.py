@@ -13,9 +13,9 @@ from evaluation.result import FigureResult
 _BLANK = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
 
 
-def blank(_result: FigureResult) -> pictures.Drawn:
+def blank(_result: FigureResult) -> pictures.RenderedPictures:
     """Stands in for every picture."""
-    return pictures.Drawn(svg=_BLANK, png=b"", uncaptioned_svg=_BLANK)
+    return pictures.RenderedPictures(svg=_BLANK, png=b"", uncaptioned_svg=_BLANK)
 
 
 def blank_svg(_result: FigureResult, **_how: bool) -> bytes:

@@ -29,7 +29,7 @@ from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import Setting, prepare, traffic
+from evaluation.figure_types.sweep.setting import SweepSetting, prepare, traffic
 from evaluation.runner import LOST
 from evaluation.virtual import VirtualRunner
 from loko.device import load_profile
@@ -147,7 +147,7 @@ class Replayed(NamedTuple):
     loss: float
 
 
-def _replayed(chosen: Setting, multiplier: float, profile: str) -> Replayed:
+def _replayed(chosen: SweepSetting, multiplier: float, profile: str) -> Replayed:
     delays, packets = [], 0
     runner = VirtualRunner(
         chosen.lab,

@@ -17,7 +17,7 @@ import pytest
 
 from evaluation.bench import campaign, processes
 from evaluation.bench.choice import choose
-from evaluation.bench.part import Combinations, Key, Part
+from evaluation.bench.part import Combinations, Key, MeasurementPart
 from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
 from evaluation.executor import Workers
@@ -49,7 +49,7 @@ def measure(
     """Measure what a store lacks; return how many parts were reported. `on_count` gets each new count."""
     told: list[Key] = []
 
-    def on_part(part: Part) -> None:
+    def on_part(part: MeasurementPart) -> None:
         told.append(part.key)
         on_count(len(told))
 
@@ -121,10 +121,10 @@ def test_an_error_of_a_worker_ends_the_campaign_in_one_line(tmp_path: Path) -> N
         assert 0 < len(store.complete_among(part.key for part in failing_parts())) < 60
 
 
-def failing_parts() -> list[Part]:
+def failing_parts() -> list[MeasurementPart]:
     def fail(number: int, *_: object) -> Combinations:
         if number == 30:
             raise RunError("no frame of part 30")
         return {}
 
-    return [Part(Key("idle", (f"part {number}",)), partial(fail, number)) for number in range(60)]
+    return [MeasurementPart(Key("idle", (f"part {number}",)), partial(fail, number)) for number in range(60)]

@@ -7,7 +7,7 @@ import pytest
 from evaluation.claims import judge
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.sweep.document import Sweep, SweepClaim
-from evaluation.result import ClaimResult, Delays, PointResult, Series, TableResult
+from evaluation.result import ClaimResult, DelayQuantiles, PointResult, Series, TableResult
 from loko.document import InputError
 
 FIGURES = experiments()
@@ -22,7 +22,7 @@ def point(x: float, *, lost: int = 0, late: int = 0, delay_ms: float = 1.0) -> P
         late=late,
         explained=0,
         guaranteed=False,
-        delay_ms=Delays(**dict.fromkeys(("min", "p1", "p25", "p50", "p75", "p99", "max"), delay_ms)),
+        delay_ms=DelayQuantiles(**dict.fromkeys(("min", "p1", "p25", "p50", "p75", "p99", "max"), delay_ms)),
     )
 
 

@@ -11,7 +11,7 @@ import yaml
 from scripted_runner import records
 
 from evaluation import pictures
-from evaluation.analysis import Box
+from evaluation.analysis import DelayStats
 from evaluation.claims import check_reference, judge, kind_of
 from evaluation.evaluate import promised
 from evaluation.facts import fact
@@ -47,7 +47,7 @@ def result_of(sweep: Sweep) -> FigureResult:
     for label in sweep.observed:
         flow, points = labels.index(label), []
         for x in sweep.x.values:
-            box = Box(flow=flow, guarantee_ns=setting.guarantee_ns)
+            box = DelayStats(flow=flow, guarantee_ns=setting.guarantee_ns)
             lost = [LOST] if x > 4 and x not in sweep.guaranteed else []
             box.add(records([int(setting.floor_ns) + step * 50_000 for step in range(20)] + lost, flow=flow))
             points.append(box.point(x, guaranteed=x in sweep.guaranteed))
@@ -198,7 +198,7 @@ def test_pictures_are_reproducible_and_whole(sweep: Sweep) -> None:
 
 def test_a_figure_without_any_packet_can_be_drawn() -> None:
     result = result_of(SWEEPS[0])
-    nothing = Box(flow=0, guarantee_ns=1).point(1.0, guaranteed=True)
+    nothing = DelayStats(flow=0, guarantee_ns=1).point(1.0, guaranteed=True)
     series = [Series(label=line.label, flow=line.flow, points=[nothing]) for line in result.series]
     assert pictures.svg(result.model_copy(update={"series": series}))
 

@@ -22,9 +22,9 @@ from live_harness import Machine, descendants, left, needs_namespaces, wait_unti
 
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.device import Device
-from evaluation.bench.inventory import BENCHES, Controller, Hardware, Port, load_inventory
+from evaluation.bench.inventory import BENCHES, ControllerPort, Hardware, Port, load_inventory
 from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.bench import SWITCH_PORTS
 from evaluation.bench.live.open_device import open_bench, open_device
@@ -32,7 +32,7 @@ from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import arrival, self_test
 from evaluation.bench.live.shaped_senders import CASES, measure
-from evaluation.bench.part import Key, Part
+from evaluation.bench.part import Key, MeasurementPart
 from evaluation.bench.procedures import (
     IN_OPENFLOW_13,
     buffer,
@@ -46,7 +46,7 @@ from evaluation.bench.procedures.messages import flow_search
 from evaluation.bench.store import SampleStore
 from evaluation.instruments import cable_probe
 from evaluation.live import board_wiring, openvswitch
-from evaluation.live.boards import Boards
+from evaluation.live.boards import RunningBoards
 from evaluation.live.cores import CorePlan
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
 from evaluation.live.programs import emulator
@@ -148,7 +148,7 @@ def board_as_if_it_were_real(folder: Path, *, relaxed: bool = False):
         # The bench uses the last core for its sender.
         core = None if relaxed else min(CorePlan.here().others)
         where = {"controller": "10.0.1.8:6633", "cpu": core, "shares_core": True}
-        boards = Boards(lab, {"s1": wires}, seed=0, folder=folder, **where)
+        boards = RunningBoards(lab, {"s1": wires}, seed=0, folder=folder, **where)
         try:
             boards.daemon.wait_ready(30)
             yield
@@ -267,7 +267,7 @@ def inventory(first="b1", second="b2", *, taps=(None, None), datapath_id=None, l
         kind="hardware",
         name="dut",
         ports={1: Port(interface=first, tap=taps[0]), 2: Port(interface=second, tap=taps[1])},
-        controller=Controller(interface="lo", listen=listen),
+        controller=ControllerPort(interface="lo", listen=listen),
         datapath_id=datapath_id,
     )
 
@@ -433,7 +433,7 @@ def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
 @needs_priority
 @pytest.mark.live
 def test_open_vswitch_is_measured_as_a_device() -> None:
-    table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("openvswitch") as device:
         times = dict(dp_time.measure(device, 1, table=table, sizes=(64, 306), samples=30))
     for samples in times.values():
@@ -463,7 +463,7 @@ def test_one_long_burst_shows_the_queue_behind_open_vswitch() -> None:
 @needs_emulator
 @pytest.mark.live
 def test_an_emulated_board_is_measured_as_a_device() -> None:
-    table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("zodiac-fx-live") as device:
         times = dict(dp_time.measure(device, 1, table=table, sizes=(306,), samples=30))
         held = buffer.capacity(device, 306)
@@ -487,7 +487,7 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
 )
 def test_a_campaign_goes_on_behind_a_cable_that_was_pulled(tmp_path, pulled, cable) -> None:
     """The cable is back before its absence can be noticed, so measurements in between may be wrong."""
-    table = Table(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     pulls = [pulled]
 
     def measure(device, seed):
@@ -498,8 +498,8 @@ def test_a_campaign_goes_on_behind_a_cable_that_was_pulled(tmp_path, pulled, cab
         return dp_time.measure(device, seed, table=table, sizes=(306,), samples=5)
 
     todo = [
-        Part(before := Key("dp-time", ("before",)), lambda device, seed: {}),
-        Part(Key("dp-time", ("pulled",)), measure),
+        MeasurementPart(before := Key("dp-time", ("before",)), lambda device, seed: {}),
+        MeasurementPart(Key("dp-time", ("pulled",)), measure),
     ]
     keys = {part.key for part in todo}
     with SampleStore(tmp_path / "samples", {}) as store, open_device("zodiac-fx-live") as device:

@@ -20,10 +20,10 @@ from benchmarks.one_board import (
     PATIENCE_S,
     ROOT,
     UNHURRIED,
-    Controller,
-    Emulator,
+    BenchmarkController,
+    BenchmarkTap,
+    EmulatorProcess,
     Namespace,
-    Tap,
     add_flow,
     message,
     read_trace,
@@ -74,25 +74,25 @@ def namespace():
 
 @pytest.fixture
 def controller(namespace):
-    with Controller(namespace) as made:
+    with BenchmarkController(namespace) as made:
         yield made
 
 
 @pytest.fixture
 def emulator(program, namespace, controller, tmp_path):
-    with Emulator(program, namespace, tmp_path, controller.port) as running:
+    with EmulatorProcess(program, namespace, tmp_path, controller.port) as running:
         yield running
 
 
 @pytest.fixture
 def sender(namespace):
-    with Tap(namespace, "h1") as tap:
+    with BenchmarkTap(namespace, "h1") as tap:
         yield tap
 
 
 @pytest.fixture
 def receiver(namespace):
-    with Tap(namespace, "h2") as tap:
+    with BenchmarkTap(namespace, "h2") as tap:
         yield tap
 
 
@@ -115,7 +115,7 @@ class TestForwarding:
         trace = tmp_path / "trace.csv"
         process = f'scheduling = "other"\ntrace = "{trace}"\n'
         frames = [udp_frame(number) for number in range(200)]
-        with Emulator(program, namespace, tmp_path, controller.port, process=process) as emulator:
+        with EmulatorProcess(program, namespace, tmp_path, controller.port, process=process) as emulator:
             controller.handshake()
             install_entries(controller)
             for frame in frames:
@@ -154,7 +154,7 @@ class TestForwarding:
         """The link delivers a frame every 26 us, the CPU needs 207 us for each, and the ring holds eight."""
         trace = tmp_path / "trace.csv"
         process = f'scheduling = "other"\ntrace = "{trace}"\n'
-        with Emulator(program, namespace, tmp_path, controller.port, process=process) as emulator:
+        with EmulatorProcess(program, namespace, tmp_path, controller.port, process=process) as emulator:
             controller.handshake()
             install_entries(controller)
             for number in range(9):
@@ -253,7 +253,7 @@ class TestControlConnection:
         wait_for(lambda: told in emulator.log(), "line about the controller's end")
         assert emulator.ask_for_report()["boards"]["s1"]["connected"] is False
         wait_for(lambda: "Connection refused" in emulator.log(), "line about the refusal")
-        with Controller(namespace, controller.port) as again:
+        with BenchmarkController(namespace, controller.port) as again:
             assert len(again.handshake()) == 32 + 3 * 48
             report = emulator.end()
         assert report["boards"]["s1"]["connected"] is True
@@ -267,8 +267,8 @@ class TestControlConnection:
         """In safe mode the board keeps sending PACKET_INs for table misses until it reconnects (quirk 16)."""
         settings = 'ofchecks = false\nfail_state = "safe"\n'
         with (
-            Emulator(program, namespace, tmp_path, controller.port, settings=settings) as emulator,
-            Tap(namespace, "h1") as sender,
+            EmulatorProcess(program, namespace, tmp_path, controller.port, settings=settings) as emulator,
+            BenchmarkTap(namespace, "h1") as sender,
         ):
             controller.handshake()
             controller.session.shutdown(socket.SHUT_WR)

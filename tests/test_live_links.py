@@ -13,10 +13,10 @@ from live_harness import needs_namespaces
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
-    Controller,
-    Emulator,
+    BenchmarkController,
+    BenchmarkTap,
+    EmulatorProcess,
     Namespace,
-    Tap,
     add_flow,
     message,
     sequence_of,
@@ -40,8 +40,8 @@ def namespace() -> Iterator[Namespace]:
 
 
 @pytest.fixture
-def controller(namespace: Namespace) -> Iterator[Controller]:
-    with Controller(namespace) as made:
+def controller(namespace: Namespace) -> Iterator[BenchmarkController]:
+    with BenchmarkController(namespace) as made:
         yield made
 
 
@@ -50,7 +50,7 @@ def is_down(description: bytes) -> bool:
     return bool(struct.unpack_from("!I", description, 28)[0] == 1)
 
 
-def down_ports(controller: Controller) -> list[int]:
+def down_ports(controller: BenchmarkController) -> list[int]:
     """Return the ports whose links are down according to the features."""
     controller.write(message(of.OFPT_FEATURES_REQUEST, 5))
     reply = controller.expect(of.OFPT_FEATURES_REPLY)
@@ -58,7 +58,7 @@ def down_ports(controller: Controller) -> list[int]:
     return [struct.unpack_from("!H", port)[0] for port in ports if is_down(port)]
 
 
-def next_status(controller: Controller) -> tuple[int, bool]:
+def next_status(controller: BenchmarkController) -> tuple[int, bool]:
     """Return the port of the next PORT_STATUS, and whether it is down."""
     status = controller.expect(of.OFPT_PORT_STATUS)
     return struct.unpack_from("!H", status, 16)[0], is_down(status[16:])
@@ -66,20 +66,20 @@ def next_status(controller: Controller) -> tuple[int, bool]:
 
 def passes(namespace: Namespace, number: int) -> bool:
     """Return whether a frame gets from host 1 to host 2."""
-    with Tap(namespace, "h1") as near, Tap(namespace, "h2") as far:
+    with BenchmarkTap(namespace, "h1") as near, BenchmarkTap(namespace, "h2") as far:
         near.send(udp_frame(number))
         return number in {sequence_of(seen.data) for seen in far.seen(outgoing=False, count=1)}
 
 
-def told(emulator: Emulator, text: str) -> None:
+def told(emulator: EmulatorProcess, text: str) -> None:
     """Wait until the log contains a line that matches."""
     wait_for(lambda: re.search(text, emulator.log()) is not None, f"line in the log: {text}")
 
 
 def test_a_host_that_goes_down_takes_the_link_with_it(
-    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+    program: Path, namespace: Namespace, controller: BenchmarkController, tmp_path: Path
 ) -> None:
-    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+    with EmulatorProcess(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
         controller.handshake()
         controller.write(add_flow(2))
         assert down_ports(controller) == [3], "port 3 has no interface"
@@ -97,9 +97,9 @@ def test_a_host_that_goes_down_takes_the_link_with_it(
 
 
 def test_an_interface_that_is_set_down_is_a_link_down(
-    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+    program: Path, namespace: Namespace, controller: BenchmarkController, tmp_path: Path
 ) -> None:
-    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+    with EmulatorProcess(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
         controller.handshake()
         controller.write(add_flow(2))
         namespace.run("ip", "link", "set", "s1-eth2", "down")
@@ -112,16 +112,16 @@ def test_an_interface_that_is_set_down_is_a_link_down(
 
 
 def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
-    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+    program: Path, namespace: Namespace, controller: BenchmarkController, tmp_path: Path
 ) -> None:
-    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+    with EmulatorProcess(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
         controller.handshake()
         controller.write(add_flow(2))
         for number in range(2):
             namespace.run("ip", "link", "delete", "s1-eth2")
             assert next_status(controller) == (2, True)
             told(emulator, r"interface s1-eth2 is gone")
-            with Tap(namespace, "h1") as near:
+            with BenchmarkTap(namespace, "h1") as near:
                 near.send(udp_frame(0))  # has no link to leave by, which does no harm
             time.sleep(0.1)
             namespace.run("ip", "link", "add", "h2", "type", "veth", "peer", "name", "s1-eth2")
@@ -132,7 +132,7 @@ def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
         # It also works as the receiving port.
         controller.write(add_flow(1, udp_port=5000, priority=200))
         controller.confirm()
-        with Tap(namespace, "h2") as near, Tap(namespace, "h1") as far:
+        with BenchmarkTap(namespace, "h2") as near, BenchmarkTap(namespace, "h1") as far:
             near.send(udp_frame(20))
             assert [sequence_of(seen.data) for seen in far.seen(outgoing=False, count=1)] == [20]
         assert "cannot be read" not in emulator.log()
@@ -141,10 +141,10 @@ def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
 
 
 def test_a_board_may_start_without_a_carrier(
-    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+    program: Path, namespace: Namespace, controller: BenchmarkController, tmp_path: Path
 ) -> None:
     namespace.run("ip", "link", "set", "h2", "down")
-    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+    with EmulatorProcess(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
         controller.handshake()
         assert down_ports(controller) == [2, 3]
         emulator.end()

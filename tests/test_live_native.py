@@ -13,8 +13,8 @@ from os_ken.ofproto import ofproto_v1_0 as of
 
 from benchmarks.one_board import (
     UNHURRIED,
-    Controller,
-    Emulator,
+    BenchmarkController,
+    EmulatorProcess,
     Namespace,
     add_flow,
     message,
@@ -39,12 +39,12 @@ def namespace():
 
 @pytest.fixture
 def controller(namespace):
-    with Controller(namespace, 6633, CONTROLLER) as made:
+    with BenchmarkController(namespace, 6633, CONTROLLER) as made:
         yield made
 
 
 def start(program, namespace, folder):
-    return Emulator(
+    return EmulatorProcess(
         program,
         namespace,
         folder,

@@ -15,7 +15,7 @@ from evaluation.figure_types.experiments import load_experiment
 from evaluation.figure_types.paths.admission import admit_paths
 from evaluation.figure_types.paths.compute import compute
 from evaluation.figure_types.paths.document import Paths
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from loko.document import LABS
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
@@ -41,7 +41,7 @@ def _is_drowned(findings: Mapping[str, float]) -> bool:
 def test_admitted_flows_keep_their_guarantee_or_the_host_explains_it(name, switches, tmp_path) -> None:
     for attempt in range(_TRIES):
         options = Options(mode="live", seed=1, out=tmp_path / str(attempt), runs=1, seconds=1.0)
-        outcome, rows = compute(figure(name), options, Silent())
+        outcome, rows = compute(figure(name), options, NoProgress())
         if not _is_drowned(outcome.findings):
             break
     else:

@@ -28,7 +28,7 @@ from evaluation.live.programs import locate, run
 from evaluation.runner import LOST, RunError
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
-from evaluation.slice_bench.judgement import Verdict
+from evaluation.slice_bench.judgement import SliceVerdict
 from loko.slices.document import HtbPort, TrtcmPort, load_slices
 
 pytestmark = [
@@ -80,11 +80,11 @@ def test_the_bench_finds_what_was_configured(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(parts, "FRAMES_BYTES", (1518,))
     before = names()
     rows = {row.what: row for row in measured_rows("open-vswitch", tmp_path, seed=1)}
-    assert rows["rate"].verdict is Verdict.AS_CONFIGURED
-    assert rows["group"].verdict is not Verdict.NOT_MEASURED
+    assert rows["rate"].verdict is SliceVerdict.AS_CONFIGURED
+    assert rows["group"].verdict is not SliceVerdict.NOT_MEASURED
     if locate("iperf3") is not None:
         # A busy machine carries less, and the bench says so.
-        assert rows["TCP payload"].verdict in {Verdict.AS_CONFIGURED, Verdict.FOLLOWS}
+        assert rows["TCP payload"].verdict in {SliceVerdict.AS_CONFIGURED, SliceVerdict.FOLLOWS}
     assert names() == before
 
 
@@ -209,7 +209,7 @@ def test_the_bench_measures_both_policers_of_a_port(tmp_path: Path, monkeypatch:
     before = names()
     rows = measured_rows("open-vswitch-dpdk", tmp_path, seed=1)
     assert {row.slice for row in rows} == {"control", "rest"}
-    assert {row.what for row in rows if row.verdict is not Verdict.NOT_MEASURED} >= {"burst", "latency"}
+    assert {row.what for row in rows if row.verdict is not SliceVerdict.NOT_MEASURED} >= {"burst", "latency"}
     assert names() == before
 
 

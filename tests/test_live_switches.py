@@ -19,9 +19,9 @@ from evaluation.live.datapaths import RING_FRAMES, kernel_has_datapath, missing_
 from evaluation.live.openvswitch import SCHEMA
 from evaluation.live.state import state_folder
 from evaluation.predictability import buffers, flow_management, processing_time, throughput
-from evaluation.predictability.numbered_entries import Combination
+from evaluation.predictability.numbered_entries import MatchAction
 from evaluation.predictability.subject import FrameStream, evenly, transmit
-from evaluation.predictability.table_iii import Scenario, flow_mods, frame
+from evaluation.predictability.table_iii import TimingScenario, flow_mods, frame
 from evaluation.runner import LOST, RunError
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_namespaces]
@@ -71,7 +71,7 @@ def sent(count: int, gap_ns: int = 1_000_000) -> FrameStream:
 def test_only_entries_forward_and_frames_are_stamped_at_both_ports(name: str) -> None:
     with opened_switch(name) as subject:
         [without] = transmit(subject, [], [sent(20)], seed=1)
-        [by_entry] = transmit(subject, flow_mods(Scenario(entries=5)), [sent(100)], seed=1)
+        [by_entry] = transmit(subject, flow_mods(TimingScenario(entries=5)), [sent(100)], seed=1)
         again = transmit(subject, [], [sent(20)], seed=1)[0]
     assert (without.received_ns == LOST).all()
     assert (again.received_ns == LOST).all(), "a fresh switch has no entries"
@@ -96,9 +96,9 @@ def test_a_line_loses_what_is_above_its_rate_and_a_queue_holds_its_frames(name: 
 def test_a_table_is_filled_asked_and_emptied(name: str) -> None:
     with opened_switch(name) as subject:
         switch = flow_management.Controlled(subject, 1)
-        assert switch.add_paced(Combination(), pause_ns=0, at_most=30)[:2] == (30, False)
+        assert switch.add_paced(MatchAction(), pause_ns=0, at_most=30)[:2] == (30, False)
         assert switch.listed() == set(range(30))
-        took_ns = switch.forwarded(Combination(), range(40))
+        took_ns = switch.forwarded(MatchAction(), range(40))
         switch.clear()
         assert switch.listed() == set()
     assert {number for number, ns in took_ns.items() if ns is not None} == set(range(30))
@@ -117,15 +117,17 @@ def test_a_session_outlives_a_silence() -> None:
     """Nobody answers the switch while frames are sent, which takes longer on a busy machine."""
     with opened_switch("open-vswitch") as subject:
         time.sleep(SILENCE_S)
-        [by_entry] = transmit(subject, flow_mods(Scenario(entries=1)), [sent(20)], seed=1)
+        [by_entry] = transmit(subject, flow_mods(TimingScenario(entries=1)), [sent(20)], seed=1)
     assert (by_entry.received_ns != LOST).any()
 
 
 def test_what_the_filters_of_tc_cannot_do_is_refused() -> None:
     with opened_switch("linux-bridge") as subject:
         with pytest.raises(RefusedError, match="refused an entry"):
-            transmit(subject, flow_mods(Scenario(action="set-nw-src")), [sent(1)], seed=1)
-        assert processing_time.measure(subject, Scenario(action="strip-vlan"), packets=1, seed=1) is None
+            transmit(subject, flow_mods(TimingScenario(action="set-nw-src")), [sent(1)], seed=1)
+        assert (
+            processing_time.measure(subject, TimingScenario(action="strip-vlan"), packets=1, seed=1) is None
+        )
 
 
 @pytest.mark.parametrize(

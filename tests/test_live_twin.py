@@ -17,7 +17,14 @@ import pytest
 from live_harness import Machine, admitted, descendants, left, named, needs_namespaces, wait_until
 
 from benchmarks.fidelity import expected
-from benchmarks.one_board import Controller, Namespace, Tap, add_flow, sequence_of, udp_frame
+from benchmarks.one_board import (
+    BenchmarkController,
+    BenchmarkTap,
+    Namespace,
+    add_flow,
+    sequence_of,
+    udp_frame,
+)
 from evaluation.live import mininet_link, timed_twin, twin
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.live.runner import LiveRunner
@@ -40,7 +47,10 @@ FRAME_BYTES = 306
 @contextmanager
 def switch(backend: Backend, folder: Path):
     """A switch that sends everything from port 1 to port 2; yields the taps at both, and the twin's links."""
-    with Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace, Controller(namespace) as controller:
+    with (
+        Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace,
+        BenchmarkController(namespace) as controller,
+    ):
         with namespace.entered():
             ports = twin.build("s1", PORTS, QUEUE) if backend is Backend.OVS else PORTS
             ovs = OpenVSwitch(folder / "ovs")
@@ -56,13 +66,13 @@ def switch(backend: Backend, folder: Path):
             assert struct.unpack_from("!Q", features, 8)[0] == 0x70B3D56C0001
             controller.write(add_flow(2, udp_port=5000))
             controller.confirm()
-            with Tap(namespace, "h1") as sender, Tap(namespace, "h2") as receiver:
+            with BenchmarkTap(namespace, "h1") as sender, BenchmarkTap(namespace, "h2") as receiver:
                 yield sender, receiver, links
         finally:
             ovs.close()
 
 
-def burst(sender: Tap, receiver: Tap, first: int, count: int) -> tuple[list[int], float]:
+def burst(sender: BenchmarkTap, receiver: BenchmarkTap, first: int, count: int) -> tuple[list[int], float]:
     """Send frames as fast as possible; return the numbers of those that pass, and the time to send in s."""
     frames = [udp_frame(number) for number in range(first, first + count)]
     begin = time.monotonic()
@@ -99,13 +109,13 @@ def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
 @contextmanager
 def timed_switch(folder: Path):
     """The timed twin between two interfaces, without its own core; yields taps at both and at the switch."""
-    device = timed_twin.Device.of(PROFILE, EVALUATION)
+    device = timed_twin.DelayTerms.of(PROFILE, EVALUATION)
     held = timed_twin.HeldSwitch(name="s1", ports=PORTS, device=device)
     with ExitStack() as stack:
         namespace = stack.enter_context(Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]))
-        controller = stack.enter_context(Controller(namespace))
+        controller = stack.enter_context(BenchmarkController(namespace))
         with namespace.entered():
-            holder = timed_twin.Holder([held], folder / "holder", cpu=None)
+            holder = timed_twin.HoldProgram([held], folder / "holder", cpu=None)
             stack.callback(holder.close)
             ovs = OpenVSwitch(folder / "ovs")
             stack.callback(ovs.close)
@@ -114,14 +124,14 @@ def timed_switch(folder: Path):
         controller.handshake()
         controller.write(add_flow(2, udp_port=5000))
         controller.confirm()
-        taps = [stack.enter_context(Tap(namespace, name)) for name in ("h1", "h2", "s1-eth1")]
+        taps = [stack.enter_context(BenchmarkTap(namespace, name)) for name in ("h1", "h2", "s1-eth1")]
         yield *taps, holder
 
 
 def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path):
     """How much later a frame leaves depends on the machine: `make bench ARGS=fidelity` measures it."""
     ahead_ns = 30_000  # the maximum that the program allows for the path through the kernel
-    device = expected.Device.of(PROFILE, next(EVALUATION.cases()))
+    device = expected.ExpectedDevice.of(PROFILE, next(EVALUATION.cases()))
     with timed_switch(tmp_path) as (sender, receiver, port, holder):
         for number in range(40):
             sender.send(udp_frame(number))
@@ -136,7 +146,7 @@ def test_no_frame_leaves_the_timed_twin_before_the_board_would_send_it(tmp_path)
 
 
 def test_of_a_burst_as_many_frames_pass_the_timed_twin_as_the_ring_holds(tmp_path):
-    device = expected.Device.of(PROFILE, next(EVALUATION.cases()))
+    device = expected.ExpectedDevice.of(PROFILE, next(EVALUATION.cases()))
     with timed_switch(tmp_path) as (sender, receiver, port, holder):
         for first in range(0, 500, 100):
             passed, _ = burst(sender, receiver, first, 32)
@@ -158,7 +168,7 @@ def test_the_long_run_rate_is_the_model_s(backend, tmp_path):
     pytest.fail(f"rates differ from C by {errors}")
 
 
-def overload_rate_bps(sender: Tap, receiver: Tap) -> float:
+def overload_rate_bps(sender: BenchmarkTap, receiver: BenchmarkTap) -> float:
     """Return the highest rate of any 400 consecutive frames while far more is sent than can pass."""
     window, sent = 400, 0
     end = time.monotonic() + 1

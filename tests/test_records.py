@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_runner import records
 
-from evaluation.analysis import Box, delays_ms, under_stall
+from evaluation.analysis import DelayStats, delays_ms, under_stall
 from evaluation.records import SCHEMA, RecordWriter, kept_run, read_runs, records_in, summary
 from evaluation.result import merge_counters
 from evaluation.runner import LOST, HostReport, RunError, Stall
@@ -111,7 +111,7 @@ def test_no_packet_has_no_quantiles() -> None:
 
 
 def test_a_box_counts_over_runs_and_takes_its_flow_only() -> None:
-    box = Box(flow=1, guarantee_ns=1000)
+    box = DelayStats(flow=1, guarantee_ns=1000)
     box.add(records([1000, 1001, LOST], flow=1))
     box.add(records([10], flow=1))
     box.add(records([LOST], flow=0))
@@ -122,7 +122,7 @@ def test_a_box_counts_over_runs_and_takes_its_flow_only() -> None:
 
 
 def test_a_delay_of_seconds_is_counted_and_one_that_no_clock_gives_is_refused() -> None:
-    box = Box(flow=0, guarantee_ns=1000)
+    box = DelayStats(flow=0, guarantee_ns=1000)
     box.add(records([500, 900]))
     box.add(records([4_922_883_008]))
     point = box.point(1.0, guaranteed=True)
@@ -136,7 +136,7 @@ def test_a_delay_of_seconds_is_counted_and_one_that_no_clock_gives_is_refused() 
 def test_a_stall_explains_what_was_under_way_and_nothing_else() -> None:
     # The frames are sent at 0, 1, 2 and 3 ms; the stall lies within [1.2, 1.4] ms.
     host = HostReport(stalls=(Stall(start_ns=1_200_000, duration_ns=200_000),))
-    box = Box(flow=0, guarantee_ns=500_000)
+    box = DelayStats(flow=0, guarantee_ns=500_000)
     box.add(records([600_000, 600_000, LOST, LOST], host=host))
     point = box.point(1.0, guaranteed=True)
     assert (point.late, point.lost, point.explained, point.violations) == (2, 2, 1, 3)
@@ -150,7 +150,7 @@ def test_a_long_stall_before_a_short_one_is_not_forgotten() -> None:
 
 def test_an_impossible_delay_is_refused() -> None:
     with pytest.raises(RunError, match="delays of -5 to -5 ns"):
-        Box(flow=0, guarantee_ns=1).add(records([-5]))
+        DelayStats(flow=0, guarantee_ns=1).add(records([-5]))
 
 
 def test_counters_add_up_but_peaks_do_not() -> None:

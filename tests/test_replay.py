@@ -32,9 +32,9 @@ from evaluation.evaluate import evaluate
 from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done, shared_processes
 from evaluation.figure_types import figure_type_named
 from evaluation.figure_types.experiments import experiments, select
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.replay import campaign as replaying
-from evaluation.replay.campaign import Run
+from evaluation.replay.campaign import PointRun
 from evaluation.replay.point import Point
 from loko.document import InputError
 from loko.lab import load_lab
@@ -57,7 +57,7 @@ def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, byte
         **options,
     }
     with no_rendering():
-        evaluate(select(names, experiments()), Options(**chosen), Silent())
+        evaluate(select(names, experiments()), Options(**chosen), NoProgress())
     return {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in {".json", ".parquet"}}
 
 
@@ -283,9 +283,9 @@ def test_an_interrupted_figure_goes_on_where_it_was(
     options = Options(mode="virtual", seed=1, out=tmp_path, runs=2, seconds=0.1)
     first = scripted(interrupted)
     with pytest.raises(KeyboardInterrupt):
-        figure_type_named(figure.kind).compute([figure], options, Silent())
+        figure_type_named(figure.kind).compute([figure], options, NoProgress())
     again = scripted(delays)
-    figure_type_named(figure.kind).compute([figure], options, Silent())
+    figure_type_named(figure.kind).compute([figure], options, NoProgress())
     assert again.runs == 1
     assert not (tmp_path / ".points").exists()
 
@@ -310,7 +310,7 @@ def test_records_come_in_order_while_later_runs_are_carried_out(
     points = [point, replace(point, x=1.0)]
     finished: list[int] = []
 
-    def carried(runs: Sequence[Run], _: Options) -> Iterator[tuple[int, bytes]]:
+    def carried(runs: Sequence[PointRun], _: Options) -> Iterator[tuple[int, bytes]]:
         runner = SimpleNamespace(run=lambda *_, **__: records([600_000]))
         for place in (2, 0, 4, 1, 3, 5):
             finished.append(place)
@@ -319,11 +319,11 @@ def test_records_come_in_order_while_later_runs_are_carried_out(
     monkeypatch.setattr(replaying, "_finished_runs", carried)
     seen = [
         (place, number, len(finished))
-        for place, number, _ in replaying.replay_in_order(points, options, Silent())
+        for place, number, _ in replaying.replay_in_order(points, options, NoProgress())
     ]
     assert seen == [(0, 0, 2), (0, 1, 4), (0, 2, 4), (1, 0, 5), (1, 1, 5), (1, 2, 6)]
     monkeypatch.setattr(replaying, "_finished_runs", lambda runs, _: (_ for _ in [*runs]))
-    kept = [(place, number) for place, number, _ in replaying.replay_in_order(points, options, Silent())]
+    kept = [(place, number) for place, number, _ in replaying.replay_in_order(points, options, NoProgress())]
     assert kept == [(place, number) for place, number, _ in seen]
 
 
@@ -332,7 +332,7 @@ def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Pa
     written = []
     for _ in range(2):
         with no_rendering():
-            evaluate(select(["fig15", "fig17a"], experiments()), Options(**options), Silent())
+            evaluate(select(["fig15", "fig17a"], experiments()), Options(**options), NoProgress())
         written.append([(tmp_path / f"{name}.json").read_bytes() for name in ("fig15", "fig17a")])
     assert written[0] == written[1]
 

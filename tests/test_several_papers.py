@@ -12,7 +12,7 @@ from evaluation import facts
 from evaluation.evaluate import evaluate
 from evaluation.figure import Figure
 from evaluation.figure_types.experiments import experiments, experiments_named, select
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.report import write_report
 from evaluation.result import read_results
 from loko.document import LABS, InputError
@@ -43,7 +43,7 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def replay(figures: dict[str, Figure], names: list[str], out: Path):
     out.mkdir(exist_ok=True)
     options = Options(mode="virtual", seed=1, out=out, runs=1, seconds=0.2, quick=True)
-    return evaluate(select(names, figures), options, Silent())
+    return evaluate(select(names, figures), options, NoProgress())
 
 
 def files(folder: Path) -> dict[str, bytes]:

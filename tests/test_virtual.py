@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import Setting, prepare, traffic
+from evaluation.figure_types.sweep.setting import SweepSetting, prepare, traffic
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.virtual import VirtualRunner
 from loko.document import LABS, InputError
@@ -22,7 +22,7 @@ from loko.scenario import OpenFlow
 FIGURES = experiments()
 
 
-def setting(name: str) -> Setting:
+def setting(name: str) -> SweepSetting:
     sweep = FIGURES[f"loko/{name}"]
     assert isinstance(sweep, Sweep)
     return prepare(sweep)

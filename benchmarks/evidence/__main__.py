@@ -44,7 +44,7 @@ _COPIES: Final = ROOT / "docs" / "measurements"
 _LINE_EVERY_S: Final = 30
 
 
-class Part(StrEnum):
+class EvidencePart(StrEnum):
     """Parts of the evidence, each with a result of its own."""
 
     BOARDS = "boards"
@@ -54,10 +54,10 @@ class Part(StrEnum):
 
 
 _RESULTS: Final = {
-    Part.BOARDS: "evidence.json",
-    Part.MODELS: "models.json",
-    Part.PORTS: "port-evidence.json",
-    Part.PORT_CHANGES: "port-changes.json",
+    EvidencePart.BOARDS: "evidence.json",
+    EvidencePart.MODELS: "models.json",
+    EvidencePart.PORTS: "port-evidence.json",
+    EvidencePart.PORT_CHANGES: "port-changes.json",
 }
 
 
@@ -81,7 +81,7 @@ def main(  # noqa: PLR0917 - options of the command line
         int | None, typer.Option(help="Carry out one trial, by its own seed, and show it.")
     ] = None,
     only: Annotated[
-        Part | None,
+        EvidencePart | None,
         typer.Option(
             help="One part: random sets on boards; models of released flows; switches with a queue for each"
             " priority and port, with sets that stay or change. Default: boards and models."
@@ -96,21 +96,21 @@ def main(  # noqa: PLR0917 - options of the command line
     try:
         if replay is not None:
             raise typer.Exit(_replay(replay, trial_packets))
-        parts = (Part.MODELS, Part.BOARDS) if only is None else (only,)
-        if write_page and not attacks and Part.BOARDS in parts:
+        parts = (EvidencePart.MODELS, EvidencePart.BOARDS) if only is None else (only,)
+        if write_page and not attacks and EvidencePart.BOARDS in parts:
             raise InputError("--page needs the attacks; leave --no-attacks out")
         workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
         workers.refuse_contradiction()
         wanted, folder = _count(packets), output_directory(out)
         for part in parts:
-            if part is Part.MODELS:
+            if part is EvidencePart.MODELS:
                 succeeded = _check_models(workers, folder)
             else:
                 succeeded = _campaign(part, wanted, trial_packets, seed, workers, folder)
             if not succeeded:
                 raise typer.Exit(1)
-        repelled = _attack(workers, folder) if Part.BOARDS in parts and attacks else True
-        if Part.BOARDS not in parts or attacks:
+        repelled = _attack(workers, folder) if EvidencePart.BOARDS in parts and attacks else True
+        if EvidencePart.BOARDS not in parts or attacks:
             _write_pages(folder, parts, [folder / "evidence.md", *([_PAGE] if write_page else [])])
         raise typer.Exit(0 if repelled else 1)
     except InputError as error:
@@ -135,7 +135,7 @@ def _check_models(workers: Workers, out: Path) -> bool:
     """Check all models and write the result; return whether exactly the rules in use hold."""
     with closing(workers.each_done(check_case, range(len(CASES)))) as done:
         cases = [case for _, case in sorted(done, key=itemgetter(0))]
-    _write_json(out / _RESULTS[Part.MODELS], {"cases": cases})
+    _write_json(out / _RESULTS[EvidencePart.MODELS], {"cases": cases})
     for case in cases:
         steps = case["counterexample"]
         outcome = "holds" if steps is None else f"violated: {', '.join(steps)}"
@@ -145,7 +145,7 @@ def _check_models(workers: Workers, out: Path) -> bool:
 
 
 def _campaign(  # noqa: PLR0917 - what a campaign consists of
-    part: Part, packets: int, trial_packets: int, seed: int, workers: Workers, out: Path
+    part: EvidencePart, packets: int, trial_packets: int, seed: int, workers: Workers, out: Path
 ) -> bool:
     """Carry out missing trials and write the result; return False if a guarantee was broken."""
     head = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
@@ -154,7 +154,7 @@ def _campaign(  # noqa: PLR0917 - what a campaign consists of
         try:
             result = _judged(part, out, head, packets, workers)
         except BrokenGuaranteeError as broken:
-            if part is Part.BOARDS:
+            if part is EvidencePart.BOARDS:
                 _report_broken(broken, trial_packets, out)
             else:
                 print(f"BROKEN: {part}, {broken}", file=sys.stderr)
@@ -163,11 +163,13 @@ def _campaign(  # noqa: PLR0917 - what a campaign consists of
     return True
 
 
-def _judged(part: Part, out: Path, head: dict[str, Any], packets: int, workers: Workers) -> dict[str, Any]:
+def _judged(
+    part: EvidencePart, out: Path, head: dict[str, Any], packets: int, workers: Workers
+) -> dict[str, Any]:
     """Return the summary of a campaign's trials."""
-    if part is Part.BOARDS:
+    if part is EvidencePart.BOARDS:
         return summary(_carried(out / "trials.jsonl", head, TrialRecord, trial_of, packets, workers), head)
-    if part is Part.PORTS:
+    if part is EvidencePart.PORTS:
         journal, carry_out = out / "port-trials.jsonl", port_trial_of
     else:
         journal, carry_out = out / "port-change-trials.jsonl", changing_port_trial_of
@@ -210,14 +212,14 @@ def _write(path: Path, result: dict[str, Any], seconds: float) -> None:
 def _attack(workers: Workers, out: Path) -> bool:
     """Add the attacks on boards to the result; return whether no guarantee was broken."""
     print("attacking full switches ...", file=sys.stderr)
-    path = out / _RESULTS[Part.BOARDS]
+    path = out / _RESULTS[EvidencePart.BOARDS]
     result = json.loads(path.read_text(encoding="utf-8"))
     result["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), workers)
     _write_json(path, result)
     return kept(result["attacks"])
 
 
-def _write_pages(out: Path, parts: Collection[Part], pages: Sequence[Path]) -> None:
+def _write_pages(out: Path, parts: Collection[EvidencePart], pages: Sequence[Path]) -> None:
     """Write the page from the results of these parts in `out`, and from the copies of the others."""
     if _PAGE in pages:
         for part in parts:
@@ -227,10 +229,10 @@ def _write_pages(out: Path, parts: Collection[Part], pages: Sequence[Path]) -> N
         for part, name in _RESULTS.items()
     }
     text = page(
-        results[Part.BOARDS],
-        models=results[Part.MODELS],
-        ports=results[Part.PORTS],
-        port_changes=results[Part.PORT_CHANGES],
+        results[EvidencePart.BOARDS],
+        models=results[EvidencePart.MODELS],
+        ports=results[EvidencePart.PORTS],
+        port_changes=results[EvidencePart.PORT_CHANGES],
     )
     for path in pages:
         write_atomically(path, text.encode())

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.fidelity.corners import corners, few_corners, label
-from benchmarks.fidelity.expected import Device
+from benchmarks.fidelity.expected import ExpectedDevice
 from benchmarks.fidelity.systems import PROFILE, System, core, systems
-from benchmarks.fidelity.trial import QUICK, RATES_PPS, CornerResult, Effort, trial
+from benchmarks.fidelity.trial import QUICK, RATES_PPS, CornerResult, FidelityBudget, trial
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
 from benchmarks.one_board import build
@@ -42,7 +42,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
     """
     if os.geteuid() != 0:
         raise BenchmarkError("live switches need root; run as root, or leave the part `fidelity` out")
-    effort = QUICK if quick else Effort()
+    effort = QUICK if quick else FidelityBudget()
     places = few_corners() if quick else corners()
     kinds = systems(build())
     machine = describe()
@@ -71,8 +71,8 @@ def _stored(path: Path, key: dict[str, Any]) -> CornerResult | None:
         return None
 
 
-def _measured(kind: System, place: Case, effort: Effort) -> CornerResult:
-    device = Device.of(load_profile(PROFILE), place)
+def _measured(kind: System, place: Case, effort: FidelityBudget) -> CornerResult:
+    device = ExpectedDevice.of(load_profile(PROFILE), place)
     reason: Exception | None = None
     for _ in range(_ATTEMPTS):
         # The folder will hold sockets, whose paths must be short.

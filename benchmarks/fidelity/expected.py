@@ -17,7 +17,7 @@ from loko.units import NS_PER_S, PS_PER_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class ExpectedDevice:
     """A switch with a table; times are in nanoseconds."""
 
     wire_ns: int
@@ -34,7 +34,7 @@ class Device:
     units_of_frame: int
 
     @classmethod
-    def of(cls, profile: Profile, corner: Case) -> Device:
+    def of(cls, profile: Profile, corner: Case) -> ExpectedDevice:
         """Return the device of a profile at a corner."""
         ports, length = profile.ports, corner.frame_bytes
         byte_ns = 8 * NS_PER_S // ports.link_rate_bps.value

@@ -22,11 +22,11 @@ from benchmarks.fidelity.corners import INPUT_PORT, OUTPUT_PORT, frame, scenario
 from benchmarks.measure import BenchmarkError
 from benchmarks.one_board import (
     SEQUENCE_OFFSET,
-    Controller,
-    Emulator,
+    BenchmarkController,
+    BenchmarkTap,
+    EmulatorProcess,
     Namespace,
     PacedFlow,
-    Tap,
     read_trace,
     send_paced,
     sequence_of,
@@ -83,7 +83,7 @@ class FidelityResult:
     """Frames that a stall of the host delayed, as far as the switch knows."""
 
 
-class Bench(ABC):
+class FidelityBench(ABC):
     """A switch that has the table of a corner."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ def still_profile(folder: Path) -> Path:
     return path
 
 
-class _VirtualBench(Bench):
+class _VirtualBench(FidelityBench):
     """The firmware in virtual time."""
 
     def __init__(self, corner: Case, folder: Path) -> None:
@@ -134,7 +134,7 @@ class _VirtualBench(Bench):
         self._board.outputs()
 
     def carry(self, train: Train) -> FidelityResult:
-        """See `Bench.carry`. Times count from the board's power-up."""
+        """See `FidelityBench.carry`. Times count from the board's power-up."""
         self._board.segment(self._now_ns, barrier_request(4))
         begins = list(instants(train, self._now_ns + _REST_NS))
         free_ns = 0
@@ -164,17 +164,17 @@ def instants(train: Train, start_ns: int) -> Iterator[int]:
             at_ns += train.interval_ns - train.spread_ns // 2 + (fraction * train.spread_ns >> 64)
 
 
-class _LiveBench(Bench):
+class _LiveBench(FidelityBench):
     """A switch between veths, with taps at its input port and at the receiver."""
 
     def __init__(
-        self, program: Path, namespace: Namespace, folder: Path, controller: Controller, corner: Case
+        self, program: Path, namespace: Namespace, folder: Path, controller: BenchmarkController, corner: Case
     ) -> None:
         self._program, self._namespace, self._folder = program, namespace, folder
         self._controller = controller
         self._frame = frame(corner)
-        self._before = Tap(namespace, _PORTS[INPUT_PORT])
-        self._behind = Tap(namespace, _HOSTS[OUTPUT_PORT])
+        self._before = BenchmarkTap(namespace, _PORTS[INPUT_PORT])
+        self._behind = BenchmarkTap(namespace, _HOSTS[OUTPUT_PORT])
         self._sent = 0
 
     def carry(self, train: Train) -> FidelityResult:
@@ -235,7 +235,7 @@ class _TracedBench(_LiveBench):
         )
 
 
-def _by_number(tap: Tap, first: int) -> dict[int, int]:
+def _by_number(tap: BenchmarkTap, first: int) -> dict[int, int]:
     """Return timestamps by number from `first` on; the earliest if a tap sees a frame twice (at the twin)."""
     stamps: dict[int, int] = {}
     for seen in tap.waiting(outgoing=False):
@@ -253,18 +253,18 @@ def systems(program: Path) -> tuple[System, ...]:
     """Return all kinds of switches; `program` is the built `zodiac-fx`."""
 
     @contextmanager
-    def virtual(corner: Case, folder: Path) -> Iterator[Bench]:
+    def virtual(corner: Case, folder: Path) -> Iterator[FidelityBench]:
         yield _VirtualBench(corner, folder)
 
     @contextmanager
-    def firmware(corner: Case, folder: Path) -> Iterator[Bench]:
+    def firmware(corner: Case, folder: Path) -> Iterator[FidelityBench]:
         trace, tracing = _trace(folder)
         process = f"cpu = {core()}\n{tracing}"
         with ExitStack() as stack:
             namespace = stack.enter_context(_namespace())
-            controller = stack.enter_context(Controller(namespace))
+            controller = stack.enter_context(BenchmarkController(namespace))
             stack.enter_context(
-                Emulator(
+                EmulatorProcess(
                     program,
                     namespace,
                     folder,
@@ -280,18 +280,18 @@ def systems(program: Path) -> tuple[System, ...]:
             yield bench
 
     @contextmanager
-    def timed(corner: Case, folder: Path) -> Iterator[Bench]:
+    def timed(corner: Case, folder: Path) -> Iterator[FidelityBench]:
         trace, tracing = _trace(folder)
         with ExitStack() as stack:
             namespace = stack.enter_context(_namespace())
-            controller = stack.enter_context(Controller(namespace))
+            controller = stack.enter_context(BenchmarkController(namespace))
             switch = timed_twin.HeldSwitch(
                 name=_SWITCH,
                 ports=_PORTS,
-                device=timed_twin.Device.of(load_profile(PROFILE), scenario(corner)),
+                device=timed_twin.DelayTerms.of(load_profile(PROFILE), scenario(corner)),
             )
             with _told(), namespace.entered():
-                holder = timed_twin.Holder([switch], folder / "holder", cpu=core(), process=tracing)
+                holder = timed_twin.HoldProgram([switch], folder / "holder", cpu=core(), process=tracing)
                 stack.callback(holder.close)
                 ovs = OpenVSwitch(folder / "ovs", cpus=os.sched_getaffinity(0) - {core()} or {core()})
                 stack.callback(ovs.close)
@@ -307,10 +307,10 @@ def systems(program: Path) -> tuple[System, ...]:
 
     def openvswitch(build: Callable[[OpenVSwitch, Profile, Case, str], None]) -> Callable[..., Any]:
         @contextmanager
-        def at(corner: Case, folder: Path) -> Iterator[Bench]:
+        def at(corner: Case, folder: Path) -> Iterator[FidelityBench]:
             with ExitStack() as stack:
                 namespace = stack.enter_context(_namespace())
-                controller = stack.enter_context(Controller(namespace))
+                controller = stack.enter_context(BenchmarkController(namespace))
                 with _told(), namespace.entered():
                     ovs = OpenVSwitch(folder / "ovs", cpus={core()})
                     stack.callback(ovs.close)
@@ -362,7 +362,7 @@ def _told() -> Iterator[None]:
         raise BenchmarkError(str(error)) from None
 
 
-def _install(controller: Controller, entries: Sequence[bytes], *, one_by_one: bool) -> None:
+def _install(controller: BenchmarkController, entries: Sequence[bytes], *, one_by_one: bool) -> None:
     """Set up session and table. A board reads one message per segment, so it needs them `one_by_one`."""
     controller.handshake()
     for entry in entries:

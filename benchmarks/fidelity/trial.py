@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.fidelity.corners import label
-from benchmarks.fidelity.expected import Device
-from benchmarks.fidelity.systems import Bench, FidelityResult, Train
+from benchmarks.fidelity.expected import ExpectedDevice
+from benchmarks.fidelity.systems import FidelityBench, FidelityResult, Train
 from loko.scenario import Case
 
 RATES_PPS: Final = (1_000, 5_000)
@@ -24,7 +24,7 @@ _EXTRA_FRAMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class FidelityBudget:
     """How long measurements take at one corner."""
 
     lone_s: float = 1.2
@@ -32,7 +32,7 @@ class Effort:
     bursts: int = 4
 
 
-QUICK: Final = Effort(lone_s=0.3, overload_s=0.2, bursts=2)
+QUICK: Final = FidelityBudget(lone_s=0.3, overload_s=0.2, bursts=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Lone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overload:
+class OverloadTrial:
     """An overload of the switch; rates in frames per second."""
 
     offered_pps: float
@@ -80,7 +80,7 @@ class CornerResult:
     capacity_pps: float
     capacity_frames: int
     lone: list[Lone]
-    overload: Overload
+    overload: OverloadTrial
     bursts: list[Burst]
 
     def as_values(self) -> dict[str, Any]:
@@ -94,13 +94,15 @@ class CornerResult:
             **{
                 **values,
                 "lone": [Lone(**lone) for lone in values["lone"]],
-                "overload": Overload(**values["overload"]),
+                "overload": OverloadTrial(**values["overload"]),
                 "bursts": [Burst(**burst) for burst in values["bursts"]],
             }
         )
 
 
-def trial(system: str, bench: Bench, corner: Case, device: Device, effort: Effort) -> CornerResult:
+def trial(
+    system: str, bench: FidelityBench, corner: Case, device: ExpectedDevice, effort: FidelityBudget
+) -> CornerResult:
     """Carry out all measurements on a bench that has the corner's table."""
     return CornerResult(
         system=system,
@@ -114,12 +116,12 @@ def trial(system: str, bench: Bench, corner: Case, device: Device, effort: Effor
     )
 
 
-def _lone_rates(device: Device) -> Sequence[float]:
+def _lone_rates(device: ExpectedDevice) -> Sequence[float]:
     fitting = [float(rate) for rate in RATES_PPS if rate <= _LONE_SHARE * device.capacity_pps]
     return fitting or [_SLOW_SHARE * device.capacity_pps]
 
 
-def _lone(bench: Bench, device: Device, rate_pps: float, effort: Effort) -> Lone:
+def _lone(bench: FidelityBench, device: ExpectedDevice, rate_pps: float, effort: FidelityBudget) -> Lone:
     interval_ns = round(1e9 / rate_pps)
     train = Train(count=int(rate_pps * effort.lone_s), interval_ns=interval_ns, spread_ns=interval_ns // 2)
     carried = bench.carry(train)
@@ -138,14 +140,14 @@ def _lone(bench: Bench, device: Device, rate_pps: float, effort: Effort) -> Lone
     )
 
 
-def _overload(bench: Bench, device: Device, effort: Effort) -> Overload:
+def _overload(bench: FidelityBench, device: ExpectedDevice, effort: FidelityBudget) -> OverloadTrial:
     interval_ns = max(round(1e9 / (_OVERLOAD * device.capacity_pps)), device.slot_ns)
     train = Train(count=int(effort.overload_s * 1e9 / interval_ns), interval_ns=interval_ns)
     carried = bench.carry(train)
     first, last = min(carried.arrivals_ns.values()), max(carried.arrivals_ns.values())
     begin = first + _RUN_IN_SHARE * (last - first)
     expected = [at for at in _expected(carried, device).values() if at is not None]
-    return Overload(
+    return OverloadTrial(
         offered_pps=1e9 * (len(carried.arrivals_ns) - 1) / (last - first),
         expected_pps=_rate_pps(expected, begin, last),
         measured_pps=_rate_pps(list(carried.departures_ns.values()), begin, last),
@@ -157,7 +159,7 @@ def _rate_pps(instants_ns: Sequence[int], begin_ns: float, end_ns: float) -> flo
     return 1e9 * (len(within) - 1) / (within[-1] - within[0]) if len(within) > 1 else 0.0
 
 
-def _bursts(bench: Bench, device: Device, effort: Effort) -> list[Burst]:
+def _bursts(bench: FidelityBench, device: ExpectedDevice, effort: FidelityBudget) -> list[Burst]:
     count = 2 * device.capacity_frames + _EXTRA_FRAMES
     train = Train(
         count=count,
@@ -180,7 +182,7 @@ def _bursts(bench: Bench, device: Device, effort: Effort) -> list[Burst]:
     return bursts
 
 
-def _expected(carried: FidelityResult, device: Device) -> dict[int, int | None]:
+def _expected(carried: FidelityResult, device: ExpectedDevice) -> dict[int, int | None]:
     """Return the departures by the profile of all frames that arrived, by number."""
     order = sorted(carried.arrivals_ns, key=lambda number: carried.arrivals_ns[number])
     departures = device.departures_ns([carried.arrivals_ns[number] for number in order])

@@ -33,11 +33,11 @@ _DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeErr
 """Exceptions from reading a damaged or unknown zip file; `NotImplementedError` is a `RuntimeError`."""
 
 
-class _Stored(BaseModel):
+class _ArchiveModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class ManifestFile(_Stored):
+class ManifestFile(_ArchiveModel):
     """A file of the archive, as listed in the manifest."""
 
     size: int = Field(ge=0)
@@ -45,7 +45,7 @@ class ManifestFile(_Stored):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class Manifest(_Stored):
+class Manifest(_ArchiveModel):
     """What the archive holds."""
 
     format: Literal["loko-artifact-1"] = "loko-artifact-1"

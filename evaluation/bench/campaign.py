@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.device import Device
-from evaluation.bench.part import Design, Extent, Key, Part, Procedure
+from evaluation.bench.part import Design, Key, MeasurementPart, MeasurementSize, Procedure
 from evaluation.bench.procedures import EVERY_PROCEDURE
 from evaluation.bench.store import SampleStore
 from evaluation.runner import RunError
@@ -19,15 +19,17 @@ def parts(
     samples: int,
     scenario: Scenario | None = None,
     design: Design = Design.FULL,
-) -> list[Part]:
+) -> list[MeasurementPart]:
     """Return the parts of these procedures, restricted by `scenario` if given, else by `design`."""
-    extent = Extent(samples=samples, design=design, scenario=scenario)
+    extent = MeasurementSize(samples=samples, design=design, scenario=scenario)
     return [part for procedure in procedures for part in procedure.parts(extent)]
 
 
-def simulated_parts(procedures: Sequence[Procedure], *, samples: int, design: Design) -> list[Part]:
+def simulated_parts(
+    procedures: Sequence[Procedure], *, samples: int, design: Design
+) -> list[MeasurementPart]:
     """Return the parts that make sense for a switch of another kind than the board, in virtual time."""
-    extent = Extent(samples=samples, design=design)
+    extent = MeasurementSize(samples=samples, design=design)
     makers = [procedure.simulated_parts for procedure in procedures]
     return [part for make in makers if make is not None for part in make(extent)]
 
@@ -39,12 +41,12 @@ def every_key() -> set[Key]:
 
 def run(
     device: Device,
-    todo: list[Part],
+    todo: list[MeasurementPart],
     store: SampleStore,
     *,
     seed: int,
-    on_part: Callable[[Part], None],
-    on_refusal: Callable[[Part, RunError], None] | None = None,
+    on_part: Callable[[MeasurementPart], None],
+    on_refusal: Callable[[MeasurementPart, RunError], None] | None = None,
 ) -> None:
     """Measure the parts that the store lacks. `on_part` is called for each part that is complete.
 
@@ -71,7 +73,7 @@ def run(
         on_part(part)
 
 
-def _measure(device: Device, part: Part, store: SampleStore, seed: int) -> None:
+def _measure(device: Device, part: MeasurementPart, store: SampleStore, seed: int) -> None:
     for size, (times, left_out) in part.measured(device, seed):
         store.keep(part.key, size, times, left_out)
     store.complete(part.key)

@@ -33,7 +33,7 @@ _ORDERED: Final = {Priorities.INCREASING: 1, Priorities.DECREASING: -1}
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class SingleFieldMatch:
     """A match on one field only, or on nothing: not in Table 1, but it tells what each field costs."""
 
     field: str | None = None
@@ -50,11 +50,11 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TableCase:
     """The dimensions of Table 1 that define a flow table."""
 
     entries: int
-    match: Match | Alone
+    match: Match | SingleFieldMatch
     action: Action
     used_entry: UsedEntry = UsedEntry.LAST
     priorities: Priorities = Priorities.INCREASING
@@ -96,9 +96,9 @@ class Table:
         )
 
 
-def table_of(case: Case) -> Table:
+def table_of(case: Case) -> TableCase:
     """Return the flow table of a case."""
-    return Table(
+    return TableCase(
         entries=case.entries,
         match=case.match,
         action=case.action,
@@ -107,7 +107,7 @@ def table_of(case: Case) -> Table:
     )
 
 
-def tables(scenario: Scenario | None = None) -> Iterator[tuple[Table, tuple[int, ...]]]:
+def tables(scenario: Scenario | None = None) -> Iterator[tuple[TableCase, tuple[int, ...]]]:
     """Yield the tables of Table 1, or of a part of it, each with the frame lengths to measure it with."""
     chosen = (scenario or Scenario()).cases()
     for table, cases in itertools.groupby(chosen, table_of):
@@ -119,7 +119,7 @@ def loading_s(entries: int) -> float:
     return _BARRIER_S + entries * _ENTRY_S
 
 
-def flow_mods(table: Table) -> list[bytes]:
+def flow_mods(table: TableCase) -> list[bytes]:
     """Return the FLOW_MODs of a table, in table order. Exactly one entry matches the bench's frames."""
     used = 0 if table.used_entry is UsedEntry.FIRST else table.entries - 1
     return [
@@ -134,11 +134,11 @@ def flow_mods(table: Table) -> list[bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _match(kind: Match | Alone, other: int | None) -> Any:
+def _match(kind: Match | SingleFieldMatch, other: int | None) -> Any:
     """Return a match on the bench's frames, or one of the same shape on something else."""
     fields = {field: _USED[field] for field in kind.fields}
     if other is not None:
-        distinguishing = kind.field if isinstance(kind, Alone) else _DISTINGUISHING[kind]
+        distinguishing = kind.field if isinstance(kind, SingleFieldMatch) else _DISTINGUISHING[kind]
         if distinguishing is not None:
             fields[distinguishing] = _OTHERS[distinguishing](other)
     if kind is Match.MASKED_NW_DST:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.bench.device import Device
-from evaluation.bench.inventory import Emulator, Inventory, load_inventory
+from evaluation.bench.inventory import Inventory, InventoryBoard, load_inventory
 from evaluation.bench.simulated_switch import KIND, SimulatedSwitch
 from evaluation.bench.virtual import VirtualDevice
 from loko.document import PROFILES, find
@@ -30,7 +30,7 @@ def form_of(name_or_path: str) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DeviceChoice:
     """A switch to be measured."""
 
     name: str
@@ -55,14 +55,14 @@ class Choice:
             yield device
 
 
-def choose(device: str) -> Choice:
+def choose(device: str) -> DeviceChoice:
     """Find a switch by a profile's name or path, or by an inventory's path. Raises `InputError`."""
     if Path(device).suffix in _INVENTORIES:
         inventory = load_inventory(device)
-        form = inventory.profile if isinstance(inventory, Emulator) else _FORM
-        return Choice(device, form, {"inventory": inventory.model_dump(mode="json")}, inventory)
+        form = inventory.profile if isinstance(inventory, InventoryBoard) else _FORM
+        return DeviceChoice(device, form, {"inventory": inventory.model_dump(mode="json")}, inventory)
     values = form_of(device)
-    return Choice(device, device, {"profile": values}, None, is_simulated=values.get("kind") == KIND)
+    return DeviceChoice(device, device, {"profile": values}, None, is_simulated=values.get("kind") == KIND)
 
 
 def virtual_device(form: str, *, seed: int) -> Device:

@@ -11,9 +11,9 @@ from typing import Final, Self
 import typer
 
 from evaluation.bench import campaign, processes
-from evaluation.bench.choice import Choice, choose
+from evaluation.bench.choice import DeviceChoice, choose
 from evaluation.bench.inventory import SoftwareSwitch
-from evaluation.bench.part import Design, Key, Part, Procedure, Samples
+from evaluation.bench.part import Design, Key, MeasurementPart, Procedure, Samples
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.progress import announcement, measuring
 from evaluation.bench.store import SampleStore
@@ -31,7 +31,7 @@ class ChosenCampaign:
     """The procedures to measure, the switch, and the folder for the samples."""
 
     procedures: tuple[Procedure, ...]
-    chosen: Choice
+    chosen: DeviceChoice
     folder: Path
     samples: int
     design: Design
@@ -74,7 +74,7 @@ class ChosenCampaign:
             workers=workers,
         )
 
-    def parts(self, design: Design | None = None) -> list[Part]:
+    def parts(self, design: Design | None = None) -> list[MeasurementPart]:
         """Return all parts, measured or not."""
         return self._make(design or self.design)()
 
@@ -116,12 +116,12 @@ class ChosenCampaign:
             return {(part, size): count for part, size, _, count in store.rows(keys)}
 
     def _measure_what_it_lets(
-        self, todo: list[Part], store: SampleStore, tell: Callable[[Part], None]
+        self, todo: list[MeasurementPart], store: SampleStore, tell: Callable[[MeasurementPart], None]
     ) -> None:
         """Measure what can be measured, and print what cannot: some switches do not answer every question."""
         refused: dict[str, list[str]] = {}
 
-        def on_refusal(part: Part, error: RunError) -> None:
+        def on_refusal(part: MeasurementPart, error: RunError) -> None:
             refused.setdefault(part.key.procedure, []).append(f"{part.key.name}: {error}")
 
         with self.chosen.opened(self.seed) as device:
@@ -155,5 +155,5 @@ class ChosenCampaign:
         return SampleStore(self.folder / _SAMPLES, parameters)
 
 
-def _complete(store: SampleStore, todo: list[Part]) -> set[Key]:
+def _complete(store: SampleStore, todo: list[MeasurementPart]) -> set[Key]:
     return store.complete_among(part.key for part in todo)

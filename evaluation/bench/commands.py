@@ -21,7 +21,7 @@ from evaluation.bench.cost_model.summary import lines, summary
 from evaluation.bench.device import wire_of
 from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.live.commands import check, judge, report, senders
-from evaluation.bench.part import Apart, Design, Key, Part, Procedure, Samples
+from evaluation.bench.part import Design, Key, MeasurementPart, NoFrameLength, Procedure, Samples
 from evaluation.bench.preconditions import preconditions
 from evaluation.bench.predictability import judge_predictability
 from evaluation.bench.procedures import EVERY_PROCEDURE, IN_OPENFLOW_13, PROCEDURES
@@ -217,14 +217,17 @@ def _say(lines: Iterable[str]) -> None:
 
 
 def _rows(
-    procedure: Procedure, todo: list[Part], samples: Samples, left_out: Mapping[tuple[Key, int], int]
+    procedure: Procedure,
+    todo: list[MeasurementPart],
+    samples: Samples,
+    left_out: Mapping[tuple[Key, int], int],
 ) -> list[Row]:
     """Return a row for each part and frame length."""
     return [
         _row(part.key.name, size, procedure.shown(times)) | {"left_out": left_out[part.key, size]}
         for part in todo
         for size, times in sorted(samples.get(part.key, {}).items())
-        if len(times) and size != Apart.CONTEXT
+        if len(times) and size != NoFrameLength.CONTEXT
     ]
 
 

@@ -10,7 +10,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.cases import loading_s
 from evaluation.bench.device import ControlFrame, Device
-from evaluation.bench.part import Taken
+from evaluation.bench.part import SampleSet
 from evaluation.runner import RunError
 from loko.controller.messages import flow_mod
 
@@ -56,14 +56,14 @@ def gaps_ns(samples: int, seed: int) -> list[int]:
     return gaps
 
 
-def taken(device: Device, times: list[int], left_out: int, name: str) -> Taken:
+def taken(device: Device, times: list[int], left_out: int, name: str) -> SampleSet:
     """Return the samples of the question with this name. Raises `RunError` if there are none."""
     if not times:
         raise RunError(
             f"{device.name}: this machine stalled during all {left_out} samples of '{name}';"
             " end other programs and run again"
         )
-    return Taken(np.array(times, dtype=np.int64), left_out)
+    return SampleSet(np.array(times, dtype=np.int64), left_out)
 
 
 def adds(count: int, actions: int) -> list[bytes]:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 from loko.device import Ports
 
 Instants = NDArray[np.int64]
@@ -24,7 +24,7 @@ MISSING = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TrainTimes:
     """When the taps saw each frame of a train begin (its start of frame delimiter); `MISSING` if never."""
 
     entered_ns: Instants
@@ -46,9 +46,9 @@ class ControlFrame:
     """Whether the bench's own host lost time meanwhile: to be left out and counted."""
 
 
-def wire_of(ports: Ports) -> Wire:
+def wire_of(ports: Ports) -> LinkTiming:
     """The links of a profile's ports."""
-    return Wire(
+    return LinkTiming(
         rate_bps=ports.link_rate_bps.value,
         preamble_bytes=ports.preamble_bytes.value,
         gap_bytes=ports.interframe_gap_bytes.value,
@@ -60,7 +60,7 @@ class Device(Protocol):
     """A switch under test."""
 
     name: str
-    wire: Wire
+    wire: LinkTiming
     warm_up_frames: int
     """Frames at the start of a train that do not count, while caches and an emulator's lead settle."""
 
@@ -111,7 +111,7 @@ class Device(Protocol):
         be loaded. In real time this lasts until the next `begin`. Raises `RunError`.
         """
 
-    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
         """Send each frame (without FCS) to port 1, `gaps_ns` after the one before, and watch it pass.
 
         A frame that is due while the link is busy follows as closely as the link allows.

@@ -12,7 +12,7 @@ _NS_BITS = 8_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class LinkTiming:
     """A link, as far as the equations need it."""
 
     rate_bps: int = 100_000_000
@@ -32,18 +32,22 @@ class Wire:
         return self.time_ns(self.preamble_bytes)
 
 
-def control_time_ns(measured_ns: int, request_bytes: int, wire: Wire) -> int:
+def control_time_ns(measured_ns: int, request_bytes: int, wire: LinkTiming) -> int:
     """Equation 1: processing time of a message with reply, from M_CP."""
     return measured_ns - wire.time_ns(request_bytes) - wire.preamble_ns
 
 
-def silent_control_time_ns(measured_ns: int, request_bytes: int, barrier_ns: int, wire: Wire) -> int:
+def silent_control_time_ns(measured_ns: int, request_bytes: int, barrier_ns: int, wire: LinkTiming) -> int:
     """Equation 2: processing time of a message without reply, from M_CP2, the time to a barrier's reply."""
     return measured_ns - wire.time_ns(request_bytes) - barrier_ns - wire.preamble_ns
 
 
 def barrier_was_in_time(
-    request_to_barrier_ns: int, request_to_reply_ns: int, barrier_bytes: int, barrier_ns: int, wire: Wire
+    request_to_barrier_ns: int,
+    request_to_reply_ns: int,
+    barrier_bytes: int,
+    barrier_ns: int,
+    wire: LinkTiming,
 ) -> bool:
     """Equation 3: whether the barrier had arrived before the message ahead of it was finished.
 
@@ -53,7 +57,7 @@ def barrier_was_in_time(
     return arrived_ns < request_to_reply_ns - barrier_ns - wire.preamble_ns
 
 
-def data_time_ns(measured_ns: int, frame_bytes: int, wire: Wire) -> int:
+def data_time_ns(measured_ns: int, frame_bytes: int, wire: LinkTiming) -> int:
     """Equation 4: processing time of a frame, from M_DP."""
     return measured_ns - wire.time_ns(frame_bytes) - wire.preamble_ns
 
@@ -63,19 +67,19 @@ def sequential_throughput_bps(frame_bytes: int, processing_ns: float) -> float:
     return frame_bytes * _NS_BITS / processing_ns
 
 
-def cpu_time_ns(processing_ns: float, frame_bytes: int, wire: Wire) -> float:
+def cpu_time_ns(processing_ns: float, frame_bytes: int, wire: LinkTiming) -> float:
     """Equation 7, with the integrated switch's own time neglected as the paper does."""
     inner_ns = wire.time_ns(frame_bytes + wire.tag_bytes)
     return processing_ns - 2 * wire.preamble_ns - 2 * inner_ns
 
 
-def link_bps(frame_bytes: int, wire: Wire) -> float:
+def link_bps(frame_bytes: int, wire: LinkTiming) -> float:
     """Line rate as the paper means it: what the link to the CPU carries (second half of equation 6)."""
     overhead_bytes = wire.tag_bytes + wire.preamble_bytes + wire.gap_bytes
     return frame_bytes / (frame_bytes + overhead_bytes) * wire.rate_bps
 
 
-def throughput_bps(frame_bytes: int, processing_ns: float, wire: Wire) -> float:
+def throughput_bps(frame_bytes: int, processing_ns: float, wire: LinkTiming) -> float:
     """Equation 6: the slower of the CPU and its link."""
     most_bps = link_bps(frame_bytes, wire)
     cpu_ns = cpu_time_ns(processing_ns, frame_bytes, wire)

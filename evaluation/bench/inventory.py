@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, RootModel, field_validator, model_validator
 
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.document import LABS, Strict, find, read
 
@@ -24,7 +24,7 @@ Setting = str | int | bool
 Name = Annotated[str, Field(min_length=1)]
 
 
-class Emulator(Strict):
+class InventoryBoard(Strict):
     """An emulated board in real time. The bench builds everything around it."""
 
     kind: Literal["emulator"]
@@ -44,9 +44,9 @@ class SoftwareSwitch(Strict):
     real_time: bool = False
     """Whether its threads get real-time priority, so that other programs do not slow it down."""
 
-    def wire(self) -> Wire:
+    def wire(self) -> LinkTiming:
         """Return the links as the equations need them."""
-        return Wire(rate_bps=self.link_rate_bps, tag_bytes=0)
+        return LinkTiming(rate_bps=self.link_rate_bps, tag_bytes=0)
 
 
 class Port(Strict):
@@ -75,7 +75,7 @@ class Port(Strict):
         return self.tap_interface != self.interface
 
 
-class Controller(Port):
+class ControllerPort(Port):
     """The link on which the switch finds its controller; the bench listens there."""
 
     listen: str
@@ -101,7 +101,7 @@ class Controller(Port):
         return int(self.listen.partition(":")[2])
 
 
-class Link(Strict):
+class LinkParameters(Strict):
     """The switch's links, as far as the equations need them."""
 
     rate_bps: Annotated[int, Field(ge=1_000_000)] = 100_000_000
@@ -110,9 +110,9 @@ class Link(Strict):
     tag_bytes: Annotated[int, Field(ge=0)] = 1
     """Bytes that a frame carries in addition on the way to the CPU; 1 for the Zodiac FX."""
 
-    def wire(self) -> Wire:
+    def wire(self) -> LinkTiming:
         """Return the links as the equations need them."""
-        return Wire(**self.model_dump())
+        return LinkTiming(**self.model_dump())
 
 
 class Hardware(Strict):
@@ -121,10 +121,10 @@ class Hardware(Strict):
     kind: Literal["hardware"]
     name: Name
     ports: dict[int, Port]
-    controller: Controller
+    controller: ControllerPort
     datapath_id: str | None = None
     """The datapath id that the switch reports, 16 hexadecimal digits. Tells switches of one kind apart."""
-    link: Link = Link()
+    link: LinkParameters = LinkParameters()
     console: str | None = None
     """The board's serial console, such as /dev/ttyACM0; `is-time` switches OpenFlow off and on there."""
 
@@ -147,13 +147,13 @@ class Hardware(Strict):
         return self
 
 
-Inventory = Emulator | SoftwareSwitch | Hardware
+Inventory = InventoryBoard | SoftwareSwitch | Hardware
 
 
-class _File(RootModel[Annotated[Inventory, Field(discriminator="kind")]]):
+class _InventoryFile(RootModel[Annotated[Inventory, Field(discriminator="kind")]]):
     pass
 
 
 def load_inventory(name_or_path: str | Path) -> Inventory:
     """An inventory by name in ``labs/bench`` (`lab` is the lab there), or by path. Raises `InputError`."""
-    return read(find(name_or_path, BENCHES, ".yml", "inventory", but={"lab"}), _File).root
+    return read(find(name_or_path, BENCHES, ".yml", "inventory", but={"lab"}), _InventoryFile).root

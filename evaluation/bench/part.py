@@ -21,7 +21,7 @@ AFTER_RENEWAL: Final = 5
 """Samples, in a reduced design, of a message after which the switch must be power-cycled."""
 
 
-class Apart(IntEnum):
+class NoFrameLength(IntEnum):
     """Takes the place of a frame length for samples that belong to no frame."""
 
     VALUES = 0
@@ -50,7 +50,7 @@ class Key:
         return f"{self.procedure}/{self.name}"
 
 
-class Taken(NamedTuple):
+class SampleSet(NamedTuple):
     """Samples of one combination of a part."""
 
     values: NDArray[np.int64]
@@ -59,26 +59,26 @@ class Taken(NamedTuple):
     """Further samples that do not count, since the bench's host lost time or the bench was too late."""
 
 
-Combinations = Mapping[int, Taken]
-"""Samples of a part, by frame length or `Apart`."""
+Combinations = Mapping[int, SampleSet]
+"""Samples of a part, by frame length or `NoFrameLength`."""
 
-Combination = tuple[int, Taken]
+Combination = tuple[int, SampleSet]
 """One item of `Combinations`."""
 
 Samples = Mapping[Key, Mapping[int, NDArray[np.int64]]]
-"""Samples by part, then by frame length or `Apart`."""
+"""Samples by part, then by frame length or `NoFrameLength`."""
 
-NOTHING: Final = Taken(np.array([], dtype=np.int64))
+NOTHING: Final = SampleSet(np.array([], dtype=np.int64))
 """No samples: the switch, or its bench, lacks what would be measured."""
 
 
-def counts(*values: float, left_out: int = 0) -> Taken:
+def counts(*values: float, left_out: int = 0) -> SampleSet:
     """Return counts, or values measured once, as samples (whole numbers)."""
-    return Taken(np.array([round(value) for value in values], dtype=np.int64), left_out)
+    return SampleSet(np.array([round(value) for value in values], dtype=np.int64), left_out)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MeasurementPart:
     """A piece of the campaign: measured in one go or not at all."""
 
     key: Key
@@ -124,7 +124,7 @@ class Design(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class MeasurementSize:
     """How much a campaign measures."""
 
     samples: int
@@ -146,8 +146,8 @@ class Procedure:
     """Name of its command, and of its samples."""
     text: str
     """Help text of its command."""
-    parts: Callable[[Extent], Iterator[Part]]
-    simulated_parts: Callable[[Extent], Iterator[Part]] | None = None
+    parts: Callable[[MeasurementSize], Iterator[MeasurementPart]]
+    simulated_parts: Callable[[MeasurementSize], Iterator[MeasurementPart]] | None = None
     """Parts for a simulated switch of another kind than the board; None if they make no sense there."""
     unit: str = "us"
     scale: float = 1000
@@ -167,7 +167,7 @@ class Procedure:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ProfileNumber:
     """A number of a profile as a campaign found it, in the unit that its name ends with."""
 
     value: float

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.campaign import parts
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.device import Device
-from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.part import NOTHING, Combinations, Part, Procedure, Samples, Taken
+from evaluation.bench.equations import LinkTiming, throughput_bps
+from evaluation.bench.part import NOTHING, Combinations, MeasurementPart, Procedure, Samples, SampleSet
 from evaluation.bench.procedures import buffer, dp_time, throughput
 from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
@@ -44,11 +44,11 @@ _BURST_FRAMES: Final = 4000
 
 _P50, _P999 = 50.0, 99.9
 
-MeasuredTable = tuple[Table, int, int]
+MeasuredTable = tuple[TableCase, int, int]
 """A flow table, the turn in which it was measured, and the frame length."""
 
 
-def reduced_parts(*, samples: int = SAMPLES) -> list[Part]:
+def reduced_parts(*, samples: int = SAMPLES) -> list[MeasurementPart]:
     """Return parts that suffice for any switch: all table sizes, throughput and buffer at the extremes."""
     scenario = Scenario(
         match=Match.FIVE_TUPLE,
@@ -58,13 +58,13 @@ def reduced_parts(*, samples: int = SAMPLES) -> list[Part]:
         packet_sizes_bytes=SIZES,
     )
     extremes = [
-        Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
         for entries in (TABLE_1_ENTRIES[0], TABLE_1_ENTRIES[-1])
     ]
     return [
         *parts((dp_time.PROCEDURE,), samples=samples, scenario=scenario),
         *(throughput.part_of(table, SIZES) for table in extremes),
-        Part(buffer.PROCEDURE.key(buffer.SLOWEST), _buffer_of_any),
+        MeasurementPart(buffer.PROCEDURE.key(buffer.SLOWEST), _buffer_of_any),
     ]
 
 
@@ -72,7 +72,7 @@ def _buffer_of_any(device: Device, _: int) -> Combinations:
     return {size: _held(device, size) for size in SIZES}
 
 
-def _held(device: Device, size: int) -> Taken:
+def _held(device: Device, size: int) -> SampleSet:
     """Return how many frames the switch holds, or no samples if no burst loses a frame."""
     for way in (buffer.capacity, partial(buffer.capacity_by_one_burst, frames=_BURST_FRAMES)):
         with suppress(buffer.NothingLostError):
@@ -92,7 +92,7 @@ class Precondition:
     """None if the samples do not tell."""
 
 
-def preconditions(samples: Samples, wire: Wire) -> list[Precondition]:
+def preconditions(samples: Samples, wire: LinkTiming) -> list[Precondition]:
     """Check all preconditions against the samples of dp-time, throughput and buffer."""
     times = {case: value for case, value in _cases(samples, dp_time.PROCEDURE).items() if len(value)}
     rates = {
@@ -163,7 +163,7 @@ def _shared_cpu(times: Mapping[MeasuredTable, NDArray[np.int64]]) -> Preconditio
 
 
 def _capacity_follows(
-    times: Mapping[MeasuredTable, NDArray[np.int64]], rates: Mapping[MeasuredTable, float], wire: Wire
+    times: Mapping[MeasuredTable, NDArray[np.int64]], rates: Mapping[MeasuredTable, float], wire: LinkTiming
 ) -> Precondition:
     name = "one slow CPU: capacity follows from processing time"
     presumed = (
@@ -238,7 +238,7 @@ def _cases(samples: Samples, procedure: Procedure) -> dict[MeasuredTable, NDArra
     cases = {}
     for key, by_size in procedure.among(samples).items():
         match key.subject:
-            case (Table() as table,):
+            case (TableCase() as table,):
                 cases.update({(table, key.turn, size): value for size, value in by_size.items()})
     return cases
 

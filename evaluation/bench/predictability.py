@@ -20,7 +20,7 @@ from evaluation.files import write_atomically
 from evaluation.predictability.campaign import (
     HOST_PART,
     QUICK,
-    Size,
+    CampaignSize,
     carried_out,
     document,
     parts,
@@ -54,7 +54,7 @@ def judge_predictability(
         typer.Option(
             min=100,
             max=1_000_000,
-            help=f"Frames of each scenario of PT. Default: {Size().packets}, in real time"
+            help=f"Frames of each scenario of PT. Default: {CampaignSize().packets}, in real time"
             f" {software_switches.SIZE.packets}.",
         ),
     ] = None,
@@ -93,7 +93,7 @@ def judge_predictability(
         size = size if packets is None else replace(size, packets=packets)
     else:
         subject = None
-        size = QUICK if quick else Size()
+        size = QUICK if quick else CampaignSize()
         size = size if packets is None or quick else replace(size, packets=packets)
     todo = parts(device, size, seed, subject=subject, also=also)
     with ExitStack() as stack:
@@ -130,11 +130,11 @@ def judge_predictability(
     tell(f"numbers: {folder / 'verdict.json'}, report: {folder / REPORT}")
 
 
-def _mode(live: SwitchUnderTest | None, size: Size, results: Mapping[str, Mapping[str, Any]]) -> str:
+def _mode(live: SwitchUnderTest | None, size: CampaignSize, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return how a switch was measured, in words."""
     if live is None:
         return "in virtual time"
-    full = Size()
+    full = CampaignSize()
     return (
         f"live, with {live.ports} lines of {live.link_rate_bps / 1e6:g} Mbit/s, made by tc, and with fewer"
         f" frames than in virtual time: {size.packets} in each scenario of PT in place of {full.packets},"

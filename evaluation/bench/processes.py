@@ -15,13 +15,13 @@ from threading import local
 from typing import Final, NamedTuple
 
 from evaluation.bench import campaign
-from evaluation.bench.choice import Choice, virtual_device
+from evaluation.bench.choice import DeviceChoice, virtual_device
 from evaluation.bench.device import Device
-from evaluation.bench.part import Combination, Key, Part
+from evaluation.bench.part import Combination, Key, MeasurementPart
 from evaluation.bench.store import SampleStore
 from evaluation.executor import Executor, Workers
 
-Parts = Callable[[], list[Part]]
+Parts = Callable[[], list[MeasurementPart]]
 """Makes the parts of a campaign. Must be picklable: a function, or a `partial` of one."""
 
 _WORTH_IT: Final = 25
@@ -39,13 +39,13 @@ class _Task(NamedTuple):
 
 
 def run(
-    chosen: Choice,
+    chosen: DeviceChoice,
     make_parts: Parts,
     store: SampleStore,
     *,
     seed: int,
     workers: Workers,
-    on_part: Callable[[Part], None],
+    on_part: Callable[[MeasurementPart], None],
 ) -> None:
     """Measure the parts that the store lacks, in virtual time on several processes or a cluster.
 
@@ -89,7 +89,7 @@ class _Bench(local):
 
     of: tuple[str, int, bytes] | None = None
     device: Device
-    parts: Mapping[Key, Part]
+    parts: Mapping[Key, MeasurementPart]
 
 
 _bench: Final = _Bench()

@@ -9,13 +9,13 @@ from typing import Final
 
 import typer
 
-from evaluation.bench.part import Key, Part
+from evaluation.bench.part import Key, MeasurementPart
 from evaluation.progress import terminal_bar
 
 _SECONDS_BETWEEN_LINES: Final = 30.0
 
 
-def announcement(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> str:
+def announcement(todo: Sequence[MeasurementPart], kept: Set[Key], *, real_time: bool) -> str:
     """Return a line that says how many parts are to be measured and, in real time, how long they take."""
     left = [part for part in todo if part.key not in kept]
     line = f"{len(left)} parts to measure"
@@ -27,7 +27,9 @@ def announcement(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> st
 
 
 @contextmanager
-def measuring(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> Iterator[Callable[[Part], None]]:
+def measuring(
+    todo: Sequence[MeasurementPart], kept: Set[Key], *, real_time: bool
+) -> Iterator[Callable[[MeasurementPart], None]]:
     """Show progress on standard error. Yields the function to call after each part.
 
     Without a terminal it prints a line now and then; in virtual time it then prints nothing, since nobody
@@ -43,7 +45,7 @@ def measuring(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> Itera
         if real_time:
             typer.echo(announcement(todo, kept, real_time=True), err=True)
 
-        def tell(part: Part) -> None:
+        def tell(part: MeasurementPart) -> None:
             nonlocal told, done_s, done
             if part.key not in expected_s:
                 return

@@ -13,8 +13,8 @@ import numpy as np
 import switch_emulator
 
 from evaluation.bench.cables import VirtualCables
-from evaluation.bench.device import MISSING, ControlFrame, Passage
-from evaluation.bench.equations import Wire
+from evaluation.bench.device import MISSING, ControlFrame, TrainTimes
+from evaluation.bench.equations import LinkTiming
 from evaluation.instruments.numbered_frame import FCS_BYTES
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.controller.framing import segments_of
@@ -46,7 +46,7 @@ class SimulatedSwitch:
             raise InputError(str(error)) from None
         self.name = profile
         self.warm_up_frames = 0
-        self.wire = Wire(
+        self.wire = LinkTiming(
             rate_bps=device.ports.link_rate_bps.value, tag_bytes=device.switch_chip.tag_bytes.value
         )
         self.now_ns = 0
@@ -90,7 +90,7 @@ class SimulatedSwitch:
     def without_cpu(self) -> None:
         """See `Device.without_cpu`. This switch does not forward without its CPU."""
 
-    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
         """See `Device.send`. All frames must have one length; they follow each other at the mean gap."""
         wire, count = self.wire, len(frames)
         size = len(frames[0]) + FCS_BYTES
@@ -123,7 +123,7 @@ class SimulatedSwitch:
         received = result.received_ns[:seen]
         left[:seen] = np.where(received == MISSING, MISSING, received + self.now_ns)
         self.now_ns += duration_ns
-        return Passage(entered, left, entered == MISSING)
+        return TrainTimes(entered, left, entered == MISSING)
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """Raise `InputError`: the simulator has no messages of such a switch."""

@@ -20,7 +20,7 @@ from evaluation.chart import (
     LinePanel,
 )
 from evaluation.predictability import buffers, throughput
-from evaluation.predictability.campaign import Part
+from evaluation.predictability.campaign import CampaignTask
 from evaluation.predictability.flow_management import Fill
 from evaluation.predictability.marks import WORDS
 from evaluation.provenance import commit, versions
@@ -64,7 +64,13 @@ _PLACES_BESIDE: Final = 6
 
 
 def page(
-    document: Mapping[str, Any], title: str, todo: list[Part], results: Results, *, command: str, mode: str
+    document: Mapping[str, Any],
+    title: str,
+    todo: list[CampaignTask],
+    results: Results,
+    *,
+    command: str,
+    mode: str,
 ) -> str:
     """Return the page as one HTML file: `document` is `verdict.json`, `command` measures it again."""
     environment = html_templates("evaluation")

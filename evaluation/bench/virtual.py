@@ -10,8 +10,8 @@ import switch_emulator
 from numpy.typing import NDArray
 
 from evaluation.bench.cables import VirtualCables
-from evaluation.bench.device import ACKNOWLEDGEMENT_NS, MISSING, ControlFrame, Passage, wire_of
-from evaluation.bench.equations import Wire
+from evaluation.bench.device import ACKNOWLEDGEMENT_NS, MISSING, ControlFrame, TrainTimes, wire_of
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.virtual_connection import ConnectedBoard
 from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of, numbers_of
@@ -185,7 +185,7 @@ class VirtualDevice:
                 return
             yield new
 
-    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
         """See `Device.send`."""
         cables, wire = self.cables, self.wire
         first = number_of(frames[0])
@@ -218,7 +218,7 @@ class VirtualDevice:
                 lengths = departed.size[numbered].astype(np.int64) + FCS_BYTES
                 passes &= seen_ns + _passing_ns(wire, lengths) <= self._cut_ns[OUT_PORT]
             left[numbers[passes] - first] = seen_ns[passes]
-        return Passage(entered, left, np.zeros(len(frames), dtype=np.bool_))
+        return TrainTimes(entered, left, np.zeros(len(frames), dtype=np.bool_))
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """See `Device.control`."""
@@ -249,7 +249,7 @@ class VirtualDevice:
         return self._connected.control(gaps_ns, segments)
 
 
-def _passing_ns(wire: Wire, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _passing_ns(wire: LinkTiming, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how long frames of these lengths take to pass; there are few different ones."""
     different, places = np.unique(lengths, return_inverse=True)
     return np.array([wire.time_ns(length) for length in different.tolist()], dtype=np.int64)[places]

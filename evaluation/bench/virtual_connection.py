@@ -15,7 +15,7 @@ import dpkt
 import switch_emulator
 
 from evaluation.bench.device import ControlFrame
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 from evaluation.instruments.dialect import Dialect
 from evaluation.instruments.numbered_frame import FCS_BYTES
 from evaluation.runner import RunError
@@ -39,7 +39,7 @@ class ConnectedBoard:
     """A board with ``control = "network"``, and its controller."""
 
     def __init__(
-        self, profile: str, config: Mapping[str, object], seed: int, wire: Wire, dialect: Dialect
+        self, profile: str, config: Mapping[str, object], seed: int, wire: LinkTiming, dialect: Dialect
     ) -> None:
         """Switch the board on and wait until it has connected. Raises `RunError`."""
         self._name, self._wire, self._dialect = profile, wire, dialect

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from evaluation.bench.inventory import Controller, Port
+from evaluation.bench.inventory import ControllerPort, Port
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 
 
@@ -14,7 +14,7 @@ class Wiring:
     """The wiring that the inventory describes."""
 
     ports: Mapping[int, Port]
-    controller: Controller
+    controller: ControllerPort
     datapath_id: int | None
     """None accepts any."""
 

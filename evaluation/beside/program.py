@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from evaluation.beside.senders import Turn
+from evaluation.beside.senders import SendSlots
 from loko.flow import Flow
 from loko.serve.delays import Observation, encode_observations
 
 _LINE_BYTES: Final = 2**24
 
-Told = Callable[[Sequence[Flow], Mapping[str, Turn]], None]
+Told = Callable[[Sequence[Flow], Mapping[str, SendSlots]], None]
 """Called with the flows that are in place, and with the turn of each flow that has a slot, by flow id."""
 
 
@@ -39,7 +39,7 @@ async def _listen(told: Told | None) -> None:
     while line := await reader.readline():
         if told is not None:
             values = json.loads(line)
-            turns = {name: Turn(**turn) for name, turn in values["turns"].items() if turn is not None}
+            turns = {name: SendSlots(**turn) for name, turn in values["turns"].items() if turn is not None}
             told([Flow(**flow) for flow in values["flows"]], turns)
 
 

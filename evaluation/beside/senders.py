@@ -18,7 +18,7 @@ _TOGETHER: Final = 0.25
 _TOGETHER_NS: Final = 100_000_000
 
 
-class Bucket:
+class IntegerBucket:
     """A token bucket in integers: levels count bytes x 8e9, so that a rate in bit/s fills one unit each ns.
 
     It never lets through more than rate x time + burst; fractions of a bit/s or byte are not used.
@@ -52,7 +52,7 @@ class Bucket:
         return self._capacity // self._rate
 
 
-class Turn(NamedTuple):
+class SendSlots(NamedTuple):
     """When a flow that has a slot sends."""
 
     offset_ns: int
@@ -74,7 +74,7 @@ class FlowSender(Protocol):
         """The frame that begins now, with its number. `now_ns` is not before `next_ns`."""
 
 
-class _Frames:
+class _FlowFrames:
     """The frames of a flow; the flow's number and their own are written into them, as mgen does."""
 
     def __init__(self, frame: bytes, *, number: int, sequence_offset: int) -> None:
@@ -93,12 +93,12 @@ class SlottedSender:
     """Sends one frame per slot: on time, or early or late by the guard, at random."""
 
     def __init__(
-        self, flow: Flow, frame: bytes, *, number: int, sequence_offset: int, turn: Turn, now_ns: int
+        self, flow: Flow, frame: bytes, *, number: int, sequence_offset: int, turn: SendSlots, now_ns: int
     ) -> None:
         """`frame` is without FCS. The random choices depend on the flow's id alone."""
         self.flow = flow
         self.number = number
-        self._frames = _Frames(frame, number=number, sequence_offset=sequence_offset)
+        self._frames = _FlowFrames(frame, number=number, sequence_offset=sequence_offset)
         self._turn = turn
         self._random = random.Random(flow.id)
         earliest_ns = now_ns + turn.guard_ns
@@ -131,8 +131,8 @@ class ConformingSender:
         """
         self.flow = flow
         self.number = number
-        self._frames = _Frames(frame, number=number, sequence_offset=sequence_offset)
-        self._bucket = Bucket(flow.rate_bps, flow.burst_bytes, now_ns)
+        self._frames = _FlowFrames(frame, number=number, sequence_offset=sequence_offset)
+        self._bucket = IntegerBucket(flow.rate_bps, flow.burst_bytes, now_ns)
         self._random = random.Random(flow.id)
         self.next_ns = now_ns + int(self._random.random() * self._bucket.fill_ns)
         """When its next frame may begin."""

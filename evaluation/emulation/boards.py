@@ -49,7 +49,7 @@ class BoardTime(Protocol):
         """Run ahead of the clock, if the board may, step by step until the caller has its answer."""
 
 
-class LoneBoard:
+class FreeRunningBoard:
     """A board with a time of its own, which may run ahead of the clock to answer."""
 
     def __init__(self, board: switch_emulator.Board) -> None:
@@ -214,13 +214,13 @@ async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool
     """Run the boards, each in its own time, until cancelled."""
     async with asyncio.TaskGroup() as tasks:
         for name, board in power_up(lab, free_control=free_control).items():
-            lone = LoneBoard(board)
+            lone = FreeRunningBoard(board)
             for port in range(1, lab.switches[name].profile.ports.count.value + 1):
                 lone.link(port, is_up=lab.far_end(name, port) is not None)
             tasks.create_task(_run(name, lone, controller))
 
 
-async def _run(name: str, board: LoneBoard, controller: tuple[str, int]) -> None:
+async def _run(name: str, board: FreeRunningBoard, controller: tuple[str, int]) -> None:
     connection = EmulatedBoard(name, board, controller)
     while True:
         connection.take(board.advance())

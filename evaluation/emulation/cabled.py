@@ -13,7 +13,7 @@ from typing import Final
 
 import switch_emulator
 
-from evaluation.beside.senders import ConformingSender, FlowSender, SlottedSender, Turn
+from evaluation.beside.senders import ConformingSender, FlowSender, SendSlots, SlottedSender
 from evaluation.beside.taps import Taps
 from evaluation.emulation.boards import KEPT_SESSION, board_profiles
 from evaluation.virtual import SEQUENCE_OFFSET, lab_network
@@ -96,7 +96,7 @@ class CabledLab:
 
     # Hosts.
 
-    def set_flows(self, flows: Iterable[Flow], turns: Mapping[str, Turn] = MappingProxyType({})) -> None:
+    def set_flows(self, flows: Iterable[Flow], turns: Mapping[str, SendSlots] = MappingProxyType({})) -> None:
         """Let these flows send from now on, and no others. Those that send already go on unchanged.
 
         Flows with a turn send by it, on this lab's own clock; all others as their buckets allow.
@@ -114,7 +114,7 @@ class CabledLab:
                 self._last_number += 1
                 self._add(self._sender(flow, turns.get(name)))
 
-    def _sender(self, flow: Flow, turn: Turn | None) -> FlowSender:
+    def _sender(self, flow: Flow, turn: SendSlots | None) -> FlowSender:
         frame, number = frame_of(self._lab, flow), self._last_number
         if turn is None:
             return ConformingSender(

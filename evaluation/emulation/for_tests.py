@@ -34,7 +34,7 @@ _PAUSE_S: Final = 0.01
 _Value = TypeVar("_Value")
 
 
-class Message(Protocol):
+class SerializableMessage(Protocol):
     """A message of os-ken or Ryu."""
 
     buf: bytearray | None
@@ -68,7 +68,7 @@ class DrivenBoard:
         self.wait(_TRIP_NS)
         self.messages.clear()
 
-    def send(self, message: bytes | Message) -> list[bytes]:
+    def send(self, message: bytes | SerializableMessage) -> list[bytes]:
         """Send one OpenFlow message in one TCP segment. Return what the board replies within 10 ms.
 
         Raises `ValueError` if the message exceeds the 536 bytes that a segment to the board holds.

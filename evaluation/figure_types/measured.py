@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from evaluation.analysis import box_of
-from evaluation.bench.choice import Choice, choose
+from evaluation.bench.choice import DeviceChoice, choose
 from evaluation.bench.device import wire_of
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.inventory import BENCHES
-from evaluation.bench.part import Key, Part, Samples
+from evaluation.bench.part import Key, MeasurementPart, Samples
 from evaluation.bench.processes import Parts, run
 from evaluation.bench.store import SampleStore
 from evaluation.chart import BoxStatistics
@@ -47,13 +47,13 @@ class MeasuredFigure(FindingFigure):
                 raise ValueError(f"device: names none for mode {mode}")
         return self
 
-    def chosen(self, options: Options) -> Choice:
+    def chosen(self, options: Options) -> DeviceChoice:
         """Return the switch to measure in this mode. Raises `InputError`."""
         name = self.device["live" if options.mode == "live" else "virtual"]
         inventory = BENCHES / f"{name}.yml"
         return choose(str(inventory) if options.mode == "live" and inventory.is_file() else name)
 
-    def wire(self, options: Options) -> Wire:
+    def wire(self, options: Options) -> LinkTiming:
         """Return the switch's links in the form that the equations need."""
         return wire_of(load_profile(self.chosen(options).form).ports)
 
@@ -71,7 +71,7 @@ def measure(
         there = store.complete_among(wanted)
         progress.begin(len(wanted), len(there), "parts")
 
-        def tell(part: Part) -> None:
+        def tell(part: MeasurementPart) -> None:
             progress.advance(f"{figure.name}: {part.key.name}")
 
         run(chosen, make_parts, store, seed=options.seed, workers=options.workers, on_part=tell)
@@ -84,7 +84,7 @@ def left_out(figure: MeasuredFigure, options: Options, keys: Collection[Key], *,
         return sum(count for *_, count in store.rows(keys))
 
 
-def _store(chosen: Choice, options: Options, samples: int) -> SampleStore:
+def _store(chosen: DeviceChoice, options: Options, samples: int) -> SampleStore:
     folder = options.out / _FOLDER
     folder.mkdir(exist_ok=True)
     parameters = {**chosen.identity, "samples": samples, "seed": options.seed, "commit": commit()}
@@ -105,7 +105,7 @@ def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
 
 
 def parameters_of(
-    device: Callable[[Any, Options], Choice],
+    device: Callable[[Any, Options], DeviceChoice],
 ) -> Callable[[Any, Options], Mapping[str, Any]]:
     """Return a `OneByOne.parameters` with the identity of the profile or inventory that `device` chooses."""
     return lambda figure, options: device(figure, options).identity

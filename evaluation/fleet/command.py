@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from evaluation.fleet.exercise import MOST_ASKED, Exercise, measure
-from evaluation.fleet.results import Result, Times
+from evaluation.fleet.results import FleetResult, LatencyStats
 from loko.commands.for_programs import print_csv, print_json, refuse_both
 from loko.document import InputError
 
@@ -57,7 +57,7 @@ def bench_controller(
         outstanding=outstanding,
         timeout_s=timeout_s,
     )
-    result = Result(boards=boards, control_cost=not free_control)
+    result = FleetResult(boards=boards, control_cost=not free_control)
     try:
         asyncio.run(measure(exercise, result))
     except KeyboardInterrupt:
@@ -80,13 +80,15 @@ def _address(text: str) -> tuple[str, int]:
     return parts[1].strip("[]"), int(parts[2])
 
 
-def flat(result: Result) -> dict[str, object]:
+def flat(result: FleetResult) -> dict[str, object]:
     """Return the result as one row of columns; each statistic of times has its own, empty if not reached."""
     row: dict[str, object] = {}
-    for name in (column.name for column in fields(Result)):
+    for name in (column.name for column in fields(FleetResult)):
         value = getattr(result, name)
         if name in _TIMES:
-            row |= {f"{name}_{part.name}": value and getattr(value, part.name) for part in fields(Times)}
+            row |= {
+                f"{name}_{part.name}": value and getattr(value, part.name) for part in fields(LatencyStats)
+            }
         else:
             row[name] = (
                 "; ".join(f"{count} x {text}" for text, count in value.items()) if name == _TEXTS else value
@@ -94,7 +96,7 @@ def flat(result: Result) -> dict[str, object]:
     return row
 
 
-def table(result: Result) -> list[str]:
+def table(result: FleetResult) -> list[str]:
     """Return the result as text, in lines of at most 80 characters."""
     cost = "with" if result.control_cost else "without"
     lines = [
@@ -125,7 +127,7 @@ def table(result: Result) -> list[str]:
     return lines
 
 
-def _times(measured: Times | None) -> str:
+def _times(measured: LatencyStats | None) -> str:
     if measured is None:
         return f"{'-':>11}" * 3
     return "".join(f"{ns / 1e6:8.2f} ms" for ns in (measured.p50_ns, measured.p99_ns, measured.max_ns))

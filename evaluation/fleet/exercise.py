@@ -16,7 +16,7 @@ from typing import Final
 
 from evaluation.emulation.boards import free_of_control_cost
 from evaluation.fleet.board import Asked, FleetBoard
-from evaluation.fleet.results import Result, rate_per_s, times
+from evaluation.fleet.results import FleetResult, rate_per_s, times
 from evaluation.runner import RunError
 
 _STEP_S: Final = 0.0005
@@ -48,7 +48,7 @@ class Exercise:
     profile: str = "zodiac-fx"
 
 
-async def measure(exercise: Exercise, result: Result) -> None:
+async def measure(exercise: Exercise, result: FleetResult) -> None:
     """Measure into `result`, round by round: if this is cancelled, what has been measured remains there.
 
     Raises `RunError` if the controller cannot be reached, or sets up no session in time.
@@ -122,7 +122,7 @@ async def _reachable(exercise: Exercise) -> None:
 
 
 @asynccontextmanager
-async def _fleet(exercise: Exercise, result: Result) -> AsyncIterator[list[FleetBoard]]:
+async def _fleet(exercise: Exercise, result: FleetResult) -> AsyncIterator[list[FleetBoard]]:
     with tempfile.TemporaryDirectory() as folder:  # a board that restarts reads its profile again
         profile = (
             exercise.profile
@@ -238,7 +238,7 @@ def _answers_no_more(done: list[Asked]) -> bool:
     return len(done) >= _MOST_LOST and all(frame.is_lost for frame in done[-_MOST_LOST:])
 
 
-def _count(result: Result, asked: list[Asked]) -> None:
+def _count(result: FleetResult, asked: list[Asked]) -> None:
     result.asked += len(asked)
     result.lost += sum(frame.is_lost for frame in asked)
 

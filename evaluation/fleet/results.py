@@ -11,7 +11,7 @@ from loko.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class LatencyStats:
     """Times of one kind, in ns. Quantiles by nearest rank."""
 
     count: int
@@ -21,7 +21,7 @@ class Times:
     max_ns: int
 
 
-def times(values_ns: Iterable[int]) -> Times | None:
+def times(values_ns: Iterable[int]) -> LatencyStats | None:
     """Summarise times; None if there are none."""
     ordered = sorted(values_ns)
     if not ordered:
@@ -31,7 +31,9 @@ def times(values_ns: Iterable[int]) -> Times | None:
         return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
 
     count = len(ordered)
-    return Times(count=count, min_ns=ordered[0], p50_ns=rank(0.5), p99_ns=rank(0.99), max_ns=ordered[-1])
+    return LatencyStats(
+        count=count, min_ns=ordered[0], p50_ns=rank(0.5), p99_ns=rank(0.99), max_ns=ordered[-1]
+    )
 
 
 def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
@@ -42,7 +44,7 @@ def rate_per_s(instants_ns: Sequence[int], since_ns: int) -> float | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Result:
+class FleetResult:
     """What was measured so far, in the terms of RFC 8456. A metric without any sample yet is None."""
 
     boards: int
@@ -55,21 +57,21 @@ class Result:
     """Control sessions that were up together: control session capacity, as far as there were boards."""
     untaught: int = 0
     """Boards of all rounds that were left out: no PACKET_OUT came for the broadcast of a host."""
-    setup: Times | None = None
+    setup: LatencyStats | None = None
     """From the begin of the TCP connection until the board has sent its features."""
     setups_per_s: float | None = None
-    processing: Times | None = None
+    processing: LatencyStats | None = None
     """Asynchronous message processing time: from PACKET_IN to its FLOW_MOD, one at a time."""
-    provisioning: Times | None = None
+    provisioning: LatencyStats | None = None
     """Reactive path provisioning time of one switch: from the frame to FLOW_MOD, one at a time."""
     processed_per_s: float | None = None
     """Asynchronous message processing rate: FLOW_MODs a second under load."""
-    loaded: Times | None = None
+    loaded: LatencyStats | None = None
     """From PACKET_IN to its FLOW_MOD, under load."""
     asked: int = 0
     lost: int = 0
     """PACKET_INs that had no FLOW_MOD in time, of those asked."""
-    recovery: Times | None = None
+    recovery: LatencyStats | None = None
     """From the restart of a board until its first FLOW_MOD, half of the fleet at once."""
     not_recovered: int = 0
     closed_by_controller: int = 0

@@ -14,7 +14,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments.controller_endpoint import PACKET_IN, ControllerEndpoint
 from evaluation.instruments.numbered_frame import frame, number_of
-from evaluation.instruments.packet_tap import Seen, packet_socket
+from evaluation.instruments.packet_tap import TappedFrame, packet_socket
 from evaluation.runner import RunError
 from loko.controller.messages import PROTOCOL, serialized
 
@@ -89,6 +89,6 @@ def let_out(endpoint: ControllerEndpoint, port: int) -> None:
     endpoint.messages()
 
 
-def probes(seen: Iterable[Seen], *, passive: bool = True) -> bool:
+def probes(seen: Iterable[TappedFrame], *, passive: bool = True) -> bool:
     """Return whether probes were seen: incoming ones if the tap is passive, else those that were sent."""
     return any(number_of(sighting.data) is not None and sighting.outgoing is not passive for sighting in seen)

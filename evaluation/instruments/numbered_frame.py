@@ -44,7 +44,7 @@ FIELDS: Final[Mapping[str, Any]] = MappingProxyType(
 _TRAILER: Final = b"loko"
 
 
-class Shape(Enum):
+class FrameLayout(Enum):
     """The protocols of a numbered frame."""
 
     UDP = "udp"
@@ -56,7 +56,9 @@ class Shape(Enum):
     """UDP under one MPLS label."""
 
 
-def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, shape: Shape = Shape.UDP) -> bytes:
+def frame(
+    frame_bytes: int, number: int, *, udp: int = UDP_OUT, shape: FrameLayout = FrameLayout.UDP
+) -> bytes:
     """Return a frame, without FCS, that carries `number`, which no action of Table 1 changes.
 
     `udp` is the destination port, also for TCP. It distinguishes frames for different entries.
@@ -64,29 +66,29 @@ def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, shape: Shape = S
     return _frame(frame_bytes, udp, shape)[:-4] + number.to_bytes(4, "big")
 
 
-def frames(frame_bytes: int, count: int, *, shape: Shape = Shape.UDP) -> list[bytes]:
+def frames(frame_bytes: int, count: int, *, shape: FrameLayout = FrameLayout.UDP) -> list[bytes]:
     """Return frames as `frame` does, with the numbers from 0 on."""
     front = _frame(frame_bytes, UDP_OUT, shape)[:-4]
     return [front + number.to_bytes(4, "big") for number in range(count)]
 
 
 @lru_cache
-def _frame(frame_bytes: int, port_out: int, shape: Shape) -> bytes:
-    tag = bytes.fromhex("8100") + VLAN.to_bytes(2, "big") if shape is Shape.TAGGED else b""
-    label = (_LABEL << 12 | _BOTTOM_OF_STACK | 64).to_bytes(4, "big") if shape is Shape.MPLS else b""
-    over_ip = 20 if shape is Shape.TCP else 8
+def _frame(frame_bytes: int, port_out: int, shape: FrameLayout) -> bytes:
+    tag = bytes.fromhex("8100") + VLAN.to_bytes(2, "big") if shape is FrameLayout.TAGGED else b""
+    label = (_LABEL << 12 | _BOTTOM_OF_STACK | 64).to_bytes(4, "big") if shape is FrameLayout.MPLS else b""
+    over_ip = 20 if shape is FrameLayout.TCP else 8
     room = frame_bytes - FCS_BYTES - 14 - len(tag) - len(label) - 20 - over_ip
     payload = bytes(room - 8) + _TRAILER + bytes(4)
     segment: dpkt.Packet
-    if shape is Shape.TCP:
+    if shape is FrameLayout.TCP:
         segment = dpkt.tcp.TCP(sport=UDP_IN, dport=port_out, data=payload)
     else:
         segment = dpkt.udp.UDP(sport=UDP_IN, dport=port_out, data=payload)
         segment.ulen = len(segment)
-    protocol = dpkt.ip.IP_PROTO_TCP if shape is Shape.TCP else dpkt.ip.IP_PROTO_UDP
+    protocol = dpkt.ip.IP_PROTO_TCP if shape is FrameLayout.TCP else dpkt.ip.IP_PROTO_UDP
     ip = dpkt.ip.IP(src=_address(IP_IN), dst=_address(IP_OUT), p=protocol, tos=TOS, ttl=64, data=segment)
     ip.len = len(ip)
-    kind = bytes.fromhex("8847" if shape is Shape.MPLS else "0800")
+    kind = bytes.fromhex("8847" if shape is FrameLayout.MPLS else "0800")
     return _mac(MAC_OUT) + _mac(MAC_IN) + tag + kind + label + bytes(ip)
 
 

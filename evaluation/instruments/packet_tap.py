@@ -41,7 +41,7 @@ _NAME_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TappedFrame:
     """A frame that a tap saw, without FCS."""
 
     at_ns: int
@@ -52,7 +52,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class TapClock:
     """The clock that a tap could stamp with."""
 
     hardware_index: int | None
@@ -61,24 +61,24 @@ class Clock:
     """Whether the tap only receives. A card does not stamp, for a tap, what it sends itself."""
 
 
-def stamps_in_hardware(clocks: list[Clock]) -> bool:
+def stamps_in_hardware(clocks: list[TapClock]) -> bool:
     """Return whether one card's clock can stamp for all taps. Never compare stamps of two clocks."""
     indices = {clock.hardware_index for clock in clocks}
     return len(indices) == 1 and None not in indices and all(clock.passive for clock in clocks)
 
 
-def clock_of(interface: str, *, passive: bool) -> Clock:
+def clock_of(interface: str, *, passive: bool) -> TapClock:
     """Ask the kernel for an interface's clock."""
     # struct ethtool_ts_info: cmd, so_timestamping, phc_index, tx_types, 3 reserved, rx_filters, 3 reserved
     request = bytearray(struct.pack("=IIiI3II3I", _ETHTOOL_GET_TS_INFO, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0))
     try:
         _interface_control(interface, _SIOCETHTOOL, request)
     except OSError:
-        return Clock(None, passive)
+        return TapClock(None, passive)
     _, offered, index, _, _, _, _, filters, *_ = struct.unpack("=IIiI3II3I", request)
     needed = _RX_HARDWARE | _RAW_HARDWARE
     able = offered & needed == needed and filters & (1 << _FILTER_ALL) and index >= 0
-    return Clock(index if able else None, passive)
+    return TapClock(index if able else None, passive)
 
 
 class PacketTap:
@@ -109,9 +109,9 @@ class PacketTap:
                 f" {os.strerror(error.errno or 0).lower()}"
             ) from None
 
-    def read(self, *, patience_s: float = 0.0) -> list[Seen]:
+    def read(self, *, patience_s: float = 0.0) -> list[TappedFrame]:
         """Return new frames; wait up to `patience_s` for the first. Raises `RunError` if any were missed."""
-        frames: list[Seen] = []
+        frames: list[TappedFrame] = []
         if patience_s and not select.select([self._socket], [], [], patience_s)[0]:
             return frames
         receive = self._socket.recvmsg
@@ -120,7 +120,7 @@ class PacketTap:
                 data, control, _, address = receive(_SNAP_BYTES, _CONTROL_BYTES)
             except BlockingIOError:
                 break
-            frames.append(Seen(self._stamp(control), address[2] == _PACKET_OUTGOING, data))
+            frames.append(TappedFrame(self._stamp(control), address[2] == _PACKET_OUTGOING, data))
         self._refuse_gap()
         return frames
 

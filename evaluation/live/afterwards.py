@@ -10,7 +10,7 @@ ENDS_BY_ITSELF: Final = "LOKO_ENDS_BY_ITSELF"
 """An environment variable of such a process: who ends leftover processes of a lab must spare this one."""
 
 
-class Afterwards:
+class CleanupProcess:
     """A small process outside the tree. Its command reads standard input, which ends with the tree."""
 
     def __init__(self, *command: str) -> None:

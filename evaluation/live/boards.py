@@ -191,7 +191,7 @@ class Reports:
         return self.answer()
 
 
-class Boards:
+class RunningBoards:
     """A running emulator."""
 
     def __init__(

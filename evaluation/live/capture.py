@@ -57,7 +57,7 @@ Frames = NDArray[np.void]
 """Captured frames, fields as in `_FRAME`."""
 
 
-class Tap:
+class TcpdumpTap:
     """A running tcpdump at a host's interface."""
 
     def __init__(self, host: str, interface: str, prefix: Sequence[str], folder: Path) -> None:

@@ -17,7 +17,7 @@ from loko.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
+class _CountedPorts:
     """The interfaces at which the frames of a switch are counted."""
 
     ports: tuple[str, ...]
@@ -48,18 +48,18 @@ class CoarseSwitches:
         self._scenario = scenario
         self._cores = ", ".join(map(str, sorted(cpus)))
         self._ovs = OpenVSwitch(folder, cpus=cpus)
-        self._counted: dict[str, _Counted] = {}
+        self._counted: dict[str, _CountedPorts] = {}
         switches = list(switches)
         held = [
             timed_twin.HeldSwitch(
                 name=switch.name,
                 ports=ports[switch.name],
-                device=timed_twin.Device.of(deterministic(switch.profile), scenario),
+                device=timed_twin.DelayTerms.of(deterministic(switch.profile), scenario),
             )
             for switch in switches
             if switch.backend is Backend.OVS_TIMED
         ]
-        self._holder = timed_twin.Holder(held, folder / "holder", cpu=holder_cpu) if held else None
+        self._holder = timed_twin.HoldProgram(held, folder / "holder", cpu=holder_cpu) if held else None
         inner = {switch.name: timed_twin.inner(switch) for switch in held}
         for switch in switches:
             if switch.name in inner:
@@ -100,18 +100,18 @@ class CoarseSwitches:
             scheduling=f"Open vSwitch in user space, cores {self._cores}",
         )
 
-    def _build_twin(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _Counted:
+    def _build_twin(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _CountedPorts:
         queue = twin.SharedQueue.of(deterministic(switch.profile), self._scenario)
         inner = twin.build(switch.name, ports, queue)
         self._add(switch, inner, controller)
-        return _Counted(ports=tuple(ports.values()), queue=twin.Names(switch=switch.name).queue)
+        return _CountedPorts(ports=tuple(ports.values()), queue=twin.Names(switch=switch.name).queue)
 
-    def _build_limited(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _Counted:
+    def _build_limited(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _CountedPorts:
         self._add(switch, ports, controller)
         wanted = mininet_link.LinkLimit.of(deterministic(switch.profile), self._scenario)
         for interface in ports.values():
             mininet_link.limit(interface, wanted)
-        return _Counted(ports=tuple(ports.values()), queue=None)
+        return _CountedPorts(ports=tuple(ports.values()), queue=None)
 
     def _add(self, switch: Switch, ports: Mapping[int, str], controller: str) -> None:
         self._ovs.add_switch(switch.name, datapath_id=switch.datapath_id, ports=ports, controller=controller)

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from evaluation.live.afterwards import Afterwards
+from evaluation.live.afterwards import CleanupProcess
 from evaluation.live.exclusion import claim
 from evaluation.live.permission import NEW_TREE, require_namespaces
 from evaluation.live.programs import require
@@ -57,7 +57,7 @@ class Confinement:
         self,
         process: subprocess.Popen[bytes],
         connection: Connection,
-        ends: Sequence[RealtimeLimit | Afterwards],
+        ends: Sequence[RealtimeLimit | CleanupProcess],
     ) -> None:
         self._process = process
         self._connection = connection
@@ -70,7 +70,7 @@ class Confinement:
         relaxed: bool = False,
         outlive: bool = False,
         log: Path | None = None,
-        outside: Callable[[], Afterwards] | None = None,
+        outside: Callable[[], CleanupProcess] | None = None,
     ) -> Self:
         """Start an empty tree. With `outlive` it goes on after this process has ended.
 
@@ -96,7 +96,7 @@ class Confinement:
             held = [theirs.fileno(), outside_network, claimed.fileno(), *(limit.descriptors if limit else ())]
             if removal and removal.descriptor is not None:
                 held.append(removal.descriptor)
-            ends: list[RealtimeLimit | Afterwards] = [end for end in (limit, removal) if end is not None]
+            ends: list[RealtimeLimit | CleanupProcess] = [end for end in (limit, removal) if end is not None]
             stderr = log.open("wb") if log else None
             try:
                 process = _start_in_a_thread([*command, *map(str, held)], held, stderr)

@@ -43,7 +43,7 @@ _ATTRIBUTES_BYTES: Final = 128
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-class Holder(Enum):
+class HoldingDiscipline(Enum):
     """What holds a frame until its departure."""
 
     FQ = (5, 0)
@@ -63,7 +63,12 @@ class Holder(Enum):
 
 
 def program(
-    *, rate_bps: int, burst_bytes: int, after_ns: int, array_descriptor: int, holder: Holder = Holder.FQ
+    *,
+    rate_bps: int,
+    burst_bytes: int,
+    after_ns: int,
+    array_descriptor: int,
+    holder: HoldingDiscipline = HoldingDiscipline.FQ,
 ) -> bytes:
     """Return the BPF program that gives departure times.
 
@@ -122,7 +127,7 @@ def departures(
     rate_bps: int,
     burst_bytes: int,
     after_ns: int,
-    holder: Holder = Holder.FQ,
+    holder: HoldingDiscipline = HoldingDiscipline.FQ,
 ) -> Iterator[None]:
     """Within the context, let frames leave an interface by a token bucket.
 
@@ -147,9 +152,9 @@ def departures(
         run(["umount", str(folder)], what=f"{what}: the file system of BPF")
 
 
-def _discipline(holder: Holder, rate_bps: int, burst_bytes: int, after_ns: int) -> list[str]:
+def _discipline(holder: HoldingDiscipline, rate_bps: int, burst_bytes: int, after_ns: int) -> list[str]:
     """Return tc's words for the holder, with room for all frames that may wait."""
-    if holder is Holder.ETF:
+    if holder is HoldingDiscipline.ETF:
         # It has no limit, and takes frames also of senders that gave them no time.
         return ["etf", "clockid", "CLOCK_TAI", "delta", str(holder.ahead_ns), "skip_sock_check"]
     shortest_ns = _SHORTEST_BYTES * 8 * NS_PER_S // rate_bps
@@ -157,7 +162,9 @@ def _discipline(holder: Holder, rate_bps: int, burst_bytes: int, after_ns: int) 
     return ["fq", "limit", frames, "flow_limit", frames, "nopacing", "timer_slack", str(_SLACK_NS)]
 
 
-def _load(named: Path, *, rate_bps: int, burst_bytes: int, after_ns: int, holder: Holder, what: str) -> None:
+def _load(
+    named: Path, *, rate_bps: int, burst_bytes: int, after_ns: int, holder: HoldingDiscipline, what: str
+) -> None:
     """Load the program into the kernel, and pin it by name in the file system. Raises `RunError`."""
     array = _bpf(_MAP_CREATE, struct.pack("=IIIII", _ARRAY, 4, 8, 1, 0), what=f"{what}: an array")
     try:

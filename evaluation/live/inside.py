@@ -23,7 +23,7 @@ from evaluation.runner import RunError
 from loko.document import InputError
 
 
-class Server:
+class LabServer:
     """Carries out requests on the one lab of this tree."""
 
     def __init__(self, outside_network: Path) -> None:
@@ -67,7 +67,7 @@ def _requests(connection: Connection) -> Iterator[Any]:
             return
 
 
-def _end_when_left(descriptor: int, server: Server) -> None:
+def _end_when_left(descriptor: int, server: LabServer) -> None:
     """End this process when the client has gone for good, even in the middle of a request."""
     watch = select.poll()
     watch.register(descriptor, select.POLLRDHUP)
@@ -87,7 +87,7 @@ def main() -> None:
     # A private file system for scripts, captures and logs: it goes with the tree, and nobody else sees it.
     run(["mount", "-t", "tmpfs", "-o", "mode=0700", "loko", str(SCRATCH)], what="private files")
     os.environ["TMPDIR"] = str(SCRATCH)
-    server = Server(Path(f"/proc/{os.getpid()}/fd/{sys.argv[2]}"))
+    server = LabServer(Path(f"/proc/{os.getpid()}/fd/{sys.argv[2]}"))
     connection = Connection(int(sys.argv[1]))
     threading.Thread(target=_end_when_left, args=(connection.fileno(), server), daemon=True).start()
     server.serve(connection)

@@ -1,7 +1,7 @@
 """The lab's hosts and cables, built by Mininet inside the confined tree.
 
 Mininet prints an error and goes on when the kernel refuses something, so this module asks the kernel what
-came out (`Network.verify`). Cables are plain veth pairs without any shaping: line rate and delay are the
+came out (`LiveNetwork.verify`). Cables are plain veth pairs without any shaping: line rate and delay are the
 emulator's business, and a host's own shaper is set per run (`evaluation.live.shaping`).
 """
 
@@ -56,7 +56,7 @@ def interface(end: Endpoint, lab: Lab) -> str:
     return interface_name(f"{end.node}-eth{end.port}", node=end.node, where=str(lab.path))
 
 
-class Network:
+class LiveNetwork:
     """Hosts, each with a network namespace of its own, and veth pairs, in the order of the lab file."""
 
     def __init__(self, lab: Lab) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluation.live.afterwards import Afterwards
+from evaluation.live.afterwards import CleanupProcess
 
 LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 
@@ -30,13 +30,13 @@ class RealtimeLimit:
 
     def __init__(self) -> None:
         """Start the process that waits for the tree's end, unless the limit is lifted already."""
-        self._restoring: Afterwards | None = None
+        self._restoring: CleanupProcess | None = None
         try:
             limit = LIMIT.read_text(encoding="ascii").strip()
         except OSError:
             return
         if limit != _UNLIMITED:
-            self._restoring = Afterwards("/bin/sh", "-c", _RESTORE, "restore", limit)
+            self._restoring = CleanupProcess("/bin/sh", "-c", _RESTORE, "restore", limit)
 
     @property
     def descriptors(self) -> tuple[int, ...]:

@@ -23,8 +23,8 @@ from evaluation.live.messages import (
     TrafficRequest,
     controller_address,
 )
-from evaluation.live.network import Network, set_up_own_network
-from evaluation.live.switches import Switches, refuse
+from evaluation.live.network import LiveNetwork, set_up_own_network
+from evaluation.live.switches import RunningSwitches, refuse
 from evaluation.live.transmission import records, transmit
 from evaluation.runner import RunError, RunRecords
 from loko.address import Address
@@ -65,7 +65,7 @@ class Session:
         prefix = there.inside(topology.CONTROLLER) if there else []
         self._controller = self._start_controller(request, prefix) if request.flows else None
         self._relay = self._start_relay(request.elsewhere, outside_network) if request.elsewhere else None
-        self.network = there or Network(self.lab)
+        self.network = there or LiveNetwork(self.lab)
         if self._controller:
             pid = self._controller.pid
             self._controller.wait_until(lambda: _listens(pid), CONTROLLER_TIMEOUT_S, "does not listen")
@@ -75,10 +75,10 @@ class Session:
             name: {**self.network.ports(name), **self._control.ports(name)} for name in self.lab.switches
         }
         self._switches = (
-            ContainerBoards(self.lab) if containers else Switches(self.lab, ports, request, folder)
+            ContainerBoards(self.lab) if containers else RunningSwitches(self.lab, ports, request, folder)
         )
         if self._controller:
-            if isinstance(self._switches, Switches):
+            if isinstance(self._switches, RunningSwitches):
                 self._switches.wait_for_real_boards()
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
 

@@ -28,7 +28,7 @@ _QUANTUM_BYTES = 1514
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenBucket:
+class TbfParameters:
     """Parameters of tbf, in bytes as Linux counts them."""
 
     rate_bytes_per_s: int
@@ -78,7 +78,7 @@ class TokenBucket:
         return None
 
 
-def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, prefix: Sequence[str]) -> None:
+def shape(interface: str, buckets: Mapping[int, TbfParameters], *, host: str, prefix: Sequence[str]) -> None:
     """Put token buckets on a host's interface, by the UDP source port of what each shapes.
 
     Reads back whether the kernel has set them up. Raises `RunError`.

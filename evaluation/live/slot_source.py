@@ -26,7 +26,7 @@ from loko.lab import Lab
 from loko.schedule.sources import STALL_THRESHOLD_US, WATCH_NS, slots_file
 
 if TYPE_CHECKING:
-    from evaluation.live.network import Network
+    from evaluation.live.network import LiveNetwork
 
 LEAD_NS: Final = 500_000_000
 """Time from the start of the program to the first slot, in which it opens its sockets."""
@@ -63,7 +63,7 @@ class SlotSource:
     """The program with its flows. It ends by itself when the last slot is over."""
 
     def __init__(
-        self, network: Network, traffic: Sequence[Sender], *, start_ns: int, seconds: float, folder: Path
+        self, network: LiveNetwork, traffic: Sequence[Sender], *, start_ns: int, seconds: float, folder: Path
     ) -> None:
         """Start the program; slots count from `start_ns` since 1970. Raises `RunError` as `refuse_slots`."""
         refuse_slots(traffic)
@@ -97,7 +97,7 @@ class SlotSource:
             kept[flow.flow] = SlotsKept.of(late_ns, stalls=stalls)
         return kept
 
-    def _told(self, network: Network, start_ns: int) -> str:
+    def _told(self, network: LiveNetwork, start_ns: int) -> str:
         hosts = dict.fromkeys(flow.source for flow in self._flows)
         outlets = {host: Outlet(network.interface(host), network.namespace(host)) for host in hosts}
         period_ns = _shortest_ns(self._flows)

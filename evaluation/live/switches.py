@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from evaluation.live.boards import Boards, BoardsReport
+from evaluation.live.boards import BoardsReport, RunningBoards
 from evaluation.live.coarse import CoarseSwitches
 from evaluation.live.messages import BuildRequest, controller_address
 from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
@@ -40,7 +40,7 @@ def refuse(lab: Lab, request: BuildRequest) -> None:
         )
 
 
-class Switches:
+class RunningSwitches:
     """The running switches."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Switches:
         real = lab.behind(Backend.HARDWARE)
         self._real = RealBoards(real, controller_address(lab)) if real else None
         cores = request.cores
-        self._boards: list[Boards] = []
+        self._boards: list[RunningBoards] = []
         self._coarse: CoarseSwitches | None = None
         if coarse:
             self._coarse = CoarseSwitches(
@@ -69,7 +69,7 @@ class Switches:
         groups = [{name: boards[name]} for name in boards] if lab.separate else [boards] if boards else []
         for number, group in enumerate(groups):
             self._boards.append(
-                Boards(
+                RunningBoards(
                     lab,
                     group,
                     controller=controller_address(lab),

@@ -30,7 +30,7 @@ _END_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class DelayTerms:
     """The board's delay terms, as `zodiac-fx hold` reads them."""
 
     link_rate_bps: int
@@ -78,10 +78,10 @@ class HeldSwitch:
     name: str
     ports: Mapping[int, str]
     """The interface of each port, towards the network."""
-    device: Device
+    device: DelayTerms
 
 
-class Holder:
+class HoldProgram:
     """The running program, for one switch or several."""
 
     def __init__(

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.live.boards import BoardsReport
-from evaluation.live.capture import Frames, Tap, join, received_by, sent_by
+from evaluation.live.capture import Frames, TcpdumpTap, join, received_by, sent_by
 from evaluation.live.generator import Generator, open_sink, pattern_of
-from evaluation.live.network import Network
+from evaluation.live.network import LiveNetwork
 from evaluation.live.programs import run
 from evaluation.live.routes import port_rule
-from evaluation.live.shaping import TokenBucket, shape, unshape
+from evaluation.live.shaping import TbfParameters, shape, unshape
 from evaluation.live.slot_source import SlotSource, refuse_slots, start_instant_ns
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, SlotsKept, Stall
 from evaluation.traffic import Sender, TimeTriggered
@@ -46,7 +46,7 @@ class Capture:
     """How well each flow that sends in slots kept them."""
 
 
-def transmit(network: Network, traffic: Sequence[Sender], *, seconds: float, folder: Path) -> Capture:
+def transmit(network: LiveNetwork, traffic: Sequence[Sender], *, seconds: float, folder: Path) -> Capture:
     """Send the traffic for so many seconds and capture it. Raises `RunError` if that cannot be done."""
     refuse(traffic, network.lab)
     with ExitStack() as stack:
@@ -72,11 +72,13 @@ def sinks(traffic: Sequence[Sender], lab: Lab) -> list[tuple[str, int]]:
     return sorted({(lab.hosts[flow.destination].machine, flow.udp_destination) for flow in traffic} - taken)
 
 
-def _taps(network: Network, traffic: Iterable[Sender], folder: Path, stack: ExitStack) -> dict[str, Tap]:
+def _taps(
+    network: LiveNetwork, traffic: Iterable[Sender], folder: Path, stack: ExitStack
+) -> dict[str, TcpdumpTap]:
     hosts = sorted({host for flow in traffic if flow.observed for host in (flow.source, flow.destination)})
     taps = {}
     for host in hosts:
-        taps[host] = Tap(host, network.interface(host), network.inside(host), folder)
+        taps[host] = TcpdumpTap(host, network.interface(host), network.inside(host), folder)
         stack.callback(taps[host].cancel)
     for tap in taps.values():
         tap.wait()
@@ -84,7 +86,7 @@ def _taps(network: Network, traffic: Iterable[Sender], folder: Path, stack: Exit
 
 
 def _send(
-    network: Network, traffic: Sequence[Sender], seconds: float, folder: Path
+    network: LiveNetwork, traffic: Sequence[Sender], seconds: float, folder: Path
 ) -> tuple[int, Mapping[int, SlotsKept]]:
     """Send for the given time, then stop at once: frames that still wait in token buckets are dropped."""
     slotted = [flow for flow in traffic if isinstance(flow.sends, TimeTriggered)]
@@ -92,7 +94,7 @@ def _send(
     with ExitStack() as stack:
         for host in dict.fromkeys(flow.source for flow in shaped):
             interface, prefix = network.interface(host), network.inside(host)
-            mine = {flow.udp_source: TokenBucket.of(flow) for flow in shaped if flow.source == host}
+            mine = {flow.udp_source: TbfParameters.of(flow) for flow in shaped if flow.source == host}
             shape(interface, mine, host=host, prefix=prefix)
             stack.callback(unshape, interface, host=host, prefix=prefix)
         generators = []
@@ -183,4 +185,4 @@ def refuse(traffic: Sequence[Sender], lab: Lab) -> None:
         ports[end] = flow.flow
         if not isinstance(flow.sends, TimeTriggered):
             pattern_of(flow)
-            TokenBucket.of(flow)
+            TbfParameters.of(flow)

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from evaluation.live.interfaces import interface_name, switch_off_offloads
 from evaluation.live.programs import run, run_json
-from evaluation.live.shaping import FCS_BYTES, TokenBucket
+from evaluation.live.shaping import FCS_BYTES, TbfParameters
 from evaluation.runner import RunError
 from loko.device import Profile
 from loko.document import DATA
@@ -37,7 +37,7 @@ More keeps the rate on busier machines, but lets the first frames after an idle 
 class SharedQueue:
     """Parameters of the queue, in bytes as Linux counts them (without FCS)."""
 
-    bucket: TokenBucket
+    bucket: TbfParameters
     places: int
     """Frames that may wait, including the one in service. After an idle time one more passes at once."""
 
@@ -57,7 +57,7 @@ class SharedQueue:
         credit = min(rate * LATE_WAKE_UP_NS // NS_PER_S, seen // 2)
         places = capacity_frames(profile, frame_bytes)
         return cls(
-            bucket=TokenBucket(
+            bucket=TbfParameters(
                 rate_bytes_per_s=rate, burst_bytes=seen + credit, limit_bytes=places * seen + credit
             ),
             places=places,

@@ -23,7 +23,7 @@ from typing import Annotated, Final
 import typer
 
 from evaluation.beside.program import report, run_beside
-from evaluation.beside.senders import ConformingSender, Turn
+from evaluation.beside.senders import ConformingSender, SendSlots
 from evaluation.beside.taps import Taps
 from evaluation.live.background import BackgroundLab
 from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
@@ -71,7 +71,7 @@ class _Seen:
 
 
 @dataclass
-class _Tap:
+class _HostTap:
     """The packet socket at a host."""
 
     host: str
@@ -80,7 +80,7 @@ class _Tap:
     pending: list[_Seen] = field(default_factory=list)
 
     @classmethod
-    def at(cls, host: str, namespace: Path, interface: str) -> _Tap:
+    def at(cls, host: str, namespace: Path, interface: str) -> _HostTap:
         """Open the tap of a host. Raises `RunError`."""
         with inside(namespace):
             packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
@@ -127,14 +127,14 @@ class _Tap:
             )
 
 
-class Watch:
+class HostTaps:
     """The taps of all hosts, joined. The hosts' network namespaces are given by their files."""
 
     def __init__(self, lab: Lab, namespaces: Mapping[str, Path]) -> None:
         """Open the taps. Raises `RunError`."""
         self._lab = lab
         self._taps = {
-            host: _Tap.at(host, namespace, device_of(lab.hosts[host], lab))
+            host: _HostTap.at(host, namespace, device_of(lab.hosts[host], lab))
             for host, namespace in namespaces.items()
         }
         self._joined = Taps()
@@ -189,10 +189,10 @@ class SlotSenders:
     def __init__(self, lab: Lab, namespaces: Mapping[str, Path], folder: Path) -> None:
         """`folder` is for the configuration of the source."""
         self._lab, self._namespaces, self._folder = lab, namespaces, folder
-        self._sending: Sequence[tuple[Flow, Turn]] = ()
+        self._sending: Sequence[tuple[Flow, SendSlots]] = ()
         self._program: SlotProgram | None = None
 
-    def told(self, wanted: Sequence[tuple[Flow, Turn]]) -> None:
+    def told(self, wanted: Sequence[tuple[Flow, SendSlots]]) -> None:
         """Let these flows send from now on, and no others. This restarts the source, which takes 0.2 s."""
         if wanted == self._sending:
             return
@@ -209,7 +209,7 @@ class SlotSenders:
             self._program.end()
             self._program = None
 
-    def _source(self, wanted: Sequence[tuple[Flow, Turn]]) -> str:
+    def _source(self, wanted: Sequence[tuple[Flow, SendSlots]]) -> str:
         traffic = [
             Sender.of(number, flow, TimeTriggered(offset_ns=turn.offset_ns, period_ns=turn.period_ns))
             for number, (flow, turn) in enumerate(wanted)
@@ -233,7 +233,7 @@ class HostSenders:
         self._sinks: dict[tuple[str, int], socket.socket] = {}
         self._number = 0
 
-    def told(self, flows: Sequence[Flow], turns: Mapping[str, Turn]) -> None:
+    def told(self, flows: Sequence[Flow], turns: Mapping[str, SendSlots]) -> None:
         """Let these flows send from now on, and no others."""
         slotted = [(flow, turns[flow.id]) for flow in flows if flow.id in turns]
         for flow, _ in slotted:
@@ -286,9 +286,9 @@ class HostSenders:
 
 async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        watch, senders = Watch(lab, namespaces), HostSenders(lab, namespaces, Path(folder))
+        watch, senders = HostTaps(lab, namespaces), HostSenders(lab, namespaces, Path(folder))
 
-        def hear(flows: Sequence[Flow], turns: Mapping[str, Turn]) -> None:
+        def hear(flows: Sequence[Flow], turns: Mapping[str, SendSlots]) -> None:
             watch.told(flows)
             if traffic:
                 senders.told(flows, turns)

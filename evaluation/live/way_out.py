@@ -25,7 +25,7 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 """`SO_LINGER` with which closing a connection resets it."""
 
 
-class WayOut:
+class NamespaceRelay:
     """Connects boards with a controller outside the tree."""
 
     def __init__(self, to: Address, network: Path) -> None:
@@ -88,7 +88,7 @@ def main(
     """Carry the boards' connections until ended."""
     listening = socket.create_server(Address.parse(listen, "--listen"))
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(WayOut(Address.parse(to, "--to"), network).serve(listening, ready))
+        asyncio.run(NamespaceRelay(Address.parse(to, "--to"), network).serve(listening, ready))
 
 
 if __name__ == "__main__":

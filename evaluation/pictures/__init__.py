@@ -26,7 +26,7 @@ _METADATA: Final = {"svg": {"Date": None, "Creator": None}, "png": {"Software": 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class RenderedPictures:
     """The pictures of one result."""
 
     svg: bytes
@@ -35,11 +35,11 @@ class Drawn:
     """Without title and claims, for a page that has them itself."""
 
 
-def draw(result: FigureResult) -> Drawn:
+def draw(result: FigureResult) -> RenderedPictures:
     """Draw all pictures of a result."""
     with mpl.rc_context(STYLE):
         figure = _figure(result, captioned=True)
-        return Drawn(
+        return RenderedPictures(
             svg=_saved(figure, "svg"),
             png=_saved(figure, "png"),
             uncaptioned_svg=_saved(_figure(result, captioned=False), "svg"),

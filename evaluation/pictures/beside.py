@@ -11,7 +11,7 @@ from evaluation.result import Band, FigureResult, Printed
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Annotations:
     """The paper's values and the predicted bands of a figure, by finding."""
 
     printed: Mapping[str, Printed] = field(default_factory=dict)
@@ -26,12 +26,12 @@ class Beside:
         return ", ".join(filter(None, parts))
 
 
-NOTHING_BESIDE: Final = Beside()
+NOTHING_BESIDE: Final = Annotations()
 
 
-def beside(result: FigureResult) -> Beside:
+def beside(result: FigureResult) -> Annotations:
     """Collect what is to be shown beside a result."""
-    return Beside(
+    return Annotations(
         printed={printed.finding: printed for printed in result.printed},
         bands={band.finding: band for band in result.bands if band.figure == result.name},
     )

@@ -15,7 +15,7 @@ from evaluation.chart import (
     LinePanel,
     Panel,
 )
-from evaluation.pictures.beside import Beside, beside, caption_of
+from evaluation.pictures.beside import Annotations, beside, caption_of
 from evaluation.pictures.boxes import boxes_legend, draw_boxes, names_are_slanted
 from evaluation.pictures.canvas import LEFT, RIGHT, WIDTH_INCHES, canvas, footnote
 from evaluation.pictures.legend import legend_above, legend_inches
@@ -74,12 +74,12 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
     return figure
 
 
-def _head_inches(panel: Panel, others: Beside, width_inches: float) -> float:
+def _head_inches(panel: Panel, others: Annotations, width_inches: float) -> float:
     """Return the room above a panel for its legend and title."""
     return legend_inches(_legend(panel, others), width_inches) + (_TITLE_INCHES if panel.title else 0.0)
 
 
-def _draw_panel(axes: Axes, panel: Panel, others: Beside, width_inches: float) -> None:
+def _draw_panel(axes: Axes, panel: Panel, others: Annotations, width_inches: float) -> None:
     legend = _legend(panel, others)
     if panel.title:
         pad = 72 * legend_inches(legend, width_inches) + 3
@@ -106,7 +106,7 @@ def _share(panel: Panel, columns: int) -> float:
     return 0.88 if columns > 1 and isinstance(panel, BoxPanel) and panel.second is not None else 1.0
 
 
-def _draw(axes: Axes, panel: Panel, others: Beside) -> None:
+def _draw(axes: Axes, panel: Panel, others: Annotations) -> None:
     if isinstance(panel, BoxPanel):
         draw_boxes(axes, panel)
     elif isinstance(panel, LinePanel):
@@ -119,7 +119,7 @@ def _draw(axes: Axes, panel: Panel, others: Beside) -> None:
         draw_points(axes, panel)
 
 
-def _legend(panel: Panel, others: Beside) -> list[Any]:
+def _legend(panel: Panel, others: Annotations) -> list[Any]:
     """Return the entries of the legend above a panel."""
     if isinstance(panel, BoxPanel):
         return boxes_legend(panel)

@@ -16,17 +16,17 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from evaluation.chart import (
-    Apart,
     ChartAxis,
     Curve,
     HeatPanel,
     HistogramPanel,
     LinePanel,
+    Overflow,
     ScatterPanel,
     TimePanel,
 )
 from evaluation.pictures.axes import COLOURS, name_decades, reference_entries, references, set_axis
-from evaluation.pictures.beside import NOTHING_BESIDE, Beside
+from evaluation.pictures.beside import NOTHING_BESIDE, Annotations
 from evaluation.pictures.canvas import PRINTED_NUMBER, SECOND
 
 _ABOVE: Final = 1.08
@@ -209,7 +209,7 @@ def _name_cells(axes: Axes, all_names: Sequence[str], which: Literal["x", "y"]) 
     set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS, rotation=turned)
 
 
-def draw_histogram(axes: Axes, panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> None:
+def draw_histogram(axes: Axes, panel: HistogramPanel, others: Annotations = NOTHING_BESIDE) -> None:
     """Draw histograms, and beyond the end of the axis a column for the count that has no place on it.
 
     `others` has the paper's values and predicted bands of the panel's shares.
@@ -232,7 +232,7 @@ def draw_histogram(axes: Axes, panel: HistogramPanel, others: Beside = NOTHING_B
 
 
 def _draw_apart(
-    axes: Axes, apart: Apart, y: ChartAxis, marked: Sequence[float], reach: tuple[float, float] | None
+    axes: Axes, apart: Overflow, y: ChartAxis, marked: Sequence[float], reach: tuple[float, float] | None
 ) -> None:
     """Draw a column with its own axis of the same scale, marked with the paper's share and the band."""
     other = axes.inset_axes(_APART)
@@ -250,7 +250,7 @@ def _draw_apart(
     other.set_xticks([0], [f"{apart.label}\n{apart.told}"], fontsize=7.5)
 
 
-def histogram_legend(panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> list[Any]:
+def histogram_legend(panel: HistogramPanel, others: Annotations = NOTHING_BESIDE) -> list[Any]:
     """Return the legend entries of the histograms, the references, and the paper's values and bands."""
     entries = [
         Patch(
@@ -266,7 +266,7 @@ def histogram_legend(panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> 
     return [*entries, *reference_entries(panel.references), *_share_entries(panel, others)]
 
 
-def _share_entries(panel: HistogramPanel, others: Beside) -> list[Line2D]:
+def _share_entries(panel: HistogramPanel, others: Annotations) -> list[Line2D]:
     """Return an entry for each share with a paper's value or a band; only that of `apart` is marked."""
     entries = []
     for place, share in enumerate(panel.shares):

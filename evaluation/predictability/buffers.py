@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import RefusedError
-from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.marks import DimensionVerdict, Mark, Thresholds
 from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest, evenly, transmit
 from evaluation.predictability.table_iii import enqueued, frame
 from evaluation.runner import LOST
@@ -37,7 +37,7 @@ _RESTS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
+class QueueCapacity:
     """Capacity of the highest queue of one port, in frames; -1 if no loss revealed it."""
 
     frames: float
@@ -58,7 +58,7 @@ def cases(subject: SwitchUnderTest, *, most_ports: int, most_queues: int) -> lis
 
 def measure(
     subject: SwitchUnderTest, ports: int, queues: int, *, seed: int, frame_bytes: int = FRAME_BYTES
-) -> Capacity | None:
+) -> QueueCapacity | None:
     """Measure how much the highest queue of port 1 holds beside such congestion.
 
     None if the switch has no action enqueue. Raises `RunError`.
@@ -72,14 +72,14 @@ def measure(
         after_ns = round(slots * subject.slot_ns(frame_bytes) / 2)
         told = capacities(subject, through, after_ns=after_ns, frame_bytes=frame_bytes)
         if told.size:
-            return Capacity(
+            return QueueCapacity(
                 frames=float(np.median(told)),
                 least_frames=float(told.min()),
                 most_frames=float(told.max()),
             )
         held_up |= any((stream.received_ns == LOST).any() for stream in through)
         if slots >= subject.pace.longest_slots:
-            return Capacity(frames=-1, least_frames=-1, most_frames=-1, held_up=held_up)
+            return QueueCapacity(frames=-1, least_frames=-1, most_frames=-1, held_up=held_up)
         slots *= 4
 
 
@@ -135,39 +135,41 @@ def capacities(
     return frames
 
 
-def judge(capacities: dict[tuple[int, int], Capacity | None], limits: Thresholds) -> Verdict:
+def judge(capacities: dict[tuple[int, int], QueueCapacity | None], limits: Thresholds) -> DimensionVerdict:
     """Give the mark: a queue that always holds the same is fit."""
     if not capacities:
-        return Verdict(mark=Mark.NOT_JUDGED, reasons=(f"that needs a switch with {NEEDED_PORTS} ports",))
+        return DimensionVerdict(
+            mark=Mark.NOT_JUDGED, reasons=(f"that needs a switch with {NEEDED_PORTS} ports",)
+        )
     told = {case: capacity for case, capacity in capacities.items() if capacity is not None}
     if not told:
         reason = "it refuses the action enqueue: there are no queues to compare"
-        return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,))
+        return DimensionVerdict(mark=Mark.NOT_JUDGED, reasons=(reason,))
     numbers = {
         f"frames_{ports}_ports_{queues}_queues": capacity.frames for (ports, queues), capacity in told.items()
     }
     if any(capacity.held_up for capacity in told.values()):
         reason = "this machine held up the line before every frame that was lost in some of the runs"
-        return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)
+        return DimensionVerdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)
     if any(capacity.frames < 0 for capacity in told.values()):
         reason = "no frame was lost in some of the runs: its buffer is larger than they can tell"
-        return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)
+        return DimensionVerdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)
     least, most = (
         min(capacity.frames for capacity in told.values()),
         max(capacity.frames for capacity in told.values()),
     )
     if most - least <= max(1.0, limits.buffer_differs_percent.value / 100 * most):
         reason = f"a queue holds {most:.0f} frames, whatever is congested elsewhere"
-        return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
+        return DimensionVerdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
     reason = f"a queue holds {most:.0f} frames, or {least:.0f} beside other congested ports and queues"
-    return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+    return DimensionVerdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
 
 
 def judge_with(
-    capacities: dict[tuple[int, int], Capacity | None],
-    otherwise: dict[tuple[int, int], Capacity | None],
+    capacities: dict[tuple[int, int], QueueCapacity | None],
+    otherwise: dict[tuple[int, int], QueueCapacity | None],
     limits: Thresholds,
-) -> Verdict:
+) -> DimensionVerdict:
     """Give the mark of a switch that has another setting: partly, if it is fit with the first one only."""
     verdict = judge(capacities, limits)
     if not otherwise:
@@ -176,7 +178,7 @@ def judge_with(
     numbers = verdict.numbers | {f"otherwise_{name}": number for name, number in other.numbers.items()}
     reasons = (*verdict.reasons, *(f"with another setting: {reason}" for reason in other.reasons))
     partly = verdict.mark is Mark.FIT and other.mark is Mark.UNFIT
-    return Verdict(mark=Mark.PARTLY if partly else verdict.mark, reasons=reasons, numbers=numbers)
+    return DimensionVerdict(mark=Mark.PARTLY if partly else verdict.mark, reasons=reasons, numbers=numbers)
 
 
 def _udp_of(queue: tuple[int, int]) -> int:

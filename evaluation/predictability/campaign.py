@@ -25,16 +25,16 @@ from evaluation.predictability import (
     processing_time,
     throughput,
 )
-from evaluation.predictability.buffers import Capacity
-from evaluation.predictability.flow_management import Fill, Paced
-from evaluation.predictability.marks import Thresholds, Verdict, thresholds
+from evaluation.predictability.buffers import QueueCapacity
+from evaluation.predictability.flow_management import Fill, PacedFill
+from evaluation.predictability.marks import DimensionVerdict, Thresholds, thresholds
 from evaluation.predictability.numbered_entries import MATCHES
 from evaluation.predictability.other_settings import other_profile
 from evaluation.predictability.priority_queueing import Excesses
-from evaluation.predictability.processing_time import Times
+from evaluation.predictability.processing_time import ScenarioTimes
 from evaluation.predictability.subject import Pace, SwitchUnderTest, subject_of
-from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, Scenario, varied
-from evaluation.predictability.throughput import Throughput
+from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, TimingScenario, varied
+from evaluation.predictability.throughput import LosslessRate
 from evaluation.provenance import commit
 from loko.device import profile_text
 from loko.document import InputError
@@ -49,7 +49,7 @@ _WAITS_S: Final = (0, flow_management.SETTLED_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class CampaignSize:
     """How much a campaign sends."""
 
     packets: int = 100_000
@@ -72,7 +72,7 @@ class Size:
     """Whether FM tries every match with every action."""
 
 
-QUICK: Final = Size(
+QUICK: Final = CampaignSize(
     packets=1_000,
     bursts=2_000,
     lace_packets=1_000,
@@ -85,14 +85,14 @@ QUICK: Final = Size(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class CampaignTask:
     """One task of a campaign."""
 
     name: str
     device: str
-    size: Size
+    size: CampaignSize
     seed: int
-    scenario: Scenario | None = None
+    scenario: TimingScenario | None = None
     """For PT: the scenario."""
     frame_bytes: int = 0
     """For TP: the frame length."""
@@ -105,8 +105,13 @@ class Part:
 
 
 def parts(
-    device: str, size: Size, seed: int, *, subject: SwitchUnderTest | None = None, also: str | None = None
-) -> list[Part]:
+    device: str,
+    size: CampaignSize,
+    seed: int,
+    *,
+    subject: SwitchUnderTest | None = None,
+    also: str | None = None,
+) -> list[CampaignTask]:
     """Return all parts for a profile, or a live `subject`. Raises `InputError` if it cannot be measured.
 
     `also`: the profile of the same switch with another setting, whose buffers are judged too. Default: what
@@ -120,32 +125,35 @@ def parts(
         )
     throughput.shoelace(subject)
     common: dict[str, Any] = {"device": device, "size": size, "seed": seed}
-    listed = [Part(name=HOST_PART, **common)] if is_live else []
+    listed = [CampaignTask(name=HOST_PART, **common)] if is_live else []
     listed += [
-        Part(name=_pt_name(dimension, value), scenario=scenario, **common)
+        CampaignTask(name=_pt_name(dimension, value), scenario=scenario, **common)
         for dimension in processing_time.dimensions(subject)
         for value, scenario in varied(dimension)
     ]
-    listed.append(Part(name=PQ_PART, **common))
-    listed += [Part(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES]
+    listed.append(CampaignTask(name=PQ_PART, **common))
+    listed += [
+        CampaignTask(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES
+    ]
     congested = buffers.cases(subject, most_ports=size.congested_ports, most_queues=size.congested_queues)
-    listed += [Part(name=_bm_name(case), congested=case, **common) for case in congested]
+    listed += [CampaignTask(name=_bm_name(case), congested=case, **common) for case in congested]
     also = also or (None if is_live else other_profile(device))
     if also is not None:
         congested = buffers.cases(
             subject_of(also), most_ports=size.congested_ports, most_queues=size.congested_queues
         )
         listed += [
-            Part(name=_bm_name(case, also=True), congested=case, also=also, **common) for case in congested
+            CampaignTask(name=_bm_name(case, also=True), congested=case, also=also, **common)
+            for case in congested
         ]
     matches = MATCHES if size.table_sizes else ()
     runs = [way for way, wait_s in _RUNS.items() if not (is_live and wait_s)]
     ways = (*_RATES, "paced", *runs, "alternating", *(f"{_SIZES}{match}" for match in matches))
-    listed += [Part(name=f"FM-{way}", fills=way, **common) for way in ways]
+    listed += [CampaignTask(name=f"FM-{way}", fills=way, **common) for way in ways]
     return listed
 
 
-def measure(part: Part, *, live: SwitchUnderTest | None = None) -> dict[str, Any]:
+def measure(part: CampaignTask, *, live: SwitchUnderTest | None = None) -> dict[str, Any]:
     """Measure a part, of a device's profile or of a live switch. Raises `RunError`.
 
     Returns the result as JSON values.
@@ -179,7 +187,7 @@ _SIZES: Final = "sizes-"
 """Prefix of the parts that fill the table with every action."""
 
 
-def _filled(part: Part, live: SwitchUnderTest | None) -> dict[str, Any]:
+def _filled(part: CampaignTask, live: SwitchUnderTest | None) -> dict[str, Any]:
     """Measure a part of FM."""
     subject, size = live or subject_of(part.device), part.size
     common: dict[str, Any] = {"at_most": size.most_entries, "seed": part.seed}
@@ -200,7 +208,7 @@ def _managed(results: Mapping[str, Mapping[str, Any]]) -> flow_management.FlowRe
     paced = results["FM-paced"]
     return flow_management.FlowResults(
         rates={per_s: Fill(**results[f"FM-{way}"]) for way, per_s in _RATES.items()},
-        paced=Paced(**{**paced, "fill": Fill(**paced["fill"])}),
+        paced=PacedFill(**{**paced, "fill": Fill(**paced["fill"])}),
         aging={
             wait_s: [Fill(**fill) for fill in results[f"FM-{way}"]["runs"]]
             for way, wait_s in _RUNS.items()
@@ -215,7 +223,7 @@ def _managed(results: Mapping[str, Mapping[str, Any]]) -> flow_management.FlowRe
 
 def verdicts(
     results: Mapping[str, Mapping[str, Any]], limits: Thresholds, *, live: SwitchUnderTest | None = None
-) -> dict[str, Verdict]:
+) -> dict[str, DimensionVerdict]:
     """Return the verdict of each dimension, from the results of all parts.
 
     Of a live switch, what the machine under it decides is not judged.
@@ -242,17 +250,17 @@ def verdicts(
 
 def _verdicts(
     results: Mapping[str, Mapping[str, Any]], limits: Thresholds, software_mbps: float
-) -> dict[str, Verdict]:
-    times: dict[tuple[Dimension, str], Times] = {
-        (dimension, value): Times(**results[_pt_name(dimension, value)])
+) -> dict[str, DimensionVerdict]:
+    times: dict[tuple[Dimension, str], ScenarioTimes] = {
+        (dimension, value): ScenarioTimes(**results[_pt_name(dimension, value)])
         for dimension in VALUES
         for value, _ in varied(dimension)
         if _pt_name(dimension, value) in results
     }
-    laced = [Throughput(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
+    laced = [LosslessRate(**results[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
     held, held_otherwise = (
         {
-            case: Capacity(**results[name]) if results[name] else None
+            case: QueueCapacity(**results[name]) if results[name] else None
             for case in buffers.ALL_CASES
             if (name := _bm_name(case, also=also)) in results
         }
@@ -274,11 +282,11 @@ def _verdicts(
 
 
 def carried_out(
-    todo: list[Part],
+    todo: list[CampaignTask],
     folder: Path,
     *,
     jobs: int,
-    tell: Callable[[Part], None],
+    tell: Callable[[CampaignTask], None],
     live: SwitchUnderTest | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Measure the parts that the folder lacks, and return the results of all. A `live` switch has one job.
@@ -300,7 +308,7 @@ def carried_out(
     return results
 
 
-def document(device: str, judged: Mapping[str, Verdict]) -> dict[str, Any]:
+def document(device: str, judged: Mapping[str, DimensionVerdict]) -> dict[str, Any]:
     """Return `verdict.json`: the row of table I, with the numbers behind each mark."""
     return {
         "device": device,
@@ -324,11 +332,11 @@ def _bm_name(case: tuple[int, int], *, also: bool = False) -> str:
     return f"BM{'-also' if also else ''}-{case[0]}-ports-{case[1]}-queues"
 
 
-def _file(folder: Path, part: Part) -> Path:
+def _file(folder: Path, part: CampaignTask) -> Path:
     return folder / "parts" / f"{part.name}.json"
 
 
-def _kept(todo: list[Part], folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _kept(todo: list[CampaignTask], folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for part in todo:
         path = _file(folder, part)
         if path.exists():
@@ -342,7 +350,7 @@ def _read(path: Path, mended: str) -> Any:
         raise InputError(f"{path}: damaged: {mended}") from None
 
 
-def _refuse_another(todo: list[Part], folder: Path, live: SwitchUnderTest | None) -> None:
+def _refuse_another(todo: list[CampaignTask], folder: Path, live: SwitchUnderTest | None) -> None:
     """Note the campaign that a folder belongs to. Raises `InputError` if it belongs to another one."""
     part = todo[0]
     also = "".join(map(profile_text, sorted({part.also for part in todo if part.also})))

@@ -18,11 +18,11 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments.numbered_table import OUT_PORT
 from evaluation.instruments.virtual_session import BARRIER_REPLY, ERROR, install
-from evaluation.predictability.marks import Mark, Thresholds, Verdict, thresholds
+from evaluation.predictability.marks import DimensionVerdict, Mark, Thresholds, thresholds
 from evaluation.predictability.numbered_entries import (
     FIGURE_ACTIONS,
     FRAME_BYTES,
-    Combination,
+    MatchAction,
     added,
     most,
     probe,
@@ -39,7 +39,7 @@ from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request, flow_mod, flow_stats_request
 from loko.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
-DEFAULT: Final = Combination()
+DEFAULT: Final = MatchAction()
 """Five-tuple and output, as in figures 8 and 9."""
 RATES_PER_S: Final = (1, 4, 16, 85)
 """FLOW_MODs per second: the slowest and fastest rates of section III-A.2, and some between."""
@@ -47,7 +47,7 @@ FAST_PER_S: Final = 85
 SETTLED_S: Final = SETTLED_NS // 1_000_000_000
 PAUSE_MS: Final = 10
 """Pause between the reply to a barrier and the next entry (section III-A.2d)."""
-ALTERNATING: Final = (Combination(action="set-dl-src"), Combination(action="set-dl-dst"))
+ALTERNATING: Final = (MatchAction(action="set-dl-src"), MatchAction(action="set-dl-dst"))
 """Combinations that take turns, as in figure 9b."""
 _ECHOES: Final = 3
 """If this many echo requests, one a second, have no reply, the switch does not read what it is sent."""
@@ -105,7 +105,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paced:
+class PacedFill:
     """The result of filling a table with a barrier after each entry."""
 
     fill: Fill
@@ -133,7 +133,7 @@ class Controlled:
         """Let time pass."""
         self._messages([b""], spacing_ns=round(seconds * NS_PER_S))
 
-    def add_at_rate(self, combination: Combination, *, per_s: float, at_most: int) -> tuple[int, bool, bool]:
+    def add_at_rate(self, combination: MatchAction, *, per_s: float, at_most: int) -> tuple[int, bool, bool]:
         """Add entries until the first error. Return how many, whether one came, and if it stopped reading."""
         gap_ns, a_second = round(NS_PER_S / per_s), max(1, round(per_s))
         at_most = max(1, int(min(at_most, per_s * self.subject.pace.fill_s)))
@@ -154,7 +154,7 @@ class Controlled:
         return at_most, False, False
 
     def add_paced(
-        self, combination: Combination, *, pause_ns: int, at_most: int
+        self, combination: MatchAction, *, pause_ns: int, at_most: int
     ) -> tuple[int, bool, list[tuple[int, int]]]:
         """Add entries, each with a barrier, until the first error.
 
@@ -193,7 +193,7 @@ class Controlled:
         self._messages([flow_mod(parser.OFPMatch(), [], priority=0, xid=1, command=of.OFPFC_DELETE)])
 
     def forwarded(
-        self, combination: Combination, numbers: Sequence[int], *, slowly: bool = False
+        self, combination: MatchAction, numbers: Sequence[int], *, slowly: bool = False
     ) -> dict[int, int | None]:
         """Send each of these entries its frame. Return the times in ns, or None for frames that are lost.
 
@@ -207,7 +207,7 @@ class Controlled:
         return took_ns
 
     def _probed(
-        self, combination: Combination, numbers: Sequence[int], *, slowly: bool
+        self, combination: MatchAction, numbers: Sequence[int], *, slowly: bool
     ) -> dict[int, int | None]:
         pace = self.subject.pace
         gap_ns = pace.slow_probe_gap_ns if slowly else pace.probe_gap_ns
@@ -233,7 +233,7 @@ class Controlled:
 
 
 def fill_at_rate(
-    subject: SwitchUnderTest, per_s: float, *, at_most: int, seed: int, combination: Combination = DEFAULT
+    subject: SwitchUnderTest, per_s: float, *, at_most: int, seed: int, combination: MatchAction = DEFAULT
 ) -> tuple[Fill, list[int]]:
     """Fill a fresh table at a rate. Return the result, and the entries forwarded after it has settled."""
     switch = Controlled(subject, seed)
@@ -243,8 +243,8 @@ def fill_at_rate(
 
 
 def fill_paced(
-    subject: SwitchUnderTest, *, at_most: int, seed: int, combination: Combination = DEFAULT
-) -> Paced:
+    subject: SwitchUnderTest, *, at_most: int, seed: int, combination: MatchAction = DEFAULT
+) -> PacedFill:
     """Fill a fresh table with a barrier after each entry."""
     switch = Controlled(subject, seed)
     begin_ns = switch.now_ns
@@ -255,7 +255,7 @@ def fill_paced(
     entries = [0, *(count for _, count in steps)]
     batches = zip(at_s, at_s[1:], entries, entries[1:], strict=False)
     slowest_s = max((((late - early) / (more - less)) for early, late, less, more in batches), default=0.0)
-    return Paced(fill=fill, at_s=at_s, entries=entries, slowest_s=slowest_s)
+    return PacedFill(fill=fill, at_s=at_s, entries=entries, slowest_s=slowest_s)
 
 
 def age(
@@ -296,7 +296,7 @@ def alternate(subject: SwitchUnderTest, *, runs: int, at_most: int, seed: int) -
     return taken
 
 
-def size(subject: SwitchUnderTest, combination: Combination, *, at_most: int, seed: int) -> int:
+def size(subject: SwitchUnderTest, combination: MatchAction, *, at_most: int, seed: int) -> int:
     """Return how many such entries the chip holds, or a board.
 
     0 if it refuses them, or if of a few probed ones none is forwarded, or, with a chip, only slowly.
@@ -319,7 +319,7 @@ def size(subject: SwitchUnderTest, combination: Combination, *, at_most: int, se
 def sizes(subject: SwitchUnderTest, match: str, *, at_most: int, seed: int) -> dict[str, int]:
     """Return `size` for each action of table III."""
     return {
-        action: size(subject, Combination(match=match, action=action), at_most=at_most, seed=seed)
+        action: size(subject, MatchAction(match=match, action=action), at_most=at_most, seed=seed)
         for action in FIGURE_ACTIONS
     }
 
@@ -329,14 +329,14 @@ class FlowResults:
     """All that the mark depends on."""
 
     rates: Mapping[float, Fill]
-    paced: Paced
+    paced: PacedFill
     aging: Mapping[float, list[Fill]]
     """The result of each run, by the wait in seconds."""
     alternating: Mapping[str, list[int]]
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def judge(results: FlowResults, limits: Thresholds) -> Verdict:
+def judge(results: FlowResults, limits: Thresholds) -> DimensionVerdict:
     """Give the mark, and the reasons."""
     fills = [results.paced.fill, *results.rates.values()]
     rates = list(results.rates.items())
@@ -388,12 +388,12 @@ def judge(results: FlowResults, limits: Thresholds) -> Verdict:
     if _shrinks([largest.room, early]) > limits.shrinks_percent.value:
         partly.append(f"refuses entries after {early} if they come fast, after {largest.room} otherwise")
     if unfit:
-        return Verdict(mark=Mark.UNFIT, reasons=tuple(unfit + partly), numbers=numbers)
+        return DimensionVerdict(mark=Mark.UNFIT, reasons=tuple(unfit + partly), numbers=numbers)
     if partly:
-        return Verdict(mark=Mark.PARTLY, reasons=tuple(partly), numbers=numbers)
+        return DimensionVerdict(mark=Mark.PARTLY, reasons=tuple(partly), numbers=numbers)
     holds = "holds" if largest.full else "holds at least"
     reason = f"{holds} {largest.held} entries, forwards all that it reports, at any rate and again"
-    return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
+    return DimensionVerdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
 
 
 def _shrinks(counts: Sequence[int]) -> float:
@@ -402,7 +402,7 @@ def _shrinks(counts: Sequence[int]) -> float:
 
 
 def _asked(
-    switch: Controlled, combination: Combination, sent: int, *, full: bool, throttled: bool = False
+    switch: Controlled, combination: MatchAction, sent: int, *, full: bool, throttled: bool = False
 ) -> tuple[Fill, list[int]]:
     """Ask for the entries, send each its frame. Return the result, and the entries by which it forwards."""
     listed = {number for number in switch.listed() if number < sent}

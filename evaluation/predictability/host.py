@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from evaluation.predictability.marks import WORDS, Mark, Threshold, Thresholds, Verdict
-from evaluation.predictability.table_iii import Scenario
+from evaluation.predictability.marks import WORDS, DimensionVerdict, Mark, Threshold, Thresholds
+from evaluation.predictability.table_iii import TimingScenario
 
 _TIMES: Final = ("spread_us", "partly_spread_us", "excess_us", "excess_differs_us")
 _MOST_DISTURBED_PERCENT: Final = 20.0
@@ -47,19 +47,19 @@ def shortest_median_us(results: Mapping[str, Mapping[str, Any]]) -> float:
 
 def repeats_us(results: Mapping[str, Mapping[str, Any]]) -> float:
     """Return by how much the medians of the default scenario differ, which each dimension has anew."""
-    names = (f"PT-{field.name}-{getattr(Scenario(), field.name)}" for field in fields(Scenario))
+    names = (f"PT-{field.name}-{getattr(TimingScenario(), field.name)}" for field in fields(TimingScenario))
     medians = [results[name]["median_us"] for name in names if name in results]
     told = [median for median in medians if not math.isnan(median)]
     return max(told) - min(told) if told else 0.0
 
 
 def left_open(
-    strict: Mapping[str, Verdict],
-    tolerant: Mapping[str, Verdict],
+    strict: Mapping[str, DimensionVerdict],
+    tolerant: Mapping[str, DimensionVerdict],
     *,
     unseen_us: float,
     disturbed_percent: float,
-) -> dict[str, Verdict]:
+) -> dict[str, DimensionVerdict]:
     """Return the verdicts that do not depend on what the machine added; the others are not judged."""
     judged = {}
     for name, verdict in strict.items():
@@ -73,7 +73,7 @@ def left_open(
                 f" {unseen_us:.0f} us"
             )
         if reason and verdict.mark is not Mark.NOT_JUDGED:
-            judged[name] = Verdict(
+            judged[name] = DimensionVerdict(
                 mark=Mark.NOT_JUDGED,
                 reasons=(reason, *(f"measured: {text}" for text in verdict.reasons)),
                 numbers=verdict.numbers,

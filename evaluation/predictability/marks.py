@@ -32,7 +32,7 @@ WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DimensionVerdict:
     """The mark of one dimension, why, and the numbers behind it; names of numbers end with their units."""
 
     mark: Mark

@@ -12,7 +12,7 @@ from typing import Final
 
 import dpkt
 
-from evaluation.instruments.numbered_frame import Shape, frame
+from evaluation.instruments.numbered_frame import FrameLayout, frame
 from evaluation.instruments.numbered_table import IN_PORT
 from evaluation.predictability.table_iii import ACTIONS, OTHER_PORT, VALUES, is_tagged, like_entry
 from loko.controller.messages import barrier_request
@@ -34,7 +34,7 @@ _TAG_AT: Final = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
+class MatchAction:
     """What entries match and do. The defaults are those of table III."""
 
     match: str = "five-tuple"
@@ -57,7 +57,7 @@ FIGURE_ACTIONS: Final[tuple[str, ...]] = VALUES["action"]
 assert set(FIGURE_ACTIONS) < set(ACTIONS)
 
 
-def most(combination: Combination, ports: int) -> int:
+def most(combination: MatchAction, ports: int) -> int:
     """Return how many such entries can differ in what they match."""
     return {
         "port": ports - OTHER_PORT + 1,
@@ -68,7 +68,7 @@ def most(combination: Combination, ports: int) -> int:
     }.get(combination.match, (1 << 16) - _FIRST_UDP)
 
 
-def added(combination: Combination, number: int, *, barrier: bool = False) -> bytes:
+def added(combination: MatchAction, number: int, *, barrier: bool = False) -> bytes:
     """Return the FLOW_MOD that adds an entry, with a barrier behind it if `barrier`.
 
     The number is its cookie and its transaction id.
@@ -81,11 +81,11 @@ def added(combination: Combination, number: int, *, barrier: bool = False) -> by
     return bytes(message) + (_barrier() if barrier else b"")
 
 
-def probe(combination: Combination, number: int) -> tuple[int, bytes]:
+def probe(combination: MatchAction, number: int) -> tuple[int, bytes]:
     """Return the port and the frame, without FCS, that only the entry with this number matches."""
     match = combination.match
     udp = {"udp": _FIRST_UDP + number} if match in _BY_UDP else {}
-    shape = Shape.TAGGED if combination.tagged else Shape.UDP
+    shape = FrameLayout.TAGGED if combination.tagged else FrameLayout.UDP
     data = bytearray(frame(FRAME_BYTES, 0, shape=shape, **udp))
     if match == "port":
         return OTHER_PORT + number, bytes(data)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
-from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.marks import DimensionVerdict, Mark, Thresholds
 from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest, evenly, transmit
 from evaluation.predictability.table_iii import OTHER_PORT, enqueued, frame
 from evaluation.runner import LOST
@@ -37,7 +37,7 @@ _HIGH_UDP: Final = 6001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delays:
+class PriorityDelays:
     """Times of the frames of high priority, part by part."""
 
     refused: bool
@@ -50,7 +50,7 @@ class Delays:
     """Part of each frame: 0 without other traffic, then 1, 2, ... for `LOW_BYTES`."""
 
 
-def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> Delays:
+def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> PriorityDelays:
     """Send bursts of high priority, alone and beside each length of low priority. Raises `RunError`."""
     parts: list[StreamTimes] = []
     for place, low_bytes in enumerate((0, *LOW_BYTES)):
@@ -58,7 +58,7 @@ def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> Delays:
             parts.append(_part(subject, low_bytes, bursts, seed=seed + place))
         except RefusedError:
             nothing = np.array([], dtype=np.int64)
-            return Delays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
+            return PriorityDelays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
     processing_ns = [
         np.where(
             (stream.received_ns == LOST) | ~stream.kept,
@@ -68,7 +68,7 @@ def measure(subject: SwitchUnderTest, *, bursts: int, seed: int) -> Delays:
         for stream in parts
     ]
     part_ns = max(int(stream.sent_ns[-1]) for stream in parts) + _PAUSES_NS[1]
-    return Delays(
+    return PriorityDelays(
         refused=False,
         lost=sum(stream.lost for stream in parts),
         sent_ns=np.concatenate([place * part_ns + stream.sent_ns for place, stream in enumerate(parts)]),
@@ -106,7 +106,7 @@ def _part(subject: SwitchUnderTest, low_bytes: int, bursts: int, *, seed: int) -
     return transmit(subject, entries, streams, seed=seed)[0]
 
 
-def excesses_us(subject: SwitchUnderTest, delays: Delays) -> list[float]:
+def excesses_us(subject: SwitchUnderTest, delays: PriorityDelays) -> list[float]:
     """Return, by length of low priority, the largest excess over equation 2; nan if all frames were lost."""
     alone_ns = _most_ns(delays, 0)
     return [
@@ -115,7 +115,7 @@ def excesses_us(subject: SwitchUnderTest, delays: Delays) -> list[float]:
     ]
 
 
-def _most_ns(delays: Delays, part: int) -> float:
+def _most_ns(delays: PriorityDelays, part: int) -> float:
     times_ns = delays.processing_ns[(delays.part == part) & (delays.processing_ns >= 0)]
     return float(times_ns.max()) if len(times_ns) else float("nan")
 
@@ -132,7 +132,7 @@ class Excesses:
     """The largest excess over equation 2 by the length of low priority; without those of which none came."""
 
 
-def summary(subject: SwitchUnderTest, delays: Delays) -> Excesses:
+def summary(subject: SwitchUnderTest, delays: PriorityDelays) -> Excesses:
     """Summarise the result of `measure`."""
     if delays.refused or math.isnan(_most_ns(delays, 0)):
         return Excesses(refused=delays.refused, forwards=False, lost=delays.lost, by_length_us={})
@@ -141,24 +141,30 @@ def summary(subject: SwitchUnderTest, delays: Delays) -> Excesses:
     return Excesses(refused=False, forwards=True, lost=delays.lost, by_length_us=by_length_us)
 
 
-def judge(excesses: Excesses, limits: Thresholds) -> Verdict:
+def judge(excesses: Excesses, limits: Thresholds) -> DimensionVerdict:
     """Give the mark: no excess is fit, one that is always the same is partly fit."""
     if excesses.refused:
-        return Verdict(mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",))
+        return DimensionVerdict(
+            mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",)
+        )
     if not excesses.forwards:
         reason = "it takes the action enqueue, but forwards nothing by it: no priority queueing"
-        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(excesses.lost)})
+        return DimensionVerdict(
+            mark=Mark.UNFIT, reasons=(reason,), numbers={"lost_frames": float(excesses.lost)}
+        )
     numbers = {f"excess_{length}_us": excess for length, excess in excesses.by_length_us.items()}
     numbers["lost_frames"] = float(excesses.lost)
     if excesses.lost > limits.lost_frames.value or len(excesses.by_length_us) < len(LOW_BYTES):
         reason = f"{excesses.lost} frames of high priority are lost behind low priority"
-        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+        return DimensionVerdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
     least_us, epsilon_us = min(excesses.by_length_us.values()), max(excesses.by_length_us.values())
     numbers["epsilon_us"] = epsilon_us
     if epsilon_us <= limits.excess_us.value:
-        return Verdict(mark=Mark.FIT, reasons=("no frame is later than equation 2 says",), numbers=numbers)
+        return DimensionVerdict(
+            mark=Mark.FIT, reasons=("no frame is later than equation 2 says",), numbers=numbers
+        )
     if epsilon_us - least_us <= limits.excess_differs_us.value:
         reason = f"later than equation 2 by a constant of {epsilon_us:.1f} us, whatever interferes"
-        return Verdict(mark=Mark.PARTLY, reasons=(reason,), numbers=numbers)
+        return DimensionVerdict(mark=Mark.PARTLY, reasons=(reason,), numbers=numbers)
     reason = f"later than equation 2 by {least_us:.1f} to {epsilon_us:.1f} us, by what interferes"
-    return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+    return DimensionVerdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
-from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.marks import DimensionVerdict, Mark, Thresholds
 from evaluation.predictability.subject import (
     FRAMING_BYTES,
     FrameStream,
@@ -29,7 +29,7 @@ from evaluation.predictability.subject import (
 from evaluation.predictability.table_iii import (
     VALUES,
     Dimension,
-    Scenario,
+    TimingScenario,
     flow_mods,
     frame,
     varied,
@@ -49,7 +49,7 @@ WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class ScenarioTimes:
     """The result of one scenario."""
 
     sent: int
@@ -70,14 +70,16 @@ class Times:
 
 
 def measure(
-    subject: SwitchUnderTest, scenario: Scenario, *, packets: int, seed: int
+    subject: SwitchUnderTest, scenario: TimingScenario, *, packets: int, seed: int
 ) -> NDArray[np.int64] | None:
     """Measure the processing times, in ns, of `passed`. None if the switch refuses the entries."""
     sent = passed(subject, scenario, packets=packets, seed=seed)
     return None if sent is None else sent.processing_ns(subject, scenario.frame_bytes)
 
 
-def passed(subject: SwitchUnderTest, scenario: Scenario, *, packets: int, seed: int) -> StreamTimes | None:
+def passed(
+    subject: SwitchUnderTest, scenario: TimingScenario, *, packets: int, seed: int
+) -> StreamTimes | None:
     """Send frames from port 1 to port 2 at a steady rate, and return what became of them.
 
     A board is sent no more than its CPU can handle. Only frames that came count. None if the switch refuses
@@ -102,18 +104,18 @@ def dimensions(subject: SwitchUnderTest) -> tuple[Dimension, ...]:
     return tuple(name for name in VALUES if not (subject.on_cpu and name == "rate_mbps"))
 
 
-def _rate_mbps(subject: SwitchUnderTest, scenario: Scenario) -> float:
+def _rate_mbps(subject: SwitchUnderTest, scenario: TimingScenario) -> float:
     return min(scenario.rate_mbps, subject.pace.software_mbps) if subject.on_cpu else scenario.rate_mbps
 
 
-def summary(times_ns: NDArray[np.int64] | None, packets: int, *, disturbed: int = 0) -> Times:
+def summary(times_ns: NDArray[np.int64] | None, packets: int, *, disturbed: int = 0) -> ScenarioTimes:
     """Summarise the result of `measure`, of which `disturbed` frames do not count."""
     if times_ns is None:
-        return Times(sent=packets, lost=packets, refused=True)
+        return ScenarioTimes(sent=packets, lost=packets, refused=True)
     lost = packets - disturbed - len(times_ns)
     if not len(times_ns):
-        return Times(sent=packets, lost=lost, disturbed=disturbed)
-    return Times(
+        return ScenarioTimes(sent=packets, lost=lost, disturbed=disturbed)
+    return ScenarioTimes(
         sent=packets,
         lost=lost,
         median_us=float(np.median(times_ns)) / NS_PER_US,
@@ -127,23 +129,23 @@ _DRAIN_NS: Final = 2_000_000_000
 """Longer than a CPU works on a frame."""
 
 
-def in_hardware(times: Times, limits: Thresholds) -> bool:
+def in_hardware(times: ScenarioTimes, limits: Thresholds) -> bool:
     """Return whether frames came, and as fast as only a switch chip forwards."""
     return times.came and times.median_us <= limits.software_us.value
 
 
 def judge(
-    times: Mapping[tuple[Dimension, str], Times],
+    times: Mapping[tuple[Dimension, str], ScenarioTimes],
     limits: Thresholds,
     *,
     on_cpu: bool = False,
     software_mbps: float = Pace().software_mbps,
-) -> Verdict:
+) -> DimensionVerdict:
     """Give the mark from all scenarios. As in the study, those forwarded in software do not count.
 
     If `on_cpu`, the switch forwards everything on a CPU, at `software_mbps`, and all scenarios count.
     """
-    default = Scenario()
+    default = TimingScenario()
     where = "on its CPU" if on_cpu else "in hardware"
     hardware = {
         key: times for key, times in times.items() if (times.came if on_cpu else in_hardware(times, limits))
@@ -152,7 +154,7 @@ def judge(
         f"{dimension} {value}" for dimension, value in times if (dimension, value) not in hardware
     )
     if _key_of(default, "match") not in hardware:
-        return Verdict(mark=Mark.UNFIT, reasons=(f"the default scenario is not forwarded {where}",))
+        return DimensionVerdict(mark=Mark.UNFIT, reasons=(f"the default scenario is not forwarded {where}",))
     spread_us = max(times.most_us - times.least_us for times in hardware.values())
     wider_percent = 100 * max(times.most_us / times.median_us - 1 for times in hardware.values())
     unbounded = (
@@ -195,14 +197,14 @@ def judge(
         )
     if outside:
         reasons.append(f"not {'forwarded' if on_cpu else where}: " + ", ".join(outside))
-    return Verdict(mark=mark, reasons=tuple(reasons), numbers=numbers)
+    return DimensionVerdict(mark=mark, reasons=tuple(reasons), numbers=numbers)
 
 
-def _key_of(scenario: Scenario, dimension: Dimension) -> tuple[Dimension, str]:
+def _key_of(scenario: TimingScenario, dimension: Dimension) -> tuple[Dimension, str]:
     return dimension, str(getattr(scenario, dimension))
 
 
-def _influence_us(times: Mapping[tuple[Dimension, str], Times], dimension: Dimension) -> float:
+def _influence_us(times: Mapping[tuple[Dimension, str], ScenarioTimes], dimension: Dimension) -> float:
     medians = [
         times[dimension, value].median_us for value, _ in varied(dimension) if (dimension, value) in times
     ]

@@ -32,7 +32,7 @@ Dimension = Literal["entries", "match", "action", "matching_rule", "priorities",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class TimingScenario:
     """One value of each dimension. The defaults are those printed in bold."""
 
     entries: int = 100
@@ -63,7 +63,7 @@ VALUES: Final[dict[Dimension, tuple[Any, ...]]] = {
 }
 """The values of table III, in its order."""
 
-assert list(VALUES) == [field.name for field in fields(Scenario)]
+assert list(VALUES) == [field.name for field in fields(TimingScenario)]
 _TAGGED_MATCHES: Final = frozenset({"dl-vlan", "dl-vlan-pcp"})
 _TAGGED_ACTIONS: Final = frozenset({"set-vlan-id", "set-vlan-pcp", "strip-vlan"})
 
@@ -73,13 +73,13 @@ def is_tagged(match: str, action: str) -> bool:
     return match in _TAGGED_MATCHES or action in _TAGGED_ACTIONS
 
 
-def varied(dimension: Dimension) -> Iterator[tuple[str, Scenario]]:
+def varied(dimension: Dimension) -> Iterator[tuple[str, TimingScenario]]:
     """Yield the scenarios that differ in one dimension, each with its value in words."""
     for value in VALUES[dimension]:
-        yield str(value), replace(Scenario(), **{dimension: value})
+        yield str(value), replace(TimingScenario(), **{dimension: value})
 
 
-def flow_mods(scenario: Scenario) -> list[bytes]:
+def flow_mods(scenario: TimingScenario) -> list[bytes]:
     """Return the FLOW_MODs of a scenario's table. Exactly one entry matches its frames."""
     count = scenario.entries
     used = 0 if scenario.matching_rule == "first" else count - 1
@@ -162,5 +162,5 @@ def enqueued(udp_out: int, port: int, queue: int) -> bytes:
 
 def frame(frame_bytes: int, *, tagged: bool = False, udp_out: int = UDP_OUT) -> bytes:
     """Return a frame without FCS, with room for a flow and a sequence number behind the headers."""
-    shape = numbered_frame.Shape.TAGGED if tagged else numbered_frame.Shape.UDP
+    shape = numbered_frame.FrameLayout.TAGGED if tagged else numbered_frame.FrameLayout.UDP
     return numbered_frame.frame(frame_bytes, 0, udp=udp_out, shape=shape)

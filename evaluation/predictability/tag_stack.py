@@ -22,13 +22,13 @@ from evaluation.predictability.subject import (
     evenly,
     transmit,
 )
-from evaluation.predictability.table_iii import Scenario, frame
+from evaluation.predictability.table_iii import TimingScenario, frame
 from loko.controller.messages import flow_mod
 from loko.network import Hop
 from loko.vlan_stack import tagged_frame, vid_of
 
 _PRIORITY: Final = 100
-_FRAME_BYTES: Final = Scenario().frame_bytes
+_FRAME_BYTES: Final = TimingScenario().frame_bytes
 """Length without tags."""
 
 
@@ -38,7 +38,7 @@ def measure(subject: SwitchUnderTest, tags: int, *, packets: int, seed: int) -> 
     Raises `RunError`.
     """
     frame_bytes = _FRAME_BYTES + tags * TAG_BYTES
-    gap_ns = (frame_bytes + FRAMING_BYTES) * 8e3 / Scenario().rate_mbps
+    gap_ns = (frame_bytes + FRAMING_BYTES) * 8e3 / TimingScenario().rate_mbps
     path = [Hop(switch=f"s{place}", output_port=OUT_PORT) for place in range(tags)]
     stream = FrameStream(
         enters=IN_PORT,

@@ -14,7 +14,7 @@ from typing import Final
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments.virtual_session import RefusedError
-from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.marks import DimensionVerdict, Mark, Thresholds
 from evaluation.predictability.subject import FrameStream, SwitchUnderTest, evenly, transmit
 from evaluation.predictability.table_iii import VALUES, frame
 from loko.controller.messages import flow_mod
@@ -27,7 +27,7 @@ _ANY: Final = "ideal-1g"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class RateResult:
     """The result at one rate."""
 
     rate_mbps: float
@@ -66,7 +66,7 @@ def entries(lab: Lab) -> list[bytes]:
 
 def measure(
     subject: SwitchUnderTest, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int
-) -> Passage:
+) -> RateResult:
     """Send this many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
     lab = shoelace(subject)
     gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / BPS_PER_MBPS / rate_mbps
@@ -78,15 +78,15 @@ def measure(
     try:
         streams_carried = transmit(subject, entries(lab), streams, seed=seed, cables=cables(lab))
     except RefusedError:
-        return Passage(rate_mbps=rate_mbps, received_mbps=0, sent=0, lost=0, refused=True)
+        return RateResult(rate_mbps=rate_mbps, received_mbps=0, sent=0, lost=0, refused=True)
     sent = sum(len(stream.sent_ns) for stream in streams_carried)
     lost = sum(stream.lost for stream in streams_carried)
     received_mbps = rate_mbps * (sent - lost) / sent
-    return Passage(rate_mbps=rate_mbps, received_mbps=received_mbps, sent=sent, lost=lost)
+    return RateResult(rate_mbps=rate_mbps, received_mbps=received_mbps, sent=sent, lost=lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+class LosslessRate:
     """The highest rate without loss of frames of one length."""
 
     frame_bytes: int
@@ -100,7 +100,7 @@ class Throughput:
     refused: bool = False
 
 
-def find(subject: SwitchUnderTest, frame_bytes: int, *, packets: int, seed: int) -> Throughput:
+def find(subject: SwitchUnderTest, frame_bytes: int, *, packets: int, seed: int) -> LosslessRate:
     """Search the highest rate without loss by bisection. Raises `RunError`."""
     line_mbps = subject.link_rate_bps / BPS_PER_MBPS
     top = measure(subject, frame_bytes, line_mbps, packets=packets, seed=seed)
@@ -116,7 +116,7 @@ def find(subject: SwitchUnderTest, frame_bytes: int, *, packets: int, seed: int)
             if high < resolution * line_mbps:
                 break
     per_source = low * BPS_PER_MBPS / (subject.slot_ns(frame_bytes) * subject.link_rate_bps / 1e9)
-    return Throughput(
+    return LosslessRate(
         frame_bytes=frame_bytes,
         mbps=low,
         frames_per_s=per_source * subject.ports,
@@ -126,20 +126,20 @@ def find(subject: SwitchUnderTest, frame_bytes: int, *, packets: int, seed: int)
     )
 
 
-def judge(rates: list[Throughput], _limits: Thresholds) -> Verdict:
+def judge(rates: list[LosslessRate], _limits: Thresholds) -> DimensionVerdict:
     """Give the mark: line rate at every length, or unfit."""
     numbers = {f"throughput_{rate.frame_bytes}_mbps": rate.mbps for rate in rates}
     numbers["most_mpps"] = max(rate.frames_per_s for rate in rates) / 1e6
     if any(rate.refused for rate in rates):
         reason = "it refuses entries that match the port"
-        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+        return DimensionVerdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
     slow = [rate for rate in rates if not rate.is_line_rate]
     if not slow:
         reason = f"line rate on all ports at every length, {numbers['most_mpps']:.4g} million frames/s"
-        return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
+        return DimensionVerdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
     least = min(slow, key=lambda rate: rate.mbps)
     reason = (
         f"loses frames at line rate at {len(slow)} of {len(rates)} lengths: {least.mbps:.0f} Mbit/s a port "
         f"at {least.frame_bytes} bytes, {least.frames_per_s / 1e6:.2f} million frames/s in all"
     )
-    return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+    return DimensionVerdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from evaluation.analysis import Box, host_of
+from evaluation.analysis import DelayStats, host_of
 from evaluation.files import write_atomically
 from evaluation.folder import POINTS, run_file, run_files
 from evaluation.options import Options, Progress
@@ -21,7 +21,7 @@ from evaluation.virtual import VirtualRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class PointRun:
     """One run of a point. Its result depends on nothing else."""
 
     point: Point
@@ -132,7 +132,7 @@ class Tally:
 
     def __init__(self, guarantees_ns: Mapping[int, float]) -> None:
         """Begin empty. `guarantees_ns` has the guarantees of the flows whose packets are counted."""
-        self.boxes = {flow: Box(flow=flow, guarantee_ns=each) for flow, each in guarantees_ns.items()}
+        self.boxes = {flow: DelayStats(flow=flow, guarantee_ns=each) for flow, each in guarantees_ns.items()}
         self.real_boards: dict[str, dict[str, str]] = {}
         """What each real board reports about itself."""
         self._boards: list[Counters] = []
@@ -157,7 +157,7 @@ class Tally:
         return HostResult.worst(self._hosts)
 
 
-def _missing(point: Point, options: Options) -> list[Run]:
+def _missing(point: Point, options: Options) -> list[PointRun]:
     """Return the runs that are not kept with the same parameters. Raises `InputError` for damaged files."""
     missing = []
     same = json.loads(json.dumps(point.fingerprint(options)))
@@ -166,7 +166,7 @@ def _missing(point: Point, options: Options) -> list[Run]:
         fingerprint = {**same, "seed": seed}
         if not path.exists() or summary(path).get("fingerprint") != fingerprint:
             missing.append(
-                Run(
+                PointRun(
                     point=point,
                     number=number,
                     capacity_factor=options.capacity_factor,
@@ -176,7 +176,7 @@ def _missing(point: Point, options: Options) -> list[Run]:
     return missing
 
 
-def _finished_runs(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
+def _finished_runs(runs: Sequence[PointRun], options: Options) -> Generator[tuple[int, bytes]]:
     """Yield (index of the run, file of its records) as runs finish."""
     if options.real_time:
         yield from _in_real_time(runs, options)
@@ -185,7 +185,7 @@ def _finished_runs(runs: Sequence[Run], options: Options) -> Generator[tuple[int
     yield from options.workers.each_done(in_virtual_time, here)
 
 
-def in_virtual_time(run: Run) -> bytes:
+def in_virtual_time(run: PointRun) -> bytes:
     """Carry out a run in the simulator. Raises `InputError` or `RunError`."""
     with virtual_runner(run.point, run.capacity_factor) as runner:
         return run.by(runner)
@@ -209,7 +209,7 @@ def run_once(point: Point, number: int, runner: Runner) -> RunRecords:
     )
 
 
-def _in_real_time(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
+def _in_real_time(runs: Sequence[PointRun], options: Options) -> Generator[tuple[int, bytes]]:
     """Carry out runs one after the other: parallel live labs would compete for processors.
 
     A lab serves all successive runs that need the same one.

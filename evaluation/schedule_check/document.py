@@ -13,13 +13,13 @@ from loko.requests import RequestDocument, load_documents
 from loko.scenario import OpenFlow
 
 
-class _Document(BaseModel):
+class _ScheduleModel(BaseModel):
     """Base of documents. Keys that no check needs are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class SendTimes(_Document):
+class SendTimes(_ScheduleModel):
     """When a host sends: at an offset in a base period, and then once every period."""
 
     host: str
@@ -27,7 +27,7 @@ class SendTimes(_Document):
     period_us: float
 
 
-class ScheduledSlot(_Document):
+class ScheduledSlot(_ScheduleModel):
     """A flow with its slot; `ports` are the output ports at the switches of `path`."""
 
     id: str
@@ -38,7 +38,7 @@ class ScheduledSlot(_Document):
     guarantee_us: float
 
 
-class Entry(_Document):
+class Entry(_ScheduleModel):
     """A flow's entry in a switch."""
 
     nw_src: str
@@ -48,7 +48,7 @@ class Entry(_Document):
     output_port: int
 
 
-class ScheduleDocument(_Document):
+class ScheduleDocument(_ScheduleModel):
     """A schedule: which flows send when and on which path, and the entries of the switches."""
 
     scheme: str
@@ -66,7 +66,7 @@ class ScheduleDocument(_Document):
     entries: dict[str, list[Entry]]
 
 
-class WantedFlow(_Document):
+class WantedFlow(_ScheduleModel):
     """A flow of the list for which the schedule was made."""
 
     id: str

@@ -22,7 +22,7 @@ _PRIORITY: Final = 100
 _DRAIN_NS: Final = 100_000_000
 
 
-class Replay(NamedTuple):
+class ScheduleReplay(NamedTuple):
     """What became of the frames."""
 
     packets: int
@@ -33,7 +33,7 @@ class Replay(NamedTuple):
 
 def replay(
     lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocument, *, cycles: int, seed: int
-) -> Replay:
+) -> ScheduleReplay:
     """Carry out a schedule for so many base periods; hosts are as far off their slots as the guard allows.
 
     Sessions are of the schedule's OpenFlow version. Tables are as large as planned: the rest of their entries
@@ -43,7 +43,7 @@ def replay(
     wanted = {flow.id: flow for flow in flows}
     sent = [flow for flow in schedule.scheduled if flow.id in wanted]
     if not sent:
-        return Replay(packets=0, refutations=[], worst_ns={})
+        return ScheduleReplay(packets=0, refutations=[], worst_ns={})
     chance = np.random.default_rng(seed)
     try:
         network = lab_network(lab, _tables(lab, schedule), seed=seed, openflow=schedule.openflow)
@@ -72,7 +72,7 @@ def replay(
         arrived = received_ns >= 0
         if arrived.any():
             worst_ns[flow.id] = int((received_ns - sent_ns)[arrived].max())
-    return Replay(packets=int(records.flow.size), refutations=refutations, worst_ns=worst_ns)
+    return ScheduleReplay(packets=int(records.flow.size), refutations=refutations, worst_ns=worst_ns)
 
 
 def _of_flow(

@@ -13,13 +13,13 @@ from evaluation.schedule_check.verdict import CYCLES
 from loko.lab import Lab
 
 
-class _There(NamedTuple):
+class _PlacedFlow(NamedTuple):
     wanted: WantedFlow
     slot: ScheduledSlot
     uses: list[tuple[int, Use]]
 
 
-class StandingCheck:
+class IncrementalCheck:
     """Tries to refute the slot of each new flow, beside the flows that have slots already.
 
     Flow entries are not checked: who installs flows one by one compares the switches' tables anyway. A replay
@@ -30,7 +30,7 @@ class StandingCheck:
         """Begin without flows. `cycle` gives the lengths of slots and periods; its own flows are ignored."""
         self._lab, self._cycle = lab, cycle
         self._owners: dict[tuple[int, Use], str] = {}
-        self._there: dict[str, _There] = {}
+        self._there: dict[str, _PlacedFlow] = {}
 
     def refutations(self, flow: Mapping[str, Any]) -> list[str]:
         """Return what is wrong with a flow, by arithmetic; the flow is in the form of `loko schedule --json`.
@@ -48,7 +48,7 @@ class StandingCheck:
             if owner is not None
         ]
         if not told:
-            self._there[slot.id] = _There(wanted, slot, mine)
+            self._there[slot.id] = _PlacedFlow(wanted, slot, mine)
             self._owners.update(dict.fromkeys(mine, slot.id))
         return told
 

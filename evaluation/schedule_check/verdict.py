@@ -7,18 +7,18 @@ from typing import Any, Final, NamedTuple
 
 from evaluation.schedule_check.arithmetic import refutations
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
-from evaluation.schedule_check.replay import Replay, replay
+from evaluation.schedule_check.replay import ScheduleReplay, replay
 from loko.lab import Lab
 
 CYCLES: Final = 20
 """Base periods to replay before a schedule is handed out."""
 
 
-class Verdict(NamedTuple):
+class ScheduleVerdict(NamedTuple):
     """The result of the check of a schedule."""
 
     by_arithmetic: list[str]
-    replay: Replay
+    replay: ScheduleReplay
     cycles: int
     """Base periods that were replayed."""
 
@@ -41,13 +41,13 @@ class Verdict(NamedTuple):
 
 def check(
     lab: Lab, wanted: Sequence[WantedFlow], schedule: ScheduleDocument, *, cycles: int = CYCLES, seed: int = 1
-) -> Verdict:
+) -> ScheduleVerdict:
     """Try to refute a schedule of these flows; with 0 `cycles` by arithmetic only.
 
     Raises `InputError` for what the emulator does not take, `RunError` if a board refuses its table.
     """
     by_arithmetic = refutations(lab, wanted, schedule)
-    replayed = Replay(packets=0, refutations=[], worst_ns={})
+    replayed = ScheduleReplay(packets=0, refutations=[], worst_ns={})
     if cycles:
         replayed = replay(lab, wanted, schedule, cycles=cycles, seed=seed)
-    return Verdict(by_arithmetic=by_arithmetic, replay=replayed, cycles=cycles)
+    return ScheduleVerdict(by_arithmetic=by_arithmetic, replay=replayed, cycles=cycles)

@@ -16,12 +16,12 @@ from evaluation.progress import ProgressBar
 from evaluation.provenance import commit
 from evaluation.slice_bench.devices import open_device
 from evaluation.slice_bench.document import load_sliced_switch
-from evaluation.slice_bench.judgement import Row, Verdict, rows
+from evaluation.slice_bench.judgement import SliceRow, SliceVerdict, rows
 from evaluation.slice_bench.parts import parts
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 
 _SAMPLES = "slices.sqlite"
-_COLOURS = {Verdict.DIFFERS: "red", Verdict.FOLLOWS: "yellow", Verdict.AS_CONFIGURED: "green"}
+_COLOURS = {SliceVerdict.DIFFERS: "red", SliceVerdict.FOLLOWS: "yellow", SliceVerdict.AS_CONFIGURED: "green"}
 
 
 def bench_slice(
@@ -52,14 +52,14 @@ def bench_slice(
     if as_json:
         print_json([asdict(row) for row in judged])
     elif as_csv:
-        print_csv([field.name for field in fields(Row)], map(asdict, judged))
+        print_csv([field.name for field in fields(SliceRow)], map(asdict, judged))
     else:
         _print(judged)
-    if any(row.verdict is Verdict.DIFFERS for row in judged):
+    if any(row.verdict is SliceVerdict.DIFFERS for row in judged):
         raise typer.Exit(1)
 
 
-def measured_rows(device: str, folder: Path, *, seed: int) -> list[Row]:
+def measured_rows(device: str, folder: Path, *, seed: int) -> list[SliceRow]:
     """Measure what is missing, and return the table. Raises `InputError` or `RunError`."""
     switch = load_sliced_switch(device)
     opened, port = open_device(switch), switch.port()
@@ -85,7 +85,7 @@ def measured_rows(device: str, folder: Path, *, seed: int) -> list[Row]:
         return rows(port, switch.counted_as(), store.samples(part.key for part in todo))
 
 
-def _print(judged: list[Row]) -> None:
+def _print(judged: list[SliceRow]) -> None:
     table = Table("slice", "what", "configured", "measured", "verdict, and why", box=None)
     for row in judged:
         colour = _COLOURS.get(row.verdict)

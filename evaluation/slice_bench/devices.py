@@ -20,11 +20,11 @@ from evaluation.figure_types.slices.port import (
     transmit,
     transmit_live,
 )
-from evaluation.figure_types.slices.release import FrameTimes, Release
+from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.live.alone import carry_alone
 from evaluation.live.programs import locate
 from evaluation.runner import LOST, RunError
-from evaluation.slice_bench.document import DpdkSwitch, LiveSwitch, Meter, SlicedSwitch, VirtualSwitch
+from evaluation.slice_bench.document import DpdkSwitch, HtbSwitch, MeterDevice, SlicedSwitch, VirtualSwitch
 from evaluation.traffic import Tcp
 from loko.device import load_device
 from loko.document import InputError
@@ -40,7 +40,7 @@ SENDERS_PPS: Final = 40_000.0
 """Frames per second that one core can send in real time, in Python, for two hosts."""
 
 
-class Device(Protocol):
+class SliceDevice(Protocol):
     """A switch under test."""
 
     several: bool
@@ -53,7 +53,7 @@ class Device(Protocol):
         """Return what the samples depend on, apart from what was configured."""
         ...
 
-    def send(self, releases: Mapping[int, Release], seed: int, /) -> dict[int, FrameTimes]:
+    def send(self, releases: Mapping[int, Release], seed: int, /) -> dict[int, PacketTimes]:
         """Send all releases in one run; return the packets of each. Raises `RunError`."""
         ...
 
@@ -62,7 +62,7 @@ class Device(Protocol):
         ...
 
 
-class Virtual:
+class VirtualSliceDevice:
     """A switch in virtual time."""
 
     several = True
@@ -73,18 +73,18 @@ class Virtual:
         self._port, self._profile = port, profile
 
     def parameters(self) -> dict[str, Any]:
-        """See `Device`."""
+        """See `SliceDevice`."""
         return {
             "port": self._port.model_dump(mode="json"),
             "profile": load_device(self._profile).model_dump(mode="json"),
         }
 
-    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, FrameTimes]:
-        """See `Device`."""
+    def send(self, releases: Mapping[int, Release], seed: int) -> dict[int, PacketTimes]:
+        """See `SliceDevice`."""
         return transmit(SliceTrial(self._port, self._profile, releases, seed))
 
     def tcp(self, queue: int, frame_bytes: int, duration_ns: int, seed: int, /) -> int | None:
-        """See `Device`. The queue becomes the port's first, which is the one that a transfer uses."""
+        """See `SliceDevice`. The queue becomes the port's first, which is the one that a transfer uses."""
         queues = list(self._port.queues)
         first = [queues[queue], *queues[:queue], *queues[queue + 1 :]]
         port = self._port.model_copy(update={"queues": first})
@@ -96,25 +96,25 @@ class Virtual:
         return min(did.delivered_bytes, in_time * payload(Transport.TCP, frame_bytes))
 
 
-class Metered:
+class VirtualMeter:
     """A meter in virtual time: its tokens, and the link that brings the frames."""
 
     several = False
     real_time = False
     most_pps = math.inf
 
-    def __init__(self, meter: Meter, link_rate_bps: int) -> None:
+    def __init__(self, meter: MeterDevice, link_rate_bps: int) -> None:
         self._meter, self._link_bps = meter, link_rate_bps
 
     def parameters(self) -> dict[str, Any]:
-        """See `Device`."""
+        """See `SliceDevice`."""
         return {"meter": self._meter.model_dump(mode="json")}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
-        """See `Device`."""
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, PacketTimes]:
+        """See `SliceDevice`."""
         return {number: self._carry(release) for number, release in releases.items()}
 
-    def _carry(self, release: Release) -> FrameTimes:
+    def _carry(self, release: Release) -> PacketTimes:
         meter, frame = self._meter, release.frame_bytes
         slot_ns = on_wire(frame) * 8 * NS_PER_S / self._link_bps
         wire_ns = (frame + _PREAMBLE) * 8 * NS_PER_S / self._link_bps
@@ -132,13 +132,13 @@ class Metered:
             sent_ns.append(round(starts_ns))
             leaves_ns = arrives_ns + meter.latency_us * 1e3
             received_ns.append(round(leaves_ns) if passes else LOST)
-        return FrameTimes(np.array(sent_ns, dtype=np.int64), np.array(received_ns, dtype=np.int64))
+        return PacketTimes(np.array(sent_ns, dtype=np.int64), np.array(received_ns, dtype=np.int64))
 
     def tcp(self, *_: int) -> None:
         """Return None: a meter has no way back, so it carries no TCP."""
 
 
-class Live:
+class LiveHtb:
     """Open vSwitch with `tc htb` in a namespace that each run makes and removes."""
 
     several = True
@@ -149,19 +149,19 @@ class Live:
         self._port, self._injection = port, injection or best_injection_method()
 
     def parameters(self) -> dict[str, Any]:
-        """See `Device`."""
+        """See `SliceDevice`."""
         return {"kernel": os.uname().release, "injection": self._injection.value}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
-        """See `Device`."""
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, PacketTimes]:
+        """See `SliceDevice`."""
         return transmit_live(self._port, releases, injection=self._injection)[0]
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
-        """See `Device`."""
+        """See `SliceDevice`."""
         return _iperf3(self._port, queue, duration_ns, injection=self._injection)
 
 
-class Dpdk:
+class LiveDpdk:
     """Open vSwitch with DPDK and a policer, in a namespace that each run makes and removes."""
 
     several = True
@@ -172,15 +172,15 @@ class Dpdk:
         self._port, self._policer = port, policer
 
     def parameters(self) -> dict[str, Any]:
-        """See `Device`."""
+        """See `SliceDevice`."""
         return {"kernel": os.uname().release, "policer": self._policer.value}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
-        """See `Device`."""
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, PacketTimes]:
+        """See `SliceDevice`."""
         return transmit_live(self._port, releases, policer=self._policer)[0]
 
     def tcp(self, queue: int, _frame_bytes: int, duration_ns: int, _seed: int, /) -> int | None:
-        """See `Device`."""
+        """See `SliceDevice`."""
         return _iperf3(self._port, queue, duration_ns, policer=self._policer)
 
 
@@ -200,13 +200,13 @@ def _iperf3(port: Port, queue: int, duration_ns: int, **how: Any) -> int | None:
     return round(bytes_per_s * duration_ns / NS_PER_S)
 
 
-def open_device(switch: SlicedSwitch) -> Device:
+def open_device(switch: SlicedSwitch) -> SliceDevice:
     """Return the switch. Raises `InputError` if its file cannot be carried out."""
     port, how = switch.port(), switch.switch
     if isinstance(how, VirtualSwitch):
-        return Virtual(port if how.does is None else load_slices(how.does), how.profile)
-    if isinstance(how, Meter):
-        return Metered(how, port.link_rate_bps)
+        return VirtualSliceDevice(port if how.does is None else load_slices(how.does), how.profile)
+    if isinstance(how, MeterDevice):
+        return VirtualMeter(how, port.link_rate_bps)
     if isinstance(how, DpdkSwitch):
         if not isinstance(port, TrtcmPort):
             raise InputError(
@@ -217,14 +217,14 @@ def open_device(switch: SlicedSwitch) -> Device:
             refuse(port, how.policer)
         except RunError as error:
             raise InputError(f"'{switch.configured}': {error}") from None
-        return Dpdk(port, how.policer)
-    assert isinstance(how, LiveSwitch)
+        return LiveDpdk(port, how.policer)
+    assert isinstance(how, HtbSwitch)
     if not isinstance(port, HtbPort):
         raise InputError(
             f"'{switch.configured}' has policers, which Open vSwitch has with DPDK only; choose a port of"
             " HTB, or the kind 'open-vswitch-dpdk' or 'virtual'"
         )
-    return Live(port, how.injection)
+    return LiveHtb(port, how.injection)
 
 
 def first_sender() -> str:

@@ -19,7 +19,7 @@ _A_LENGTH: Final = 1024
 """Any length above the headers: what is counted differs from it by a constant."""
 
 
-class Counts(StrEnum):
+class CountedBytes(StrEnum):
     """Which bytes of each frame a rate counts."""
 
     WIRE = "wire"
@@ -34,11 +34,11 @@ class Counts(StrEnum):
     def more_bytes(self) -> int:
         """The bytes that a rate counts beyond a frame's length with FCS; negative if it counts fewer."""
         lengths = {
-            Counts.WIRE: on_wire(_A_LENGTH),
-            Counts.FRAME: _A_LENGTH,
-            Counts.FRAME_WITHOUT_FCS: counted(Scheduler.HTB, _A_LENGTH),
-            Counts.IP_PACKET: counted(Scheduler.TRTCM, _A_LENGTH),
-            Counts.UDP_PAYLOAD: payload(Protocol.UDP, _A_LENGTH),
+            CountedBytes.WIRE: on_wire(_A_LENGTH),
+            CountedBytes.FRAME: _A_LENGTH,
+            CountedBytes.FRAME_WITHOUT_FCS: counted(Scheduler.HTB, _A_LENGTH),
+            CountedBytes.IP_PACKET: counted(Scheduler.TRTCM, _A_LENGTH),
+            CountedBytes.UDP_PAYLOAD: payload(Protocol.UDP, _A_LENGTH),
         }
         return lengths[self] - _A_LENGTH
 
@@ -52,17 +52,17 @@ class VirtualSwitch(Strict):
     """The port that the switch really has, named like the configured one. Default: the configured port."""
 
 
-class Meter(Strict):
+class MeterDevice(Strict):
     """A meter in virtual time: a token bucket that drops, and may count any part of a frame."""
 
     kind: Literal["meter"]
     rate_bps: Rate
     burst_bytes: Bytes
-    counts: Annotated[Counts, Field(strict=False)]
+    counts: Annotated[CountedBytes, Field(strict=False)]
     latency_us: float = Field(default=0, ge=0, le=10**6)
 
 
-class LiveSwitch(Strict):
+class HtbSwitch(Strict):
     """Open vSwitch with `tc htb` in a namespace of its own, built as configured. Needs root."""
 
     kind: Literal["open-vswitch"]
@@ -83,19 +83,19 @@ class SlicedSwitch(Strict):
     title: str
     configured: str
     """What was configured, as a name in `labs/slicing/slices` or a path, relative to this file too."""
-    counts: Annotated[Counts | None, Field(strict=False)] = None
+    counts: Annotated[CountedBytes | None, Field(strict=False)] = None
     """What the configured rates are meant to count. Default: what the scheduler counts."""
-    switch: Annotated[VirtualSwitch | Meter | LiveSwitch | DpdkSwitch, Field(discriminator="kind")]
+    switch: Annotated[VirtualSwitch | MeterDevice | HtbSwitch | DpdkSwitch, Field(discriminator="kind")]
 
     def port(self) -> Port:
         """The configured port. Raises `InputError`."""
         return load_slices(self.configured)
 
-    def counted_as(self) -> Counts:
+    def counted_as(self) -> CountedBytes:
         """What the configured rates are meant to count."""
         if self.counts is not None:
             return self.counts
-        return Counts.FRAME_WITHOUT_FCS if self.port().scheduler == "htb" else Counts.IP_PACKET
+        return CountedBytes.FRAME_WITHOUT_FCS if self.port().scheduler == "htb" else CountedBytes.IP_PACKET
 
 
 def load_sliced_switch(name_or_path: str | Path) -> SlicedSwitch:

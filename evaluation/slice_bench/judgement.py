@@ -14,7 +14,7 @@ from evaluation.bench.part import Samples
 from evaluation.figure_types.slices.groups import group_lengths
 from evaluation.runner import LOST
 from evaluation.slice_bench import parts as part
-from evaluation.slice_bench.document import Counts
+from evaluation.slice_bench.document import CountedBytes
 from evaluation.slice_bench.parts import Numbers, burst_of, key, most_of, rate_of
 from loko.slices.bound import Bound, delay_bound
 from loko.slices.document import HtbDequeue, HtbPort, HtbQueue, Port, TrtcmDequeue, TrtcmPort, TrtcmQueue
@@ -36,7 +36,7 @@ _COMPLAINED_PAYLOAD: Final = 16
 _NO_OTHER: Final = "the bench has no second sender here, or it was too slow"
 
 
-class Verdict(StrEnum):
+class SliceVerdict(StrEnum):
     """The verdict of a row of the table."""
 
     AS_CONFIGURED = "as configured"
@@ -49,41 +49,45 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SliceRow:
     """One property of one slice."""
 
     slice: str
     what: str
     configured: str
     measured: str
-    verdict: Verdict
+    verdict: SliceVerdict
     because: str = ""
 
 
-def rows(port: Port, counts: Counts, samples: Samples) -> list[Row]:
+def rows(port: Port, counts: CountedBytes, samples: Samples) -> list[SliceRow]:
     """Return the table: a row for each property of each slice of the configured port."""
     return [row for queue in port.queues for row in _Judge(port, queue, counts, samples).rows()]
 
 
 class _Judge:
-    def __init__(self, port: Port, queue: HtbQueue | TrtcmQueue, counts: Counts, samples: Samples) -> None:
+    def __init__(
+        self, port: Port, queue: HtbQueue | TrtcmQueue, counts: CountedBytes, samples: Samples
+    ) -> None:
         self._port, self._queue, self._counts, self._samples = port, queue, counts, samples
-        self._really: tuple[float, Counts | None] = (most_of(queue), counts)
+        self._really: tuple[float, CountedBytes | None] = (most_of(queue), counts)
         """The rate and what it counts, as measured; None if nothing limits it or the latter is unknown."""
 
     def _takes(self, frame_bytes: int) -> int:
         """Return the tokens, in bytes, that a frame takes: as measured, or else as configured."""
         return frame_bytes + (self._really[1] or self._counts).more_bytes
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[SliceRow]:
         rows = [*self._rate(), self._burst(), self._group(), self._latency()]
         for other in self._port.queues:
             if other is not self._queue:
                 rows += [self._crowded(other.name), self._attacked(other.name)]
         return [*rows, *self._tcp()]
 
-    def _row(self, what: str, configured: str, measured: str, verdict: Verdict, because: str = "") -> Row:
-        return Row(
+    def _row(
+        self, what: str, configured: str, measured: str, verdict: SliceVerdict, because: str = ""
+    ) -> SliceRow:
+        return SliceRow(
             slice=self._queue.name,
             what=what,
             configured=configured,
@@ -113,7 +117,7 @@ class _Judge:
             )
         return min(most_of(self._queue) / 8 / (frame_bytes + self._counts.more_bytes), link)
 
-    def _rate(self) -> list[Row]:
+    def _rate(self) -> list[SliceRow]:
         taken = {frame: _pps(numbers) for frame, numbers in sorted(self._of(part.RATE).items())}
         most = "ceiling" if most_of(self._queue) > rate_of(self._queue) else "rate"
         configured = f"{_mbps(most_of(self._queue))}, of {self._counts.value}"
@@ -124,7 +128,7 @@ class _Judge:
         }
         if len(usable) < 1:
             why = "the sender was too slow to fill it" if taken else "this bench does not send to it here"
-            return [self._row(most, configured, "-", Verdict.NOT_MEASURED, why)]
+            return [self._row(most, configured, "-", SliceVerdict.NOT_MEASURED, why)]
         errors = {frame: came / self._expected_pps(frame) - 1 for frame, (came, _) in usable.items()}
         worst = max(errors, key=lambda frame: abs(errors[frame]))
         accuracy = " ".join(f"{frame}: {100 * error:+.1f} %" for frame, error in errors.items())
@@ -137,8 +141,8 @@ class _Judge:
             told = self._counts
             measured = f"{_mbps(most_of(self._queue) * (1 + errors[max(usable)]))}, of {told.value}"
             return [
-                self._row(most, configured, measured, Verdict.AS_CONFIGURED),
-                self._row("accuracy by length", "+0.0 %", accuracy, Verdict.AS_CONFIGURED),
+                self._row(most, configured, measured, SliceVerdict.AS_CONFIGURED),
+                self._row("accuracy by length", "+0.0 %", accuracy, SliceVerdict.AS_CONFIGURED),
             ]
         rate_bps, counts, measured, why = self._fitted(free, usable)
         self._really = (rate_bps if free else math.inf, counts)
@@ -147,7 +151,7 @@ class _Judge:
             most,
             configured,
             measured,
-            Verdict.AS_CONFIGURED if same else Verdict.DIFFERS,
+            SliceVerdict.AS_CONFIGURED if same else SliceVerdict.DIFFERS,
             "" if same else why,
         )
         also = []
@@ -158,7 +162,7 @@ class _Judge:
                     "counts",
                     self._counts.value,
                     counts.value,
-                    Verdict.DIFFERS,
+                    SliceVerdict.DIFFERS,
                     f"each frame costs its length {counts.more_bytes:+d} bytes, not"
                     f" {self._counts.more_bytes:+d}; so {_COMPLAINED_PAYLOAD} bytes of UDP payload a frame"
                     f" get {_mbps(carried)}",
@@ -168,7 +172,7 @@ class _Judge:
         return [
             first,
             *also,
-            self._row("accuracy by length", "+0.0 %", accuracy, Verdict.DIFFERS, because),
+            self._row("accuracy by length", "+0.0 %", accuracy, SliceVerdict.DIFFERS, because),
         ]
 
     def _link_pps(self, frame_bytes: int) -> float:
@@ -185,7 +189,7 @@ class _Judge:
 
     def _fitted(
         self, free: Mapping[int, float], usable: Mapping[int, tuple[float, float]]
-    ) -> tuple[float, Counts | None, str, str]:
+    ) -> tuple[float, CountedBytes | None, str, str]:
         """Return rate, what it counts (None if unknown), both in words, and why the rate is another one."""
         if not free:
             frame = max(usable)
@@ -210,7 +214,7 @@ class _Judge:
             why = "no one rate explains all lengths: the switch, or its machine, carries fewer short frames"
             return rate_bps, None, f"{_mbps(rate_bps)} at {frame} bytes", why
         rate_bps, more = 8 / slope, intercept / slope
-        nearest = min(Counts, key=lambda counts: abs(counts.more_bytes - more))
+        nearest = min(CountedBytes, key=lambda counts: abs(counts.more_bytes - more))
         if abs(nearest.more_bytes - more) > _COUNTS_WITHIN:
             text = f"{_mbps(rate_bps)}, of frame {more:+.0f} bytes"
             return rate_bps, None, text, "the switch has another rate, and its own way to count"
@@ -218,20 +222,20 @@ class _Judge:
 
     # -- bucket and groups
 
-    def _burst(self) -> Row:
+    def _burst(self) -> SliceRow:
         configured = f"{burst_of(self._queue)} bytes"
         taken = self._turns(part.BURST)
         if not taken:
-            return self._row("burst", configured, "-", Verdict.NOT_MEASURED, "not sent")
+            return self._row("burst", configured, "-", SliceVerdict.NOT_MEASURED, "not sent")
         ((frame, turns),) = taken.items()
         if all((instants_ns == LOST).all() for instants_ns in turns):
             because = f"no frame of {frame} bytes passed at all"
-            return self._row("burst", configured, "0 bytes", Verdict.DIFFERS, because)
+            return self._row("burst", configured, "0 bytes", SliceVerdict.DIFFERS, because)
         takes = self._takes(frame)
         rate = self._really[0] / 8 / NS_PER_S
         if rate * on_wire(frame) * 8 * NS_PER_S / self._port.link_rate_bps > 0.9 * takes:
             because = "its rate is that of the link, or nothing limits it"
-            return self._row("burst", configured, "-", Verdict.NOT_MEASURED, because)
+            return self._row("burst", configured, "-", SliceVerdict.NOT_MEASURED, because)
         # A host that delays some of the frames makes a bucket look smaller, never larger.
         least = max(self._least_bucket(instants_ns, takes, rate) for instants_ns in turns)
         all_passed = any((instants_ns != LOST).all() for instants_ns in turns)
@@ -245,14 +249,14 @@ class _Judge:
             <= whole
             <= least + 2 * takes + unused + late + rate * _slack_ns(self._port, frame)
         ):
-            return self._row("burst", configured, measured, Verdict.AS_CONFIGURED)
+            return self._row("burst", configured, measured, SliceVerdict.AS_CONFIGURED)
         if all_passed and isinstance(self._queue, TrtcmQueue) and least > whole:
             measured = f"more than {least:.0f} bytes"
         size = "smaller" if least < whole else "larger"
         hint = f"the bucket is {size}"
         if least < whole and least < 2 * self._takes(MAX_FRAME_BYTES):
             hint += "; it holds one full packet at most, so that packets that come together do not pass"
-        return self._row("burst", configured, measured, Verdict.DIFFERS, hint)
+        return self._row("burst", configured, measured, SliceVerdict.DIFFERS, hint)
 
     def _least_bucket(self, instants_ns: Numbers, takes: int, rate: float) -> float:
         """Return the least bucket, in bytes, that lets these frames pass when they did.
@@ -272,7 +276,7 @@ class _Judge:
         dequeue = self._port.dequeue
         return dequeue.timer_us * NS_PER_US if isinstance(dequeue, HtbDequeue) else 0.0
 
-    def _group(self) -> Row:
+    def _group(self) -> SliceRow:
         port, queue = self._port, self._queue
         configured = self._expected_groups()
         taken = self._of(part.GROUP)
@@ -287,7 +291,7 @@ class _Judge:
                     "group",
                     f"{configured[0]}",
                     "-",
-                    Verdict.NOT_MEASURED,
+                    SliceVerdict.NOT_MEASURED,
                     "the slice is too close to the link's rate to tell",
                 )
         else:
@@ -297,14 +301,14 @@ class _Judge:
         later = lengths[1:-1] if isinstance(queue, HtbQueue) else lengths[:-1]
         if not later:
             why = "the bucket lets no second group pass" if len(came) else "nothing passed"
-            return self._row("group", f"{configured[0]} frames", "-", Verdict.NOT_MEASURED, why)
+            return self._row("group", f"{configured[0]} frames", "-", SliceVerdict.NOT_MEASURED, why)
         middle = float(np.median(later))
         low, high = configured
         said = f"{low}" if low == high else f"{low} to {high}"
-        verdict = Verdict.AS_CONFIGURED if low <= middle <= high else Verdict.DIFFERS
+        verdict = SliceVerdict.AS_CONFIGURED if low <= middle <= high else SliceVerdict.DIFFERS
         because = (
             ""
-            if verdict is Verdict.AS_CONFIGURED
+            if verdict is SliceVerdict.AS_CONFIGURED
             else "this machine dequeues otherwise: put what is measured into the file's dequeue"
         )
         return self._row("group", f"{said} frames", f"{middle:g} frames", verdict, because)
@@ -319,33 +323,33 @@ class _Judge:
 
     # -- latency, borrowing, isolation
 
-    def _latency(self) -> Row:
+    def _latency(self) -> SliceRow:
         frame = part.flow_of_slice(self._queue).frame_bytes
         numbers = next(iter(self._of(part.LATENCY).values()), None)
         return self._within_bound("latency", numbers, f"its flow of {frame}-byte frames, alone")
 
-    def _within_bound(self, what: str, numbers: Numbers | None, sent: str) -> Row:
+    def _within_bound(self, what: str, numbers: Numbers | None, sent: str) -> SliceRow:
         bound = delay_bound(self._port, self._queue)
         lossy = isinstance(bound, Bound) and bound.lossy_because is not None
         configured = "no bound"
         if isinstance(bound, Bound):
             configured = f"at most {bound.delay_us:.0f} us" + (", or lost" if lossy else "")
         if numbers is None:
-            return self._row(what, configured, "-", Verdict.NOT_MEASURED, "not sent")
+            return self._row(what, configured, "-", SliceVerdict.NOT_MEASURED, "not sent")
         came = numbers[numbers != LOST] / NS_PER_US
         lost = len(numbers) - len(came)
         if not len(came):
-            return self._row(what, configured, "all lost", Verdict.DIFFERS, f"nothing of {sent} arrived")
+            return self._row(what, configured, "all lost", SliceVerdict.DIFFERS, f"nothing of {sent} arrived")
         measured = f"{np.median(came):.0f} us p50, {came.max():.0f} us max, {lost} lost"
         if not isinstance(bound, Bound):
             why = self._starved(numbers, sent) if self._promised() else None
-            verdict = Verdict.NOT_PROMISED if why is None else Verdict.DIFFERS
+            verdict = SliceVerdict.NOT_PROMISED if why is None else SliceVerdict.DIFFERS
             return self._row(what, configured, measured, verdict, bound.because if why is None else why)
         if lost and not lossy:
             why = f"{100 * lost / len(numbers):.0f} % of {sent} were lost, although it conforms"
         else:
             why = f"{sent}, waits longer than it may" if came.max() > bound.delay_us else None
-        verdict = Verdict.AS_CONFIGURED if why is None else Verdict.DIFFERS
+        verdict = SliceVerdict.AS_CONFIGURED if why is None else SliceVerdict.DIFFERS
         return self._row(what, configured, measured, verdict, why or "")
 
     def _starved(self, numbers: Numbers, sent: str) -> str | None:
@@ -371,11 +375,11 @@ class _Judge:
             and flow.burst_bytes / flow.frame_bytes < self._queue.limit_frames
         )
 
-    def _crowded(self, other: str) -> Row:
+    def _crowded(self, other: str) -> SliceRow:
         what, configured = f"rate beside {other}", f"at least {_mbps(rate_of(self._queue))}"
         numbers = next(iter(self._of(part.CROWDED, other).values()), None)
         if numbers is None:
-            return self._row(what, configured, "-", Verdict.NOT_MEASURED, _NO_OTHER)
+            return self._row(what, configured, "-", SliceVerdict.NOT_MEASURED, _NO_OTHER)
         came, _ = _pps(numbers)
         bps = came * 8 * (MAX_FRAME_BYTES + self._counts.more_bytes)
         most_bps = max(most_of(self._queue), rate_of(self._queue))
@@ -386,27 +390,27 @@ class _Judge:
                     what,
                     configured,
                     _mbps(bps),
-                    Verdict.FOLLOWS,
+                    SliceVerdict.FOLLOWS,
                     "all queues wait for the same polls and link",
                 )
-            return self._row(what, configured, _mbps(bps), Verdict.DIFFERS, why)
+            return self._row(what, configured, _mbps(bps), SliceVerdict.DIFFERS, why)
         if bps > most_bps * (1 + _RATE_WITHIN):
-            return self._row(what, configured, _mbps(bps), Verdict.DIFFERS, "above its ceiling")
-        return self._row(what, configured, _mbps(bps), Verdict.AS_CONFIGURED)
+            return self._row(what, configured, _mbps(bps), SliceVerdict.DIFFERS, "above its ceiling")
+        return self._row(what, configured, _mbps(bps), SliceVerdict.AS_CONFIGURED)
 
-    def _attacked(self, other: str) -> Row:
+    def _attacked(self, other: str) -> SliceRow:
         what, taken = f"under attack by {other}", self._of(part.ATTACKED, other)
         if not taken:
-            return self._row(what, "-", "-", Verdict.NOT_MEASURED, _NO_OTHER)
+            return self._row(what, "-", "-", SliceVerdict.NOT_MEASURED, _NO_OTHER)
         by_length = [
             self._within_bound(what, numbers, f"its flow beside {length}-byte frames")
             for length, numbers in sorted(taken.items())
         ]
-        return next((row for row in by_length if row.verdict is Verdict.DIFFERS), by_length[-1])
+        return next((row for row in by_length if row.verdict is SliceVerdict.DIFFERS), by_length[-1])
 
     # -- TCP
 
-    def _tcp(self) -> list[Row]:
+    def _tcp(self) -> list[SliceRow]:
         numbers = next(iter(self._of(part.TCP).values()), None)
         if numbers is None:
             return []
@@ -416,9 +420,9 @@ class _Judge:
         most = most_of(self._queue) * payload(Protocol.TCP, frame) / (frame + self._counts.more_bytes)
         configured, measured = f"at most {_mbps(most)}", _mbps(bps)
         if bps > most * (1 + _RATE_WITHIN):
-            return [self._row("TCP payload", configured, measured, Verdict.DIFFERS, "above its rate")]
+            return [self._row("TCP payload", configured, measured, SliceVerdict.DIFFERS, "above its rate")]
         if bps >= _TCP_SHARE * most:
-            return [self._row("TCP payload", configured, measured, Verdict.AS_CONFIGURED)]
+            return [self._row("TCP payload", configured, measured, SliceVerdict.AS_CONFIGURED)]
         holds = burst_of(self._queue) // self._takes(MAX_FRAME_BYTES)
         because = (
             f"full packets in its bucket: {holds}; of a window that comes together the rest is dropped, and"
@@ -426,7 +430,7 @@ class _Judge:
             if isinstance(self._queue, TrtcmQueue)
             else "its rate, its bucket, what others leave or what the machine carries is too little for TCP"
         )
-        return [self._row("TCP payload", configured, measured, Verdict.FOLLOWS, because)]
+        return [self._row("TCP payload", configured, measured, SliceVerdict.FOLLOWS, because)]
 
 
 def _pps(numbers: Numbers) -> tuple[float, float]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.part import Key
-from evaluation.figure_types.slices.release import FrameTimes, Release
+from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.runner import LOST
-from evaluation.slice_bench.devices import Device, attacker, first_sender
-from evaluation.slice_bench.document import Counts
+from evaluation.slice_bench.devices import SliceDevice, attacker, first_sender
+from evaluation.slice_bench.document import CountedBytes
 from loko.slices.document import Flow, HtbQueue, Port, TrtcmQueue
 from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, on_wire
 from loko.units import NS_PER_S
@@ -44,11 +44,11 @@ TURNS: Final = 5
 Numbers = NDArray[np.int64]
 
 
-class Part(NamedTuple):
+class SliceMeasurement(NamedTuple):
     """One measurement of one slice."""
 
     key: Key
-    measure: Callable[[Device, int], Iterator[tuple[int, Numbers]]]
+    measure: Callable[[SliceDevice, int], Iterator[tuple[int, Numbers]]]
     """Yields pairs of a frame length and its numbers."""
 
 
@@ -88,7 +88,7 @@ def flow_of_slice(queue: HtbQueue | TrtcmQueue) -> Flow:
     return Flow(rate_bps=rate, burst_bytes=MAX_FRAME_BYTES, frame_bytes=MAX_FRAME_BYTES)
 
 
-def _burst_frame_bytes(queue: HtbQueue | TrtcmQueue, counts: Counts) -> int:
+def _burst_frame_bytes(queue: HtbQueue | TrtcmQueue, counts: CountedBytes) -> int:
     """Return the frame length to measure the bucket with: short beside it, but not too many frames."""
     wanted = burst_of(queue) // _BURST_FRAMES - counts.more_bytes
     return min(max(wanted, MIN_FRAME_BYTES), MAX_FRAME_BYTES)
@@ -100,7 +100,7 @@ class Slice:
 
     port: Port
     number: int
-    counts: Counts
+    counts: CountedBytes
     """What the configured rates are meant to count."""
 
     def _takes(self, frame_bytes: int) -> int:
@@ -128,7 +128,7 @@ class Slice:
         count = int(2 * max(drain, _STEADY * offered_bps / most_bps / 2, least_ns / gap_ns / 2)) + 1
         return (_SETTLE_NS + np.arange(count) * gap_ns).astype(np.int64)
 
-    def rate(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+    def rate(self, device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
         """Send more than the slice may have, alone; yield what passes, and is offered, in the second half."""
         most_bps = min(most_of(self.queue), self.port.link_rate_bps)
         least_ns = _LEAST_NS if device.real_time else 0
@@ -136,10 +136,10 @@ class Slice:
             release = self._release(frame, self._saturating(frame, most_bps, least_ns))
             yield frame, steady(device.send({0: release}, seed)[0])
 
-    def crowded(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
+    def crowded(self, other: int) -> Callable[[SliceDevice, int], Iterator[tuple[int, Numbers]]]:
         """Send more than the assured rate while another queue gets all that its sender's link carries."""
 
-        def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+        def measure(device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
             frame = MAX_FRAME_BYTES
             least_ns = _LEAST_NS if device.real_time else 0
             own = self._saturating(frame, min(rate_of(self.queue), self.port.link_rate_bps), least_ns)
@@ -150,20 +150,20 @@ class Slice:
 
         return measure
 
-    def _flood(self, device: Device, other: int, frame_bytes: int, until_ns: int) -> Release:
+    def _flood(self, device: SliceDevice, other: int, frame_bytes: int, until_ns: int) -> Release:
         """Return frames at the rate of a sender's link, or at most what the sender can send."""
         gap_ns = max(self._slot_ns(frame_bytes), NS_PER_S / device.most_pps)
         instants_ns = (np.arange(int(until_ns / gap_ns) + 1) * gap_ns).astype(np.int64)
         return Release(queue=other, host=attacker(), frame_bytes=frame_bytes, instants_ns=instants_ns)
 
-    def burst(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+    def burst(self, device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
         """Send more than the bucket holds, at once; yield when each came, since the first one was sent."""
         frame = _burst_frame_bytes(self.queue, self.counts)
         takes = self._takes(frame)
         count = min(_BUCKETS * burst_of(self.queue) // takes + 20, _MOST_BURST)
         yield frame, self._at_once(device, frame, count, seed)
 
-    def group(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+    def group(self, device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
         """Send full frames at once, enough for several groups; yield when each came."""
         takes = self._takes(MAX_FRAME_BYTES)
         groups = _GROUPS * max(self.port.dequeue.group_frames, 8)
@@ -174,7 +174,7 @@ class Slice:
             self._at_once(device, MAX_FRAME_BYTES, min(max(count, 2), _MOST_BURST), seed),
         )
 
-    def _at_once(self, device: Device, frame_bytes: int, count: int, seed: int) -> Numbers:
+    def _at_once(self, device: SliceDevice, frame_bytes: int, count: int, seed: int) -> Numbers:
         instants_ns = np.full(count, _SETTLE_NS, dtype=np.int64)
         sent = device.send({0: self._release(frame_bytes, instants_ns)}, seed)[0]
         return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns[0])
@@ -188,19 +188,19 @@ class Slice:
         later = _SETTLE_NS + np.ceil(np.arange(1, count + 1) * gap_ns)
         return flow.frame_bytes, np.concatenate([np.full(burst, _SETTLE_NS), later]).astype(np.int64)
 
-    def latency(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+    def latency(self, device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
         """Yield the latencies of a flow that conforms to its bucket, alone."""
         frame, instants_ns = self._conforming()
         sent = device.send({0: self._release(frame, instants_ns)}, seed)[0]
         yield frame, self._latencies(device, sent, frame)
 
-    def attacked(self, other: int) -> Callable[[Device, int], Iterator[tuple[int, Numbers]]]:
+    def attacked(self, other: int) -> Callable[[SliceDevice, int], Iterator[tuple[int, Numbers]]]:
         """Measure the same latencies while another slice gets all that its sender's link carries.
 
         This is done with long and with short frames of the attacker; yields the latencies by their length.
         """
 
-        def measure(device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+        def measure(device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
             frame, instants_ns = self._conforming()
             for length in (MIN_FRAME_BYTES, MAX_FRAME_BYTES):
                 flood = self._flood(device, other, length, int(instants_ns[-1]))
@@ -210,7 +210,7 @@ class Slice:
 
         return measure
 
-    def _latencies(self, device: Device, sent: FrameTimes, frame_bytes: int) -> Numbers:
+    def _latencies(self, device: SliceDevice, sent: PacketTimes, frame_bytes: int) -> Numbers:
         """Return latencies from last bit in to first bit out.
 
         The sender's stamp is at the first bit in virtual time; in real time a pair of veths hands on the
@@ -219,7 +219,7 @@ class Slice:
         wire_ns = 0 if device.real_time else round((8 + frame_bytes) * 8 * NS_PER_S / self.port.link_rate_bps)
         return np.where(sent.received_ns == LOST, LOST, sent.received_ns - sent.sent_ns - wire_ns)
 
-    def tcp(self, device: Device, seed: int) -> Iterator[tuple[int, Numbers]]:
+    def tcp(self, device: SliceDevice, seed: int) -> Iterator[tuple[int, Numbers]]:
         """Carry one TCP transfer; yield the bytes delivered and the time in ns."""
         seconds = min(max(_TCP_FRAMES * MAX_FRAME_BYTES * 8 / rate_of(self.queue), 0.5), 5.0)
         duration_ns = round(seconds * NS_PER_S)
@@ -228,13 +228,13 @@ class Slice:
             yield MAX_FRAME_BYTES, np.array([delivered, duration_ns], dtype=np.int64)
 
 
-def _kept_up(release: Release, sent: FrameTimes) -> bool:
+def _kept_up(release: Release, sent: PacketTimes) -> bool:
     """Return whether a sender was as fast as it should be."""
     wanted_ns, took_ns = np.ptp(release.instants_ns), np.ptp(sent.sent_ns)
     return bool(took_ns <= (1 + _SLOWER) * wanted_ns + _SETTLE_NS)
 
 
-def steady(sent: FrameTimes) -> Numbers:
+def steady(sent: PacketTimes) -> Numbers:
     """Return what passed, and what was offered, in the second half of the sending.
 
     The numbers are frames and the time in ns that they took, first of what passed, then of what was offered.
@@ -254,7 +254,7 @@ def _frames_in(instants_ns: NDArray[np.int64]) -> tuple[int, int]:
     return count, round(slope_ns * count)
 
 
-def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
+def parts(port: Port, counts: CountedBytes, device: SliceDevice) -> list[SliceMeasurement]:
     """Return all parts, for all slices, that this bench can measure on the device."""
     todo = []
     turns = range(TURNS if device.real_time else 1)
@@ -262,19 +262,19 @@ def parts(port: Port, counts: Counts, device: Device) -> list[Part]:
         its_slice = Slice(port, number, counts)
         for turn in turns:
             todo += [
-                Part(key(queue.name, RATE, turn=turn), its_slice.rate),
-                Part(key(queue.name, BURST, turn=turn), its_slice.burst),
-                Part(key(queue.name, GROUP, turn=turn), its_slice.group),
-                Part(key(queue.name, LATENCY, turn=turn), its_slice.latency),
+                SliceMeasurement(key(queue.name, RATE, turn=turn), its_slice.rate),
+                SliceMeasurement(key(queue.name, BURST, turn=turn), its_slice.burst),
+                SliceMeasurement(key(queue.name, GROUP, turn=turn), its_slice.group),
+                SliceMeasurement(key(queue.name, LATENCY, turn=turn), its_slice.latency),
             ]
-        todo.append(Part(key(queue.name, TCP), its_slice.tcp))
+        todo.append(SliceMeasurement(key(queue.name, TCP), its_slice.tcp))
         for other, its in enumerate(port.queues):
             if not device.several or other == number:
                 continue
             for turn in turns:
                 todo += [
-                    Part(key(queue.name, CROWDED, its.name, turn), its_slice.crowded(other)),
-                    Part(key(queue.name, ATTACKED, its.name, turn), its_slice.attacked(other)),
+                    SliceMeasurement(key(queue.name, CROWDED, its.name, turn), its_slice.crowded(other)),
+                    SliceMeasurement(key(queue.name, ATTACKED, its.name, turn), its_slice.attacked(other)),
                 ]
     return todo
 

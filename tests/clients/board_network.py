@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.one_board import UNHURRIED, Emulator, Namespace, Tap, udp_frame
+from benchmarks.one_board import UNHURRIED, BenchmarkTap, EmulatorProcess, Namespace, udp_frame
 
 CONTROLLER_PORT = 6633
 DATAPATH_ID = 0x70B3_D56C_0001
@@ -112,10 +112,10 @@ class BoardNetwork:
             self.hosts[host].run("sysctl", "-qw", f"net.ipv6.conf.h{host}.disable_ipv6=0")
             self.hosts[host].run("ip", "address", "add", f"{ipv6(host)}/64", "dev", f"h{host}", "nodad")
 
-    def switch_on(self, program: Path, settings: str = "") -> Emulator:
+    def switch_on(self, program: Path, settings: str = "") -> EmulatorProcess:
         """Start the board, with the firmware's own housekeeping unless settings say otherwise."""
         return self._open.enter_context(
-            Emulator(
+            EmulatorProcess(
                 program,
                 self.inside,
                 self.folder,
@@ -148,7 +148,10 @@ class BoardNetwork:
 
     def udp_frames(self, source: int, target: int, *, ports: Iterable[int], gap_s: float = 0.005) -> int:
         """Send a frame to each UDP port; return how many arrive at the target's interface."""
-        with Tap(self.hosts[source], f"h{source}") as near, Tap(self.hosts[target], f"h{target}") as far:
+        with (
+            BenchmarkTap(self.hosts[source], f"h{source}") as near,
+            BenchmarkTap(self.hosts[target], f"h{target}") as far,
+        ):
             sent = 0
             for port in ports:
                 near.send(udp_frame(sent, udp_port=port))

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from board_network import CONTROLLER_PORT, HOSTS
 from programs import INSTALLED
 
-from benchmarks.one_board import Emulator, Namespace
+from benchmarks.one_board import EmulatorProcess, Namespace
 
 HOME = INSTALLED / "oftest"
 PATIENCE_S = 600.0
@@ -77,7 +77,7 @@ def attempt(
     interfaces = [(f"h{host}", f"s1-eth{host}") for host in hosts]
     with (
         Namespace(interfaces) as inside,
-        Emulator(
+        EmulatorProcess(
             emulator,
             inside,
             folder,

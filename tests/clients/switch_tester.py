@@ -17,7 +17,7 @@ from typing import Final
 
 from programs import HERE, INSTALLED, Program
 
-from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table
+from benchmarks.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table
 
 FOLDERS: Final = {"1.0": "of10", "1.3": "of13"}
 """The tester's folder of files for each version of OpenFlow."""
@@ -100,7 +100,7 @@ def _run(
         )
     )
     cables = [(f"s1-eth{port}", f"t1-eth{port}") for port in PORTS]
-    with Namespace(cables) as place, Boards(program, place, folder, boards, process=UNHURRIED):
+    with Namespace(cables) as place, BenchmarkBoards(program, place, folder, boards, process=UNHURRIED):
         options = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(CONTROLLER_PORT)]
         options += ["--test-switch-target-version", f"openflow{version.replace('.', '')}"]
         options += ["--test-switch-dir", str(folder / "files"), "os_ken.tests.switch.tester"]

@@ -18,7 +18,7 @@ from board_network import CONTROLLER_PORT, address
 from live_harness import needs_namespaces
 from programs import faucet
 
-from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table, wait_for
+from benchmarks.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table, wait_for
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -91,7 +91,7 @@ def stack(program: Path, tmp_path: Path) -> Iterator[Stack]:
             )
             for board in BOARDS
         )
-        open_.enter_context(Boards(program, inside, tmp_path, tables, process=UNHURRIED))
+        open_.enter_context(BenchmarkBoards(program, inside, tmp_path, tables, process=UNHURRIED))
         yield Stack(inside, hosts)
 
 

@@ -13,7 +13,7 @@ from live_harness import needs_namespaces
 from ofctl_outcomes import Command
 from ofctl_proxy import OfctlProxy
 
-from benchmarks.one_board import PATIENCE_S, UNHURRIED, Boards, Namespace, board_table
+from benchmarks.one_board import PATIENCE_S, UNHURRIED, BenchmarkBoards, Namespace, board_table
 
 OFCTL = shutil.which("ovs-ofctl")
 OPENFLOW_13 = 4
@@ -40,7 +40,7 @@ def test_commands(mode: str, program: Path, tmp_path: Path) -> None:
         with inside.entered():
             proxy = open_.enter_context(OfctlProxy(OPENFLOW_13))
         board = board_table("s1", f"127.0.0.1:{proxy.board_port}", {}, settings=f'quirks = "{mode}"\n')
-        boards = open_.enter_context(Boards(program, inside, tmp_path, board, process=UNHURRIED))
+        boards = open_.enter_context(BenchmarkBoards(program, inside, tmp_path, board, process=UNHURRIED))
         assert proxy.ready.wait(PATIENCE_S), boards.log()
         for command in ofctl_outcomes.load():
             answers = command.works(mode) or command.command != "queue-stats"

@@ -13,7 +13,7 @@ from board_network import CONTROLLER_PORT, address, mac
 from live_harness import needs_namespaces
 from programs import early
 
-from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table, wait_for
+from benchmarks.one_board import UNHURRIED, BenchmarkBoards, Namespace, board_table, wait_for
 
 SWITCH = early("os_ken", "os_ken.app.simple_switch_stp_13")
 BOARDS = (1, 2, 3)
@@ -67,7 +67,7 @@ def test_a_ring_of_three_converges_and_all_hosts_meet(program: Path, tmp_path: P
         )
         stack.callback(controller.wait)
         stack.callback(controller.kill)
-        stack.enter_context(Boards(program, inside, tmp_path, boards, process=UNHURRIED))
+        stack.enter_context(BenchmarkBoards(program, inside, tmp_path, boards, process=UNHURRIED))
         opened = ["BLOCK", *["FORWARD"] * 8]
         wait_for(lambda: states(log) == opened, "ring with one blocked port", CONVERGENCE_S)
         answered = {

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.bench.device import MISSING, Passage
-from evaluation.bench.equations import Wire
+from evaluation.bench.device import MISSING, TrainTimes
+from evaluation.bench.equations import LinkTiming
 from evaluation.instruments.numbered_frame import FCS_BYTES
 
 
@@ -17,7 +17,7 @@ class QueueingDevice:
 
     def __init__(self, service_ns: int, *, room: int = 25) -> None:
         self.name = "queue"
-        self.wire = Wire()
+        self.wire = LinkTiming()
         self.now_ns = 0
         self.trials = 0
         self._service_ns = service_ns
@@ -34,7 +34,7 @@ class QueueingDevice:
 
     def load(self, messages: Sequence[bytes]) -> None: ...
 
-    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
         self.trials += 1
         begin = np.cumsum(gaps_ns)
         arrived = begin + self.wire.preamble_ns + self.wire.time_ns(len(frames[0]) + FCS_BYTES)
@@ -45,4 +45,4 @@ class QueueingDevice:
                 continue
             ends.append(max(now, ends[-1] if ends else 0) + self._service_ns)
             left[place] = ends[-1]
-        return Passage(begin + self.wire.preamble_ns, left, np.zeros(len(frames), dtype=np.bool_))
+        return TrainTimes(begin + self.wire.preamble_ns, left, np.zeros(len(frames), dtype=np.bool_))

@@ -11,8 +11,8 @@ from evaluation.chart import (
     Cloud,
     Curve,
     HeatPanel,
-    Histogram,
     HistogramPanel,
+    HistogramSeries,
     LinePanel,
     PlacedLine,
     Reference,
@@ -88,7 +88,7 @@ COUNTS = HistogramPanel(
     x=TIME,
     y=ChartAxis(label="count"),
     edges=[0, 1, 2, 3],
-    histograms=[Histogram(label="a", counts=[1, 4, 2]), Histogram(label="b", counts=[0, 2, 5])],
+    histograms=[HistogramSeries(label="a", counts=[1, 4, 2]), HistogramSeries(label="b", counts=[0, 2, 5])],
 )
 PANELS = [BOXES, LINES, SCATTER, HEAT, SAMPLES, COUNTS]
 

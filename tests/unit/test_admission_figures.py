@@ -13,8 +13,8 @@ from evaluation.chart import BoxPanel
 from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
 from evaluation.figure_types.admission.batch import batch_of, carry_out
-from evaluation.figure_types.admission.ceilings import LINEAR, NO_JITTER, LinearProgram
-from evaluation.figure_types.admission.document import Contender
+from evaluation.figure_types.admission.ceilings import LINEAR, NO_JITTER, FractionalCeiling
+from evaluation.figure_types.admission.document import SchemeSeries
 from evaluation.figure_types.admission.reservations import RESERVATIONS
 from evaluation.figure_types.experiments import experiments, load_experiment, select
 from evaluation.options import Options
@@ -28,7 +28,7 @@ from loko.packets import frame_server
 from loko.scenario import EVALUATION
 
 FIG20A = experiments()["loko/fig20a"]
-FULL = Contender("full-rate", "as-printed")
+FULL = SchemeSeries("full-rate", "as-printed")
 
 
 def replay(name: str, out: Path, **options) -> bytes:
@@ -100,7 +100,7 @@ def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
     """Each scheme accepts no more than the next. Jitter must cost flows, or the ceilings are pointless."""
     accepted = {
         scheme: carry_out(
-            batch_of(BEYOND, series=Contender(scheme, reservation), hops=hops, runs=range(2), seed=1)
+            batch_of(BEYOND, series=SchemeSeries(scheme, reservation), hops=hops, runs=range(2), seed=1)
         )
         for scheme in ("full-rate", "packet-granular", NO_JITTER, LINEAR)
     }
@@ -113,7 +113,7 @@ def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
 def test_the_linear_program_is_what_its_limits_say() -> None:
     """Limits of each switch: eight entering flows, 17 entries, and the CPU time that interruptions leave."""
     lab = load_lab("ring")
-    program = LinearProgram(lab, EVALUATION, RESERVATIONS["board"])
+    program = FractionalCeiling(lab, EVALUATION, RESERVATIONS["board"])
 
     def flows(count: int, rate_bps: float, hops: int) -> list[Flow]:
         ends = [(f"h{at + 1}a", f"h{(at + hops) % 31 + 1}b") for at in range(31)]

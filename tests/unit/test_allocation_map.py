@@ -9,7 +9,7 @@ import pytest
 from evaluation.claims import judge
 from evaluation.figure_types import figure_type_named
 from evaluation.figure_types.experiments import experiments
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 
 FIGURES = experiments()
 
@@ -18,7 +18,7 @@ FIGURES = experiments()
 def test_every_claim_holds(name: str, tmp_path: Path) -> None:
     figure = FIGURES[f"loko/{name}"]
     options = Options(mode="virtual", seed=1, out=tmp_path)
-    (result,) = figure_type_named(figure.kind).compute([figure], options, Silent())
+    (result,) = figure_type_named(figure.kind).compute([figure], options, NoProgress())
     claims = judge(figure, series=[], table=result.table, findings=result.findings)
     assert len(claims) == len(figure.claims)
     assert [claim.claim for claim in claims if not claim.holds] == []
@@ -27,7 +27,7 @@ def test_every_claim_holds(name: str, tmp_path: Path) -> None:
 def test_cells_without_a_burst_of_one_frame_stay_white(tmp_path: Path) -> None:
     figure = FIGURES["loko/fig14a"]
     options = Options(mode="virtual", seed=1, out=tmp_path)
-    (result,) = figure_type_named(figure.kind).compute([figure], options, Silent())
+    (result,) = figure_type_named(figure.kind).compute([figure], options, NoProgress())
     assert result.chart is not None
     for panel in result.chart.panels:
         assert panel.kind == "heatmap"

@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.bench.live import arrival_tap
 from evaluation.bench.live.arrival_tap import ArrivalTap
-from evaluation.instruments.packet_tap import Seen
+from evaluation.instruments.packet_tap import TappedFrame
 
 
 class Listener:
@@ -18,11 +18,11 @@ class Listener:
 
     def __init__(self, interface: str) -> None:
         self.interface = interface
-        self.frames: list[Seen] = []
+        self.frames: list[TappedFrame] = []
         self.closed = False
         Listener.opened.append(self)
 
-    def read(self, *, patience_s: float = 0.0) -> list[Seen]:
+    def read(self, *, patience_s: float = 0.0) -> list[TappedFrame]:
         del patience_s
         frames, self.frames = self.frames, []
         return frames
@@ -44,7 +44,7 @@ def tap(monkeypatch: pytest.MonkeyPatch) -> ArrivalTap:
 def arrives(frame: bytes, *, at_ns: int, turn_ns: int) -> None:
     """Let a frame pass the listeners, the newest one first."""
     for turn, listener in enumerate(reversed(Listener.opened[-2:])):
-        listener.frames.append(Seen(at_ns + turn * turn_ns, False, frame))
+        listener.frames.append(TappedFrame(at_ns + turn * turn_ns, False, frame))
 
 
 def test_the_switch_has_its_turn_as_long_after_the_second_as_that_after_the_first(tap: ArrivalTap) -> None:
@@ -61,9 +61,9 @@ def test_what_is_stamped_once_has_that_stamp(tap: ArrivalTap) -> None:
 def test_a_frame_that_only_the_first_one_has_seen_waits_for_the_second(tap: ArrivalTap) -> None:
     arrives(b"one", at_ns=0, turn_ns=10)
     second, first = Listener.opened
-    first.frames.append(Seen(100, False, b"two"))
+    first.frames.append(TappedFrame(100, False, b"two"))
     assert [sighting.at_ns for sighting in tap.read()] == [20]
-    second.frames.append(Seen(110, False, b"two"))
+    second.frames.append(TappedFrame(110, False, b"two"))
     assert [sighting.at_ns for sighting in tap.read()] == [120]
 
 

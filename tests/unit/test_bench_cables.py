@@ -9,9 +9,9 @@ import pytest
 
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.cases import Table, flow_mods
+from evaluation.bench.cases import TableCase, flow_mods
 from evaluation.bench.device import Device
-from evaluation.bench.part import Design, Key, Part, Procedure
+from evaluation.bench.part import Design, Key, MeasurementPart, Procedure
 from evaluation.bench.procedures import PROCEDURES, cp_time, dp_time, table, throughput
 from evaluation.bench.simulated_switch import SimulatedSwitch
 from evaluation.bench.store import SampleStore
@@ -28,7 +28,7 @@ WITHOUT_FRAMES = {cp_time.PROCEDURE, table.PROCEDURE}
 """They send no frames through the ports, but notice a pulled cable all the same."""
 
 
-def part_of(procedure: Procedure) -> Part:
+def part_of(procedure: Procedure) -> MeasurementPart:
     return campaign.parts((procedure,), samples=SAMPLES, design=Design.REDUCED)[-1]
 
 
@@ -36,12 +36,12 @@ def no_link(port: int, part: Key) -> str:
     return f"the cable of port {port} had no link while '{part}' was measured"
 
 
-def measure(path: Path, device: Device, todo: list[Part], on_part=lambda part: None) -> None:
+def measure(path: Path, device: Device, todo: list[MeasurementPart], on_part=lambda part: None) -> None:
     with SampleStore(path, {"seed": 1}) as store:
         campaign.run(device, todo, store, seed=1, on_part=on_part)
 
 
-def kept(path: Path, todo: list[Part]) -> tuple[set[Key], dict[tuple[Key, int], list[int]]]:
+def kept(path: Path, todo: list[MeasurementPart]) -> tuple[set[Key], dict[tuple[Key, int], list[int]]]:
     keys = {part.key for part in todo}
     with SampleStore(path, None) as store:
         samples = {(part, size): times.tolist() for part, size, times, _ in store.rows(keys)}
@@ -54,7 +54,7 @@ def test_a_cable_that_is_pulled_in_a_part(procedure, port, tmp_path):
     todo = [FIRST, part_of(procedure)]
     device = VirtualDevice()
 
-    def pull(part: Part) -> None:
+    def pull(part: MeasurementPart) -> None:
         if part is FIRST:
             device.cables.unplug(port, after_frames=0 if procedure in WITHOUT_FRAMES else 5)
 
@@ -79,7 +79,7 @@ def test_a_cable_that_is_plugged_in_again_at_once(tmp_path):
         device.cables.plug(OUT_PORT)
         return {64: (np.array([1], dtype=np.int64), 0)}
 
-    part = Part(SHORT, measured)
+    part = MeasurementPart(SHORT, measured)
     with pytest.raises(UnpluggedError, match=no_link(OUT_PORT, SHORT)):
         measure(tmp_path / "samples", device, [part])
     assert kept(tmp_path / "samples", [part]) == (set(), {})
@@ -93,7 +93,7 @@ def test_what_a_procedure_makes_of_lost_frames_is_not_told(tmp_path):
         raise IndexError("no frame has come out")
 
     with pytest.raises(UnpluggedError, match="the cable of port 1 had no link"):
-        measure(tmp_path / "samples", device, [Part(SHORT, measured)])
+        measure(tmp_path / "samples", device, [MeasurementPart(SHORT, measured)])
 
 
 def test_refusals_of_a_switch_do_not_hide_a_cable(tmp_path):
@@ -120,7 +120,7 @@ def test_a_switch_of_another_kind(port, after_frames, tmp_path):
 
 def test_frames_of_a_simulated_switch_are_lost_with_its_cable():
     switch = SimulatedSwitch("banana-pi-r1")
-    switch.load(flow_mods(Table(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)))
+    switch.load(flow_mods(TableCase(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)))
     frames = [frame(512, number) for number in range(20)]
     whole = switch.send([1_000_000] * 20, frames)
     switch.cables.unplug(OUT_PORT, after_frames=10)

@@ -15,13 +15,13 @@ from evaluation.bench.captures.erf import looks_like_erf
 from evaluation.bench.captures.files import read_capture
 from evaluation.bench.captures.fingerprint import fingerprint
 from evaluation.bench.captures.pairing import PATIENCE_NS, Pairing, Sighting
-from evaluation.bench.captures.record import Captured
+from evaluation.bench.captures.record import CapturedFrame
 from evaluation.bench.device import MISSING
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 from evaluation.instruments.numbered_frame import frame
 from loko.document import InputError
 
-WIRE = Wire()
+WIRE = LinkTiming()
 BEGIN_NS = 1_700_000_000_123_456_789
 NS = 1_000_000_000
 SIZE = 306
@@ -223,7 +223,7 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, data: bytes, said
 
 
 def captured(data, *, length=SIZE):
-    return Captured(0, "0", None, length, data)
+    return CapturedFrame(0, "0", None, length, data)
 
 
 def test_a_rewritten_frame_is_the_same_and_another_is_not() -> None:

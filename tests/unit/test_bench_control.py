@@ -9,12 +9,12 @@ import pytest
 
 from evaluation.bench import campaign
 from evaluation.bench.device import ControlFrame
-from evaluation.bench.part import Apart, Extent, Taken
+from evaluation.bench.part import MeasurementSize, NoFrameLength, SampleSet
 from evaluation.bench.procedures import cp_time, messages
 from evaluation.bench.procedures.messages import (
     ECHO_UNMODIFIED,
     ENTRIES,
-    Subject,
+    MeasuredMessage,
     flow_adds,
     flow_search,
     flow_statistics,
@@ -29,7 +29,7 @@ PROFILE = load_profile("zodiac-fx")
 CONTROL = PROFILE.cpu.control
 BARRIER_NS = 92_000
 LOOP_NS = PROFILE.cpu.loop_ps.value / 1000
-BARRIER = messages.Barrier(BARRIER_NS, 94_600)
+BARRIER = messages.BarrierTime(BARRIER_NS, 94_600)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def device() -> VirtualDevice:
     return VirtualDevice(seed=7)
 
 
-def named(name: str) -> Subject:
+def named(name: str) -> MeasuredMessage:
     return next(message for message in messages.messages() if message.name == name)
 
 
@@ -54,11 +54,11 @@ def test_barriers_that_are_interrupted_as_often_as_not_are_no_measure(
     device: VirtualDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def takes(*times_ns: int) -> None:
-        taken = Taken(np.array(times_ns))
+        taken = SampleSet(np.array(times_ns))
         monkeypatch.setattr(messages, "with_reply", lambda *_, **__: taken)
 
     takes(92_000, 93_000, 113_000, 94_000, 120_000)
-    assert messages.barrier(device, samples=5, seed=1) == messages.Barrier(94_000, 94_000)
+    assert messages.barrier(device, samples=5, seed=1) == messages.BarrierTime(94_000, 94_000)
     takes(92_000, 93_000, 113_000, 120_000)
     with pytest.raises(RunError, match=r"2 of 4 barriers took over 20 us longer .* use a quieter machine"):
         messages.barrier(device, samples=4, seed=1)
@@ -110,7 +110,7 @@ def test_requests_for_flow_statistics_are_those_that_the_board_survives(device: 
     assert hangs(17, 4)
     deadly = next(iter(flow_adds()))
     table = [procedure for procedure in flow_adds() if procedure.name == "Add/17/4"]
-    subject = Subject(
+    subject = MeasuredMessage(
         what=("deadly",), message=longest.message, replies=True, table=(*table[0].table, table[0].message)
     )
     assert deadly.name == "Add/1/0"
@@ -162,8 +162,8 @@ def test_parts_have_names_of_their_own() -> None:
 def test_a_series_keeps_its_instants(device: VirtualDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     short = messages.echo_over_time(device, duration_ns=100_000_000)
     monkeypatch.setattr(messages, "echo_over_time", lambda _: short)
-    parts = messages.PROCEDURE.parts(Extent(samples=3))
+    parts = messages.PROCEDURE.parts(MeasurementSize(samples=3))
     (part,) = (part for part in parts if part.key == ECHO_UNMODIFIED)
     series = dict(part.measured(device, 1))
-    assert len(series[Apart.VALUES][0]) == len(series[Apart.CONTEXT][0]) == 79
-    assert (np.diff(series[Apart.CONTEXT][0]) > 0).all()
+    assert len(series[NoFrameLength.VALUES][0]) == len(series[NoFrameLength.CONTEXT][0]) == 79
+    assert (np.diff(series[NoFrameLength.CONTEXT][0]) > 0).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluation.bench import campaign
 from evaluation.bench.choice import form_of
 from evaluation.bench.cost_model.cost_terms import frame_terms, trial_terms
-from evaluation.bench.cost_model.estimate import Observation, solve
+from evaluation.bench.cost_model.estimate import CostObservation, solve
 from evaluation.bench.cost_model.profile_document import quantities
 from evaluation.bench.part import ROUNDS, Design
 from evaluation.bench.procedures import PROCEDURES, buffer, cp_time, cp_time13, dp_time13, throughput
@@ -18,7 +18,7 @@ OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cp
 def identified(design: Design) -> tuple[set[str], int]:
     """Return the CPU costs that a design identifies by itself, and its number of cases."""
     cases = [(table, size) for table, sizes in chosen_tables(design) for size in sizes]
-    solution = solve([Observation(frame_terms(table, size, OFFSETS), 1.0) for table, size in cases])
+    solution = solve([CostObservation(frame_terms(table, size, OFFSETS), 1.0) for table, size in cases])
     return set(solution.estimates), len(cases)
 
 
@@ -36,7 +36,7 @@ def test_a_campaign_in_openflow_13_tells_every_cost_but_one() -> None:
     terms += [question.terms for question in cp_time13.questions()]
     shared = ("cpu.base_ps", "cpu.per_byte_ps", "cpu.control.segment_ps")
     solution = solve(
-        [Observation(costs_met, 1.0) for costs_met in (*terms, *({name: 1.0} for name in shared))]
+        [CostObservation(costs_met, 1.0) for costs_met in (*terms, *({name: 1.0} for name in shared))]
     )
     costs = dict(quantities(form_of("zodiac-fx")["cpu"]["openflow13"], "cpu.openflow13."))
     assert costs.keys() - solution.estimates.keys() == {"cpu.openflow13.unsupported.passes_ps"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evaluation.bench import equations
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 
-WIRE = Wire()
+WIRE = LinkTiming()
 
 
 def test_a_frame_s_processing_time_is_what_lies_between_its_end_and_the_next_preamble() -> None:

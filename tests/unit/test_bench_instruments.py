@@ -12,14 +12,14 @@ import pytest
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_3 as of13
 
-from evaluation.bench.cases import Table, flow_mods
+from evaluation.bench.cases import TableCase, flow_mods
 from evaluation.bench.device import MISSING
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.live_device import control_frame, on_the_line, strict_delete
 from evaluation.bench.live.pacing import at_instants
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.instruments.dialect import DIALECTS
-from evaluation.instruments.packet_tap import Clock, Seen, stamps_in_hardware
+from evaluation.instruments.packet_tap import TapClock, TappedFrame, stamps_in_hardware
 from evaluation.runner import RunError, Stall
 from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request
@@ -56,11 +56,11 @@ def test_frames_that_pass_during_a_stall_are_disturbed(stalls, met) -> None:
 
 
 def test_stamps_of_two_clocks_are_never_mixed() -> None:
-    card, other, kernel = Clock(0, True), Clock(1, True), Clock(None, True)
+    card, other, kernel = TapClock(0, True), TapClock(1, True), TapClock(None, True)
     assert stamps_in_hardware([card, card, card])
     assert not stamps_in_hardware([card, other])
     assert not stamps_in_hardware([card, kernel])
-    assert not stamps_in_hardware([card, Clock(0, False)])
+    assert not stamps_in_hardware([card, TapClock(0, False)])
     assert not stamps_in_hardware([kernel, kernel])
 
 
@@ -71,7 +71,7 @@ def test_steps_come_in_order_and_each_has_its_data() -> None:
 
 
 def test_what_was_added_is_deleted_strictly() -> None:
-    add = flow_mods(Table(entries=1, match=Match.FIVE_TUPLE, action=Action.SET_TP_SRC))[0]
+    add = flow_mods(TableCase(entries=1, match=Match.FIVE_TUPLE, action=Action.SET_TP_SRC))[0]
     delete = strict_delete(add)
     assert len(delete) == of.OFP_FLOW_MOD_SIZE == int.from_bytes(delete[2:4], "big")
     assert delete[8:56] == add[8:56]  # match and cookie
@@ -88,16 +88,16 @@ def tcp(payload, *, sport=6633, dport=40000):
 
 
 def test_openflow_on_the_controllers_link_is_recognised() -> None:
-    asked = control_frame(Seen(5, True, tcp(barrier_request(1))), 6633)
+    asked = control_frame(TappedFrame(5, True, tcp(barrier_request(1))), 6633)
     assert asked is not None
     assert (asked.at_ns, asked.from_switch, asked.length_bytes) == (5, False, 14 + 20 + 20 + 8 + 4)
     assert asked.payload == barrier_request(1)
-    answered = control_frame(Seen(5, False, tcp(barrier_request(1), sport=40000, dport=6633)), 6633)
+    answered = control_frame(TappedFrame(5, False, tcp(barrier_request(1), sport=40000, dport=6633)), 6633)
     assert answered is not None
     assert answered.from_switch
     unasked = tcp(echo_request(1), sport=40000, dport=6633)
     for other in (unasked, tcp(b""), tcp(barrier_request(1), sport=1), b"", b"\0" * 60):
-        assert control_frame(Seen(5, False, other), 6633) is None
+        assert control_frame(TappedFrame(5, False, other), 6633) is None
 
 
 class Switch(threading.Thread):
@@ -174,7 +174,7 @@ def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint, 
     }
     connected = switch(answers)
     assert endpoint.accept(10) == 0x2A
-    endpoint.load(flow_mods(Table(entries=9, match=Match.PORT, action=Action.OUTPUT)))
+    endpoint.load(flow_mods(TableCase(entries=9, match=Match.PORT, action=Action.OUTPUT)))
     connected.session.shutdown(socket.SHUT_WR)
     with pytest.raises(RunError, match="the switch closed the connection"):
         endpoint.expect(of.OFPT_BARRIER_REPLY)

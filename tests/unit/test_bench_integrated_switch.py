@@ -13,19 +13,19 @@ import pytest
 
 from evaluation.bench.choice import form_of
 from evaluation.bench.cost_model.fitted import fit
-from evaluation.bench.equations import Wire
-from evaluation.bench.inventory import Controller, Hardware, Port
+from evaluation.bench.equations import LinkTiming
+from evaluation.bench.inventory import ControllerPort, Hardware, Port
 from evaluation.bench.live.board_console import switch_openflow
-from evaluation.bench.part import Apart
+from evaluation.bench.part import NoFrameLength
 from evaluation.bench.procedures import dp_time, is_time
 from evaluation.bench.procedures.idle import FASTEST
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import BoxPanel
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.integrated_switch.compute import compute
-from evaluation.figure_types.integrated_switch.document import IntegratedSwitch
+from evaluation.figure_types.integrated_switch.document import IntegratedSwitchFigure
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.outcome import Outcome
 from evaluation.runner import RunError
 from loko.device import load_profile, profile_text
@@ -43,7 +43,7 @@ def test_frames_of_all_sizes_need_the_chips_own_time() -> None:
 
 
 def test_the_argument_of_section_3_4_1_and_its_footnote() -> None:
-    wire = Wire()
+    wire = LinkTiming()
     assert is_time.longest_that_suffices_ns(64, wire) == pytest.approx(3_400)
     assert is_time.longest_that_suffices_ns(48, wire) == pytest.approx(2_760)
     comparison = is_time.compare({48: 3_000.0, 64: 3_000.0}, {48: 60_000.0, 64: 61_000.0}, wire)
@@ -71,7 +71,7 @@ def hardware(console: str | None) -> Hardware:
         kind="hardware",
         name="dut",
         ports={1: Port(interface="b1"), 2: Port(interface="b2")},
-        controller=Controller(interface="lo", listen="127.0.0.1:6653"),
+        controller=ControllerPort(interface="lo", listen="127.0.0.1:6653"),
         console=console,
     )
 
@@ -111,8 +111,8 @@ def test_a_console_that_is_not_there_is_said() -> None:
 @pytest.mark.parametrize(("late_ns", "is_told"), [(0, True), (50, True), (8_000, False)])
 def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_told: bool) -> None:
     lone = {dp_time.PROCEDURE.key(FASTEST): {64: np.arange(60_000, 64_900, 49)}}
-    through = {is_time.ALONE: {64: np.full(9, 2_070 + late_ns), Apart.CONTEXT: np.array([late_ns])}}
-    numbers = fit({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
+    through = {is_time.ALONE: {64: np.full(9, 2_070 + late_ns), NoFrameLength.CONTEXT: np.array([late_ns])}}
+    numbers = fit({**lone, **through}, LinkTiming(), form_of("zodiac-fx")).numbers
     assert ("integrated_switch.transit_ps" in numbers) is is_told
 
 
@@ -129,10 +129,10 @@ def with_range(tmp_path: Path, text: str) -> str:
 def outcome_with(profile: str, tmp_path: Path) -> Outcome:
     """Compute figure 10d for a switch with this profile, in quick mode."""
     figure = experiments()["loko/fig10d"]
-    assert isinstance(figure, IntegratedSwitch)
+    assert isinstance(figure, IntegratedSwitchFigure)
     changed = figure.model_copy(update={"device": {"virtual": profile}})
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True)
-    return compute(changed, options, Silent())[0]
+    return compute(changed, options, NoProgress())[0]
 
 
 def test_figure_10d_shows_the_range_of_the_profile_and_what_its_end_means(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.inventory import BENCHES, Emulator, Hardware, SoftwareSwitch, load_inventory
+from evaluation.bench.inventory import BENCHES, Hardware, InventoryBoard, SoftwareSwitch, load_inventory
 from loko.document import InputError
 
 HARDWARE = (BENCHES / "zodiac-fx.yml").read_text(encoding="utf-8")
 
 
 def test_the_examples_are_in_order() -> None:
-    assert isinstance(load_inventory("zodiac-fx-live"), Emulator)
+    assert isinstance(load_inventory("zodiac-fx-live"), InventoryBoard)
     assert isinstance(load_inventory("openvswitch"), SoftwareSwitch)
     hardware = load_inventory("zodiac-fx")
     assert isinstance(hardware, Hardware)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.bench.cases import Table
-from evaluation.bench.equations import Wire, throughput_bps
+from evaluation.bench.cases import TableCase
+from evaluation.bench.equations import LinkTiming, throughput_bps
 from evaluation.bench.preconditions import preconditions
 from evaluation.bench.procedures import buffer, dp_time, throughput
 from loko.scenario import Action, Match, Priorities, UsedEntry
 
-WIRE = Wire()
+WIRE = LinkTiming()
 TABLES = {1: 100_000, 128: 1_353_000}
 
 
 def five_tuple(entries, **order):
-    return Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT, **order)
+    return TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT, **order)
 
 
 def samples(times_ns, *, factor=1.0, frames=(9,)):

@@ -14,9 +14,9 @@ import typer
 from typer.testing import CliRunner
 
 from evaluation.bench import campaign, procedures
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.commands import add_command
-from evaluation.bench.part import Apart, Design, Procedure
+from evaluation.bench.part import Design, NoFrameLength, Procedure
 from evaluation.bench.procedures import EVERY_PROCEDURE, PROCEDURES, dp_time, is_time
 from evaluation.bench.progress import announcement
 from evaluation.bench.store import SampleStore
@@ -40,7 +40,7 @@ def test_a_new_procedure_is_measured_and_resumed(tmp_path: Path) -> None:
         (table.entries, size): int(values[0])
         for key, by_size in TOY.among(samples).items()
         for table in key.subject
-        if isinstance(table, Table)
+        if isinstance(table, TableCase)
         for size, values in by_size.items()
     }
     assert frames_held[1, 1516] == toy_procedure.BURST_FRAMES
@@ -83,11 +83,13 @@ def test_no_two_parts_have_the_same_name() -> None:
     ("key", "name", "size"),
     [
         (
-            dp_time.PROCEDURE.key(Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT), turn=2),
+            dp_time.PROCEDURE.key(
+                TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT), turn=2
+            ),
             "dp-time/17/five-tuple/output/increasing/last/turn 2",
             306,
         ),
-        (is_time.ALONE, "is-time/OpenFlow switched off", Apart.CONTEXT),
+        (is_time.ALONE, "is-time/OpenFlow switched off", NoFrameLength.CONTEXT),
     ],
     ids=["table", "lateness"],
 )

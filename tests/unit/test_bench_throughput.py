@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from queueing_device import QueueingDevice
 
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.procedures.throughput import (
     FINE_PRECISION,
     PAPER_PRECISION_BPS,
@@ -14,7 +14,7 @@ from evaluation.bench.procedures.throughput import (
 )
 from loko.scenario import Action, Match
 
-TABLE = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
+TABLE = TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)
 SIZE = 64
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from evaluation.bench import campaign
-from evaluation.bench.cases import Table, flow_mods, tables
+from evaluation.bench.cases import TableCase, flow_mods, tables
 from evaluation.bench.equations import throughput_bps
-from evaluation.bench.part import Key, Part
+from evaluation.bench.part import Key, MeasurementPart
 from evaluation.bench.procedures import (
     backlog,
     buffer,
@@ -46,7 +46,7 @@ def test_table_1_has_as_many_combinations_as_the_paper_says() -> None:
 
 def test_numbers_survive_every_action(device: VirtualDevice) -> None:
     for action in Action:
-        device.load(flow_mods(Table(entries=1, match=Match.PORT, action=action)))
+        device.load(flow_mods(TableCase(entries=1, match=Match.PORT, action=action)))
         passage = device.send([5_000_000] * 3, [frame(306, number) for number in range(3)])
         assert (passage.left_ns > passage.entered_ns).all(), action
 
@@ -66,7 +66,7 @@ def test_many_numbers_are_read_as_each_alone() -> None:
 
 
 def test_frames_wait_for_those_in_front_of_them(device: VirtualDevice) -> None:
-    device.load(flow_mods(Table(entries=1, match=Match.PORT, action=Action.OUTPUT)))
+    device.load(flow_mods(TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)))
     wire, begun_ns = device.wire, device.now_ns
     sizes = [1516, 64, 306, 64]
     passage = device.send([0, 0, 1_000_000, 500], [frame(size, at) for at, size in enumerate(sizes)])
@@ -84,7 +84,9 @@ def test_frames_wait_for_those_in_front_of_them(device: VirtualDevice) -> None:
 def test_processing_times_are_the_profile_s(
     device: VirtualDevice, match: Match, used: UsedEntry, priorities: Priorities
 ) -> None:
-    table = Table(entries=33, match=match, action=Action.SET_NW_SRC, used_entry=used, priorities=priorities)
+    table = TableCase(
+        entries=33, match=match, action=Action.SET_NW_SRC, used_entry=used, priorities=priorities
+    )
     ((_, samples),) = dp_time.measure(device, 1, table=table, sizes=(306,), samples=60)
     (case,) = Scenario(
         entries=33,
@@ -100,7 +102,7 @@ def test_processing_times_are_the_profile_s(
 
 
 def test_frames_that_do_not_come_out_are_said(device: VirtualDevice) -> None:
-    table = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
+    table = TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)
     device.load([])
     device.load = lambda _: None  # the table stays empty
     with pytest.raises(RunError, match="did not come out"):
@@ -113,7 +115,7 @@ def test_the_buffer_rule_of_section_3_5(device: VirtualDevice) -> None:
 
 
 def test_throughput_is_equation_6(device: VirtualDevice) -> None:
-    table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     ((_, samples),) = dp_time.measure(device, 1, table=table, sizes=(306,), samples=60)
     expected_bps = throughput_bps(306, float(np.median(samples.values)), device.wire)
     found_bps = throughput.maximum_bps(device, table, 306, precision_bps=50_000)
@@ -129,7 +131,7 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, device: Vi
     class StoppedError(Exception):
         pass
 
-    def interrupt(part: Part) -> None:
+    def interrupt(part: MeasurementPart) -> None:
         raise StoppedError
 
     with SampleStore(tmp_path / "samples", {"seed": 1}) as store:

@@ -19,7 +19,7 @@ from evaluation.figure_types.comparison.compute import (
 from evaluation.figure_types.comparison.document import ComparisonFigure, ComparisonLab, SlotSystem
 from evaluation.figure_types.comparison.replay import ALONE, ComparisonReplay, Disturbance, FlowRow, carry_out
 from evaluation.figure_types.experiments import experiments, load_experiment
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.runner import RunError
 from loko.document import LABS, InputError
 from loko.lab import load_lab
@@ -157,7 +157,7 @@ def small(**changes) -> ComparisonFigure:
 
 def test_a_comparison_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
-    outcome, rows = compute(small(), options, Silent())
+    outcome, rows = compute(small(), options, NoProgress())
     findings = outcome.findings
     assert findings["two_switch_tssdn_switch_flows"] == len(promised(SWITCHES))
     assert findings["two_switch_tssdn_switch_flows_at_1600_kbps"] == 0
@@ -173,16 +173,16 @@ def test_a_comparison_tells_of_each_system_what_it_accepts_promises_and_suffers(
     )
     assert not any(lost[at] or late[at] for at in normal)
     assert {guarantee.verdict for guarantee in outcome.guarantees} == {"kept"}
-    assert compute(small(), options, Silent())[0] == outcome
-    other = compute(small(), replace(options, seed=2), Silent())[0]
+    assert compute(small(), options, NoProgress())[0] == outcome
+    other = compute(small(), replace(options, seed=2), NoProgress())[0]
     assert other.findings != findings
 
 
 def test_times_to_answer_are_told_in_mode_live_only(tmp_path) -> None:
     """They depend on this machine, so they are left out of results that must be the same everywhere."""
     small_one = small()
-    right, _ = compute(small_one, Options(mode="virtual", seed=1, out=tmp_path), Silent())
-    timed, _ = compute(small_one, Options(mode="live", seed=1, out=tmp_path), Silent())
+    right, _ = compute(small_one, Options(mode="virtual", seed=1, out=tmp_path), NoProgress())
+    timed, _ = compute(small_one, Options(mode="live", seed=1, out=tmp_path), NoProgress())
     times = {name: value for name, value in timed.findings.items() if name not in right.findings}
     assert {name: value for name, value in timed.findings.items() if name not in times} == right.findings
     assert set(times) == {
@@ -198,7 +198,7 @@ def test_times_to_answer_are_told_in_mode_live_only(tmp_path) -> None:
 
 
 def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) -> None:
-    outcome, rows = compute(small(), Options(mode="virtual", seed=1, out=tmp_path), Silent())
+    outcome, rows = compute(small(), Options(mode="virtual", seed=1, out=tmp_path), NoProgress())
     counted = {guarantee.system: guarantee.packets for guarantee in outcome.guarantees}
     for system, deeds in (("loko_full", {"none", "drift"}), ("tssdn_switch", {"none"})):
         label = CONTENDERS[system].label
@@ -233,7 +233,7 @@ def test_a_comparison_fails_if_a_slot_s_scheduler_is_wrong(monkeypatch: pytest.M
 
 def test_a_system_that_accepts_nothing_cannot_be_replayed(tmp_path) -> None:
     with pytest.raises(InputError, match=r"TSSDN switch accepts no flow of 1600 kbit/s .* lower rate_kbps"):
-        compute(small(rate_kbps=1600.0), Options(mode="virtual", seed=1, out=tmp_path), Silent())
+        compute(small(rate_kbps=1600.0), Options(mode="virtual", seed=1, out=tmp_path), NoProgress())
 
 
 @pytest.mark.parametrize("ways", [{}, {"onward": 2, "pairs": [TWO.pairs[0]]}])

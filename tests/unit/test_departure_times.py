@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.figure_types.slices import htb_port
-from evaluation.live.departure_times import Holder, program
+from evaluation.live.departure_times import HoldingDiscipline, program
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, load_slices
 
@@ -99,10 +99,10 @@ def _number(value: int | str) -> int:
     st.integers(64, 10**6),
     st.integers(1, 10**8),
     st.lists(st.tuples(st.integers(0, 10**7), st.integers(60, 1514)), min_size=1, max_size=60),
-    st.sampled_from(Holder),
+    st.sampled_from(HoldingDiscipline),
 )
 def test_frames_leave_by_the_bucket_within_the_bound_or_never(
-    rate_bps: int, burst_bytes: int, after_ns: int, frames: list[tuple[int, int]], holder: Holder
+    rate_bps: int, burst_bytes: int, after_ns: int, frames: list[tuple[int, int]], holder: HoldingDiscipline
 ) -> None:
     bucket = {"rate_bps": rate_bps, "burst_bytes": burst_bytes, "after_ns": after_ns}
     code = program(**bucket, array_descriptor=ARRAY, holder=holder)

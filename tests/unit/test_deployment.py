@@ -14,7 +14,7 @@ from evaluation.figure_types.deployment.compute import FIGURE_TYPE
 from evaluation.figure_types.deployment.distribution import Distribution, panels
 from evaluation.figure_types.deployment.document import Deployment, LokoSystem, SiloSystem
 from evaluation.figure_types.experiments import experiments
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.runner import LOST
 from loko.document import InputError
 
@@ -113,7 +113,7 @@ def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_
 
 def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.3)
-    (result,) = FIGURE_TYPE.compute([figure("fig15")], options, Silent())
+    (result,) = FIGURE_TYPE.compute([figure("fig15")], options, NoProgress())
     assert result.findings["loko_in_time_percent"] == 100
     assert result.findings["silo_in_time_percent"] < 5
     assert result.findings["qjump_in_time_percent"] < 100
@@ -123,13 +123,13 @@ def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
     verdicts = {guarantee.system: (guarantee.verdict, guarantee.ours) for guarantee in result.guarantees}
     assert verdicts == {"Silo": ("broken", False), "QJump": ("broken", False), "Loko": ("kept", True)}
     assert not result.breaks_ours
-    (again,) = FIGURE_TYPE.compute([figure("fig15")], options, Silent())
+    (again,) = FIGURE_TYPE.compute([figure("fig15")], options, NoProgress())
     assert again.findings == result.findings
 
 
 def test_only_the_admitted_points_are_lokos(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.2, points="admitted")
-    (result,) = FIGURE_TYPE.compute([figure("fig15")], options, Silent())
+    (result,) = FIGURE_TYPE.compute([figure("fig15")], options, NoProgress())
     assert {name.partition("_")[0] for name in result.findings} == {"loko"}
 
 
@@ -138,7 +138,7 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
     for place, seed, jobs in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
         (tmp_path / place).mkdir()
         options = Options(mode="virtual", seed=seed, out=tmp_path / place, runs=2, seconds=0.1, jobs=jobs)
-        FIGURE_TYPE.compute([figure("fig3c")], options, Silent())
+        FIGURE_TYPE.compute([figure("fig3c")], options, NoProgress())
         written.append((tmp_path / place / "fig3c.parquet").read_bytes())
     assert written[0] == written[1]
     assert not np.array_equal(written[0], written[2])

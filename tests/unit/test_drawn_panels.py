@@ -14,7 +14,17 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from sample_charts import BOXES, COUNTS, HEAT, LINES, PANELS, SCATTER, chart_result
 
-from evaluation.chart import Apart, BoxPanel, Chart, ChartAxis, Curve, Panel, Reference, Share, Span
+from evaluation.chart import (
+    BoxPanel,
+    Chart,
+    ChartAxis,
+    Curve,
+    Overflow,
+    Panel,
+    Reference,
+    ShareAnnotation,
+    Span,
+)
 from evaluation.pictures.axes import set_axis
 from evaluation.pictures.boxes import draw_boxes
 from evaluation.pictures.canvas import PAPER
@@ -25,7 +35,7 @@ from evaluation.result import (
     LOSS_PERCENT,
     MEDIAN_MS,
     Band,
-    Delays,
+    DelayQuantiles,
     FigureResult,
     PointResult,
     Printed,
@@ -40,7 +50,7 @@ MANY = LINES.model_copy(
         ]
     }
 )
-LOST = COUNTS.model_copy(update={"apart": Apart(label="lost", count=4, told="4 of 18")})
+LOST = COUNTS.model_copy(update={"apart": Overflow(label="lost", count=4, told="4 of 18")})
 
 
 def drawn(figure: Figure) -> Figure:
@@ -242,7 +252,7 @@ def test_curves_are_told_apart_without_colours() -> None:
 
 
 def sweep_result(xs: list[float]) -> FigureResult:
-    delay = Delays(min=0.6, p1=0.61, p25=0.65, p50=0.7, p75=0.9, p99=1.5, max=2.0)
+    delay = DelayQuantiles(min=0.6, p1=0.61, p25=0.65, p50=0.7, p75=0.9, p99=1.5, max=2.0)
     series = [
         Series(
             label=label,
@@ -325,7 +335,10 @@ def test_carets_stand_above_every_delay_guarantee_and_loss() -> None:
 
 
 def test_the_papers_share_is_marked_where_ours_stands_and_told_beside_it() -> None:
-    shares = [Share(name=name, finding=f"{name}_percent", told="1 %") for name in ("lost", "late", "in_time")]
+    shares = [
+        ShareAnnotation(name=name, finding=f"{name}_percent", told="1 %")
+        for name in ("lost", "late", "in_time")
+    ]
     panel = LOST.model_copy(update={"shares": shares})
     printed = [
         Printed(finding="lost_percent", value=92.4, text="92.4 %", fact="f"),
@@ -405,7 +418,10 @@ def test_without_bands_nothing_is_said_of_them() -> None:
 
 @pytest.mark.parametrize("captioned", [True, False])
 def test_a_band_of_a_share_stands_beside_its_column_and_is_told_in_words(captioned: bool) -> None:
-    shares = [Share(name=name, finding=f"{name}_percent", told="1 %") for name in ("lost", "late", "in_time")]
+    shares = [
+        ShareAnnotation(name=name, finding=f"{name}_percent", told="1 %")
+        for name in ("lost", "late", "in_time")
+    ]
     panel = LOST.model_copy(update={"shares": shares})
     bands = [
         band("lost_percent", least=[25.04], most=[38.71]),

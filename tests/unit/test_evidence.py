@@ -153,7 +153,7 @@ def test_the_campaign_of_changes_on_ports_and_the_models_each_write_the_page(
         assert expected in " ".join((out / "evidence.md").read_text(encoding="utf-8").split())
 
 
-def _search_only(monkeypatch: pytest.MonkeyPatch, chosen: tuple[cases.Case, ...]) -> None:
+def _search_only(monkeypatch: pytest.MonkeyPatch, chosen: tuple[cases.ModelCase, ...]) -> None:
     """Leave out the other models: tests/unit/test_evidence_models.py searches them all."""
     monkeypatch.setattr(cases, "CASES", chosen)
     monkeypatch.setattr(command, "CASES", chosen)

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.evidence.models import CASES, IN_USE, check_case
 from benchmarks.evidence.models.boards import NO_DEBT, PacketRule, ShareRule
 from benchmarks.evidence.models.explorer import explore
-from benchmarks.evidence.models.network import Flow
+from benchmarks.evidence.models.network import ModelFlow
 from benchmarks.evidence.models.ports import PortRule
 from loko.admission import debt
 from loko.admission.debt import Debt
@@ -59,7 +59,7 @@ def test_a_board_has_the_debts_of_its_model(
     monkeypatch.setattr(debt, "_HASTE", 0.0)
     rng = Random(seed)
     flows = tuple(
-        Flow(f"f{n}", (0,), rng.randint(1, 3), rng.choice((0, 4, 8)), leaves=True) for n in range(4)
+        ModelFlow(f"f{n}", (0,), rng.randint(1, 3), rng.choice((0, 4, 8)), leaves=True) for n in range(4)
     )
     rule = rule_type(flows, (6,))
     state, real = rule.initial(), Debt[tuple[float, float]]()
@@ -105,7 +105,7 @@ def test_ports_have_the_flows_and_bounds_of_their_model(seed: int, monkeypatch: 
     monkeypatch.setattr(debt, "_HASTE", 0.0)
     rng = Random(seed)
     paths = ((0, 1, 2), (1, 2), (0,), (1,), (2,), (2,))
-    flows = tuple(Flow(f"f{n}", path, rng.randint(1, 3), leaves=True) for n, path in enumerate(paths))
+    flows = tuple(ModelFlow(f"f{n}", path, rng.randint(1, 3), leaves=True) for n, path in enumerate(paths))
     rule = PortRule(flows, (6, 6, 6))
     state, real = rule.initial(), admission._Books({str(n): PERFECT for n in range(3)})
     limits_ns = dict.fromkeys("012", 6.0 * TICK_NS + SLACK_NS)

@@ -9,14 +9,14 @@ import pytest
 from benchmarks import page
 from benchmarks.fidelity import campaign
 from benchmarks.fidelity.corners import corners, few_corners, label, table
-from benchmarks.fidelity.expected import Device
+from benchmarks.fidelity.expected import ExpectedDevice
 from benchmarks.fidelity.systems import System, Train, instants, systems
-from benchmarks.fidelity.trial import CornerResult, Effort, trial
+from benchmarks.fidelity.trial import CornerResult, FidelityBudget, trial
 from benchmarks.ring import admitted, ring
 from loko.device import load_profile
 from loko.network import shortest_path
 
-EFFORT = Effort(lone_s=0.05, overload_s=0.1, bursts=2)
+EFFORT = FidelityBudget(lone_s=0.05, overload_s=0.1, bursts=2)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def virtual() -> System:
 
 def tried(corner, profile, folder) -> CornerResult:
     with virtual().at(corner, folder) as bench:
-        return trial("virtual", bench, corner, Device.of(profile, corner), EFFORT)
+        return trial("virtual", bench, corner, ExpectedDevice.of(profile, corner), EFFORT)
 
 
 @pytest.mark.parametrize("corner", corners(), ids=label)
@@ -47,7 +47,7 @@ def test_a_board_that_is_slower_than_its_profile_shows(profile, tmp_path):
     corner = corners()[0]
     with virtual().at(corner, tmp_path) as bench:
         # The expected times are those of another corner.
-        other = Device.of(profile, corners()[4])
+        other = ExpectedDevice.of(profile, corners()[4])
         outcome = trial("virtual", bench, corner, other, EFFORT)
     assert min(abs(error) for lone in outcome.lone for error in lone.errors_ns) > 1_000
 
@@ -62,7 +62,7 @@ def test_corners_are_all_combinations_of_extremes():
 
 def test_a_device_holds_what_the_paper_counts(profile):
     held = {
-        corner.frame_bytes: Device.of(profile, corner).capacity_frames
+        corner.frame_bytes: ExpectedDevice.of(profile, corner).capacity_frames
         for corner in corners()
         if corner.entries > 1
     }

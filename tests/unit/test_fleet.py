@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from evaluation.bench.commands import bench_app
 from evaluation.fleet.command import flat, table
-from evaluation.fleet.results import Result, rate_per_s, times
+from evaluation.fleet.results import FleetResult, rate_per_s, times
 from evaluation.runner import RunError
 from loko.controller.framing import whole_messages
 from loko.document import InputError
@@ -194,7 +194,7 @@ def test_csv_has_a_column_for_each_number() -> None:
     [row] = csv.DictReader(io.StringIO(done.stdout))
     assert (row["boards"], row["lost"], row["loaded_count"], row["complaints"]) == ("3", "0", "24", "")
     assert 0 < int(row["processing_p50_ns"]) <= int(row["processing_max_ns"])
-    nothing = flat(Result(boards=1, control_cost=True))
+    nothing = flat(FleetResult(boards=1, control_cost=True))
     assert list(nothing) == list(row), "the same columns, whatever was reached"
     assert nothing["loaded_p50_ns"] is None
 
@@ -209,4 +209,4 @@ def test_numbers_are_of_nearest_rank() -> None:
 
 
 def test_a_table_without_any_number_can_be_printed() -> None:
-    assert max(map(len, table(Result(boards=1000, control_cost=True)))) <= 80
+    assert max(map(len, table(FleetResult(boards=1000, control_cost=True)))) <= 80

@@ -13,7 +13,7 @@ from evaluation.predictability.flow_management import (
     Controlled,
     Fill,
     FlowResults,
-    Paced,
+    PacedFill,
     age,
     alternate,
     fill_at_rate,
@@ -22,7 +22,7 @@ from evaluation.predictability.flow_management import (
     size,
 )
 from evaluation.predictability.marks import Mark, thresholds
-from evaluation.predictability.numbered_entries import MATCHES, Combination, added, most, probe
+from evaluation.predictability.numbered_entries import MATCHES, MatchAction, added, most, probe
 from evaluation.predictability.subject import FrameStream, evenly, opened, subject_of, transmit
 from evaluation.runner import RunError
 from loko.device import profile_text
@@ -31,7 +31,7 @@ from loko.device import profile_text
 @pytest.mark.parametrize("match", MATCHES)
 @pytest.mark.parametrize("action", ["output", "strip-vlan", "push-vlan"])
 def test_each_frame_matches_its_own_entry_and_no_other(match: str, action: str) -> None:
-    subject, combination = subject_of("ideal-1g"), Combination(match=match, action=action)
+    subject, combination = subject_of("ideal-1g"), MatchAction(match=match, action=action)
     numbers = [0, 1, 9, min(300, most(combination, subject.ports) - 1)]
     streams = []
     for number in numbers:
@@ -64,7 +64,7 @@ def test_a_switch_that_stops_answering_ends_the_part(monkeypatch: pytest.MonkeyP
     switch = Controlled(subject_of("ideal-1g"), seed=1)
     monkeypatch.setattr(switch, "_messages", lambda *_, **__: [])
     with pytest.raises(RunError, match="stopped answering after 0 entries or more"):
-        switch.add_paced(Combination(), pause_ns=1, at_most=10)
+        switch.add_paced(MatchAction(), pause_ns=1, at_most=10)
 
 
 def test_a_table_ages_as_the_paper_found() -> None:
@@ -104,13 +104,13 @@ def test_an_agent_that_reads_no_faster_than_it_works() -> None:
     ],
 )
 def test_the_size_of_a_table_is_that_of_the_chip(match: str, action: str, entries: int) -> None:
-    combination = Combination(match=match, action=action)
+    combination = MatchAction(match=match, action=action)
     assert size(subject_of("hp-e3800"), combination, at_most=5_000, seed=1) == entries
 
 
 def test_the_switch_lists_what_was_not_deleted() -> None:
     switch = Controlled(subject_of("ideal-1g"), seed=1)
-    assert switch.add_at_rate(Combination(), per_s=85, at_most=900) == (900, False, False)
+    assert switch.add_at_rate(MatchAction(), per_s=85, at_most=900) == (900, False, False)
     assert switch.listed() == set(range(900))
     switch.clear()
     assert switch.listed() == set()
@@ -130,7 +130,7 @@ FINE = Fill(sent=3_000, listed=3_000, forwarded=3_000, full=True)
     ],
 )
 def test_the_mark_follows_from_what_is_reported_and_forwarded(fill: Fill, mark: Mark) -> None:
-    paced = Paced(fill=FINE, at_s=[0, 30], entries=[0, 3_000], slowest_s=0.01)
+    paced = PacedFill(fill=FINE, at_s=[0, 30], entries=[0, 3_000], slowest_s=0.01)
     results = FlowResults(
         rates={1: FINE, 85: fill}, paced=paced, aging={0: [FINE, FINE]}, alternating={"a": [9, 9]}
     )

@@ -24,8 +24,8 @@ import evaluation.live.commands as live
 import evaluation.schedule_check.commands as checks
 import evaluation.serving as serving
 import evaluation.slice_bench.command as slice_bench
-from evaluation.bench.captures.analysis import Analysis, Times
-from evaluation.bench.live.shaped_senders import CASES, Seen
+from evaluation.bench.captures.analysis import Analysis, ForwardingTimes
+from evaluation.bench.live.shaped_senders import CASES, SenderMeasurement
 from evaluation.bench.preconditions import Precondition
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.cli import COMMANDS, app, load
@@ -33,7 +33,7 @@ from evaluation.doctor.judgement import Diagnosis, Level
 from evaluation.live.messages import LabStatus
 from evaluation.predictability.marks import Mark
 from evaluation.result import ClaimResult
-from evaluation.slice_bench.judgement import Row, Verdict
+from evaluation.slice_bench.judgement import SliceRow, SliceVerdict
 from loko.serve.migration import Fate, Migrated
 
 FLOW = (
@@ -178,7 +178,7 @@ def watch(patch: Patch, _: Path) -> None:
 
 
 def analyse(patch: Patch, flows: Path) -> None:
-    times = Times(
+    times = ForwardingTimes(
         frame_bytes=64,
         samples=9,
         min_ns=1,
@@ -206,9 +206,9 @@ def preconditions(patch: Patch, _: Path) -> None:
 
 
 def senders(patch: Patch, _: Path) -> None:
-    def seen(gap_us: Any) -> Seen:
+    def seen(gap_us: Any) -> SenderMeasurement:
         numbers = dict.fromkeys(("token_us", "offered_pps", "accepted_pps", "sent_pps", "frame_us"), 1.0)
-        return Seen(name="one", gap_us=gap_us, burst_frames=None, shaped=False, **numbers)
+        return SenderMeasurement(name="one", gap_us=gap_us, burst_frames=None, shaped=False, **numbers)
 
     patch.setattr(live_bench, "CASES", CASES[:2])
     told = iter([seen(None), seen((1.0, 2.0, 3.0))])
@@ -237,8 +237,8 @@ def controller(patch: Patch, _: Path) -> None:
 
 
 def sliced(patch: Patch, _: Path) -> None:
-    row = Row(
-        slice="q1", what="rate", configured="1", measured="2, or 3", verdict=Verdict.DIFFERS, because=""
+    row = SliceRow(
+        slice="q1", what="rate", configured="1", measured="2, or 3", verdict=SliceVerdict.DIFFERS, because=""
     )
     patch.setattr(slice_bench, "measured_rows", lambda *_, **__: [row])
     (told,) = rows_of("bench", "slice", "--device", "any", status=1)

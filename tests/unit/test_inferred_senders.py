@@ -15,18 +15,18 @@ from evaluation.evaluate import bands_beside, evaluate
 from evaluation.figure_types.experiments import experiments, select
 from evaluation.figure_types.senders.bands import bands
 from evaluation.figure_types.senders.compute import FIGURE_TYPE, claims_table, loss_panels, reach_of
-from evaluation.figure_types.senders.document import Grid, SendersFigure
+from evaluation.figure_types.senders.document import SenderGrid, SendersFigure
 from evaluation.figure_types.senders.grid import GridCell, carry_out, tried
-from evaluation.figure_types.senders.likelihood import PrintedShares, Tried, deviances, log_likelihood
+from evaluation.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances, log_likelihood
 from evaluation.figure_types.senders.predictions import Prediction, over_x_of, predict
 from evaluation.figure_types.sweep.document import Sweep
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.result import (
     LOSS_PERCENT,
     MEDIAN_MS,
     Band,
     ClaimResult,
-    Delays,
+    DelayQuantiles,
     FigureResult,
     PointResult,
     Series,
@@ -42,11 +42,11 @@ FIGURE = experiments()["loko/senders"]
 PRINTED = PrintedShares(percent=(6.5, 49.9), seconds=200, decimals=1)
 
 
-def runs_of(lost: float, late: float, *, spread: float = 1.0, runs: int = 400) -> Tried:
+def runs_of(lost: float, late: float, *, spread: float = 1.0, runs: int = 400) -> SenderTrial:
     corners = np.array([(1, 1), (1, -1), (-1, 1), (-1, -1)]) * spread
     percent = np.array([lost, late]) + np.tile(corners, (runs // 4, 1))
     counts = np.column_stack([np.full(len(percent), 1_000_000), (percent * 10_000).astype(np.int64)])
-    return Tried(senders=SenderSettings(), seconds=10, counts=counts)
+    return SenderTrial(senders=SenderSettings(), seconds=10, counts=counts)
 
 
 def test_the_likelihood_is_the_normal_density_of_what_is_printed() -> None:
@@ -87,7 +87,7 @@ def test_the_figure_never_predicts_what_it_was_inferred_from() -> None:
 
 
 def test_a_grid_has_no_sender_whose_burst_finds_no_room() -> None:
-    grid = Grid(burst_frames=[0, 300], offered_load=[0.8], queue_frames=[160, 400])
+    grid = SenderGrid(burst_frames=[0, 300], offered_load=[0.8], queue_frames=[160, 400])
     assert {(sender.burst_frames, sender.queue_frames) for sender in grid.senders} == {
         (0, 160),
         (0, 400),
@@ -191,13 +191,13 @@ def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
 def test_one_run_has_no_spread(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=1, seconds=0.3)
     with pytest.raises(InputError, match="--runs: senders needs at least 2 runs"):
-        FIGURE_TYPE.compute([FIGURE], options, Silent())
+        FIGURE_TYPE.compute([FIGURE], options, NoProgress())
 
 
 def test_a_quick_replay(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=2, seconds=0.3)
 
-    (result,) = FIGURE_TYPE.compute([FIGURE], options, Silent())
+    (result,) = FIGURE_TYPE.compute([FIGURE], options, NoProgress())
     assert result.chart is not None
     assert len(result.chart.panels) == 1
     assert result.findings["default_deviance"] > 100
@@ -308,8 +308,8 @@ def test_a_sender_that_sent_nothing_says_nothing_of_losses_or_shares() -> None:
 
 
 def test_over_x_there_is_a_loss_where_packets_were_sent_and_a_median_where_some_arrived() -> None:
-    none = Delays(min=None, p1=None, p25=None, p50=None, p75=None, p99=None, max=None)
-    some = Delays(min=1, p1=1, p25=1, p50=2, p75=3, p99=3, max=3)
+    none = DelayQuantiles(min=None, p1=None, p25=None, p50=None, p75=None, p99=None, max=None)
+    some = DelayQuantiles(min=1, p1=1, p25=1, p50=2, p75=3, p99=3, max=3)
     points = [
         PointResult(
             x=x, packets=packets, lost=lost, loss=0, late=0, explained=0, guaranteed=False, delay_ms=delays
@@ -374,7 +374,7 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     assert isinstance(FIGURE, SendersFigure)
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True, runs=2, seconds=0.2)
     sweep = experiments()["loko/fig17b"]
-    (before,) = evaluate([sweep], options, Silent())
+    (before,) = evaluate([sweep], options, NoProgress())
     plain = (tmp_path / "fig17b.svg").read_bytes()
     assert not before.bands
     monkeypatch.setattr(
@@ -384,16 +384,16 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
         figure="loko/fig17b", finding=LOSS_PERCENT, x=[1, 4, 8], least=[0, 1, 2], most=[1, 2, 3], covers="c"
     )
     monkeypatch.setattr("evaluation.figure_types.senders.compute.bands", lambda *_: [seen])
-    evaluate([FIGURE], replace(options, runs=None, seconds=None), Silent())
+    evaluate([FIGURE], replace(options, runs=None, seconds=None), NoProgress())
     after = read_result(tmp_path / "fig17b.json")
     assert after == before.model_copy(update={"bands": [seen]})
     drawn = (tmp_path / "fig17b.svg").read_bytes()
     assert drawn != plain
-    (again,) = evaluate([sweep], options, Silent())
+    (again,) = evaluate([sweep], options, NoProgress())
     assert again == after
     assert (tmp_path / "fig17b.svg").read_bytes() == drawn
     monkeypatch.setattr("evaluation.figure_types.senders.compute.bands", lambda *_: [])
     (tmp_path / "senders.parquet").unlink()
-    evaluate([FIGURE], replace(options, runs=None, seconds=None), Silent())
+    evaluate([FIGURE], replace(options, runs=None, seconds=None), NoProgress())
     assert read_result(tmp_path / "fig17b.json") == before
     assert (tmp_path / "fig17b.svg").read_bytes() == plain

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evaluation.live.boards import BoardsReport
 from evaluation.live.capture import (
     SNAP_BYTES,
-    Tap,
+    TcpdumpTap,
     join,
     line_times,
     read_frames,
@@ -22,7 +22,7 @@ from evaluation.live.capture import (
     sent_by,
 )
 from evaluation.live.generator import Generator, pattern_of, script
-from evaluation.live.shaping import TokenBucket
+from evaluation.live.shaping import TbfParameters
 from evaluation.live.transmission import Capture, records, refuse
 from evaluation.runner import LOST, RunError, Stall
 from evaluation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender
@@ -72,33 +72,33 @@ EMPTY_REPORT = BoardsReport(
 
 
 def test_the_bucket_counts_frames_without_fcs():
-    bucket = TokenBucket.of(FLOW)
+    bucket = TbfParameters.of(FLOW)
     assert bucket.rate_bytes_per_s == 786_667 * 302 // (306 * 8)
     assert bucket.burst_bytes == 2 * 302 + 2
     assert bucket.limit_bytes == 160 * 302
 
 
 def test_a_bucket_of_one_frame_holds_one_frame_after_rounding():
-    bucket = TokenBucket.of(shaped(burst_bytes=306))
+    bucket = TbfParameters.of(shaped(burst_bytes=306))
     assert bucket.burst_bytes - 1 >= 302
 
 
 @given(burst=st.integers(306, 100_000), size=st.integers(74, 1518))
 def test_a_bucket_lets_no_more_frames_pass_at_once_than_allowed(burst, size):
     burst = max(burst, size)
-    bucket = TokenBucket.of(shaped(size, burst_bytes=burst))
+    bucket = TbfParameters.of(shaped(size, burst_bytes=burst))
     frames = bucket.burst_bytes // (size - 4)
     assert burst // size <= frames <= (burst + 3) // size
 
 
 def test_a_bucket_below_a_frame_is_refused():
     with pytest.raises(RunError, match=r"flow 0 \(H1->H3\): a bucket of 305 bytes never lets a frame of 306"):
-        TokenBucket.of(shaped(burst_bytes=305))
+        TbfParameters.of(shaped(burst_bytes=305))
 
 
 def test_a_rate_below_one_byte_per_second_is_refused():
     with pytest.raises(RunError, match="too low"):
-        TokenBucket.of(shaped(rate_bps=7))
+        TbfParameters.of(shaped(rate_bps=7))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_rate_below_one_byte_per_second_is_refused():
     ],
 )
 def test_what_the_kernel_shows_is_compared(shown, difference):
-    bucket = TokenBucket(rate_bytes_per_s=1000, burst_bytes=606, limit_bytes=9000)
+    bucket = TbfParameters(rate_bytes_per_s=1000, burst_bytes=606, limit_bytes=9000)
     differs = bucket.differences(shown)
     assert (differs is None) if difference is None else (difference in differs)
 
@@ -152,7 +152,7 @@ def test_a_greedy_sender_offers_twice_what_passes():
     greedy = replace(FLOW, sends=Greedy(bucket=Bucket(rate_bps=979_200, burst_bytes=612)))
     # 400 frames of 306 bytes pass in a second.
     assert script(greedy, H3).endswith("PERIODIC [800.000 260]\n")
-    assert TokenBucket.of(greedy).limit_bytes > 302
+    assert TbfParameters.of(greedy).limit_bytes > 302
     fast = replace(FLOW, sends=Greedy(bucket=Bucket(rate_bps=99e6, burst_bytes=612)))
     assert script(fast, H3).endswith("PERIODIC [38343.558 260]\n")  # the line rate
 
@@ -329,7 +329,9 @@ def test_a_program_that_does_not_start_is_found_out(tmp_path, monkeypatch, progr
     monkeypatch.setattr(f"evaluation.live.{MODULES[program]}.require", lambda name: name)
     prefix = ["/bin/sh", "-c", instead]
     started = (
-        Tap("H1", "lo", prefix, tmp_path) if program == "tcpdump" else Generator(FLOW, H3, prefix, tmp_path)
+        TcpdumpTap("H1", "lo", prefix, tmp_path)
+        if program == "tcpdump"
+        else Generator(FLOW, H3, prefix, tmp_path)
     )
     with pytest.raises(RunError, match=f"^H1: {program} does not start: {said}$"):
         started.wait()

@@ -17,7 +17,7 @@ from evaluation.figure_types.slices import htb_port, tcp_port
 from evaluation.figure_types.slices.injection import InjectionMethod
 from evaluation.figure_types.slices.tcp_port import CpuShares, reply_of
 from evaluation.live import shaping
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.runner import RunError
 from loko.slices.document import HtbPort, load_slices
 
@@ -77,7 +77,7 @@ def test_what_the_switch_does_not_carry_is_not_compared(
 
     monkeypatch.setattr(live_transfers, "carry_alone", carry_alone)
     options = Options(mode="live", seed=1, out=tmp_path, quick=True)
-    findings = live_transfers.compute(figure, options, Silent())[0].findings
+    findings = live_transfers.compute(figure, options, NoProgress())[0].findings
     assert asked == [1_000_000_000, 1_000_000, 10_000_000]
     assert findings["switch_carries_mbps"] == pytest.approx(3)
     assert "virtual_to_iperf3_reno_1_percent" in findings
@@ -106,7 +106,7 @@ def test_only_the_kernels_datapath_is_judged_by_what_the_paper_says_of_it(
     replies = [reply_of(*reports(), idle=CPU, busy=CPU, refused=0)]
     monkeypatch.setattr(live_transfers, "carry_alone", lambda _carry, requests: replies * len(requests))
     outcome, _ = live_transfers.compute(
-        figure, Options(mode="live", seed=1, out=tmp_path, quick=True), Silent()
+        figure, Options(mode="live", seed=1, out=tmp_path, quick=True), NoProgress()
     )
     assert outcome.findings.get("kernel_datapath_cpu_percent") == found
     assert [note.text for note in outcome.notes] == [injection.remark]

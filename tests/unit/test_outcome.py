@@ -14,7 +14,7 @@ from evaluation.chart import Chart
 from evaluation.figure_types import figure_type_named, figure_type_names
 from evaluation.figure_types.experiments import experiments
 from evaluation.finding_checks import FindingFigure
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
 from loko.document import InputError
@@ -56,8 +56,8 @@ class Counting:
 def test_a_figure_is_computed_once(tmp_path: Path) -> None:
     counting = Counting()
     produce, options = OneByOne(counting), Options(mode="virtual", seed=1, out=tmp_path)
-    first = produce([FIGURE], options, Silent())
-    assert produce([FIGURE], options, Silent()) == first
+    first = produce([FIGURE], options, NoProgress())
+    assert produce([FIGURE], options, NoProgress()) == first
     assert counting.times == 1
     assert first[0].findings == {"error_percent": 4.5}
     assert [note.text for note in first[0].notes] == ["a note"]
@@ -68,18 +68,18 @@ def test_a_figure_is_computed_once(tmp_path: Path) -> None:
 def test_other_parameters_compute_it_anew(tmp_path: Path, change: dict) -> None:
     counting = Counting()
     produce, options = OneByOne(counting), Options(mode="virtual", seed=1, out=tmp_path)
-    produce([FIGURE], options, Silent())
-    produce([FIGURE], replace(options, **change), Silent())
+    produce([FIGURE], options, NoProgress())
+    produce([FIGURE], replace(options, **change), NoProgress())
     assert counting.times == 2
 
 
 def test_parameters_of_the_kind_count_and_words_do_not(tmp_path: Path) -> None:
     counting, options = Counting(), Options(mode="virtual", seed=1, out=tmp_path)
-    OneByOne(counting, lambda figure, options: {"load": 1.0})([FIGURE], options, Silent())
-    OneByOne(counting, lambda figure, options: {"load": 0.9})([FIGURE], options, Silent())
+    OneByOne(counting, lambda figure, options: {"load": 1.0})([FIGURE], options, NoProgress())
+    OneByOne(counting, lambda figure, options: {"load": 0.9})([FIGURE], options, NoProgress())
     assert counting.times == 2
     renamed = FIGURE.model_copy(update={"title": "other words"})
-    OneByOne(counting, lambda figure, options: {"load": 0.9})([renamed], options, Silent())
+    OneByOne(counting, lambda figure, options: {"load": 0.9})([renamed], options, NoProgress())
     assert counting.times == 2
 
 
@@ -87,7 +87,7 @@ def test_damaged_rows_are_refused_in_one_line(tmp_path: Path) -> None:
     produce, options = OneByOne(Counting()), Options(mode="virtual", seed=1, out=tmp_path)
     (tmp_path / "fig0.parquet").write_bytes(b"not parquet")
     with pytest.raises(InputError, match=r"fig0\.parquet: damaged records"):
-        produce([FIGURE], options, Silent())
+        produce([FIGURE], options, NoProgress())
 
 
 def test_every_kind_of_every_experiment_is_there() -> None:

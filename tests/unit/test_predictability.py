@@ -14,9 +14,16 @@ from typer.testing import CliRunner
 
 from evaluation.bench.commands import bench_app
 from evaluation.predictability import buffers, priority_queueing, processing_time, throughput
-from evaluation.predictability.campaign import Part, Size, carried_out, measure, parts, verdicts
+from evaluation.predictability.campaign import (
+    CampaignSize,
+    CampaignTask,
+    carried_out,
+    measure,
+    parts,
+    verdicts,
+)
 from evaluation.predictability.marks import Mark, thresholds
-from evaluation.predictability.processing_time import Times
+from evaluation.predictability.processing_time import ScenarioTimes
 from evaluation.predictability.subject import (
     FrameStream,
     Pace,
@@ -26,11 +33,11 @@ from evaluation.predictability.subject import (
     subject_of,
     transmit,
 )
-from evaluation.predictability.table_iii import VALUES, Scenario, flow_mods, frame, varied
+from evaluation.predictability.table_iii import VALUES, TimingScenario, flow_mods, frame, varied
 from evaluation.runner import LOST
 from loko.document import InputError
 
-SMALL = Size(
+SMALL = CampaignSize(
     packets=200,
     bursts=300,
     lace_packets=300,
@@ -56,7 +63,7 @@ SEVEN = {
 -."""
 
 
-def marks(device: str, size: Size = SMALL) -> str:
+def marks(device: str, size: CampaignSize = SMALL) -> str:
     marks = {part.name: measure(part) for part in parts(device, size, 1)}
     return "".join(verdict.mark.value for verdict in verdicts(marks, thresholds()).values())
 
@@ -194,7 +201,7 @@ def test_exactly_one_entry_of_every_scenario_is_used(place: str) -> None:
             times_ns = processing_time.measure(subject, scenario, packets=3, seed=1)
             assert times_ns is not None
             assert len(times_ns) == 3
-    scenario = Scenario(entries=5, matching_rule=place)
+    scenario = TimingScenario(entries=5, matching_rule=place)
     used = 0 if place == "first" else 4
     left = [message for number, message in enumerate(flow_mods(scenario)) if number != used]
     stream = FrameStream(enters=1, leaves=2, frame=frame(306), instants_ns=evenly(3, 1e5))
@@ -202,7 +209,7 @@ def test_exactly_one_entry_of_every_scenario_is_used(place: str) -> None:
 
 
 def test_processing_time_is_from_the_last_bit_in_to_the_first_bit_out() -> None:
-    times_ns = processing_time.measure(subject_of("ideal-1g"), Scenario(), packets=500, seed=1)
+    times_ns = processing_time.measure(subject_of("ideal-1g"), TimingScenario(), packets=500, seed=1)
     assert times_ns is not None
     assert 3_000 <= times_ns.min() < 3_010 < 3_090 < times_ns.max() <= 3_100
 
@@ -210,7 +217,7 @@ def test_processing_time_is_from_the_last_bit_in_to_the_first_bit_out() -> None:
 def test_the_same_seed_gives_the_same_times() -> None:
     subject = subject_of("pica8-p3290")
     first, again, other = (
-        processing_time.measure(subject, Scenario(), packets=50, seed=seed) for seed in (1, 1, 2)
+        processing_time.measure(subject, TimingScenario(), packets=50, seed=seed) for seed in (1, 1, 2)
     )
     assert np.array_equal(first, again)  # type: ignore[arg-type]
     assert not np.array_equal(first, other)  # type: ignore[arg-type]
@@ -218,18 +225,18 @@ def test_the_same_seed_gives_the_same_times() -> None:
 
 def test_what_the_table_changes_is_told_from_what_the_length_changes() -> None:
     times = {
-        (dimension, value): Times(sent=9, lost=0, median_us=4, least_us=3.9, most_us=4.1)
+        (dimension, value): ScenarioTimes(sent=9, lost=0, median_us=4, least_us=3.9, most_us=4.1)
         for dimension in VALUES
         for value, _ in varied(dimension)
     }
     limits = thresholds()
-    slower = Times(sent=9, lost=0, median_us=9, least_us=8.9, most_us=9.1)
+    slower = ScenarioTimes(sent=9, lost=0, median_us=9, least_us=8.9, most_us=9.1)
     assert processing_time.judge(times, limits).mark is Mark.FIT
     assert processing_time.judge({**times, ("frame_bytes", "64"): slower}, limits).mark is Mark.FIT
     assert processing_time.judge({**times, ("match", "all"): slower}, limits).mark is Mark.PARTLY
-    lossy = Times(sent=9, lost=1, median_us=4, least_us=3.9, most_us=4.1)
+    lossy = ScenarioTimes(sent=9, lost=1, median_us=4, least_us=3.9, most_us=4.1)
     assert processing_time.judge({**times, ("match", "all"): lossy}, limits).mark is Mark.UNFIT
-    software = Times(sent=9, lost=0, median_us=2_000, least_us=1_000, most_us=90_000)
+    software = ScenarioTimes(sent=9, lost=0, median_us=2_000, least_us=1_000, most_us=90_000)
     verdict = processing_time.judge({**times, ("match", "dl-dst"): software}, limits)
     assert (verdict.mark, verdict.reasons[-1]) == (Mark.FIT, "not in hardware: match dl-dst")
     assert processing_time.judge({**times, ("match", "five-tuple"): software}, limits).mark is Mark.UNFIT
@@ -318,8 +325,8 @@ def test_a_wait_while_the_line_rested_tells_nothing_of_a_queue() -> None:
 
 
 def test_a_line_that_the_machine_held_up_is_not_judged() -> None:
-    unknown = buffers.Capacity(frames=-1, least_frames=-1, most_frames=-1, held_up=True)
-    known = buffers.Capacity(frames=64, least_frames=64, most_frames=65)
+    unknown = buffers.QueueCapacity(frames=-1, least_frames=-1, most_frames=-1, held_up=True)
+    known = buffers.QueueCapacity(frames=64, least_frames=64, most_frames=65)
     verdict = buffers.judge({(1, 1): known, (2, 1): unknown}, thresholds())
     assert verdict.mark is Mark.NOT_JUDGED
     assert "this machine held up the line" in verdict.reasons[0]
@@ -344,7 +351,7 @@ def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path)
     todo = [part for part in parts("ideal-1g", SMALL, 1) if part.name.startswith("PT-match")]
     told: list[str] = []
 
-    def tell(part: Part) -> None:
+    def tell(part: CampaignTask) -> None:
         told.append(part.name)
 
     first = carried_out(todo[:3], tmp_path, jobs=1, tell=tell)
@@ -396,7 +403,9 @@ def test_the_zodiac_fx_is_where_the_loko_paper_puts_it() -> None:
 
 def test_a_board_is_sent_what_its_cpu_can_handle() -> None:
     subject = subject_of("zodiac-fx")
-    times = processing_time.summary(processing_time.measure(subject, Scenario(), packets=200, seed=1), 200)
+    times = processing_time.summary(
+        processing_time.measure(subject, TimingScenario(), packets=200, seed=1), 200
+    )
     assert times.lost == 0
     assert times.median_us > thresholds().software_us.value
     assert "rate_mbps" not in processing_time.dimensions(subject)

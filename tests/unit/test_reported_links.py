@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 import switch_emulator
 
-from evaluation.emulation.boards import KEPT_SESSION, EmulatedBoard, LoneBoard
+from evaluation.emulation.boards import KEPT_SESSION, EmulatedBoard, FreeRunningBoard
 from loko.controller import wire, wire13
 from loko.controller.lab_access import access_list
 from loko.controller.port_links import PORTS_10, PORTS_13, PortsReported
@@ -66,7 +66,7 @@ def test_links_reach_the_service_as_the_board_connects_and_when_they_change(open
             await switchboard.start(Listening(plain=listening), "os-ken", sys.executable)
             config = {**LAB.switches["s1"].config, **KEPT_SESSION, "ofchecks": True}
             board = switch_emulator.Board(config=config)
-            lone = LoneBoard(board)
+            lone = FreeRunningBoard(board)
             lone.link(2, is_up=False)
             connection = EmulatedBoard("s1", lone, listening.getsockname())
 

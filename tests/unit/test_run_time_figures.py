@@ -16,7 +16,7 @@ from evaluation.figure_types import figure_type_named
 from evaluation.figure_types.experiments import experiments
 from evaluation.figure_types.run_times.document import RunTimesFigure
 from evaluation.figure_types.run_times.timing import Find, ours, straight, timed
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.result import FigureResult
 
 pytest.importorskip("networkx")
@@ -49,7 +49,7 @@ def options(out: Path, *, quick: bool = False) -> Options:
 
 
 def measured(document: RunTimesFigure, chosen: Options) -> FigureResult:
-    (result,) = evaluate([document], chosen, Silent())
+    (result,) = evaluate([document], chosen, NoProgress())
     return result
 
 

@@ -17,7 +17,7 @@ from evaluation.cli import app
 from evaluation.schedule_check.arithmetic import refutations
 from evaluation.schedule_check.document import ScheduleDocument, WantedFlow
 from evaluation.schedule_check.replay import replay
-from evaluation.schedule_check.standing import StandingCheck
+from evaluation.schedule_check.standing import IncrementalCheck
 from loko.lab import lab_of, load_lab
 from loko.schedule.lab_schedule import Wishes, schedule
 from loko.schedule.timed_flow import load_timed_flows
@@ -308,7 +308,7 @@ def test_the_replay_refutes_a_guarantee_that_is_too_short(values) -> None:
 
 
 def test_flows_that_come_one_by_one_are_checked_beside_the_others(values) -> None:
-    check = StandingCheck(LAB, ScheduleDocument.model_validate(values))
+    check = IncrementalCheck(LAB, ScheduleDocument.model_validate(values))
     first, second = (copy.deepcopy(flow(values, name)) for name in ("f0", "f1"))
     assert check.refutations(first) == []
     assert check.refutations(first) == [
@@ -327,7 +327,7 @@ def test_flows_that_come_one_by_one_are_checked_beside_the_others(values) -> Non
 def test_flows_that_come_one_by_one_are_replayed_with_all_of_their_slot(values) -> None:
     """Arithmetic cannot find out that a frame takes longer than its guarantee says, but a replay can."""
     document = ScheduleDocument.model_validate({**values, "entries": {}})
-    check = StandingCheck(LAB, document)
+    check = IncrementalCheck(LAB, document)
     first, second, third = (copy.deepcopy(flow(values, name)) for name in ("f0", "f2", "f3"))
     first["guarantee_us"] = 300.0
     for scheduled, slot in ((first, 0), (second, 0), (third, 1)):

@@ -19,7 +19,7 @@ from evaluation.figure_types.run_times import timing
 from evaluation.figure_types.schedules import scenario as scenarios
 from evaluation.figure_types.schedules.compute import scenarios_of
 from evaluation.figure_types.schedules.document import Topology
-from evaluation.figure_types.schedules.scenario import Scenario, carry_out, network
+from evaluation.figure_types.schedules.scenario import ScheduleScenario, carry_out, network
 from loko.schedule.packing import Paths, pack
 from loko.schedule.problem import Problem, SchedulingScheme, Solution
 from loko.solvers import Solver, solver_named
@@ -27,8 +27,8 @@ from loko.solvers import Solver, solver_named
 FIGURE = experiments()["tssdn/fig4c"]
 
 
-def scenario(flows=40, slots=3, seed=1, topology=FIGURE.topologies[0]) -> Scenario:
-    return Scenario(
+def scenario(flows=40, slots=3, seed=1, topology=FIGURE.topologies[0]) -> ScheduleScenario:
+    return ScheduleScenario(
         topology=topology, hosts=FIGURE.hosts, switches=FIGURE.switches, flows=flows, slots=slots, seed=seed
     )
 

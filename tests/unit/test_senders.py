@@ -23,7 +23,7 @@ from evaluation.figure_types.sweep.setting import prepare, traffic
 from evaluation.figure_types.versions.compute import admitted_senders
 from evaluation.figure_types.versions.document import Versions
 from evaluation.flow_figure import SendingFigure, refuse_unless_followed
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.runner import LOST
 from evaluation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
 from evaluation.traffic import RandomBursts, Sender
@@ -139,9 +139,9 @@ def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:
 
 def test_a_deployment_follows_and_records_the_choice(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.5)
-    (full,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], options, Silent())
+    (full,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], options, NoProgress())
     half = replace(options, senders=SenderChoice(offered_load=0.5))
-    (less,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], half, Silent())
+    (less,) = FIGURE_TYPE.compute([FIGURES["loko/fig3c"]], half, NoProgress())
     assert full.provenance.assumptions["offered_load"] == 1
     assert less.provenance.assumptions["offered_load"] == 0.5
     assert less.findings["qjump_sent_packets"] < 0.7 * full.findings["qjump_sent_packets"]

@@ -13,7 +13,7 @@ from scheduling import served_schedule
 from served_boards import LAB, OPTIONS, ServedBoards, ServedSlots, flow, renamed, timed
 
 from evaluation.schedule_check.document import ScheduleDocument
-from evaluation.schedule_check.standing import StandingCheck
+from evaluation.schedule_check.standing import IncrementalCheck
 from loko.document import InputError
 from loko.lab import load_lab
 from loko.scenario import OpenFlow
@@ -200,7 +200,7 @@ def test_a_slot_that_a_replay_refutes_is_not_given(
     """The scheduler promises too much, which arithmetic alone cannot detect."""
     cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
     document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
-    slots = SlotGranting(LAB, schedule, checker=StandingCheck(LAB, document))
+    slots = SlotGranting(LAB, schedule, checker=IncrementalCheck(LAB, document))
     for stored in slots.first(0):
         slots.take_up(stored)
     right = LabStanding.add
@@ -223,7 +223,7 @@ def test_a_slot_that_cannot_be_replayed_is_not_given(
 ) -> None:
     cycle = {**schedule.model_dump(mode="json"), "scheduled": [], "unscheduled": [], "entries": {}}
     document = ScheduleDocument.model_validate({**cycle, "bound": 0, "optimal": True})
-    slots = SlotGranting(LAB, schedule, checker=StandingCheck(LAB, document))
+    slots = SlotGranting(LAB, schedule, checker=IncrementalCheck(LAB, document))
     one_more = slots.decision(timed(flow(3, "H1", "H4")))
 
     def no_such_board(*_args: object, **_more: object) -> None:

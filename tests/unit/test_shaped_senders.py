@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.bench.live.shaped_senders import CASES, Seen, train_length
+from evaluation.bench.live.shaped_senders import CASES, SenderMeasurement, train_length
 
 FRAME_NS = 450_000.0
 
 
-def seen(**changes: object) -> Seen:
+def seen(**changes: object) -> SenderMeasurement:
     values = {
         "name": "45 Mbit/s",
         "shaped": True,
@@ -22,7 +22,7 @@ def seen(**changes: object) -> Seen:
         "gap_us": None,
         "burst_frames": None,
     }
-    return Seen(**{**values, **changes})  # type: ignore[arg-type]
+    return SenderMeasurement(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_what_is_more_than_the_tokens_is_the_latency_of_a_busy_shaper() -> None:

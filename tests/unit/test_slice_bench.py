@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 from evaluation.cli import app
 from evaluation.figure_types.slices import policed_port
 from evaluation.figure_types.slices.policed_port import Policer
-from evaluation.figure_types.slices.release import FrameTimes, Release
+from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.slice_bench import parts
 from evaluation.slice_bench.command import measured_rows
 from evaluation.slice_bench.devices import open_device
-from evaluation.slice_bench.document import FOLDER, Counts, VirtualSwitch, load_sliced_switch
-from evaluation.slice_bench.judgement import Row, Verdict, rows
+from evaluation.slice_bench.document import FOLDER, CountedBytes, VirtualSwitch, load_sliced_switch
+from evaluation.slice_bench.judgement import SliceRow, SliceVerdict, rows
 from loko.document import LABS
 from loko.slices.document import TrtcmPort, TrtcmQueue, load_slices
 
@@ -80,7 +80,7 @@ def changed(port: dict[str, Any], *, other: bool = False, **queue: Any) -> dict[
     return copy
 
 
-def judged(folder: Path, configured: dict[str, Any], switch: dict[str, Any] | None) -> list[Row]:
+def judged(folder: Path, configured: dict[str, Any], switch: dict[str, Any] | None) -> list[SliceRow]:
     """Return the verdicts on a port; `switch` is what the switch does instead, or a meter, or None."""
     (folder / "configured.yml").write_text(yaml.safe_dump(configured))
     card = "10g" if configured["link_rate_bps"] == FAST["link_rate_bps"] else "1g"
@@ -95,8 +95,8 @@ def judged(folder: Path, configured: dict[str, Any], switch: dict[str, Any] | No
     return measured_rows(str(folder / "device.yml"), folder / "out", seed=1)
 
 
-def different(rows: list[Row]) -> set[str]:
-    return {f"{row.slice}: {row.what}" for row in rows if row.verdict is Verdict.DIFFERS}
+def different(rows: list[SliceRow]) -> set[str]:
+    return {f"{row.slice}: {row.what}" for row in rows if row.verdict is SliceVerdict.DIFFERS}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_exact_slice_does_not_differ(tmp_path: Path, port: dict[str, Any]) ->
     rows = judged(tmp_path, port, None)
     assert different(rows) == set()
     assert {row.verdict for row in rows if row.what in {"rate", "ceiling", "accuracy by length"}} == {
-        Verdict.AS_CONFIGURED
+        SliceVerdict.AS_CONFIGURED
     }
 
 
@@ -168,7 +168,7 @@ def test_each_wrong_property_is_found_and_named(
 ) -> None:
     rows = judged(tmp_path, port, switch)
     assert named in different(rows)
-    assert all(row.because for row in rows if row.verdict is Verdict.DIFFERS)
+    assert all(row.because for row in rows if row.verdict is SliceVerdict.DIFFERS)
 
 
 def test_only_what_is_wrong_is_named(tmp_path: Path) -> None:
@@ -177,14 +177,14 @@ def test_only_what_is_wrong_is_named(tmp_path: Path) -> None:
     assert wrong == {"own: burst"}
 
 
-def rows_of(name: str, folder: Path) -> dict[str, Row]:
+def rows_of(name: str, folder: Path) -> dict[str, SliceRow]:
     return {f"{row.slice}: {row.what}": row for row in measured_rows(name, folder, seed=1)}
 
 
 def test_a_meter_counted_frames_and_was_right(tmp_path: Path) -> None:
     """The complaint in docs/slicing.md: 2.76 Mbit/s of 16-byte payloads at 10 Mbit/s."""
     rows = rows_of("meter-of-frames", tmp_path)
-    assert rows["slice: rate"].verdict is Verdict.AS_CONFIGURED
+    assert rows["slice: rate"].verdict is SliceVerdict.AS_CONFIGURED
     counts = rows["slice: counts"]
     assert (counts.configured, counts.measured) == ("udp-payload", "frame-without-fcs")
     assert "16 bytes of UDP payload a frame get 2.76 Mbit/s" in counts.because
@@ -193,10 +193,10 @@ def test_a_meter_counted_frames_and_was_right(tmp_path: Path) -> None:
 def test_a_policer_of_one_packet_starves_tcp_at_its_full_rate(tmp_path: Path) -> None:
     """The complaint in docs/slicing.md: tens of kbit/s at 10 Mbit/s, with a bucket of 2048 bytes."""
     rows = rows_of("policer-of-one-packet", tmp_path)
-    assert rows["slice: rate"].verdict is Verdict.AS_CONFIGURED
-    assert rows["slice: burst"].verdict is Verdict.AS_CONFIGURED
+    assert rows["slice: rate"].verdict is SliceVerdict.AS_CONFIGURED
+    assert rows["slice: burst"].verdict is SliceVerdict.AS_CONFIGURED
     tcp = rows["slice: TCP payload"]
-    assert tcp.verdict is Verdict.FOLLOWS
+    assert tcp.verdict is SliceVerdict.FOLLOWS
     assert 0.02 < float(tcp.measured.split()[0]) < 0.2
     assert "full packets in its bucket: 1" in tcp.because
 
@@ -204,10 +204,10 @@ def test_a_policer_of_one_packet_starves_tcp_at_its_full_rate(tmp_path: Path) ->
 def test_values_that_were_not_read_are_found_from_outside(tmp_path: Path) -> None:
     """The complaint in docs/slicing.md: neither the ceiling nor the assured rate is in force."""
     rows = rows_of("unread-values", tmp_path)
-    assert rows["slice: ceiling"].verdict is Verdict.DIFFERS
-    assert rows["slice: rate beside rest"].verdict is Verdict.DIFFERS
-    assert rows["slice: under attack by rest"].verdict is Verdict.DIFFERS
-    assert not [row for row in rows.values() if row.slice == "rest" and row.verdict is Verdict.DIFFERS]
+    assert rows["slice: ceiling"].verdict is SliceVerdict.DIFFERS
+    assert rows["slice: rate beside rest"].verdict is SliceVerdict.DIFFERS
+    assert rows["slice: under attack by rest"].verdict is SliceVerdict.DIFFERS
+    assert not [row for row in rows.values() if row.slice == "rest" and row.verdict is SliceVerdict.DIFFERS]
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,17 +341,17 @@ class FewShortFrames:
     def parameters(self) -> dict[str, Any]:
         return {}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, PacketTimes]:
         return {number: self._carry(release) for number, release in releases.items()}
 
-    def _carry(self, release: Release) -> FrameTimes:
+    def _carry(self, release: Release) -> PacketTimes:
         gap_ns = max(8e9 * (release.frame_bytes - 4) / self._rate_bps, 1e9 / self._most_pps)
         sent_ns, received_ns, free_ns = release.instants_ns, [], 0.0
         for at_ns in sent_ns.tolist():
             passes = at_ns >= free_ns
             free_ns = max(free_ns, at_ns - gap_ns) + gap_ns if passes else free_ns
             received_ns.append(at_ns if passes else -1)
-        return FrameTimes(sent_ns, np.array(received_ns))
+        return PacketTimes(sent_ns, np.array(received_ns))
 
     def tcp(self, *_: int) -> None:
         pass
@@ -364,10 +364,10 @@ def test_a_machine_that_carries_few_short_frames_is_no_other_rate() -> None:
     slice_part = parts.Slice(port, 0, switch.counted_as())
     samples = {parts.key("slice", parts.RATE): dict(slice_part.rate(device, 1))}
     judged = {row.what: row for row in rows(port, switch.counted_as(), samples)}
-    assert judged["rate"].verdict is Verdict.AS_CONFIGURED
+    assert judged["rate"].verdict is SliceVerdict.AS_CONFIGURED
     assert judged["rate"].measured == "200 Mbit/s at 1518 bytes"
     accuracy = judged["accuracy by length"]
-    assert accuracy.verdict is Verdict.DIFFERS
+    assert accuracy.verdict is SliceVerdict.DIFFERS
     assert "carries fewer short frames" in accuracy.because
 
 
@@ -383,10 +383,10 @@ class TwoSenders:
     def parameters(self) -> dict[str, Any]:
         return {}
 
-    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, FrameTimes]:
+    def send(self, releases: Mapping[int, Release], _seed: int) -> dict[int, PacketTimes]:
         at_ns = {number: release.instants_ns for number, release in releases.items()}
         at_ns[1] = (at_ns[1] * self._slower).astype(np.int64)
-        return {number: FrameTimes(sent_ns, sent_ns + 700) for number, sent_ns in at_ns.items()}
+        return {number: PacketTimes(sent_ns, sent_ns + 700) for number, sent_ns in at_ns.items()}
 
     def tcp(self, *_: int) -> None:
         return None
@@ -394,7 +394,7 @@ class TwoSenders:
 
 def test_what_a_slow_second_sender_disturbs_is_not_measured() -> None:
     port = load_slices("borrowing")
-    own = parts.Slice(port, 0, Counts.FRAME_WITHOUT_FCS)
+    own = parts.Slice(port, 0, CountedBytes.FRAME_WITHOUT_FCS)
     for measure in (own.crowded(1), own.attacked(1)):
         assert not list(measure(TwoSenders(1.2), 1))
         assert [length for length, _ in measure(TwoSenders(1.0), 1)]
@@ -403,14 +403,14 @@ def test_what_a_slow_second_sender_disturbs_is_not_measured() -> None:
 
 
 def test_a_host_in_real_time_sends_no_faster_than_it_can() -> None:
-    own = parts.Slice(load_slices("htb"), 0, Counts.FRAME_WITHOUT_FCS)
+    own = parts.Slice(load_slices("htb"), 0, CountedBytes.FRAME_WITHOUT_FCS)
     flood = own._flood(TwoSenders(1.0), 0, 64, 1_000_000)
     assert len(flood.instants_ns) == 1_001
 
 
 def test_what_rates_count_differs_by_headers() -> None:
-    assert [counts.more_bytes for counts in Counts] == [20, 0, -4, -18, -46]
-    assert parts.FRAMES_BYTES[0] + Counts.UDP_PAYLOAD.more_bytes == 18
+    assert [counts.more_bytes for counts in CountedBytes] == [20, 0, -4, -18, -46]
+    assert parts.FRAMES_BYTES[0] + CountedBytes.UDP_PAYLOAD.more_bytes == 18
 
 
 def test_of_several_turns_the_one_counts_that_the_host_disturbed_least() -> None:

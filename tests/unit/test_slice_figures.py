@@ -21,9 +21,9 @@ from evaluation.figure_types.slices.groups import (
 )
 from evaluation.figure_types.slices.htb_port import difference
 from evaluation.figure_types.slices.port import transmit_live
-from evaluation.figure_types.slices.release import FrameTimes, Release
+from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.live import datapaths
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.outcome import Outcome
 from evaluation.runner import LOST, RunError
 from loko.document import LABS
@@ -31,7 +31,7 @@ from loko.slices.document import HtbPort, HtbQueue, Port, load_slices
 
 
 def replay(figure: Slices, folder: Path) -> Outcome:
-    outcome, rows = compute(figure, Options(mode="virtual", seed=1, out=folder, quick=True), Silent())
+    outcome, rows = compute(figure, Options(mode="virtual", seed=1, out=folder, quick=True), NoProgress())
     assert rows.num_rows > 0
     return outcome
 
@@ -128,7 +128,7 @@ def test_what_the_kernel_did_not_take_is_found(shown: str, differs: str | None) 
 
 
 def replay_live(name: str, folder: Path) -> Outcome:
-    outcome, _ = compute(figure(name), Options(mode="live", seed=1, out=folder, quick=True), Silent())
+    outcome, _ = compute(figure(name), Options(mode="live", seed=1, out=folder, quick=True), NoProgress())
     return outcome
 
 
@@ -159,13 +159,13 @@ def arrivals(monkeypatch: pytest.MonkeyPatch, *, torn: int = 0, lost: int = 0) -
 
     def carried(
         _port: Port, releases: dict[int, Release], **_how: object
-    ) -> tuple[dict[int, FrameTimes], float]:
+    ) -> tuple[dict[int, PacketTimes], float]:
         [starts_ns] = [np.unique(release.instants_ns) for release in releases.values()]
         sent_ns = starts_ns[:, None] + np.arange(20) * SLOT_NS
         sent_ns[:torn, 10:] += 100_000
         received_ns = sent_ns + 1_000_000
         received_ns[torn : torn + lost, -1] = LOST
-        return {0: FrameTimes(sent_ns.ravel(), received_ns.ravel())}, 0.5
+        return {0: PacketTimes(sent_ns.ravel(), received_ns.ravel())}, 0.5
 
     monkeypatch.setattr(slices, "transmit_live", carried)
 

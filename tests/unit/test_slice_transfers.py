@@ -17,10 +17,10 @@ from evaluation.figure_types.slice_transfers.document import SliceTransfers
 from evaluation.figure_types.slice_transfers.transfers import measure_transfer, port_with
 from evaluation.figure_types.slices import tcp_port
 from evaluation.figure_types.slices.port import TransferResult, transfer_of
-from evaluation.figure_types.slices.release import FrameTimes
+from evaluation.figure_types.slices.release import PacketTimes
 from evaluation.figure_types.slices.segment_tap import Segments, joined
 from evaluation.live import datapaths
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.outcome import Outcome
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Sender, Tcp, flow_of
@@ -39,7 +39,7 @@ def figure(name: str, rates_mbps: list[int], seconds: float) -> SliceTransfers:
 
 
 def replay(document: SliceTransfers, folder: Path) -> Outcome:
-    return compute(document, Options(mode="virtual", seed=1, out=folder, quick=True), Silent())[0]
+    return compute(document, Options(mode="virtual", seed=1, out=folder, quick=True), NoProgress())[0]
 
 
 def test_a_full_queue_of_htb_makes_latency_and_a_policer_makes_retransmissions(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_bound_is_kept_and_costs_no_rate(tmp_path: Path) -> None:
 
 def test_segments_are_counted_after_the_first_quarter_only() -> None:
     transferred = TransferResult(
-        segments=FrameTimes(
+        segments=PacketTimes(
             np.array([0, 300_000_000, 500_000_000, 900_000_000]),
             np.array([90_000_000, LOST, 502_000_000, 904_000_000]),
         ),
@@ -98,7 +98,7 @@ def reply(
         window_bytes=np.array([1000, 2000, 3000, 4000]),
         round_trip_us=np.full(4, 100),
         segment_bytes=1000,
-        segments=FrameTimes(sent_ns, received_ns),
+        segments=PacketTimes(sent_ns, received_ns),
         refused_by_queue=0,
         idle=cpu,
         busy=cpu,
@@ -148,7 +148,7 @@ def carried_live(
 
     monkeypatch.setattr(real_time, "carry_alone", carry_alone)
     options = Options(mode="live", seed=1, out=folder, quick=True)
-    return compute(live(name), options, Silent())[0]
+    return compute(live(name), options, NoProgress())[0]
 
 
 def test_live_queues_are_those_that_the_switches_carry(

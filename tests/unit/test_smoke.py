@@ -66,11 +66,11 @@ def test_a_flow_that_does_not_arrive_fails():
     whole = {number: [True, True, True, False] for number in range(len(flows))}
     passed = judge(flows, records(whole))
     assert passed.passed
-    assert "4 flows, 16 packets, 4 lost, delay 0.56 ms (median)" in passed.told
+    assert "4 flows, 16 packets, 4 lost, delay 0.56 ms (median)" in passed.message
     lossy = judge(flows, records({**whole, 2: [True, False, False]}))
-    assert (lossy.passed, lossy.told) == (False, "of H2-H4 only 33% arrived")
+    assert (lossy.passed, lossy.message) == (False, "of H2-H4 only 33% arrived")
     silent = judge(flows, records({number: fates for number, fates in whole.items() if number != 1}))
-    assert (silent.passed, silent.told) == (False, "H3-H1 sent nothing")
+    assert (silent.passed, silent.message) == (False, "H3-H1 sent nothing")
 
 
 def test_senders_keep_to_the_admitted_token_buckets():

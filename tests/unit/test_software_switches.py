@@ -16,11 +16,11 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.software_switches import ports
 from evaluation.bench.software_switches.opened import NAMES, PACE, QUICK_SIZE, SIZE, opened_switch, outline
-from evaluation.bench.software_switches.tc_table import Match, by_flower, by_u32, deletes_all
-from evaluation.instruments.packet_tap import Seen
+from evaluation.bench.software_switches.tc_table import TcMatch, by_flower, by_u32, deletes_all
+from evaluation.instruments.packet_tap import TappedFrame
 from evaluation.live import datapaths, state
 from evaluation.predictability import campaign, host, priority_queueing
-from evaluation.predictability.marks import Mark, Verdict, thresholds
+from evaluation.predictability.marks import DimensionVerdict, Mark, thresholds
 from evaluation.predictability.numbered_entries import MATCHES
 from evaluation.predictability.priority_queueing import Excesses
 from evaluation.predictability.subject import LOST, FrameStream, StreamTimes
@@ -30,7 +30,7 @@ from loko.controller.messages import flow_mod
 
 
 def words(match: str, *, flower: bool = False) -> str | None:
-    fields = (by_flower if flower else by_u32)(Match.of_message(like_entry(match, "output", 100)))
+    fields = (by_flower if flower else by_u32)(TcMatch.of_message(like_entry(match, "output", 100)))
     return None if fields is None else " ".join(fields)
 
 
@@ -51,7 +51,7 @@ def test_entries_are_matches_of_flower_where_the_kernel_has_it() -> None:
     )
     assert words("dl-vlan-pcp", flower=True) == "protocol 802.1Q flower vlan_id 5 vlan_prio 0"
     assert all(words(match, flower=True) for match in MATCHES)
-    odd = Match.of_message(flow_mod(parser.OFPMatch(dl_type=0x800, nw_proto=89), [], priority=1, xid=1))
+    odd = TcMatch.of_message(flow_mod(parser.OFPMatch(dl_type=0x800, nw_proto=89), [], priority=1, xid=1))
     assert by_flower(odd) is None
 
 
@@ -84,8 +84,8 @@ def test_a_live_campaign_has_the_parts_of_a_board_and_one_for_the_machine() -> N
     assert len(campaign.parts(NAMES[0], QUICK_SIZE, 1, subject=outline(NAMES[0]))) == 55
 
 
-def verdict(mark: Mark) -> Verdict:
-    return Verdict(mark=mark, reasons=("so it is",), numbers={"spread_us": 3.0})
+def verdict(mark: Mark) -> DimensionVerdict:
+    return DimensionVerdict(mark=mark, reasons=("so it is",), numbers={"spread_us": 3.0})
 
 
 def test_what_the_machine_decides_is_not_judged() -> None:
@@ -135,7 +135,7 @@ def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
         FrameStream(enters=a, leaves=b, frame=frame(306), instants_ns=np.array(at))
         for a, b, at in ((1, 8, [0, 100]), (8, 1, [50]))
     )
-    frames = ports._Frames.of([there, back], 7)
+    frames = ports._NumberedFrames.of([there, back], 7)
     assert list(frames.in_order()) == [(0, 0), (50, 2), (50, 1)]
     for port, at_ns, outgoing, number in (
         (1, 1_000, False, 0),
@@ -145,13 +145,13 @@ def test_frames_are_told_apart_by_their_numbers_wherever_they_pass() -> None:
         (1, 3_000, True, 2),
         (1, 4_000, False, 1),
     ):
-        assert frames.note(port, Seen(at_ns, outgoing, frames.numbered(number)))
-    assert not frames.note(1, Seen(1, False, bytes(60)))
-    for of_another_run in (ports._Frames.of([there], 4), ports._Frames.of([there], 10)):
-        assert not frames.note(8, Seen(1, True, of_another_run.numbered(1)))
+        assert frames.note(port, TappedFrame(at_ns, outgoing, frames.numbered(number)))
+    assert not frames.note(1, TappedFrame(1, False, bytes(60)))
+    for of_another_run in (ports._NumberedFrames.of([there], 4), ports._NumberedFrames.of([there], 10)):
+        assert not frames.note(8, TappedFrame(1, True, of_another_run.numbered(1)))
     [(port, nudge)] = ports._nudges([there, there])
     assert port == 1
-    assert not frames.note(8, Seen(1, True, nudge))
+    assert not frames.note(8, TappedFrame(1, True, nudge))
     assert not frames.all_left
     subject = outline("linux-bridge")
     first, second = frames.sent(subject, [Stall(start_ns=2_500, duration_ns=100)])

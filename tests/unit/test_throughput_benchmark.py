@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import throughput
-from benchmarks.measure import Usage
+from benchmarks.measure import ProcessUsage
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from benchmarks.measure import Usage
     ],
 )
 def test_the_peer_is_named(said: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = Usage(output=said, wall_s=0, cpu_s=0, peak_memory_bytes=0)
+    usage = ProcessUsage(output=said, wall_s=0, cpu_s=0, peak_memory_bytes=0)
     monkeypatch.setattr(throughput.shutil, "which", lambda program: program)
     monkeypatch.setattr(throughput, "run", lambda _: usage)
     assert throughput._peer_name() == name

@@ -13,7 +13,7 @@ import pytest
 
 from evaluation import traffic
 from evaluation.live.runner import LiveRunner
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.replay.campaign import replay
 from evaluation.replay.point import Point
 from evaluation.runner import RunError, RunRecords
@@ -112,7 +112,7 @@ def test_a_point_that_cannot_be_sent_in_real_time_is_refused_before_a_lab_is_bui
         guarantees_ns={},
     )
     with pytest.raises(RunError, match=rf"--mode {mode} cannot send frames at given instants"):
-        replay([point], Options(mode=mode, seed=1, out=tmp_path), Silent())
+        replay([point], Options(mode=mode, seed=1, out=tmp_path), NoProgress())
 
 
 def test_what_a_sender_depends_on_is_plain_and_tells_instants_apart() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from benchmarks.fidelity import expected
 from evaluation.live import twin
 from evaluation.live.mininet_link import LinkLimit, rates_mbps
-from evaluation.live.shaping import TokenBucket
-from evaluation.live.timed_twin import Device, HeldSwitch, inner
+from evaluation.live.shaping import TbfParameters
+from evaluation.live.timed_twin import DelayTerms, HeldSwitch, inner
 from evaluation.live.twin import Names, SharedQueue, port_commands, queue_commands
 from evaluation.runner import RunError
 from loko.device import load_profile
@@ -60,23 +60,23 @@ def test_the_timed_twin_has_the_board_s_times_for_every_length(
     size: int, entries: int, action: Action
 ) -> None:
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(306,), action=action)
-    device = Device.of(PROFILE, scenario)
+    device = DelayTerms.of(PROFILE, scenario)
     case, *_ = replace(scenario, packet_sizes_bytes=(size,)).cases()
-    board = expected.Device.of(PROFILE, case)
+    board = expected.ExpectedDevice.of(PROFILE, case)
     assert (device.cpu_base_ps + device.cpu_byte_ps * size) / 1e3 == pytest.approx(board.cpu_ns, abs=1)
     assert device.transit_ps / 1e3 == board.transit_ns
     assert -(-size // device.unit_bytes) == board.units_of_frame
 
 
 def test_the_timed_twin_is_between_the_network_and_open_vswitch() -> None:
-    device = Device.of(PROFILE, EVALUATION)
+    device = DelayTerms.of(PROFILE, EVALUATION)
     held = HeldSwitch(name="s1", ports={1: "s1-eth1", 3: "s1-eth3"}, device=device)
     assert inner(held) == {1: "s1-ovs1", 3: "s1-ovs3"}
 
 
 def test_a_scenario_that_the_device_does_not_hold_is_refused() -> None:
     with pytest.raises(InputError, match="129 entries; zodiac-fx holds 128"):
-        Device.of(PROFILE, of_lokos_tables(entries=129, packet_sizes_bytes=(306,)))
+        DelayTerms.of(PROFILE, of_lokos_tables(entries=129, packet_sizes_bytes=(306,)))
     with pytest.raises(InputError, match="129 entries; zodiac-fx holds 128"):
         SharedQueue.of(PROFILE, of_lokos_tables(entries=129, packet_sizes_bytes=(306,)))
 
@@ -146,7 +146,7 @@ def test_a_kernel_that_takes_something_else_is_told(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_bucket_of_a_fast_shaper_may_be_rounded_by_a_microsecond() -> None:
-    bucket = TokenBucket(rate_bytes_per_s=1_460_000, burst_bytes=330, limit_bytes=3000)
+    bucket = TbfParameters(rate_bytes_per_s=1_460_000, burst_bytes=330, limit_bytes=3000)
     shown = {"kind": "tbf", "options": {"rate": 1_460_000, "burst": 328}}
     assert bucket.differences([shown]) is None
     shown["options"]["burst"] = 327

@@ -14,13 +14,20 @@ from evaluation.claims import check_reference, judge, kind_of
 from evaluation.facts import fact
 from evaluation.figure import Figure
 from evaluation.figure_types.attack.compute import compute
-from evaluation.figure_types.attack.document import AttackFigure, Effort
+from evaluation.figure_types.attack.document import AttackFigure, SearchBudget
 from evaluation.figure_types.experiments import experiments
 from evaluation.finding_checks import FindingFigure
 from evaluation.guarantees import guarantee
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.report import render
-from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, PointResult
+from evaluation.result import (
+    ClaimKind,
+    ClaimResult,
+    DelayQuantiles,
+    FigureResult,
+    GuaranteeResult,
+    PointResult,
+)
 from evaluation.verdicts import Count, counted_with, counts, counts_of_all
 from loko.document import InputError
 
@@ -40,7 +47,7 @@ figure."""
 
 
 def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 0) -> PointResult:
-    none = Delays(**dict.fromkeys(("min", "p1", "p25", "p50", "p75", "p99", "max"), None))
+    none = DelayQuantiles(**dict.fromkeys(("min", "p1", "p25", "p50", "p75", "p99", "max"), None))
     return PointResult(
         x=1,
         packets=packets,
@@ -109,8 +116,8 @@ def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
     figure = FIGURES["loko/attack"]
     assert isinstance(figure, AttackFigure)
     schemes = [scheme for scheme in figure.schemes if scheme.scheme in ("silo", "full-rate")]
-    small = figure.model_copy(update={"schemes": schemes, "effort": Effort(generations=2, seconds=0.2)})
-    outcome, _ = compute(small, Options(mode="virtual", seed=1, out=tmp_path), Silent())
+    small = figure.model_copy(update={"schemes": schemes, "effort": SearchBudget(generations=2, seconds=0.2)})
+    outcome, _ = compute(small, Options(mode="virtual", seed=1, out=tmp_path), NoProgress())
     silo, loko = outcome.guarantees
     assert (silo.system, silo.verdict, silo.ours) == ("Silo", "broken", False)
     assert (loko.system, loko.verdict, loko.ours) == ("Loko, full-rate", "kept", True)

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.cases import Table, flow_mods, loading_s
+from evaluation.bench.cases import TableCase, flow_mods, loading_s
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Combinations, Extent, Part, Procedure, counts
+from evaluation.bench.part import Combinations, MeasurementPart, MeasurementSize, Procedure, counts
 from evaluation.instruments.numbered_frame import frame
 from loko.scenario import Action, Match
 
@@ -19,13 +19,13 @@ SIZES: Final = (64, 1516)
 BURST_FRAMES: Final = 60
 
 
-def _parts(_: Extent) -> Iterator[Part]:
+def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     for entries in ENTRIES:
-        table = Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
-        yield Part(PROCEDURE.key(table), partial(_measured, table), loading_s(entries))
+        table = TableCase(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        yield MeasurementPart(PROCEDURE.key(table), partial(_measured, table), loading_s(entries))
 
 
-def _measured(table: Table, device: Device, _: int) -> Combinations:
+def _measured(table: TableCase, device: Device, _: int) -> Combinations:
     device.load(flow_mods(table))
     return {size: counts(_survivors(device, size)) for size in SIZES}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from benchmarks.evidence.models.network import Flow
+from benchmarks.evidence.models.network import ModelFlow
 
 NO_DEBT: Final = Fraction(-1_000_000)
 """Less than any debt that matters."""
@@ -30,7 +30,7 @@ class BoardState(NamedTuple):
 class ShareRule:
     """Sums of rates, and of bursts with the debt, within what a switch can do (full-rate, fifth-rate)."""
 
-    def __init__(self, flows: Sequence[Flow], limits: Sequence[int]) -> None:
+    def __init__(self, flows: Sequence[ModelFlow], limits: Sequence[int]) -> None:
         """Take the flows that may be requested, and the frames that may wait at each switch."""
         self.flows, self.limits = tuple(flows), tuple(limits)
 
@@ -66,11 +66,11 @@ class ShareRule:
 
     # Rules differ in these.
 
-    def arrives_within(self, flow: Flow, server: int) -> int:
+    def arrives_within(self, flow: ModelFlow, server: int) -> int:
         """Return the ticks from a release until the flow's last frame has arrived at a switch."""
         return sum(self.limits[passed] for passed in flow.before(server))
 
-    def owed(self, flow: Flow, server: int) -> Fraction:
+    def owed(self, flow: ModelFlow, server: int) -> Fraction:
         """Return what joins the debt when a flow ceases to count."""
         return self.burst(flow, server)
 
@@ -92,7 +92,7 @@ class ShareRule:
         """Return the rate that these flows leave, in frames per tick."""
         return 1 - self.rate(counted)
 
-    def burst(self, flow: Flow, server: int) -> Fraction:
+    def burst(self, flow: ModelFlow, server: int) -> Fraction:
         """Return a flow's burst at a switch: it grows by the delays of the switches before."""
         jitter = sum(self.limits[passed] for passed in flow.before(server))
         return flow.burst + _refilled(flow, jitter)
@@ -144,7 +144,7 @@ class PacketRule(ShareRule):
         last = math.ceil(bursts / self.spare_rate(counted))
         return all(self._frames(server, counted, ticks) - ticks <= limit for ticks in range(last + 1))
 
-    def burst(self, flow: Flow, server: int) -> Fraction:
+    def burst(self, flow: ModelFlow, server: int) -> Fraction:
         """Return a flow's burst at a switch: it grows by the jitter, so not by a frame's own tick."""
         jitter = sum(self.limits[passed] - 1 for passed in flow.before(server))
         return flow.burst + _refilled(flow, jitter)
@@ -159,10 +159,10 @@ class PacketRule(ShareRule):
         return sum(math.floor(self.burst(flow, server) + _refilled(flow, ticks)) for flow in flows)
 
 
-class Forgetful(ShareRule):
+class ForgetfulBoards(ShareRule):
     """A flow that ceases to count leaves no debt."""
 
-    def owed(self, flow: Flow, server: int) -> Fraction:  # noqa: ARG002 - as above
+    def owed(self, flow: ModelFlow, server: int) -> Fraction:  # noqa: ARG002 - as above
         """Return nothing."""
         return NO_DEBT
 
@@ -170,7 +170,7 @@ class Forgetful(ShareRule):
 class GoneAtRelease(ShareRule):
     """A flow joins the debts of its whole path at its release, as if none of its frames were on their way."""
 
-    def arrives_within(self, flow: Flow, server: int) -> int:  # noqa: ARG002 - as above
+    def arrives_within(self, flow: ModelFlow, server: int) -> int:  # noqa: ARG002 - as above
         """Return 0."""
         return 0
 
@@ -183,14 +183,14 @@ class FallsAtFullRate(ShareRule):
         return Fraction(1)
 
 
-class ForgetfulPackets(Forgetful, PacketRule):
-    """As `Forgetful`, with whole frames."""
+class ForgetfulPackets(ForgetfulBoards, PacketRule):
+    """As `ForgetfulBoards`, with whole frames."""
 
 
 class PacketsGoneAtRelease(GoneAtRelease, PacketRule):
     """As `GoneAtRelease`, with whole frames."""
 
 
-def _refilled(flow: Flow, ticks: int) -> Fraction:
+def _refilled(flow: ModelFlow, ticks: int) -> Fraction:
     """Return the tokens that a flow's bucket gets in so many ticks."""
     return Fraction(ticks, flow.period) if flow.period else Fraction()

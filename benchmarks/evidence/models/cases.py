@@ -10,31 +10,36 @@ from typing import Any, Final, NamedTuple
 from benchmarks.evidence.models import network, slots
 from benchmarks.evidence.models.boards import (
     FallsAtFullRate,
-    Forgetful,
+    ForgetfulBoards,
     ForgetfulPackets,
     GoneAtRelease,
     PacketRule,
     PacketsGoneAtRelease,
     ShareRule,
 )
-from benchmarks.evidence.models.explorer import SearchResult
-from benchmarks.evidence.models.network import Flow, Rule
-from benchmarks.evidence.models.ports import FallsAtOnce, FixedAtRelease, PortRule, WithoutBusyPeriods
-from benchmarks.evidence.models.ports import Forgetful as ForgetfulPorts
+from benchmarks.evidence.models.explorer import ExplorationResult
+from benchmarks.evidence.models.network import ModelFlow, Rule
+from benchmarks.evidence.models.ports import (
+    FallsAtOnce,
+    FixedAtRelease,
+    ForgetfulPorts,
+    PortRule,
+    WithoutBusyPeriods,
+)
 from benchmarks.evidence.models.slots import SlotRule
 
 IN_USE: Final = "in use"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class ModelCase:
     """A rule on a network."""
 
     scheme: str
     network: str
     rule: str
     """`IN_USE`: it must hold; any other must be refuted."""
-    search: Callable[[], SearchResult]
+    search: Callable[[], ExplorationResult]
 
 
 class _Network(NamedTuple):
@@ -42,50 +47,50 @@ class _Network(NamedTuple):
 
     scheme: str
     name: str
-    flows: tuple[Flow, ...]
+    flows: tuple[ModelFlow, ...]
     limits: tuple[int, ...]
-    rule: Callable[[Sequence[Flow], Sequence[int]], Rule[Any]]
-    weaker: Mapping[str, Callable[[Sequence[Flow], Sequence[int]], Rule[Any]]]
+    rule: Callable[[Sequence[ModelFlow], Sequence[int]], Rule[Any]]
+    weaker: Mapping[str, Callable[[Sequence[ModelFlow], Sequence[int]], Rule[Any]]]
 
 
 _LINE: Final = (
-    Flow("A", (0, 1, 2, 3, 4), 1, leaves=True, at_once=True),
-    *(Flow(f"X{server}", (server,), 4, at_once=True) for server in (1, 2, 3)),
-    Flow("N", (4,), 5, at_once=True),
+    ModelFlow("A", (0, 1, 2, 3, 4), 1, leaves=True, at_once=True),
+    *(ModelFlow(f"X{server}", (server,), 4, at_once=True) for server in (1, 2, 3)),
+    ModelFlow("N", (4,), 5, at_once=True),
 )
 """A flow along five servers leaves; others come at three of them, and a newcomer at the last."""
 _BUSY: Final = (
-    Flow("A", (0,), 4, leaves=True),
-    Flow("B", (0,), 1, 2),
-    Flow("C", (0,), 1, 3),
-    Flow("N", (0,), 4),
+    ModelFlow("A", (0,), 4, leaves=True),
+    ModelFlow("B", (0,), 1, 2),
+    ModelFlow("C", (0,), 1, 3),
+    ModelFlow("N", (0,), 4),
 )
 """Flows that use five sixths of a server keep it busy behind a burst that leaves."""
 _JITTER: Final = (
-    Flow("A", (0,), 4, leaves=True),
-    Flow("F", (0, 1), 1, 2),
-    Flow("G", (1,), 1, 3),
-    Flow("N", (1,), 4),
+    ModelFlow("A", (0,), 4, leaves=True),
+    ModelFlow("F", (0, 1), 1, 2),
+    ModelFlow("G", (1,), 1, 3),
+    ModelFlow("N", (1,), 4),
 )
 """Before it leaves, a burst pushes the frames of another flow together, which go on to a second server."""
 _RING: Final = (
-    Flow("A", (0, 1), 2, leaves=True),
-    Flow("B", (1, 2), 1, 4, leaves=True),
-    Flow("C", (2, 0), 1, leaves=True),
+    ModelFlow("A", (0, 1), 2, leaves=True),
+    ModelFlow("B", (1, 2), 1, 4, leaves=True),
+    ModelFlow("C", (2, 0), 1, leaves=True),
 )
 """Paths that form a cycle; all flows come and go."""
 _FULL: Final = (
-    Flow("A", (0, 1), 2, 6, leaves=True),
-    Flow("B", (1,), 1, 2, leaves=True),
-    Flow("C", (1,), 2, 3, leaves=True),
+    ModelFlow("A", (0, 1), 2, 6, leaves=True),
+    ModelFlow("B", (1,), 1, 2, leaves=True),
+    ModelFlow("C", (1,), 2, 3, leaves=True),
 )
 """All of the second switch's rate is used."""
 _JOIN: Final = (
-    Flow("A", (0, 2), 2, leaves=True),
-    Flow("B", (1, 2), 2, leaves=True),
-    Flow("X", (0,), 4),
-    Flow("Y", (1,), 4),
-    Flow("N", (2,), 4),
+    ModelFlow("A", (0, 2), 2, leaves=True),
+    ModelFlow("B", (1, 2), 2, leaves=True),
+    ModelFlow("X", (0,), 4),
+    ModelFlow("Y", (1,), 4),
+    ModelFlow("N", (2,), 4),
 )
 """Two flows leave that others hold up on their way to the switch at which they meet."""
 
@@ -110,7 +115,7 @@ _NETWORKS: Final = (
         _FULL,
         (3, 5),
         ShareRule,
-        {_NO_DEBT: Forgetful, "lowers the debt at the full rate": FallsAtFullRate},
+        {_NO_DEBT: ForgetfulBoards, "lowers the debt at the full rate": FallsAtFullRate},
     ),
     _Network("full-rate", "two that join", _JOIN, (6, 6, 4), ShareRule, {_NOTHING_ON_ITS_WAY: GoneAtRelease}),
     _Network("packet-granular", "two switches", _FULL, (3, 5), PacketRule, {_NO_DEBT: ForgetfulPackets}),
@@ -132,7 +137,7 @@ _SLOT_RULES: Final = {
 
 CASES: Final = (
     *(
-        Case(
+        ModelCase(
             scheme=small.scheme,
             network=small.name,
             rule=name,
@@ -142,7 +147,7 @@ CASES: Final = (
         for name, rule in {IN_USE: small.rule, **small.weaker}.items()
     ),
     *(
-        Case(scheme="slots", network="one path", rule=name, search=partial(slots.check, rule))
+        ModelCase(scheme="slots", network="one path", rule=name, search=partial(slots.check, rule))
         for name, rule in _SLOT_RULES.items()
     ),
 )

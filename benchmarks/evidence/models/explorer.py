@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 State = TypeVar("State", bound=Hashable)
 
 
-class SearchResult(NamedTuple):
+class ExplorationResult(NamedTuple):
     """The outcome of a search."""
 
     states: int
@@ -22,7 +22,7 @@ def explore(
     initial: State,
     steps: Callable[[State], Iterable[tuple[str, State]]],
     is_violation: Callable[[State], bool],
-) -> SearchResult:
+) -> ExplorationResult:
     """Visit the states that can be reached, up to a violation. `steps` gives each step with its label."""
     reached: dict[State, tuple[State, str] | None] = {initial: None}
     waiting = deque([initial])
@@ -33,9 +33,9 @@ def explore(
             while (arrived := reached[state]) is not None:
                 state, label = arrived
                 labels.append(label)
-            return SearchResult(len(reached), tuple(reversed(labels)))
+            return ExplorationResult(len(reached), tuple(reversed(labels)))
         for label, following in steps(state):
             if following not in reached:
                 reached[following] = state, label
                 waiting.append(following)
-    return SearchResult(len(reached), None)
+    return ExplorationResult(len(reached), None)

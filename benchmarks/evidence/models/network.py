@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from benchmarks.evidence.models.explorer import SearchResult, explore
+from benchmarks.evidence.models.explorer import ExplorationResult, explore
 
 RuleState = TypeVar("RuleState")
 """The state of an admission rule. It must be hashable."""
@@ -21,7 +21,7 @@ _Frames = tuple[tuple[int, ...], ...]
 """By server, frames in the order of arrival: the numbers of their flows."""
 
 
-class Flow(NamedTuple):
+class ModelFlow(NamedTuple):
     """A flow of the model."""
 
     name: str
@@ -43,7 +43,7 @@ class Rule(Protocol[RuleState]):
     """An admission rule."""
 
     @property
-    def flows(self) -> Sequence[Flow]:
+    def flows(self) -> Sequence[ModelFlow]:
         """The flows that may be requested, by number."""
 
     @property
@@ -66,19 +66,19 @@ class Rule(Protocol[RuleState]):
         """Return whether the flow is released and still counts."""
 
 
-class Bucket(NamedTuple):
+class ModelBucket(NamedTuple):
     """The token bucket of an admitted flow."""
 
     tokens: int
     waited: int = 0
     """Ticks since the last token came, or since the bucket was full."""
 
-    def tick(self, flow: Flow) -> Bucket:
+    def tick(self, flow: ModelFlow) -> ModelBucket:
         """Return the bucket a tick later."""
         if not flow.period or self.tokens == flow.burst:
             return self._replace(waited=0)
         if self.waited + 1 == flow.period:
-            return Bucket(self.tokens + 1)
+            return ModelBucket(self.tokens + 1)
         return self._replace(waited=self.waited + 1)
 
 
@@ -88,12 +88,12 @@ class NetworkState(NamedTuple, Generic[RuleState]):
     queues: _Frames
     arriving: _Frames
     """Frames that arrive in this tick from the servers before."""
-    buckets: tuple[Bucket | None, ...]
+    buckets: tuple[ModelBucket | None, ...]
     """By flow; None: it is not admitted."""
     rule: RuleState
 
 
-def check(rule: Rule[RuleState]) -> SearchResult:
+def check(rule: Rule[RuleState]) -> ExplorationResult:
     """Search the states of a network under a rule for one in which a guarantee is violated."""
     empty = ((),) * len(rule.limits)
     initial = NetworkState(empty, empty, (None,) * len(rule.flows), rule.initial())
@@ -130,11 +130,11 @@ class _Steps(Generic[RuleState]):
                 yield f"{flow.name} is released", state._replace(buckets=buckets, rule=rule)
 
     def _requested(
-        self, state: NetworkState[RuleState], number: int, flow: Flow
+        self, state: NetworkState[RuleState], number: int, flow: ModelFlow
     ) -> Iterator[tuple[str, NetworkState[RuleState]]]:
         if flow.leaves and self._is_draining(state.rule, number):
             return
-        rule, bucket = self._admit(state.rule, number), Bucket(flow.burst)
+        rule, bucket = self._admit(state.rule, number), ModelBucket(flow.burst)
         if rule is not None:
             admitted = state._replace(buckets=_with(state.buckets, number, bucket), rule=rule)
             after = _sent(admitted, number, flow, bucket) if flow.at_once else admitted
@@ -155,7 +155,9 @@ class _Steps(Generic[RuleState]):
         return NetworkState(queues, arriving, buckets, self._tick_rule(state.rule))
 
 
-def _sent(state: NetworkState[RuleState], number: int, flow: Flow, bucket: Bucket) -> NetworkState[RuleState]:
+def _sent(
+    state: NetworkState[RuleState], number: int, flow: ModelFlow, bucket: ModelBucket
+) -> NetworkState[RuleState]:
     queues = _appended(state.queues, flow.path[0], (number,) * bucket.tokens)
     buckets = _with(state.buckets, number, bucket._replace(tokens=0))
     return state._replace(queues=queues, buckets=buckets)

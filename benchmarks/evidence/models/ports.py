@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Final, NamedTuple
 
-from benchmarks.evidence.models.network import Flow
+from benchmarks.evidence.models.network import ModelFlow
 
 _MOST_TICKS: Final = 99
 """More than any frame of these models stays: larger ages make no difference."""
@@ -41,7 +41,7 @@ class PortState(NamedTuple):
 class PortRule:
     """Bounds for all servers; a released flow counts until its frames are gone by the bounds in force."""
 
-    def __init__(self, flows: Sequence[Flow], limits: Sequence[int]) -> None:
+    def __init__(self, flows: Sequence[ModelFlow], limits: Sequence[int]) -> None:
         """Take the flows that may be requested, and the target of each server in ticks."""
         self.flows, self.limits = tuple(flows), tuple(limits)
         self._bound, self._busy = cache(self._computed_bound), cache(self._longest_busy)
@@ -154,7 +154,7 @@ class PortRule:
         return sum(Fraction(1, period) for period in periods if period) < 1
 
 
-class Forgetful(PortRule):
+class ForgetfulPorts(PortRule):
     """A released flow counts no more."""
 
     def is_gone(self, state: PortState, flow: DrainingFlow) -> bool:  # noqa: ARG002 - as above

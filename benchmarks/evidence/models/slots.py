@@ -12,10 +12,10 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks.evidence.models.explorer import SearchResult, explore
+from benchmarks.evidence.models.explorer import ExplorationResult, explore
 
 
-class Phase(Enum):
+class ModelPhase(Enum):
     """Phases of a flow."""
 
     OUT = "out"
@@ -26,7 +26,7 @@ class Phase(Enum):
 class SlotFlow(NamedTuple):
     """A flow: it has a slot unless it is out."""
 
-    phase: Phase = Phase.OUT
+    phase: ModelPhase = ModelPhase.OUT
     slot: int = 0
     has_sent: bool = False
     """Whether it has sent in this period."""
@@ -68,7 +68,7 @@ class SlotRule:
 
     def is_free(self, state: SlotState, slot: int) -> bool:
         """Return whether no flow has the slot."""
-        return all(flow.phase is Phase.OUT or flow.slot != slot for flow in state.flows)
+        return all(flow.phase is ModelPhase.OUT or flow.slot != slot for flow in state.flows)
 
     def may_send(self, now: int, slot: int) -> bool:
         """Return whether the slot begins now, give or take the guard."""
@@ -77,7 +77,7 @@ class SlotRule:
         return since <= self.guard or period - since <= self.guard
 
 
-def check(rule: SlotRule) -> SearchResult:
+def check(rule: SlotRule) -> ExplorationResult:
     """Search the states of flows with slots under a rule for one in which the guarantee is violated."""
     return explore(SlotState(0, (SlotFlow(),) * rule.flows, ()), partial(_steps, rule), _is_violation)
 
@@ -90,19 +90,19 @@ def _steps(rule: SlotRule, state: SlotState) -> Iterator[tuple[str, SlotState]]:
     yield "tick", _tick(rule, state)
     yield "restart", state._replace(flows=tuple(_restarted(rule, flow) for flow in state.flows))
     for number, flow in enumerate(state.flows):
-        if flow.phase is Phase.OUT:
+        if flow.phase is ModelPhase.OUT:
             for slot in filter(partial(rule.is_free, state), range(rule.slots)):
-                yield f"{number} gets slot {slot}", _with(state, number, SlotFlow(Phase.IN, slot))
-        elif flow.phase is Phase.IN:
+                yield f"{number} gets slot {slot}", _with(state, number, SlotFlow(ModelPhase.IN, slot))
+        elif flow.phase is ModelPhase.IN:
             if rule.may_send(state.now, flow.slot) and not flow.has_sent:
                 sent = _with(state, number, flow._replace(has_sent=True))
                 yield f"{number} sends", sent._replace(on_path=(*state.on_path, rule.longest))
-            released = flow._replace(phase=Phase.DRAINING) if rule.keeps else SlotFlow()
+            released = flow._replace(phase=ModelPhase.DRAINING) if rule.keeps else SlotFlow()
             yield f"{number} is released", _with(state, number, released)
 
 
 def _restarted(rule: SlotRule, flow: SlotFlow) -> SlotFlow:
-    if flow.phase is not Phase.DRAINING:
+    if flow.phase is not ModelPhase.DRAINING:
         return flow
     return flow._replace(age=0) if rule.waits_again else SlotFlow()
 
@@ -111,7 +111,7 @@ def _tick(rule: SlotRule, state: SlotState) -> SlotState:
     now = (state.now + 1) % (rule.slots * rule.length)
     flows = []
     for flow in state.flows:
-        if flow.phase is not Phase.DRAINING:
+        if flow.phase is not ModelPhase.DRAINING:
             flows.append(flow._replace(has_sent=flow.has_sent and rule.may_send(now, flow.slot)))
         elif flow.age + 1 == rule.length:
             flows.append(SlotFlow())

@@ -18,10 +18,10 @@ import numpy as np
 
 from evaluation.bench.captures.files import read_capture
 from evaluation.bench.captures.fingerprint import fingerprint
-from evaluation.bench.captures.pairing import Fate, Pairing, Sighting
-from evaluation.bench.captures.record import Captured
+from evaluation.bench.captures.pairing import FrameFate, Pairing, Sighting
+from evaluation.bench.captures.record import CapturedFrame
 from evaluation.bench.device import MISSING
-from evaluation.bench.equations import Wire, data_time_ns
+from evaluation.bench.equations import LinkTiming, data_time_ns
 from loko.document import InputError
 from loko.units import NS_PER_US
 
@@ -57,7 +57,7 @@ class CapturedTap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class ForwardingTimes:
     """Processing times of frames of one length (equation 4), as in a boxplot, in nanoseconds."""
 
     frame_bytes: int
@@ -94,7 +94,7 @@ class Analysis:
     """Frames without IPv4, which cannot be told apart."""
     undecided: int
     """Frames that came out but are of equal content with a lost one: nobody knows which of them it was."""
-    times: tuple[Times, ...]
+    times: tuple[ForwardingTimes, ...]
     first_loss: FirstLoss | None
     """None also if frames are undecided."""
 
@@ -191,12 +191,12 @@ def _first_interfaces(path: Path) -> tuple[str, str] | None:
 def analyse(
     entrance: CapturedTap,
     way_out: CapturedTap,
-    wire: Wire,
+    wire: LinkTiming,
     *,
     stamps: Stamp = Stamp.START,
     at_sender: bool = False,
     jumbo: bool = False,
-    tell: Callable[[Fate], None] | None = None,
+    tell: Callable[[FrameFate], None] | None = None,
 ) -> Analysis:
     """Pair the frames of two taps and evaluate them, in bounded memory. Raises `InputError`.
 
@@ -213,7 +213,7 @@ def analyse(
         reading.sightings(way_out, at_exit=True),
         key=lambda sighting: sighting.at_ns,
     )
-    analysis, pairing = _Found(wire, tell), Pairing()
+    analysis, pairing = _Fates(wire, tell), Pairing()
     entered = left = 0
     for sighting in seen:
         if sighting.at_exit:
@@ -251,7 +251,7 @@ def analyse(
 class _Reading:
     """Reads the sightings of taps in the order of their instants."""
 
-    def __init__(self, wire: Wire, stamps: Stamp, *, at_sender: bool, jumbo: bool) -> None:
+    def __init__(self, wire: LinkTiming, stamps: Stamp, *, at_sender: bool, jumbo: bool) -> None:
         self._wire = wire
         self._stamps = stamps
         self._at_sender = at_sender
@@ -303,13 +303,13 @@ class _Reading:
         there = ", ".join(names) or "none"
         return f"of interface {tap.interface} is in it; it has the interfaces {there}"
 
-    def _holds(self, tap: CapturedTap, frame: Captured) -> bool:
+    def _holds(self, tap: CapturedTap, frame: CapturedFrame) -> bool:
         """Return whether a frame belongs to a tap, and note the interfaces of the file."""
         place = frame.interface, frame.interface_name
         self._interfaces.setdefault(place)
         return tap.interface is None or tap.interface in place
 
-    def _sighting(self, tap: CapturedTap, frame: Captured, *, at_exit: bool) -> Sighting | None:
+    def _sighting(self, tap: CapturedTap, frame: CapturedFrame, *, at_exit: bool) -> Sighting | None:
         if frame.length_bytes > self._longest_bytes:
             raise InputError(
                 f"{tap.path}: holds a frame of {frame.length_bytes} bytes, which a network card cuts later or"
@@ -370,10 +370,10 @@ class _Sample:
             self.kept[place] = value
 
 
-class _Found:
+class _Fates:
     """Collects fates."""
 
-    def __init__(self, wire: Wire, tell: Callable[[Fate], None] | None) -> None:
+    def __init__(self, wire: LinkTiming, tell: Callable[[FrameFate], None] | None) -> None:
         self._wire = wire
         self._tell = tell
         self._samples: dict[int, _Sample] = {}
@@ -381,7 +381,7 @@ class _Found:
         self.lost = 0
         self.first_loss: FirstLoss | None = None
 
-    def add(self, fate: Fate) -> None:
+    def add(self, fate: FrameFate) -> None:
         if self._tell:
             self._tell(fate)
         if fate.left_ns == MISSING:
@@ -396,12 +396,12 @@ class _Found:
         time_ns = data_time_ns(fate.left_ns - fate.entered_ns, fate.length_bytes, self._wire)
         self._samples.setdefault(fate.length_bytes, _Sample()).add(time_ns, self._choice)
 
-    def times(self) -> tuple[Times, ...]:
+    def times(self) -> tuple[ForwardingTimes, ...]:
         listed = []
         for size, sample in sorted(self._samples.items()):
             quantiles = np.percentile(np.frombuffer(sample.kept, dtype=np.int64), _QUANTILES)
             listed.append(
-                Times(
+                ForwardingTimes(
                     frame_bytes=size,
                     samples=sample.count,
                     min_ns=sample.least,

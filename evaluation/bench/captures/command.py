@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evaluation.bench.captures.analysis import COLUMNS, HEADINGS, Analysis, Stamp, analyse, taps_of
 from evaluation.bench.captures.frame_records import frame_records
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 from loko.commands.for_programs import JsonOption, print_csv, print_json, refuse_both
 from loko.commands.telling import tell
 
@@ -63,7 +63,7 @@ def analyse_captures(
         analysis = analyse(
             entrance,
             way_out,
-            Wire(rate_bps=link_rate_bps),
+            LinkTiming(rate_bps=link_rate_bps),
             stamps=stamps,
             at_sender=at_sender,
             jumbo=jumbo,

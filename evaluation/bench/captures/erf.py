@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from evaluation.bench.captures.record import Captured, Reader
+from evaluation.bench.captures.record import CapturedFrame, CaptureReader
 from loko.document import InputError
 from loko.units import NS_PER_S
 
@@ -43,7 +43,7 @@ def looks_like_erf(head: bytes) -> bool:
     return kind in _KNOWN_TYPES and record >= _HEADER_BYTES and (wire > 0 or kind == _PROVENANCE)
 
 
-def read_erf(reader: Reader) -> Iterator[Captured]:
+def read_erf(reader: CaptureReader) -> Iterator[CapturedFrame]:
     """Yield the Ethernet frames of an ERF file. Raises `InputError`, also if the card had to drop frames."""
     number = 0
     while head := reader.perhaps(_HEADER_BYTES, f"record {number + 1}"):
@@ -64,10 +64,10 @@ def read_erf(reader: Reader) -> Iterator[Captured]:
         start = _frame_at(reader, kind, body, number)
         interface = flags >> 4 & 0xC | flags & 0x3
         # The padding of a record to whole words does not belong to the frame.
-        yield Captured(_stamp_ns(stamp), str(interface), None, wire, body[start : start + wire])
+        yield CapturedFrame(_stamp_ns(stamp), str(interface), None, wire, body[start : start + wire])
 
 
-def _frame_at(reader: Reader, kind: int, body: bytes, number: int) -> int:
+def _frame_at(reader: CaptureReader, kind: int, body: bytes, number: int) -> int:
     """Return where the frame starts, behind extension headers and padding."""
     at, more = 0, kind & _MORE
     while more:

@@ -10,14 +10,14 @@ from typing import BinaryIO, Final, cast
 
 from evaluation.bench.captures.erf import looks_like_erf, read_erf
 from evaluation.bench.captures.pcap import PCAP_MAGICS, PCAPNG_MAGIC, read_pcap, read_pcapng
-from evaluation.bench.captures.record import Captured, Reader
+from evaluation.bench.captures.record import CapturedFrame, CaptureReader
 from loko.document import InputError
 
 _GZIP: Final = bytes.fromhex("1f8b")
 _HEAD_BYTES: Final = 16
 
 
-def read_capture(path: Path) -> Iterator[Captured]:
+def read_capture(path: Path) -> Iterator[CapturedFrame]:
     """Yield the Ethernet frames of a capture file, in its order. Raises `InputError` in one line."""
     try:
         with path.open("rb") as plain:
@@ -32,13 +32,13 @@ def read_capture(path: Path) -> Iterator[Captured]:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _frames(path: Path, stream: BinaryIO) -> Iterator[Captured]:
+def _frames(path: Path, stream: BinaryIO) -> Iterator[CapturedFrame]:
     try:
         head = stream.read(_HEAD_BYTES)
         stream.seek(0)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be unpacked: {error}") from None
-    reader = Reader(path, stream)
+    reader = CaptureReader(path, stream)
     if head[:4] in PCAP_MAGICS:
         return read_pcap(reader)
     if head[:4] == PCAPNG_MAGIC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from evaluation.bench.captures.record import Captured
+from evaluation.bench.captures.record import CapturedFrame
 
 _ETHERNET_BYTES: Final = 12
 _TAGS: Final = frozenset({b"\x81\x00", b"\x88\xa8"})
@@ -18,7 +18,7 @@ _CUT_BYTES: Final = 16
 """Bytes that count of a truncated frame: enough for the numbers that generators write at its start."""
 
 
-def fingerprint(frame: Captured) -> bytes | None:
+def fingerprint(frame: CapturedFrame) -> bytes | None:
     """Return what no action changes, so that it is the same before and after rewriting.
 
     It covers identification and protocol of the packet, and what UDP, TCP or ICMP carry. None for frames

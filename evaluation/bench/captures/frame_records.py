@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.captures.pairing import Fate
+from evaluation.bench.captures.pairing import FrameFate
 from evaluation.bench.device import MISSING
 from evaluation.files import replacing
 from evaluation.records import RecordWriter
@@ -21,7 +21,7 @@ _AT_ONCE: Final = 65_536
 
 
 @contextmanager
-def frame_records(path: Path | None) -> Iterator[Callable[[Fate], None] | None]:
+def frame_records(path: Path | None) -> Iterator[Callable[[FrameFate], None] | None]:
     """Yield the function that takes fates; the file is complete at the end of the ``with``.
 
     Flow and run are 0, `sequence` counts frames in the order in which they entered, times are nanoseconds
@@ -45,12 +45,12 @@ class _Rows:
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
-        self._waiting: dict[int, Fate] = {}
-        self._ready: list[Fate] = []
+        self._waiting: dict[int, FrameFate] = {}
+        self._ready: list[FrameFate] = []
         self._next = 0
         self._begin_ns: int | None = None
 
-    def add(self, fate: Fate) -> None:
+    def add(self, fate: FrameFate) -> None:
         self._waiting[fate.number] = fate
         while waiting_fate := self._waiting.pop(self._next, None):
             self._ready.append(waiting_fate)
@@ -63,7 +63,7 @@ class _Rows:
         """Write what is left, even behind frames whose fate is unknown."""
         self._write(self._ready + [self._waiting[number] for number in sorted(self._waiting)])
 
-    def _write(self, fates: list[Fate]) -> None:
+    def _write(self, fates: list[FrameFate]) -> None:
         if not fates:
             return
         if self._begin_ns is None:

@@ -27,7 +27,7 @@ class Sighting(NamedTuple):
     fingerprint: bytes
 
 
-class Fate(NamedTuple):
+class FrameFate(NamedTuple):
     """What became of a frame that entered."""
 
     number: int
@@ -41,11 +41,11 @@ class Fate(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Alike:
+class _SameContent:
     """The frames of one content that have not come out."""
 
     waiting: deque[int] = field(default_factory=deque)
-    tentative: list[Fate] = field(default_factory=list)
+    tentative: list[FrameFate] = field(default_factory=list)
     """Fates that are right only if none of these frames is lost: several of them were in the switch."""
 
 
@@ -67,7 +67,7 @@ class Pairing:
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[int, _Waiting] = OrderedDict()
-        self._by_content: dict[bytes, _Alike] = {}
+        self._by_content: dict[bytes, _SameContent] = {}
         self._arriving: deque[tuple[int, _Waiting]] = deque()
         self._entered = 0
         self._gone = 0
@@ -77,17 +77,17 @@ class Pairing:
         self.undecided = 0
         """Frames that came out, of which nobody knows which of several they are."""
 
-    def enter(self, seen: Sighting, arrived_ns: int) -> Iterator[Fate]:
+    def enter(self, seen: Sighting, arrived_ns: int) -> Iterator[FrameFate]:
         """Take a frame that starts at the entrance and has arrived at `arrived_ns`. Yields known fates."""
         self._arrive(seen.at_ns)
         frame = _Waiting(self._entered, seen.at_ns, seen.length_bytes, seen.fingerprint)
         self._entered += 1
         self._waiting[frame.number] = frame
-        self._by_content.setdefault(seen.fingerprint, _Alike()).waiting.append(frame.number)
+        self._by_content.setdefault(seen.fingerprint, _SameContent()).waiting.append(frame.number)
         self._arriving.append((arrived_ns, frame))
         yield from self._give_up(seen.at_ns - PATIENCE_NS)
 
-    def leave(self, seen: Sighting) -> Iterator[Fate]:
+    def leave(self, seen: Sighting) -> Iterator[FrameFate]:
         """Take a frame that starts at the exit. Yields the fate of the one that entered with this content."""
         self._arrive(seen.at_ns)
         alike = self._by_content.get(seen.fingerprint)
@@ -98,7 +98,7 @@ class Pairing:
         frame = self._waiting.pop(alike.waiting.popleft())
         self._gone += 1
         self._latest_left = max(self._latest_left, frame.number)
-        fate = Fate(frame.number, frame.entered_ns, seen.at_ns, frame.length_bytes, frame.backlog_frames)
+        fate = FrameFate(frame.number, frame.entered_ns, seen.at_ns, frame.length_bytes, frame.backlog_frames)
         if not is_only:
             alike.tentative.append(fate)
             if len(alike.tentative) >= _MOST_TENTATIVE:
@@ -108,7 +108,7 @@ class Pairing:
         yield from alike.tentative
         yield fate
 
-    def end(self) -> tuple[list[Fate], int]:
+    def end(self) -> tuple[list[FrameFate], int]:
         """End the capture. Return frames that were lost, and how many may still have been under way.
 
         A switch keeps the order of frames, so a frame that a later one has overtaken is lost.
@@ -119,7 +119,7 @@ class Pairing:
         lost = [frame for frame in self._waiting.values() if frame.number < self._latest_left]
         return [_lost(frame) for frame in lost], len(self._waiting) - len(lost)
 
-    def _leave_undecided(self, alike: _Alike) -> None:
+    def _leave_undecided(self, alike: _SameContent) -> None:
         self.undecided += len(alike.tentative)
         alike.tentative.clear()
 
@@ -129,7 +129,7 @@ class Pairing:
             _, frame = self._arriving.popleft()
             frame.backlog_frames = frame.number - self._gone
 
-    def _give_up(self, before_ns: int) -> Iterator[Fate]:
+    def _give_up(self, before_ns: int) -> Iterator[FrameFate]:
         while self._waiting:
             number, frame = next(iter(self._waiting.items()))
             if frame.entered_ns >= before_ns:
@@ -144,5 +144,5 @@ class Pairing:
             yield _lost(frame)
 
 
-def _lost(frame: _Waiting) -> Fate:
-    return Fate(frame.number, frame.entered_ns, MISSING, frame.length_bytes, frame.backlog_frames)
+def _lost(frame: _Waiting) -> FrameFate:
+    return FrameFate(frame.number, frame.entered_ns, MISSING, frame.length_bytes, frame.backlog_frames)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.bench.captures.record import FCS_BYTES, Captured, Reader
+from evaluation.bench.captures.record import FCS_BYTES, CapturedFrame, CaptureReader
 from loko.document import InputError
 from loko.units import NS_PER_S
 
@@ -47,7 +47,7 @@ _MICROSECONDS: Final = 6
 _BINARY: Final = 0x80
 
 
-def read_pcap(reader: Reader) -> Iterator[Captured]:
+def read_pcap(reader: CaptureReader) -> Iterator[CapturedFrame]:
     """Yield the frames of a pcap file. Raises `InputError`."""
     order, unit_ns = PCAP_MAGICS[reader.exactly(4, "the file's header")]
     _, _, _, _, _, field = struct.unpack(f"{order}HHiIII", reader.exactly(20, "the file's header"))
@@ -65,7 +65,7 @@ def read_pcap(reader: Reader) -> Iterator[Captured]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class _LinkFormat:
     """How the frames of a file or an interface are stored."""
 
     kind: int
@@ -73,19 +73,21 @@ class _Link:
     fcs_bytes: int
     """Bytes of the FCS that belong to each stored frame."""
 
-    def frame(self, stamp_ns: int, interface: str, name: str | None, length: int, data: bytes) -> Captured:
+    def frame(
+        self, stamp_ns: int, interface: str, name: str | None, length: int, data: bytes
+    ) -> CapturedFrame:
         """Return the frame of a record with its length on the wire."""
         if self.kind == _ETHERNET:
-            return Captured(stamp_ns, interface, name, length + FCS_BYTES - self.fcs_bytes, data)
+            return CapturedFrame(stamp_ns, interface, name, length + FCS_BYTES - self.fcs_bytes, data)
         if len(data) < _COOKED2_HEADER.size:
-            return Captured(stamp_ns, interface, name, length, b"")
+            return CapturedFrame(stamp_ns, interface, name, length, b"")
         protocol, _, number, _, _, _, _ = _COOKED2_HEADER.unpack_from(data)
         header = bytes(12) + protocol.to_bytes(2, "big")
         on_wire = length - _COOKED2_HEADER.size + len(header) + FCS_BYTES
-        return Captured(stamp_ns, str(number), None, on_wire, header + data[_COOKED2_HEADER.size :])
+        return CapturedFrame(stamp_ns, str(number), None, on_wire, header + data[_COOKED2_HEADER.size :])
 
 
-def _link(reader: Reader, kind: int, fcs_bytes: int) -> _Link:
+def _link(reader: CaptureReader, kind: int, fcs_bytes: int) -> _LinkFormat:
     """Return how frames are stored. Raises `InputError` for what is no Ethernet, or tells no interface."""
     if kind == _COOKED:
         raise InputError(
@@ -94,7 +96,7 @@ def _link(reader: Reader, kind: int, fcs_bytes: int) -> _Link:
         )
     if kind not in (_ETHERNET, _COOKED2):
         raise InputError(f"{reader.path}: holds no Ethernet frames (link type {kind}), only those count")
-    return _Link(kind, fcs_bytes)
+    return _LinkFormat(kind, fcs_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class _Interface:
         return self.offset_s * NS_PER_S + units * NS_PER_S // per_second
 
 
-def read_pcapng(reader: Reader) -> Iterator[Captured]:
+def read_pcapng(reader: CaptureReader) -> Iterator[CapturedFrame]:
     """Yield the frames of a pcapng file. Interfaces count within their section. Raises `InputError`."""
     order = "<"
     interfaces: list[_Interface] = []
@@ -143,7 +145,7 @@ def read_pcapng(reader: Reader) -> Iterator[Captured]:
             raise InputError(f"{reader.path}: frame {number + 1} has no time stamp; capture with stamps")
 
 
-def _section(reader: Reader) -> str:
+def _section(reader: CaptureReader) -> str:
     length = reader.exactly(4, "a section's header")
     order = _ORDERS.get(reader.exactly(4, "a section's header"))
     if order is None:
@@ -158,7 +160,7 @@ def _section(reader: Reader) -> str:
     return order
 
 
-def _block(reader: Reader, order: str, kind: bytes) -> tuple[int, bytes]:
+def _block(reader: CaptureReader, order: str, kind: bytes) -> tuple[int, bytes]:
     (block,) = struct.unpack(f"{order}I", kind)
     (total,) = struct.unpack(f"{order}I", reader.exactly(4, "a block's header"))
     if not 12 <= total <= _LONGEST_RECORD or total % 4:
@@ -169,7 +171,7 @@ def _block(reader: Reader, order: str, kind: bytes) -> tuple[int, bytes]:
     return block, body
 
 
-def _interface(reader: Reader, order: str, body: bytes) -> _Interface:
+def _interface(reader: CaptureReader, order: str, body: bytes) -> _Interface:
     if len(body) < 8:
         raise reader.damaged("the description of an interface is too short")
     (link,) = struct.unpack_from(f"{order}H", body)
@@ -186,7 +188,7 @@ def _interface(reader: Reader, order: str, body: bytes) -> _Interface:
     return _Interface(name, link, fcs_bytes, resolution, offset_s)
 
 
-def _options(reader: Reader, order: str, body: bytes) -> Iterator[tuple[int, bytes]]:
+def _options(reader: CaptureReader, order: str, body: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at + 4 <= len(body):
         code, length = struct.unpack_from(f"{order}HH", body, at)
@@ -199,7 +201,7 @@ def _options(reader: Reader, order: str, body: bytes) -> Iterator[tuple[int, byt
 
 
 def _packet(
-    reader: Reader, order: str, block: int, body: bytes, number: int
+    reader: CaptureReader, order: str, block: int, body: bytes, number: int
 ) -> tuple[int, int, int, bytes, bytes]:
     """Return interface, stamp in the interface's units, length, frame and options of a packet's block."""
     if len(body) < 20:

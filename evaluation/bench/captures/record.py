@@ -11,7 +11,7 @@ from loko.document import InputError
 FCS_BYTES = 4
 
 
-class Captured(NamedTuple):
+class CapturedFrame(NamedTuple):
     """A frame of an Ethernet interface."""
 
     stamp_ns: int
@@ -25,7 +25,7 @@ class Captured(NamedTuple):
     """The bytes kept of the frame. They may be cut short, and may end with the FCS."""
 
 
-class Reader:
+class CaptureReader:
     """Reads a capture file and knows the position in it. Every fault is an `InputError` in one line."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:

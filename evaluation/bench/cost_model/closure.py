@@ -21,7 +21,7 @@ from evaluation.bench.cost_model.profile_document import (
     reason,
 )
 from evaluation.bench.device import Device
-from evaluation.bench.part import Part
+from evaluation.bench.part import MeasurementPart
 from evaluation.bench.procedures import EVERY_PROCEDURE, dp_time, throughput
 from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.bench.store import SampleStore
@@ -74,7 +74,7 @@ _LIKE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ClosureRow:
     """A number, or the sum in which it shows."""
 
     name: str
@@ -88,10 +88,10 @@ class Row:
 class Closure:
     """All numbers of a profile that were found, and the reasons why the others were not."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ClosureRow, ...]
     kept: Mapping[str, str]
 
-    def outside(self, tolerance: float) -> list[Row]:
+    def outside(self, tolerance: float) -> list[ClosureRow]:
         """Return the rows with an error above the tolerance."""
         return [row for row in self.rows if not abs(row.error) <= tolerance]
 
@@ -111,7 +111,7 @@ def closure(values: Values, true: Values) -> Closure:
         terms = {key: 1.0} | {term: times for term, times in others if numbers[term]["source"] != "measured"}
         there = sum(times * truth[term] for term, times in terms.items())
         here = sum(times * values[term] for term, times in terms.items())
-        rows.append(Row(_sum_name(terms), there, here, (here - there) / _scale(key, there, truth)))
+        rows.append(ClosureRow(_sum_name(terms), there, here, (here - there) / _scale(key, there, truth)))
     return Closure(tuple(rows), {key: reason(key) for key in truth if numbers[key]["source"] != "measured"})
 
 
@@ -173,7 +173,7 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
     return values
 
 
-def parts(*, samples: int, every: int) -> list[Part]:
+def parts(*, samples: int, every: int) -> list[MeasurementPart]:
     """Return the parts of a shorter campaign that finds every number.
 
     It measures one of `every` tables of Table 1, and leaves out the figures.
@@ -193,11 +193,11 @@ def parts(*, samples: int, every: int) -> list[Part]:
 def recover(
     device: Device,
     store: SampleStore,
-    todo: Sequence[Part],
+    todo: Sequence[MeasurementPart],
     *,
     form: str,
     origin: Origin,
-    on_part: Callable[[Part], None] = lambda _: None,
+    on_part: Callable[[MeasurementPart], None] = lambda _: None,
 ) -> tuple[Fitted, MeasuredProfile]:
     """Measure a switch as a black box, as far as the store lacks samples. Return what was found.
 
@@ -209,6 +209,6 @@ def recover(
     return fitted, profile
 
 
-def worst(rows: Sequence[Row], count: int) -> list[Row]:
+def worst(rows: Sequence[ClosureRow], count: int) -> list[ClosureRow]:
     """Return the rows with the largest errors."""
     return sorted(rows, key=lambda row: -abs(row.error))[:count]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Final
 
-from evaluation.bench.cases import Table
-from evaluation.bench.equations import Wire
+from evaluation.bench.cases import TableCase
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.procedures.dp_time13 import CostCase
 from evaluation.bench.procedures.interference import ENTRIES, Leader
 from loko.scenario import Action
@@ -23,7 +23,7 @@ _ACTION: Final = {
 }
 
 
-def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict[str, float]:
+def frame_terms(table: TableCase, frame_bytes: int, offsets: dict[str, int]) -> dict[str, float]:
     """Return p_CPU of equation 7 as a sum of parameters; `offsets` are the actions' `offset_bytes`."""
     terms: Counter[str] = Counter({"cpu.base_ps": 1, "cpu.per_byte_ps": frame_bytes})
     examined = table.entries - table.skipped_entries
@@ -52,12 +52,12 @@ def trial_terms(trial: CostCase) -> dict[str, float]:
     return {**shared, **{f"cpu.openflow13.{name}": float(times) for name, times in trial.costs.items()}}
 
 
-def trial_link_ps(trial: CostCase, wire: Wire) -> int:
+def trial_link_ps(trial: CostCase, wire: LinkTiming) -> int:
     """Return `link_ps` of a trial, whose frame leaves as it came."""
     return 2 * wire.time_ns(wire.preamble_bytes + trial.frame_bytes + wire.tag_bytes) * PS_PER_NS
 
 
-def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:
+def link_ps(table: TableCase, frame_bytes: int, wire: LinkTiming) -> int:
     """Return the part of p_FX beside p_CPU: both ways on the link between integrated switch and CPU."""
     carried = 2 * (wire.preamble_bytes + frame_bytes + wire.tag_bytes) + table.grown_bytes
     return wire.time_ns(carried) * PS_PER_NS
@@ -81,6 +81,6 @@ def leader_terms(
     return {name: times for name, times in terms.items() if times}
 
 
-def leader_link_ps(size: int, wire: Wire) -> int:
+def leader_link_ps(size: int, wire: LinkTiming) -> int:
     """Return the time of the leader to the CPU and of the follower back, on the inner link."""
     return 2 * wire.time_ns(wire.preamble_bytes + size + wire.tag_bytes) * PS_PER_NS

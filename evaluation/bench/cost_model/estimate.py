@@ -18,7 +18,7 @@ _ABSENT: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class CostObservation:
     """A measured time as a sum of parameters."""
 
     terms: Mapping[str, float]
@@ -45,7 +45,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class FitResult:
     """The result of the least squares."""
 
     estimates: Mapping[str, Estimate]
@@ -55,7 +55,7 @@ class Solution:
     """Largest difference between an observation and the sum of its estimates."""
 
 
-def solve(observations: Sequence[Observation]) -> Solution:
+def solve(observations: Sequence[CostObservation]) -> FitResult:
     """Find the parameters that explain the observations best.
 
     Parameters that the observations do not identify have no estimate; they are named instead.
@@ -76,7 +76,7 @@ def solve(observations: Sequence[Observation]) -> Solution:
     variance = ((right[kept].T / singular[kept]) ** 2).sum(axis=1) / scale**2
     lost = (right[~kept] ** 2).sum(axis=0) > _ABSENT
     residuals = values - design @ solution
-    return Solution(
+    return FitResult(
         {
             name: Estimate(
                 float(solution[column]), float(np.sqrt(variance[column])), *_origin(name, observations)
@@ -89,7 +89,7 @@ def solve(observations: Sequence[Observation]) -> Solution:
     )
 
 
-def _origin(name: str, observations: Sequence[Observation]) -> tuple[tuple[str, ...], int]:
+def _origin(name: str, observations: Sequence[CostObservation]) -> tuple[tuple[str, ...], int]:
     """Return the procedures that measured a parameter, and their number of samples."""
     those = [observation for observation in observations if name in observation.terms]
     return tuple(sorted({observation.procedure for observation in those})), sum(

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.cost_model.cost_terms import link_ps
-from evaluation.bench.cost_model.estimate import Observation, Solution, solve
-from evaluation.bench.cost_model.observations import Reader
-from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.part import Apart, Number, Samples
+from evaluation.bench.cost_model.estimate import CostObservation, FitResult, solve
+from evaluation.bench.cost_model.observations import ObservationReader
+from evaluation.bench.equations import LinkTiming, throughput_bps
+from evaluation.bench.part import NoFrameLength, ProfileNumber, Samples
 from evaluation.bench.procedures import (
     backlog,
     buffer,
@@ -34,9 +34,9 @@ from loko.units import PS_PER_NS
 class Fitted:
     """The result of evaluating a campaign."""
 
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, ProfileNumber]
     """Numbers by their names in a profile."""
-    costs: Solution
+    costs: FitResult
     """The least squares from which most numbers come."""
     loop_ns: float
     """Duration of an idle pass of the main loop."""
@@ -44,13 +44,13 @@ class Fitted:
     """Share of lone frames that met an interruption."""
     capacity_frames: Mapping[int, int]
     """Number of frames that the switch holds, by frame length."""
-    equation_6_error: Mapping[tuple[Table, int], float]
+    equation_6_error: Mapping[tuple[TableCase, int], float]
     """Measured throughput over that of equation 6, minus 1."""
-    throughput_bps: Mapping[tuple[Table, int], float]
+    throughput_bps: Mapping[tuple[TableCase, int], float]
     """Measured throughput."""
 
 
-def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
+def fit(samples: Samples, wire: LinkTiming, form: Mapping[str, Any]) -> Fitted:
     """Evaluate a campaign. `form` is a profile as values, which provides what the samples do not tell.
 
     Raises `InputError` if necessary samples are missing.
@@ -58,7 +58,7 @@ def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
     numbers = is_time.numbers(samples)
     loop = _loop(samples)
     numbers["cpu.loop_ps"] = loop
-    reader = Reader(
+    reader = ObservationReader(
         samples=samples,
         wire=wire,
         offsets={name: cost["offset_bytes"] for name, cost in form["cpu"]["action"].items()},
@@ -73,7 +73,7 @@ def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
     numbers |= overload.numbers(samples, wire, lambda name: _known(name, numbers, form))
     costs = solve(list(_observations(reader, numbers, form)))
     numbers |= {
-        name: Number(estimate.value_ps, estimate.error_ps, estimate.procedures, estimate.samples)
+        name: ProfileNumber(estimate.value_ps, estimate.error_ps, estimate.procedures, estimate.samples)
         for name, estimate in costs.estimates.items()
     }
     numbers |= _acknowledgement(reader, numbers, form)
@@ -93,8 +93,8 @@ def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
 
 
 def _observations(
-    reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
-) -> Iterator[Observation]:
+    reader: ObservationReader, numbers: Mapping[str, ProfileNumber], form: Mapping[str, Any]
+) -> Iterator[CostObservation]:
     yield from reader.of_cases()
     yield from reader.of_trials()
     yield from reader.of_leaders(_known("cpu.capacity_factor", numbers, form))
@@ -104,7 +104,7 @@ def _observations(
     )
 
 
-def _known(name: str, numbers: Mapping[str, Number], form: Mapping[str, Any]) -> float:
+def _known(name: str, numbers: Mapping[str, ProfileNumber], form: Mapping[str, Any]) -> float:
     """Return a number as found or, if it was not found, from the form."""
     return numbers[name].value if name in numbers else number_of(form, name)
 
@@ -117,7 +117,7 @@ def number_of(form: Mapping[str, Any], name: str) -> float:
     return float(value["value"])
 
 
-def _loop(samples: Samples) -> Number:
+def _loop(samples: Samples) -> ProfileNumber:
     for number in idle.numbers(samples).values():
         return number
     of_tables = [by_size.values() for by_size in dp_time.PROCEDURE.among(samples).values()]
@@ -125,16 +125,16 @@ def _loop(samples: Samples) -> Number:
     if not widths:
         raise InputError("no samples of dp-time: measure them first")
     value_ps = float(np.median(widths)) * PS_PER_NS
-    return Number(value_ps, 0.005 * value_ps, (dp_time.PROCEDURE.name,), len(widths))
+    return ProfileNumber(value_ps, 0.005 * value_ps, (dp_time.PROCEDURE.name,), len(widths))
 
 
-def _interruptions(samples: Samples) -> dict[str, Number]:
+def _interruptions(samples: Samples) -> dict[str, ProfileNumber]:
     timers = backlog.timers(backlog.trains(samples, backlog.PROCEDURE))
     jobs = housekeeping.numbers(backlog.trains(samples, housekeeping.PROCEDURE), timers)
     return jobs | backlog.numbers(timers)
 
 
-def _capacity_factor(reader: Reader) -> dict[str, Number]:
+def _capacity_factor(reader: ObservationReader) -> dict[str, ProfileNumber]:
     """Return p_CPU of lone frames over the period of frames that wait."""
     trains = backlog.trains(reader.samples, backlog.PROCEDURE)
     times = reader.samples.get(dp_time.PROCEDURE.key(buffer.SLOWEST), {}).get(backlog.SIZE)
@@ -144,7 +144,7 @@ def _capacity_factor(reader: Reader) -> dict[str, Number]:
     p_cpu_ns = lone.value_ns - link_ps(buffer.SLOWEST, backlog.SIZE, reader.wire) / PS_PER_NS
     period_ns = float(np.mean([train.period_ns for train in trains]))
     return {
-        "cpu.capacity_factor": Number(
+        "cpu.capacity_factor": ProfileNumber(
             p_cpu_ns / period_ns,
             lone.error_ns / period_ns,
             (backlog.PROCEDURE.name, dp_time.PROCEDURE.name),
@@ -154,10 +154,10 @@ def _capacity_factor(reader: Reader) -> dict[str, Number]:
 
 
 def _acknowledgement(
-    reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
-) -> dict[str, Number]:
+    reader: ObservationReader, numbers: Mapping[str, ProfileNumber], form: Mapping[str, Any]
+) -> dict[str, ProfileNumber]:
     """Return the acknowledgement's own cost, without the interrupt that comes with it as with a segment."""
-    times = reader.samples.get(cp_time.ACKNOWLEDGEMENT, {}).get(Apart.VALUES, np.array([]))
+    times = reader.samples.get(cp_time.ACKNOWLEDGEMENT, {}).get(NoFrameLength.VALUES, np.array([]))
     control = [f"cpu.control.{name}_ps" for name in ("interrupt", "segment", "echo")]
     if not len(times) or not numbers.keys() >= set(control[1:]):
         return {}
@@ -171,15 +171,15 @@ def _acknowledgement(
     )
     error_ps = max(numbers[name].error for name in control[1:])
     return {
-        "cpu.control.acknowledgement_ps": Number(
+        "cpu.control.acknowledgement_ps": ProfileNumber(
             found_ns * PS_PER_NS - interrupt_ps, error_ps, (cp_time.PROCEDURE.name,), len(times)
         )
     }
 
 
 def _equation_6(
-    samples: Samples, p_fx_ns: Mapping[tuple[Table, int], float], wire: Wire
-) -> dict[tuple[Table, int], float]:
+    samples: Samples, p_fx_ns: Mapping[tuple[TableCase, int], float], wire: LinkTiming
+) -> dict[tuple[TableCase, int], float]:
     return {
         case: measured_bps / throughput_bps(case[1], p_fx_ns[case], wire) - 1
         for case, measured_bps in _throughput(samples)
@@ -187,7 +187,7 @@ def _equation_6(
     }
 
 
-def _throughput(samples: Samples) -> Iterator[tuple[tuple[Table, int], float]]:
+def _throughput(samples: Samples) -> Iterator[tuple[tuple[TableCase, int], float]]:
     for finest in throughput.throughput_tables():
         for size, measured in samples.get(throughput.PROCEDURE.key(finest), {}).items():
             yield (finest, size), float(measured[0])

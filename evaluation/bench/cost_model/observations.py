@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.cost_model.cost_terms import (
     frame_terms,
     leader_link_ps,
@@ -19,8 +19,8 @@ from evaluation.bench.cost_model.cost_terms import (
     trial_link_ps,
     trial_terms,
 )
-from evaluation.bench.cost_model.estimate import Observation
-from evaluation.bench.equations import Wire
+from evaluation.bench.cost_model.estimate import CostObservation
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.part import ROUNDS, Procedure, Samples
 from evaluation.bench.procedures import cp_time, cp_time13, dp_time, dp_time13, interference
 from loko.units import PS_PER_NS
@@ -88,18 +88,18 @@ class Centre:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class ObservationReader:
     """Turns samples into observations."""
 
     samples: Samples
-    wire: Wire
+    wire: LinkTiming
     offsets: Mapping[str, int]
     """`offset_bytes` of a profile's actions."""
     loop_ns: float
     noise_ns: float = 0.0
     """Standard deviation of the samples if the bench is so noisy that their extremes say nothing; else 0."""
 
-    def seen(self) -> Reader:
+    def seen(self) -> ObservationReader:
         """Return a copy that knows whether the bench is noisy."""
         every = [edges(times, self.loop_ns) for _, _, times in self.cases()]
         beyond = sum(centre.interrupted for centre in every)
@@ -124,26 +124,26 @@ class Reader:
         near: NDArray[np.int64] = times_ns[np.abs(times_ns - np.median(times_ns)) <= 2 * self.loop_ns]
         return near
 
-    def cases(self) -> Iterator[tuple[Table, int, NDArray[np.int64]]]:
+    def cases(self) -> Iterator[tuple[TableCase, int, NDArray[np.int64]]]:
         """Yield what dp-time has measured: table, frame length, and times."""
         for key, table in dp_time.measured_tables():
             for size, times in self.samples.get(key, {}).items():
                 yield table, size, times
 
-    def of_cases(self) -> Iterator[Observation]:
+    def of_cases(self) -> Iterator[CostObservation]:
         """Yield observations of the processing times of lone frames."""
         for table, size, times in self.cases():
             terms = frame_terms(table, size, dict(self.offsets))
             yield self._observation(dp_time.PROCEDURE, terms, times, link_ps(table, size, self.wire))
 
-    def of_trials(self) -> Iterator[Observation]:
+    def of_trials(self) -> Iterator[CostObservation]:
         """Yield observations of lone frames in OpenFlow 1.3."""
         for trial in dp_time13.trials():
             for times in self.samples.get(dp_time13.PROCEDURE.key(trial.name), {}).values():
                 link = trial_link_ps(trial, self.wire)
                 yield self._observation(dp_time13.PROCEDURE, trial_terms(trial), times, link)
 
-    def of_leaders(self, capacity_factor: float) -> Iterator[Observation]:
+    def of_leaders(self, capacity_factor: float) -> Iterator[CostObservation]:
         """Yield observations of frames behind others. A busy CPU takes p_CPU over its capacity factor."""
         for turn, leader in product(range(ROUNDS), interference.leaders()):
             key = interference.PROCEDURE.key(leader.name, turn=turn)
@@ -152,7 +152,7 @@ class Reader:
                 link = leader_link_ps(size, self.wire)
                 yield self._observation(interference.PROCEDURE, terms, times, link)
 
-    def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
+    def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[CostObservation]:
         """Yield observations of messages, without the costs that all share and that they cannot tell."""
         elsewhere_ps = 2 * transit_ps + self.loop_ns * PS_PER_NS / 2
         asked = [(cp_time.PROCEDURE, question) for question in cp_time.questions()]
@@ -167,9 +167,9 @@ class Reader:
 
     def _observation(
         self, procedure: Procedure, terms: Mapping[str, float], times: NDArray[np.int64], elsewhere_ps: float
-    ) -> Observation:
+    ) -> CostObservation:
         centre = self.centre(times)
-        return Observation(
+        return CostObservation(
             terms,
             centre.value_ns * PS_PER_NS - elsewhere_ps,
             centre.error_ns * PS_PER_NS,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from evaluation.bench.choice import Values
 from evaluation.bench.cost_model.fitted import Fitted
-from evaluation.bench.part import Number
+from evaluation.bench.part import ProfileNumber
 
 _SIGMAS: Final = 3
 _DIGITS: Final = 6
@@ -125,7 +125,7 @@ def _comment(form: str, kept: Mapping[str, str]) -> Iterator[str]:
     yield "\n"
 
 
-def _number(number: Number, *, whole: bool) -> Values:
+def _number(number: ProfileNumber, *, whole: bool) -> Values:
     def rounded(value: float) -> float:
         return round(value) if whole else round(value, _DIGITS)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from evaluation.instruments.packet_tap import PacketTap, Seen
+from evaluation.instruments.packet_tap import PacketTap, TappedFrame
 
 
 class ArrivalTap:
@@ -24,24 +24,24 @@ class ArrivalTap:
     def _open(self) -> None:
         self._second = PacketTap(self.interface)
         self._first = PacketTap(self.interface)
-        self._ahead: deque[Seen] = deque()
+        self._ahead: deque[TappedFrame] = deque()
 
     def renew(self) -> None:
         """Reopen the taps after a restart of the switch's program, which then has the first turn."""
         self.close()
         self._open()
 
-    def read(self, *, patience_s: float = 0.0) -> list[Seen]:
+    def read(self, *, patience_s: float = 0.0) -> list[TappedFrame]:
         """See `PacketTap.read`. The stamps are the instants of the switch's own turn."""
         behind = self._second.read(patience_s=patience_s)
         self._ahead += self._first.read()
         return [self._of_switch(sighting) for sighting in behind]
 
-    def _of_switch(self, second: Seen) -> Seen:
+    def _of_switch(self, second: TappedFrame) -> TappedFrame:
         while self._ahead:
             first = self._ahead.popleft()
             if first.data == second.data:
-                return Seen(2 * second.at_ns - first.at_ns, second.outgoing, second.data)
+                return TappedFrame(2 * second.at_ns - first.at_ns, second.outgoing, second.data)
         return second
 
     def forget(self) -> None:

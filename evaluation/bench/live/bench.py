@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from evaluation.bench.cables import port_cable
-from evaluation.bench.equations import Wire
-from evaluation.bench.inventory import Controller, Hardware, Inventory, Port
+from evaluation.bench.equations import LinkTiming
+from evaluation.bench.inventory import ControllerPort, Hardware, Inventory, Port
 from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.cable_watch import CableWatch
-from evaluation.bench.live.live_device import EnterMode, Instruments, LiveDevice, Mode
+from evaluation.bench.live.live_device import BenchInstruments, EnterMode, LiveDevice, SwitchMode
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.packet_tap import PacketTap, clock_of, stamps_in_hardware
@@ -43,10 +43,10 @@ class Surroundings:
     """What surrounds the switch."""
 
     ports: Mapping[int, Port]
-    controller: Controller
+    controller: ControllerPort
     datapath_id: int | None
     """The datapath id that the switch should report; None accepts any."""
-    wire: Wire
+    wire: LinkTiming
     endpoint: ControllerEndpoint
     core: int
     """Core for the thread that sends."""
@@ -72,7 +72,7 @@ def assemble(
     *,
     stalls: Callable[[], Sequence[Stall]] = tuple,
     renew: Callable[[], None] | None = None,
-    enter: EnterMode = lambda mode: mode is Mode.USUAL,
+    enter: EnterMode = lambda mode: mode is SwitchMode.USUAL,
     lateness: Callable[[], int] = int,
 ) -> Bench:
     """Set up taps and sender until the stack is closed. Raises `RunError`."""
@@ -84,7 +84,7 @@ def assemble(
     )
     taps = [stack.enter_context(PacketTap(end.tap_interface, hardware=hardware)) for end in ends]
     requests = ArrivalTap(around.requests_at) if around.requests_at else None
-    instruments = Instruments(
+    instruments = BenchInstruments(
         in_interface=ends[0].interface,
         out_interface=ends[1].interface,
         in_tap=taps[0],

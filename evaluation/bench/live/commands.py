@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.bench.campaign import run
-from evaluation.bench.equations import Wire
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.inventory import Inventory, load_inventory
 from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
@@ -112,7 +112,7 @@ def senders(
     Console().print(table)
 
 
-def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple[Path, Wire]:
+def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple[Path, LinkTiming]:
     """Measure the missing parts of `reduced_parts`. Return the samples' path and the switch's links.
 
     Raises `InputError` or `RunError`; what is measured by then is kept.

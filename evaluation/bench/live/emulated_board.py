@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from evaluation.bench.device import wire_of
-from evaluation.bench.inventory import Controller, Emulator
+from evaluation.bench.inventory import ControllerPort, InventoryBoard
 from evaluation.bench.live.bench import (
     BENCH_PORTS,
     CONNECT_S,
@@ -21,10 +21,10 @@ from evaluation.bench.live.bench import (
     Surroundings,
     assemble,
 )
-from evaluation.bench.live.live_device import Mode
+from evaluation.bench.live.live_device import SwitchMode
 from evaluation.bench.live.own_network import own_network
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
-from evaluation.live.boards import Boards
+from evaluation.live.boards import RunningBoards
 from evaluation.live.cores import CorePlan
 from evaluation.live.programs import require_emulator, run
 from evaluation.runner import RunError, Stall
@@ -34,22 +34,22 @@ from loko.scenario import OpenFlow
 
 _NATIVE_PORT: Final = 4
 _BOARD_PORTS: Final = MappingProxyType({**SWITCH_PORTS, _NATIVE_PORT: f"{SWITCH}-eth{_NATIVE_PORT}"})
-_CONTROLLER: Final = Controller(interface="bench4", listen="10.0.1.8:6633")
+_CONTROLLER: Final = ControllerPort(interface="bench4", listen="10.0.1.8:6633")
 """Where a board with factory settings looks for its controller."""
 _NETWORK: Final = "10.0.1.0/24"
 
 
-_OF_MODE: Final[dict[Mode, dict[str, bool]]] = {
-    Mode.USUAL: {},
-    Mode.HOUSEKEEPING: {"ofchecks": True},
-    Mode.WITHOUT_CPU: {"openflow_enabled": False},
-    Mode.OPENFLOW_13: {},
+_OF_MODE: Final[dict[SwitchMode, dict[str, bool]]] = {
+    SwitchMode.USUAL: {},
+    SwitchMode.HOUSEKEEPING: {"ofchecks": True},
+    SwitchMode.WITHOUT_CPU: {"openflow_enabled": False},
+    SwitchMode.OPENFLOW_13: {},
 }
 """Settings of the board for each mode."""
 
 
 @contextmanager
-def emulated_board(inventory: Emulator, folder: Path) -> Iterator[Bench]:
+def emulated_board(inventory: InventoryBoard, folder: Path) -> Iterator[Bench]:
     """Run the board, with its files in `folder`. Raises `RunError` or `InputError`."""
     require_emulator()
     wire = wire_of(load_profile(inventory.profile).ports)
@@ -64,7 +64,7 @@ def emulated_board(inventory: Emulator, folder: Path) -> Iterator[Bench]:
             what="immediate acknowledgements",
         )
         endpoint = stack.enter_context(ControllerEndpoint(_CONTROLLER.address, _CONTROLLER.port))
-        board = _Board(inventory, folder, endpoint)
+        board = _RestartableBoard(inventory, folder, endpoint)
         stack.callback(board.end)
         around = Surroundings(
             ports=BENCH_PORTS,
@@ -86,13 +86,13 @@ def emulated_board(inventory: Emulator, folder: Path) -> Iterator[Bench]:
         )
 
 
-class _Board:
+class _RestartableBoard:
     """A board that can be power-cycled."""
 
-    def __init__(self, inventory: Emulator, folder: Path, endpoint: ControllerEndpoint) -> None:
+    def __init__(self, inventory: InventoryBoard, folder: Path, endpoint: ControllerEndpoint) -> None:
         self._inventory = inventory
         self._profile = load_profile(inventory.profile)
-        self._mode = Mode.USUAL
+        self._mode = SwitchMode.USUAL
         self._folder = folder
         self._endpoint = endpoint
         self._known_stalls = 0
@@ -120,10 +120,10 @@ class _Board:
             control_port=_CONTROLLER.port,
         )
 
-    def _start(self) -> Boards:
+    def _start(self) -> RunningBoards:
         for left in self._folder.glob("*.ready"):
             left.unlink()
-        boards = Boards(
+        boards = RunningBoards(
             self._lab(),
             {SWITCH: _BOARD_PORTS},
             controller=_CONTROLLER.listen,
@@ -143,15 +143,15 @@ class _Board:
         self.end()
         self._known_stalls = 0
         self._boards = self._start()
-        if self._mode is not Mode.WITHOUT_CPU and self._endpoint.accept(CONNECT_S) is None:
+        if self._mode is not SwitchMode.WITHOUT_CPU and self._endpoint.accept(CONNECT_S) is None:
             raise RunError(
                 f"{self._inventory.name}: the board does not connect after it was switched on again"
             )
 
-    def enter(self, mode: Mode) -> bool:
+    def enter(self, mode: SwitchMode) -> bool:
         """Power-cycle the board into a mode; an emulated board has all of them. Raises `RunError`."""
         self._mode = mode
-        self._endpoint.openflow = OpenFlow.V1_3 if mode is Mode.OPENFLOW_13 else OpenFlow.V1_0
+        self._endpoint.openflow = OpenFlow.V1_3 if mode is SwitchMode.OPENFLOW_13 else OpenFlow.V1_0
         self.renew()
         return True
 

@@ -12,7 +12,7 @@ from typing import Final
 from evaluation.bench.inventory import Hardware
 from evaluation.bench.live.bench import CONNECT_S, Bench, Surroundings, assemble
 from evaluation.bench.live.board_console import switch_openflow
-from evaluation.bench.live.live_device import Mode
+from evaluation.bench.live.live_device import SwitchMode
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.live.cores import CorePlan
 from evaluation.live.interfaces import switch_off_offloads
@@ -46,16 +46,16 @@ def hardware_switch(inventory: Hardware) -> Iterator[Bench]:
             core=CorePlan.here().emulator,
         )
 
-        def enter(mode: Mode) -> bool:
-            if mode is Mode.HOUSEKEEPING:  # which is in its firmware or not
+        def enter(mode: SwitchMode) -> bool:
+            if mode is SwitchMode.HOUSEKEEPING:  # which is in its firmware or not
                 return False
             endpoint = around.endpoint
-            version = OpenFlow.V1_3 if mode is Mode.OPENFLOW_13 else OpenFlow.V1_0
+            version = OpenFlow.V1_3 if mode is SwitchMode.OPENFLOW_13 else OpenFlow.V1_0
             if version is not endpoint.openflow:
                 endpoint.openflow = version
                 endpoint.hang_up()
                 return endpoint.accept(CONNECT_S) is not None
-            switch_openflow(inventory, endpoint, on=mode is not Mode.WITHOUT_CPU)
+            switch_openflow(inventory, endpoint, on=mode is not SwitchMode.WITHOUT_CPU)
             return True
 
         yield assemble(stack, inventory, around, enter=enter)

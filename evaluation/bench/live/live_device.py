@@ -14,8 +14,8 @@ from os_ken.ofproto import ofproto_parser
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_3 as of13
 
-from evaluation.bench.device import MISSING, ControlFrame, Instants, Passage
-from evaluation.bench.equations import Wire
+from evaluation.bench.device import MISSING, ControlFrame, Instants, TrainTimes
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.cable_watch import CableWatch
 from evaluation.bench.live.interruptions import disturbed
@@ -23,7 +23,7 @@ from evaluation.bench.live.pacing import at_instants, undisturbed
 from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
-from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
+from evaluation.instruments.packet_tap import PacketTap, TappedFrame, packet_socket
 from evaluation.runner import Stall
 from loko.controller.framing import whole_messages
 from loko.controller.messages import PROTOCOL, flow_mod
@@ -47,7 +47,7 @@ _UNREAD_REPLIES: Final = 50
 _LONGEST_S: Final = 10.0
 
 
-class Mode(Enum):
+class SwitchMode(Enum):
     """The modes that a bench may be able to bring a switch into."""
 
     USUAL = "as its inventory says"
@@ -56,12 +56,12 @@ class Mode(Enum):
     OPENFLOW_13 = "in a session of OpenFlow 1.3"
 
 
-EnterMode = Callable[[Mode], bool]
+EnterMode = Callable[[SwitchMode], bool]
 """Brings a switch into a mode, with an empty table. Returns whether it can. Raises `RunError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instruments:
+class BenchInstruments:
     """The instruments of a bench, and the interfaces they use."""
 
     in_interface: str
@@ -87,12 +87,12 @@ class LiveDevice:
     def __init__(
         self,
         name: str,
-        wire: Wire,
-        instruments: Instruments,
+        wire: LinkTiming,
+        instruments: BenchInstruments,
         *,
         stalls: Callable[[], Sequence[Stall]] = tuple,
         renew: Callable[[], None] | None = None,
-        enter: EnterMode = lambda mode: mode is Mode.USUAL,
+        enter: EnterMode = lambda mode: mode is SwitchMode.USUAL,
         lateness: Callable[[], int] = int,
         cables: CableWatch | None = None,
     ) -> None:
@@ -111,7 +111,7 @@ class LiveDevice:
         self._enter = enter
         self._lateness = lateness
         self._cables = cables or CableWatch({})
-        self._mode = Mode.USUAL
+        self._mode = SwitchMode.USUAL
         self._is_due = False
         """Whether the switch must return to its usual mode before it is used."""
         self._changed = False
@@ -140,7 +140,7 @@ class LiveDevice:
         self._come_back()
         controller = self._with.controller
         controller.messages()
-        if self._mode is Mode.OPENFLOW_13:
+        if self._mode is SwitchMode.OPENFLOW_13:
             if self._changed:
                 self.revive()
             self._changed = any(message[1] != of13.OFPT_FLOW_MOD for message in messages)
@@ -178,11 +178,11 @@ class LiveDevice:
             self._with.controller.ask(request, of.OFPT_ECHO_REPLY)
             time.sleep(_BETWEEN_ANSWERS_S)
 
-    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> TrainTimes:
         """See `Device.send`."""
         self._come_back()
         bench = self._with
-        if self._mode is not Mode.WITHOUT_CPU:
+        if self._mode is not SwitchMode.WITHOUT_CPU:
             bench.controller.messages()
         bench.in_tap.forget()
         bench.out_tap.forget()
@@ -200,7 +200,7 @@ class LiveDevice:
         if not (bench.in_tap_passive and bench.line_is_real):
             entered = on_the_line(entered, np.array(line_ns, dtype=np.int64))
         met = disturbed(entered, left, [*stalls, *self._stalls_of_host()])
-        return Passage(entered, left, met)
+        return TrainTimes(entered, left, met)
 
     def _left(self, frames: Sequence[bytes]) -> Instants:
         """Return when each frame came out. Waits until all have, or none has come for a while."""
@@ -234,7 +234,7 @@ class LiveDevice:
 
     def _come_back(self) -> None:
         if self._is_due:
-            self._into(Mode.USUAL)
+            self._into(SwitchMode.USUAL)
 
     def unplugged(self) -> str | None:
         """See `Device.unplugged`."""
@@ -242,28 +242,28 @@ class LiveDevice:
 
     def with_housekeeping(self) -> Self | None:
         """See `Device.with_housekeeping`."""
-        return self if self._into(Mode.HOUSEKEEPING) else None
+        return self if self._into(SwitchMode.HOUSEKEEPING) else None
 
     def in_openflow13(self) -> Self | None:
         """See `Device.in_openflow13`."""
-        return self if self._into(Mode.OPENFLOW_13) else None
+        return self if self._into(SwitchMode.OPENFLOW_13) else None
 
     def without_cpu(self) -> Self | None:
         """See `Device.without_cpu`."""
-        if not self._into(Mode.WITHOUT_CPU):
+        if not self._into(SwitchMode.WITHOUT_CPU):
             return None
         with packet_socket(self._with.out_interface, 0) as out:
             out.send(announcement())
         return self
 
-    def _into(self, mode: Mode) -> bool:
+    def _into(self, mode: SwitchMode) -> bool:
         self._is_due = False
         if mode is not self._mode:
             if not self._enter(mode):
                 return False
             self._listed_stalls = self._most_action_bytes = 0
             self._mode, self._entries, self._changed = mode, [], False
-            if mode is not Mode.WITHOUT_CPU:
+            if mode is not SwitchMode.WITHOUT_CPU:
                 self._begun_anew()
         return True
 
@@ -306,7 +306,7 @@ class LiveDevice:
 
     def _note_changes(self, segments: Sequence[bytes]) -> None:
         """Remember what these segments leave in the table. Tables of 1.3 do not need it: they are emptied."""
-        if self._mode is Mode.OPENFLOW_13:
+        if self._mode is SwitchMode.OPENFLOW_13:
             return
         for message in whole_messages(b"".join(segments))[0]:
             if message[1] != of.OFPT_FLOW_MOD:
@@ -393,7 +393,7 @@ def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:
     return begun_ns
 
 
-def control_frame(seen: Seen, port: int) -> ControlFrame | None:
+def control_frame(seen: TappedFrame, port: int) -> ControlFrame | None:
     """Parse a frame with OpenFlow bytes to or from the controller's port.
 
     None for other frames, and for messages that the switch sent unasked.
@@ -412,7 +412,7 @@ def control_frame(seen: Seen, port: int) -> ControlFrame | None:
     return ControlFrame(seen.at_ns, from_switch, length, payload)
 
 
-def _stamps(seen: Sequence[Seen], frames: Sequence[bytes], *, outgoing: bool) -> Instants:
+def _stamps(seen: Sequence[TappedFrame], frames: Sequence[bytes], *, outgoing: bool) -> Instants:
     """Return when each frame of the train was first seen in this direction."""
     first = number_of(frames[0])
     if first is None:

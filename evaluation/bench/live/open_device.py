@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from evaluation.bench.inventory import Emulator, Hardware, Inventory, load_inventory
+from evaluation.bench.inventory import Hardware, Inventory, InventoryBoard, load_inventory
 from evaluation.bench.live.bench import CONNECT_S, Bench
 from evaluation.bench.live.emulated_board import emulated_board
 from evaluation.bench.live.hardware_switch import hardware_switch
@@ -41,7 +41,7 @@ def open_bench(inventory: Inventory) -> Iterator[Bench]:
             yield stack.enter_context(hardware_switch(inventory))
             return
         folder = stack.enter_context(bench_files())
-        if isinstance(inventory, Emulator):
+        if isinstance(inventory, InventoryBoard):
             yield stack.enter_context(emulated_board(inventory, folder))
         else:
             yield stack.enter_context(software_switch(inventory, folder))

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.live.own_network import own_network
-from evaluation.live.capture import Tap, stamps_ns
+from evaluation.live.capture import TcpdumpTap, stamps_ns
 from evaluation.live.generator import Generator
 from evaluation.live.programs import run, run_json
-from evaluation.live.shaping import TokenBucket, shape
+from evaluation.live.shaping import TbfParameters, shape
 from evaluation.runner import RunError
 from evaluation.senders import SenderSettings
 from evaluation.traffic import Sender
@@ -110,7 +110,7 @@ The generator tries to offer half as much again as the shaper passes, so that fr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SenderMeasurement:
     """What one sender did."""
 
     name: str
@@ -140,7 +140,7 @@ class Seen:
         return self.frame_us - self.token_us if self.busy else None
 
 
-def measure(case: SenderUnderTest, seconds: float) -> Seen:
+def measure(case: SenderUnderTest, seconds: float) -> SenderMeasurement:
     """Send for so many seconds. Raises `RunError` in one line."""
     flow = case.flow
     with (
@@ -154,7 +154,7 @@ def measure(case: SenderUnderTest, seconds: float) -> Seen:
         neighbour = ["ip", "neigh", "add", str(_SINK), "lladdr", _SINK_MAC, "dev", _NEAR, "nud", "permanent"]
         run(neighbour, what=what)
         if case.shaped:
-            shape(_NEAR, {flow.udp_source: TokenBucket.of(flow)}, host=_NEAR, prefix=())
+            shape(_NEAR, {flow.udp_source: TbfParameters.of(flow)}, host=_NEAR, prefix=())
         generator = Generator(flow, _SINK, (), folder, line_rate_bps=case.line_rate_bps)
         stack.callback(generator.cancel)
         generator.wait()
@@ -168,7 +168,7 @@ def measure(case: SenderUnderTest, seconds: float) -> Seen:
     sent, dropped = (second - first for first, second in zip(before, after, strict=True))
     if not sent:
         raise RunError(f"{case.name}: nothing was sent in {seconds:g} s; measure longer (--seconds)")
-    return Seen(
+    return SenderMeasurement(
         name=case.name,
         shaped=case.shaped,
         token_us=FRAME_BYTES * 8e6 / (flow.bucket.rate_bps if case.shaped else case.offered_bps),
@@ -192,7 +192,7 @@ def _counted(case: SenderUnderTest) -> tuple[int, int]:
 
 def _tapped(folder: Path, *, seconds: float) -> NDArray[np.int64] | None:
     """Return when frames left; None if the tap missed some."""
-    tap = Tap(_NEAR, _NEAR, (), folder)
+    tap = TcpdumpTap(_NEAR, _NEAR, (), folder)
     try:
         tap.wait()
         time.sleep(seconds)

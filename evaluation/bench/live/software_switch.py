@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from evaluation.bench.inventory import Controller, SoftwareSwitch
+from evaluation.bench.inventory import ControllerPort, SoftwareSwitch
 from evaluation.bench.live.bench import (
     BENCH_PORTS,
     DATAPATH_ID,
@@ -23,7 +23,7 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.openvswitch import OpenVSwitch, raise_priority
 from evaluation.runner import RunError
 
-_CONTROLLER: Final = Controller(interface="lo", listen="127.0.0.1:6633")
+_CONTROLLER: Final = ControllerPort(interface="lo", listen="127.0.0.1:6633")
 SWITCH_PRIORITY: Final = 40
 """Below the priority of the sender."""
 

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from evaluation.bench.cases import flow_mods
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure, Samples, Taken
+from evaluation.bench.part import (
+    Combinations,
+    MeasurementPart,
+    MeasurementSize,
+    Procedure,
+    ProfileNumber,
+    Samples,
+    SampleSet,
+)
 from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
@@ -37,7 +45,7 @@ _SAME_COST: Final = 0.03
 _TRAINS: Final = 3
 
 
-def measure(device: Device) -> Taken:
+def measure(device: Device) -> SampleSet:
     """Keep the switch busy without overflowing it. Return all entry instants, then all exit instants.
 
     Raises `RunError` if the switch does not let the probes pass.
@@ -48,7 +56,7 @@ def measure(device: Device) -> Taken:
     gaps = [0] * _AHEAD + [spacing_ns] * (length - _AHEAD)
     passage = device.send(gaps, [frame(SIZE, number) for number in range(length)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)
-    return Taken(np.concatenate([passage.entered_ns, left]))
+    return SampleSet(np.concatenate([passage.entered_ns, left]))
 
 
 def period_ns(device: Device) -> int:
@@ -70,7 +78,7 @@ class Interruption:
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class BusyTrain:
     """A train through a CPU that was never idle."""
 
     period_ns: float
@@ -82,7 +90,7 @@ class Busy:
     interruptions: tuple[Interruption, ...]
 
 
-def busy(samples: NDArray[np.int64]) -> Busy | None:
+def busy(samples: NDArray[np.int64]) -> BusyTrain | None:
     """Evaluate the samples of `measure`. None if the frames did not wait for each other."""
     entered, left = samples.reshape(2, -1)
     seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
@@ -100,7 +108,7 @@ def busy(samples: NDArray[np.int64]) -> Busy | None:
     normal = chosen[np.abs(chosen - middle) <= limit_ns]
     period_ns = float(normal.mean())
     places = np.flatnonzero(waited & (gaps_ns > middle + limit_ns))
-    return Busy(
+    return BusyTrain(
         period_ns,
         max(float(normal.std()), 0.5) / float(np.sqrt(len(normal))),
         len(normal),
@@ -111,7 +119,7 @@ def busy(samples: NDArray[np.int64]) -> Busy | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Timers:
+class PeriodicWork:
     """Work that recurs with a period and always takes the same time."""
 
     period_ns: float
@@ -121,7 +129,7 @@ class Timers:
     runs: int
 
 
-def timers(trains: Sequence[Busy]) -> Timers | None:
+def timers(trains: Sequence[BusyTrain]) -> PeriodicWork | None:
     """Find the most frequent interruption that is periodic; None if there is none."""
     costs = np.sort([interruption.cost_ns for train in trains for interruption in train.interruptions])
     if not len(costs):
@@ -150,7 +158,7 @@ def timers(trains: Sequence[Busy]) -> Timers | None:
     period_ns = float(np.average(slopes, weights=weights))
     same = np.array([interruption.cost_ns for some in kept for interruption in some])
     grain_ns = float(np.mean([train.period_ns for train in trains])) / np.sqrt(12)
-    return Timers(
+    return PeriodicWork(
         period_ns,
         grain_ns / float(np.sqrt(sum(weights))),
         float(np.median(same)),
@@ -159,7 +167,7 @@ def timers(trains: Sequence[Busy]) -> Timers | None:
     )
 
 
-def _alike(train: Busy, cost_ns: float) -> list[Interruption]:
+def _alike(train: BusyTrain, cost_ns: float) -> list[Interruption]:
     return [
         interruption
         for interruption in train.interruptions
@@ -167,7 +175,7 @@ def _alike(train: Busy, cost_ns: float) -> list[Interruption]:
     ]
 
 
-def without_timers(train: Busy, known: Timers) -> list[Interruption]:
+def without_timers(train: BusyTrain, known: PeriodicWork) -> list[Interruption]:
     """Return the interruptions of a train without those, or the parts of those, that the timers caused."""
     at = np.array([interruption.at_ns for interruption in train.interruptions], dtype=np.float64)
     if not len(at):
@@ -197,29 +205,31 @@ def _off_grid(at: NDArray[np.float64], period_ns: float) -> NDArray[np.float64]:
     return at - np.round(at / period_ns) * period_ns
 
 
-def _parts(_: Extent) -> Iterator[Part]:
+def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     for train in range(_TRAINS):
-        yield Part(PROCEDURE.key(f"train {train}"), _measured)
+        yield MeasurementPart(PROCEDURE.key(f"train {train}"), _measured)
 
 
 def _measured(device: Device, _: int) -> Combinations:
     return {SIZE: measure(device)}
 
 
-def trains(samples: Samples, procedure: Procedure) -> list[Busy]:
+def trains(samples: Samples, procedure: Procedure) -> list[BusyTrain]:
     """Evaluate the trains of a procedure that measures as this one does."""
     every = (busy(by_size[SIZE]) for by_size in procedure.among(samples).values() if len(by_size[SIZE]))
     return [train for train in every if train is not None]
 
 
-def numbers(timers: Timers | None) -> dict[str, Number]:
+def numbers(timers: PeriodicWork | None) -> dict[str, ProfileNumber]:
     """Return the numbers of the timers that interrupt between frames."""
     if timers is None:
         return {}
     source = ((PROCEDURE.name,), timers.runs)
     return {
-        "cpu.timers.period_ns": Number(timers.period_ns, timers.period_error_ns, *source),
-        "cpu.timers.cost_ps": Number(timers.cost_ns * PS_PER_NS, timers.cost_error_ns * PS_PER_NS, *source),
+        "cpu.timers.period_ns": ProfileNumber(timers.period_ns, timers.period_error_ns, *source),
+        "cpu.timers.cost_ps": ProfileNumber(
+            timers.cost_ns * PS_PER_NS, timers.cost_error_ns * PS_PER_NS, *source
+        ),
     }
 
 

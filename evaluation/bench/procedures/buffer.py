@@ -14,9 +14,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.cases import Table, flow_mods
-from evaluation.bench.device import MISSING, Device, Passage
-from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure, Samples, Taken, counts
+from evaluation.bench.cases import TableCase, flow_mods
+from evaluation.bench.device import MISSING, Device, TrainTimes
+from evaluation.bench.part import (
+    Combinations,
+    MeasurementPart,
+    MeasurementSize,
+    Procedure,
+    ProfileNumber,
+    Samples,
+    SampleSet,
+    counts,
+)
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match
@@ -34,7 +43,7 @@ _MOST_UNIT_BYTES: Final = 1600
 _COMPARED: Final = 4_000
 """How many of the remaining triples are used to choose the next length."""
 
-SLOWEST: Final = Table(entries=TABLE_1_ENTRIES[-1], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+SLOWEST: Final = TableCase(entries=TABLE_1_ENTRIES[-1], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
 """The paper's table. The slower the switch, the clearer its backlog."""
 
 
@@ -43,19 +52,19 @@ class NothingLostError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class BurstCapacity:
     """How many frames of one length the switch held when it first lost one."""
 
     frames: int
     disturbed: bool
 
     @property
-    def taken(self) -> Taken:
+    def taken(self) -> SampleSet:
         """The capacity as it is stored."""
         return counts(self.frames, left_out=int(self.disturbed))
 
 
-def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
+def capacity(device: Device, size: int, *, table: TableCase = SLOWEST) -> BurstCapacity:
     """Send ever longer bursts as fast as the link allows, until one loses a frame.
 
     The last frame of that burst is one too many; it does not matter what overload does to the others. A loss
@@ -72,7 +81,7 @@ def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
     )
 
 
-def _burst(device: Device, size: int, length: int) -> Passage:
+def _burst(device: Device, size: int, length: int) -> TrainTimes:
     """Send a burst. Repeat it, up to `_BURSTS` times, while it loses frames and the host stalls."""
     for _ in range(_BURSTS):
         passage = device.send([0] * length, [frame(size, number) for number in range(length)])
@@ -81,11 +90,13 @@ def _burst(device: Device, size: int, length: int) -> Passage:
     return passage
 
 
-def _lost(passage: Passage) -> bool:
+def _lost(passage: TrainTimes) -> bool:
     return bool((passage.left_ns == MISSING).any())
 
 
-def capacity_by_one_burst(device: Device, size: int, *, table: Table = SLOWEST, frames: int) -> Capacity:
+def capacity_by_one_burst(
+    device: Device, size: int, *, table: TableCase = SLOWEST, frames: int
+) -> BurstCapacity:
     """Measure the capacity by one burst so long that it must lose frames, for switches that hold hundreds.
 
     Only for switches that drop what does not fit and do nothing else about it. Raises `NothingLostError`.
@@ -98,11 +109,11 @@ def capacity_by_one_burst(device: Device, size: int, *, table: Table = SLOWEST, 
     return _held_at(passage, int(lost[0]), device.wire.time_ns(size))
 
 
-def _held_at(passage: Passage, place: int, arrives_ns: int) -> Capacity:
+def _held_at(passage: TrainTimes, place: int, arrives_ns: int) -> BurstCapacity:
     """Return what the switch held when this frame of a burst had arrived."""
     left = passage.left_ns[:place]
     gone = np.count_nonzero((left != MISSING) & (left <= passage.entered_ns[place] + arrives_ns))
-    return Capacity(place - int(gone), bool(passage.disturbed.any()))
+    return BurstCapacity(place - int(gone), bool(passage.disturbed.any()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +176,10 @@ def _next_length(left: Rules) -> int | None:
     return best
 
 
-def _parts(_: Extent) -> Iterator[Part]:
+def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     expected_s = len(TABLE_1_FRAME_BYTES) * _BURSTS_OF_SIZE * _BURST_S
-    yield Part(PROCEDURE.key(SLOWEST), _measure, expected_s)
-    yield Part(PROCEDURE.key("units"), _explore)
+    yield MeasurementPart(PROCEDURE.key(SLOWEST), _measure, expected_s)
+    yield MeasurementPart(PROCEDURE.key("units"), _explore)
 
 
 def _measure(device: Device, _: int) -> Combinations:
@@ -185,7 +196,7 @@ def capacity_frames(samples: Samples) -> dict[int, int]:
     return _frames(samples, SLOWEST)
 
 
-def numbers(samples: Samples) -> dict[str, Number]:
+def numbers(samples: Samples) -> dict[str, ProfileNumber]:
     """Return the numbers of the rule on which all remaining rules agree."""
     frames = _frames(samples, "units")
     if not frames:
@@ -193,13 +204,13 @@ def numbers(samples: Samples) -> dict[str, Number]:
     ruled = rules(frames)
     every = (("packets", ruled.packets), ("units", ruled.units), ("unit_bytes", ruled.unit_bytes))
     return {
-        f"buffer.{name}": Number(float(values[0]), 0.0, (PROCEDURE.name,), len(frames))
+        f"buffer.{name}": ProfileNumber(float(values[0]), 0.0, (PROCEDURE.name,), len(frames))
         for name, values in every
         if len(np.unique(values)) == 1
     }
 
 
-def _frames(samples: Samples, subject: Table | str) -> dict[int, int]:
+def _frames(samples: Samples, subject: TableCase | str) -> dict[int, int]:
     return {size: int(held[0]) for size, held in samples.get(PROCEDURE.key(subject), {}).items() if len(held)}
 
 

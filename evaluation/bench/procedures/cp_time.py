@@ -37,18 +37,18 @@ from evaluation.bench.control_plane import (
     taken,
 )
 from evaluation.bench.device import ACKNOWLEDGEMENT_NS, ControlFrame, Device
-from evaluation.bench.equations import Wire, control_time_ns
+from evaluation.bench.equations import LinkTiming, control_time_ns
 from evaluation.bench.part import (
     AFTER_RENEWAL,
     NOTHING,
     ROUNDS,
-    Apart,
     Combinations,
     Design,
-    Extent,
-    Part,
+    MeasurementPart,
+    MeasurementSize,
+    NoFrameLength,
     Procedure,
-    Taken,
+    SampleSet,
 )
 from evaluation.bench.procedures import messages
 from evaluation.runner import RunError
@@ -75,7 +75,7 @@ _REPLY_BYTES: Final = 66
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ControlQuery:
     """Segments to send to a prepared table, and the costs in the time from the first one to the reply."""
 
     name: str
@@ -86,7 +86,7 @@ class Question:
     """Whether the table is the same afterwards as before."""
 
 
-def questions() -> Iterator[Question]:
+def questions() -> Iterator[ControlQuery]:
     """Yield all questions. Their costs have the names of a profile's ``[cpu.control]``."""
     yield from _with_reply()
     yield from _statistics()
@@ -96,12 +96,12 @@ def questions() -> Iterator[Question]:
 
 def _question(
     name: str, segments: Sequence[bytes], terms: dict[str, float], table: Sequence[bytes] = (), **more: Any
-) -> Question:
+) -> ControlQuery:
     """Build a question. Each segment costs one `segment`, and every second silent one an acknowledgement."""
     costs = {"segment_ps": float(len(segments)), **terms}
     if acknowledgements := (len(segments) - 1) // 2:
         costs["acknowledge_ps"] = float(acknowledgements)
-    return Question(
+    return ControlQuery(
         name=name,
         segments=tuple(segments),
         table=tuple(table),
@@ -110,7 +110,7 @@ def _question(
     )
 
 
-def _with_reply() -> Iterator[Question]:
+def _with_reply() -> Iterator[ControlQuery]:
     yield _question("echo", [echo_request(XID)], {"echo_ps": 1})
     yield _question("features", [features_request(XID)], {"features_ps": 1})
     config = serialized(parser.OFPGetConfigRequest(PROTOCOL), XID)
@@ -120,7 +120,7 @@ def _with_reply() -> Iterator[Question]:
     yield _question("vendor", [vendor], {"vendor_ps": 1})
 
 
-def _statistics() -> Iterator[Question]:
+def _statistics() -> Iterator[ControlQuery]:
     description = serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), XID)
     yield _question("description", [description], {"description_ps": 1})
     table = serialized(parser.OFPTableStatsRequest(PROTOCOL, 0), XID)
@@ -144,7 +144,7 @@ def _statistics() -> Iterator[Question]:
         yield _question(name, [flows], terms, adds(entries, actions))
 
 
-def _silent() -> Iterator[Question]:
+def _silent() -> Iterator[ControlQuery]:
     ignored = bytes([of.OFP_VERSION, of.OFPT_QUEUE_GET_CONFIG_REQUEST, 0, 12, 0, 0, 0, XID, 0, 1, 0, 0])
     for segments in (1, 2, 4):
         yield _question(f"{segments} ignored", [ignored] * segments + [_BARRIER], {"barrier_ps": 1})
@@ -170,7 +170,7 @@ def _silent() -> Iterator[Question]:
         yield _question(f"packet-out of {length} bytes", [serialized(out, XID), _BARRIER], terms)
 
 
-def _flow_mods() -> Iterator[Question]:
+def _flow_mods() -> Iterator[ControlQuery]:
     for actions in range(5):
         yield _question(
             f"add with {actions} actions",
@@ -203,7 +203,7 @@ def _flow_mods() -> Iterator[Question]:
         yield from _strict_hits(entries)
 
 
-def _strict_hits(entries: int) -> Iterator[Question]:
+def _strict_hits(entries: int) -> Iterator[ControlQuery]:
     """Yield strict commands on a table whose entries are all the same; the board keeps each of them.
 
     A strict DELETE examines, and removes, only half of them, since it skips what moves into a gap.
@@ -234,7 +234,7 @@ def _strict_hits(entries: int) -> Iterator[Question]:
     )
 
 
-def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
+def _hits(entries: int, table: Sequence[bytes]) -> Iterator[ControlQuery]:
     """Yield DELETE and MODIFY commands that hit every entry."""
     both = {"barrier_ps": 1.0}
     for wildcards, kind in ((of.OFPFW_ALL, ""), (_EVERYTHING, "_everything")):
@@ -266,7 +266,7 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
             )
 
 
-def ask(device: Device, question: Question, *, samples: int, seed: int) -> Taken:
+def ask(device: Device, question: ControlQuery, *, samples: int, seed: int) -> SampleSet:
     """Measure from the first request's complete arrival to the departure of the reply's first frame.
 
     The time of both on the inner link is taken off. Raises `RunError` if a reply does not come.
@@ -294,7 +294,7 @@ def ask(device: Device, question: Question, *, samples: int, seed: int) -> Taken
     return taken(device, times, disturbed, question.name)
 
 
-def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> Taken:
+def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> SampleSet:
     """Measure from the first reply to the second. Empty if the bench's acknowledgement has no known time."""
     later_ns = device.acknowledgement_ns
     if later_ns is None:
@@ -309,7 +309,7 @@ def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> Taken
     for gap in SPACING_NS + random.integers(0, _JITTER_NS, samples):
         *_, early, other = _echoes(device, [int(gap), apart_ns], 2)
         times.append(other.at_ns - early.at_ns)
-    return Taken(np.array(times, dtype=np.int64))
+    return SampleSet(np.array(times, dtype=np.int64))
 
 
 def _echoes(device: Device, gaps_ns: list[int], replies: int) -> list[ControlFrame]:
@@ -326,7 +326,7 @@ def acknowledgement_ns(
     echo_ns: float,
     loop_ns: float,
     transit_ns: float,
-    wire: Wire,
+    wire: LinkTiming,
     later_ns: int = ACKNOWLEDGEMENT_NS,
 ) -> float:
     """Return the acknowledgement's share in the time from `measure_acknowledgement`.
@@ -339,7 +339,7 @@ def acknowledgement_ns(
     return between_ns - passes * loop_ns - echo_ns
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     samples = extent.samples
     # A board that messages leave in disorder is power-cycled, which takes seconds. In a reduced design few
     # medians tell the costs of messages, so they are asked more often, in turns.
@@ -350,28 +350,30 @@ def _parts(extent: Extent) -> Iterator[Part]:
             continue
         count = min(samples, AFTER_RENEWAL) if renews and reduced else samples
         expected_s = _expected_s(question, count)
-        yield Part(PROCEDURE.key(question.name, turn=turn), partial(_asked, question, count), expected_s)
-    yield Part(ACKNOWLEDGEMENT, partial(_acknowledged, samples))
+        yield MeasurementPart(
+            PROCEDURE.key(question.name, turn=turn), partial(_asked, question, count), expected_s
+        )
+    yield MeasurementPart(ACKNOWLEDGEMENT, partial(_acknowledged, samples))
 
 
-def _needs_renewal(question: Question) -> bool:
+def _needs_renewal(question: ControlQuery) -> bool:
     """Return whether the switch must be power-cycled afterwards. A bench undoes additions by itself."""
     added = of.OFPFC_ADD.to_bytes(2, "big")
     return any(segment[1] == of.OFPT_FLOW_MOD and segment[56:58] != added for segment in question.segments)
 
 
-def _expected_s(question: Question, samples: int) -> float:
+def _expected_s(question: ControlQuery, samples: int) -> float:
     loads = 1 if question.repeatable else samples
     renewals = loads if _needs_renewal(question) else 0
     return duration_s(samples, loads=loads, entries=len(question.table), renewals=renewals)
 
 
-def _asked(question: Question, samples: int, device: Device, seed: int) -> Combinations:
-    return {Apart.VALUES: ask(device, question, samples=samples, seed=seed)}
+def _asked(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
+    return {NoFrameLength.VALUES: ask(device, question, samples=samples, seed=seed)}
 
 
 def _acknowledged(samples: int, device: Device, seed: int) -> Combinations:
-    return {Apart.VALUES: measure_acknowledgement(device, samples=samples, seed=seed)}
+    return {NoFrameLength.VALUES: measure_acknowledgement(device, samples=samples, seed=seed)}
 
 
 PROCEDURE: Final = Procedure(

@@ -15,8 +15,15 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from evaluation.bench.control_plane import OTHER_VLAN, XID, duration_s
 from evaluation.bench.device import Device
-from evaluation.bench.part import NOTHING, Apart, Combinations, Extent, Part, Procedure
-from evaluation.bench.procedures.cp_time import Question, ask
+from evaluation.bench.part import (
+    NOTHING,
+    Combinations,
+    MeasurementPart,
+    MeasurementSize,
+    NoFrameLength,
+    Procedure,
+)
+from evaluation.bench.procedures.cp_time import ControlQuery, ask
 from evaluation.bench.procedures.dp_time13 import add
 from loko.controller.messages import serialized
 from loko.controller.messages13 import (
@@ -38,7 +45,7 @@ _NO_TABLE: Final = 10
 """A table that the board does not have: it has tables 0 to 9."""
 
 
-def questions() -> Iterator[Question]:
+def questions() -> Iterator[ControlQuery]:
     """Yield all questions. Their costs have the names of a profile's numbers."""
     yield from _with_reply()
     yield from _statistics()
@@ -47,15 +54,17 @@ def questions() -> Iterator[Question]:
 
 def _question(
     name: str, segments: Sequence[bytes], costs: dict[str, float], table: Sequence[bytes] = (), **more: Any
-) -> Question:
+) -> ControlQuery:
     shared = {"cpu.control.segment_ps": float(len(segments))}
     if segments[-1] == _BARRIER:
         shared["cpu.control.barrier_ps"] = 1.0
     own = {f"cpu.openflow13.{cost}": float(times) for cost, times in costs.items() if times}
-    return Question(name=name, segments=tuple(segments), terms={**shared, **own}, table=tuple(table), **more)
+    return ControlQuery(
+        name=name, segments=tuple(segments), terms={**shared, **own}, table=tuple(table), **more
+    )
 
 
-def _with_reply() -> Iterator[Question]:
+def _with_reply() -> Iterator[ControlQuery]:
     yield _question("barrier", [_BARRIER], {})
     yield _question("features", [features_request(XID)], {"features_ps": 1})
     role = parser.OFPRoleRequest(PROTOCOL, of.OFPCR_ROLE_NOCHANGE, 0)
@@ -64,7 +73,7 @@ def _with_reply() -> Iterator[Question]:
     yield _question("add to a table that is none", [refused], {"flow_add_ps": 1, "refused_ps": 1})
 
 
-def _statistics() -> Iterator[Question]:
+def _statistics() -> Iterator[ControlQuery]:
     description = serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), XID)
     yield _question("description", [description], {"description_ps": 1})
     features = serialized(parser.OFPTableFeaturesStatsRequest(PROTOCOL, 0, []), XID)
@@ -98,7 +107,7 @@ def _statistics() -> Iterator[Question]:
         )
 
 
-def _table_changes() -> Iterator[Question]:
+def _table_changes() -> Iterator[ControlQuery]:
     group = parser.OFPGroupMod(PROTOCOL, of.OFPGC_DELETE, of.OFPGT_ALL, group_id=1, buckets=[])
     yield _question("deletion of no group", [serialized(group, XID), _BARRIER], {"modification_ps": 1})
     for entries in (0, *_ENTRIES):
@@ -165,18 +174,20 @@ def _delete(
     return serialized(message, XID)
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     for question in questions():
         loads = 1 if question.repeatable else extent.samples
         expected_s = duration_s(extent.samples, loads=loads, entries=len(question.table))
-        yield Part(PROCEDURE.key(question.name), partial(_asked, question, extent.samples), expected_s)
+        yield MeasurementPart(
+            PROCEDURE.key(question.name), partial(_asked, question, extent.samples), expected_s
+        )
 
 
-def _asked(question: Question, samples: int, device: Device, seed: int) -> Combinations:
+def _asked(question: ControlQuery, samples: int, device: Device, seed: int) -> Combinations:
     there = device.in_openflow13()
     if there is None:
-        return {Apart.VALUES: NOTHING}
-    return {Apart.VALUES: ask(there, question, samples=samples, seed=seed)}
+        return {NoFrameLength.VALUES: NOTHING}
+    return {NoFrameLength.VALUES: ask(there, question, samples=samples, seed=seed)}
 
 
 PROCEDURE: Final = Procedure(

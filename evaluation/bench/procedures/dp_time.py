@@ -13,11 +13,20 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.cases import Alone, Table, flow_mods, loading_s, tables
-from evaluation.bench.device import MISSING, Device, Passage
+from evaluation.bench.cases import SingleFieldMatch, TableCase, flow_mods, loading_s, tables
+from evaluation.bench.device import MISSING, Device, TrainTimes
 from evaluation.bench.equations import data_time_ns
-from evaluation.bench.part import ROUNDS, Combination, Design, Extent, Key, Part, Procedure, Taken
-from evaluation.instruments.numbered_frame import Shape, frames
+from evaluation.bench.part import (
+    ROUNDS,
+    Combination,
+    Design,
+    Key,
+    MeasurementPart,
+    MeasurementSize,
+    Procedure,
+    SampleSet,
+)
+from evaluation.instruments.numbered_frame import FrameLayout, frames
 from evaluation.runner import RunError
 from loko.scenario import (
     TABLE_1_ENTRIES,
@@ -60,12 +69,12 @@ TRAIN_S: Final = 0.05
 
 
 def measure(
-    device: Device, seed: int, *, table: Table, sizes: tuple[int, ...], samples: int
+    device: Device, seed: int, *, table: TableCase, sizes: tuple[int, ...], samples: int
 ) -> Iterator[Combination]:
     """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(table))
-    shape = Shape.TAGGED if table.tagged else Shape.UDP
+    shape = FrameLayout.TAGGED if table.tagged else FrameLayout.UDP
     for size in sizes:
         yield (
             size,
@@ -80,8 +89,8 @@ def lone_frames(
     samples: int,
     random: np.random.Generator,
     what: str,
-    shape: Shape = Shape.UDP,
-) -> Taken:
+    shape: FrameLayout = FrameLayout.UDP,
+) -> SampleSet:
     """Measure processing times of frames of one length, none of which waits for another.
 
     Frames that the bench's own host disturbed are sent again, as long as that may help. Raises `RunError`,
@@ -90,7 +99,7 @@ def lone_frames(
     probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what, shape)
     longest_ns = int(probes.values.max()) if len(probes.values) else _UNKNOWN_NS
     spacing_ns = int(_SPACING * longest_ns) + device.wire.time_ns(size)
-    trains: list[Taken] = []
+    trains: list[SampleSet] = []
     for _ in range(_TRAINS):
         missing = samples - sum(len(train.values) for train in trains)
         if missing <= 0:
@@ -103,10 +112,10 @@ def lone_frames(
             f"{device.name}: this machine stalled during every one of {samples} frames of {size} bytes;"
             " end other programs and run again"
         )
-    return Taken(times_ns, sum(train.left_out for train in trains))
+    return SampleSet(times_ns, sum(train.left_out for train in trains))
 
 
-def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Shape) -> Taken:
+def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: FrameLayout) -> SampleSet:
     """Send frames that do not meet. Raises `RunError` if some never come out, even when sent again."""
     gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
     train = frames(size, len(gaps_ns), shape=shape)
@@ -121,14 +130,14 @@ def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Shap
     )
 
 
-def _times(device: Device, size: int, passage: Passage) -> Taken:
+def _times(device: Device, size: int, passage: TrainTimes) -> SampleSet:
     fine = ~passage.disturbed & (passage.left_ns != MISSING)
     fine[: device.warm_up_frames] = False
     # If the switch once takes much longer than for the probes, it may hold several frames.
     fine[1:] &= passage.entered_ns[1:] >= np.maximum.accumulate(passage.left_ns)[:-1]
     measured_ns = passage.left_ns[fine] - passage.entered_ns[fine]
     offset_ns = data_time_ns(0, size, device.wire)
-    return Taken(measured_ns + offset_ns, int(np.count_nonzero(~fine[device.warm_up_frames :])))
+    return SampleSet(measured_ns + offset_ns, int(np.count_nonzero(~fine[device.warm_up_frames :])))
 
 
 SINGLE_FIELDS: Final = (
@@ -147,14 +156,14 @@ SINGLE_FIELDS: Final = (
 )
 
 
-def identification_tables() -> Iterator[Table]:
+def identification_tables() -> Iterator[TableCase]:
     """Yield tables beyond Table 1 that separate costs which its match types only show as sums."""
-    for match in (Alone(), *map(Alone, SINGLE_FIELDS)):
+    for match in (SingleFieldMatch(), *map(SingleFieldMatch, SINGLE_FIELDS)):
         for entries in (1, TABLE_1_ENTRIES[-1]):
-            yield Table(entries=entries, match=match, action=Action.OUTPUT)
+            yield TableCase(entries=entries, match=match, action=Action.OUTPUT)
 
 
-def action_tables() -> Iterator[Table]:
+def action_tables() -> Iterator[TableCase]:
     """Yield tables that show what the cheapest actions cost: one entry, so that little else takes time."""
     # Three rewrites show what costs less than the taps' noise. A tagged frame has only one tag to strip.
     for action, rewrites, tagged in (
@@ -164,9 +173,9 @@ def action_tables() -> Iterator[Table]:
         (Action.SET_VLAN_ID, 3, False),
         (Action.STRIP_VLAN, 1, True),
     ):
-        yield Table(
+        yield TableCase(
             entries=1,
-            match=Alone("tp_dst"),
+            match=SingleFieldMatch("tp_dst"),
             action=action,
             used_entry=UsedEntry.FIRST,
             rewrites=rewrites,
@@ -174,7 +183,7 @@ def action_tables() -> Iterator[Table]:
         )
 
 
-Chosen = tuple[Table, tuple[int, ...]]
+Chosen = tuple[TableCase, tuple[int, ...]]
 """A table, and the frame lengths to measure it with."""
 
 
@@ -187,21 +196,21 @@ def _one_factor_at_a_time() -> Iterator[Chosen]:
     short, middle, long = (TABLE_1_ENTRIES[place] for place in (0, len(TABLE_1_ENTRIES) // 2, -1))
     five = Match.FIVE_TUPLE
     # The cost of an action shows best where little else takes time.
-    yield from ((Table(entries=short, match=five, action=action), SIZES) for action in Action)
+    yield from ((TableCase(entries=short, match=five, action=action), SIZES) for action in Action)
     for entries in (middle, long):
-        yield Table(entries=entries, match=five, action=Action.OUTPUT), SIZES
+        yield TableCase(entries=entries, match=five, action=Action.OUTPUT), SIZES
     for match in TABLE_1_MATCHES:
         if match is not five:
-            yield Table(entries=long, match=match, action=Action.OUTPUT), _ENDS
+            yield TableCase(entries=long, match=match, action=Action.OUTPUT), _ENDS
     for used, priorities in product(UsedEntry, Priorities):
         if (used, priorities) != (UsedEntry.LAST, Priorities.INCREASING):
-            order = Table(
+            order = TableCase(
                 entries=long, match=five, action=Action.OUTPUT, used_entry=used, priorities=priorities
             )
             yield order, _ENDS
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     samples = extent.samples
     wanted = chosen_tables(extent.design) if extent.scenario is None else tables(extent.scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
@@ -217,28 +226,28 @@ def _parts(extent: Extent) -> Iterator[Part]:
         yield _part(table, sizes, samples)
 
 
-def _part(table: Table, sizes: tuple[int, ...], samples: int, turn: int = 0) -> Part:
+def _part(table: TableCase, sizes: tuple[int, ...], samples: int, turn: int = 0) -> MeasurementPart:
     frames_s = sum(
         samples * (_SPACING * _frame_s(table, size) + _JITTER_NS / 2e9) + TRAIN_S for size in sizes
     )
     measured = partial(measure, table=table, sizes=sizes, samples=samples)
-    return Part(PROCEDURE.key(table, turn=turn), measured, loading_s(table.entries) + frames_s)
+    return MeasurementPart(PROCEDURE.key(table, turn=turn), measured, loading_s(table.entries) + frames_s)
 
 
-def _frame_s(table: Table, size: int) -> float:
+def _frame_s(table: TableCase, size: int) -> float:
     """Estimate the time that a lone frame takes through the board."""
     return _FRAME_S + size * _BYTE_S + table.entries * _ENTRY_S
 
 
-def _simulated_parts(extent: Extent) -> Iterator[Part]:
+def _simulated_parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     # The simulator's hosts only recognise frames that come out unchanged, so its switches rewrite none.
     for part in _parts(extent):
         (table,) = part.key.subject
-        if isinstance(table, Table) and table.action is Action.OUTPUT:
+        if isinstance(table, TableCase) and table.action is Action.OUTPUT:
             yield part
 
 
-def measured_tables() -> Iterator[tuple[Key, Table]]:
+def measured_tables() -> Iterator[tuple[Key, TableCase]]:
     """Yield all tables that a campaign can measure, with the keys of their parts."""
     for turn, table in product(range(ROUNDS), action_tables()):
         yield PROCEDURE.key(table, turn=turn), table

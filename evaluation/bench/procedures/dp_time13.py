@@ -18,7 +18,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from evaluation.bench.cases import loading_s
 from evaluation.bench.device import Device
-from evaluation.bench.part import Combination, Extent, Part, Procedure
+from evaluation.bench.part import Combination, MeasurementPart, MeasurementSize, Procedure
 from evaluation.bench.procedures.dp_time import lone_frames
 from evaluation.instruments.numbered_frame import (
     IP_IN,
@@ -28,7 +28,7 @@ from evaluation.instruments.numbered_frame import (
     TOS,
     UDP_OUT,
     VLAN,
-    Shape,
+    FrameLayout,
 )
 from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.controller.messages import serialized
@@ -37,7 +37,7 @@ from loko.controller.messages13 import PROTOCOL
 ENTRIES: Final = 100
 """Entries of a trial about entries; a board holds more of any kind."""
 TABLES: Final = 10
-_FRAME_BYTES: Final = {Shape.UDP: 64, Shape.TAGGED: 68, Shape.TCP: 96, Shape.MPLS: 96}
+_FRAME_BYTES: Final = {FrameLayout.UDP: 64, FrameLayout.TAGGED: 68, FrameLayout.TCP: 96, FrameLayout.MPLS: 96}
 _FRAME_S: Final = 2e-3
 """Time of a frame in the longest tables, with the gap behind it."""
 _XID: Final = 7
@@ -58,7 +58,7 @@ class Tested:
     """The same match, except that this field, and none before it, differs."""
     before: tuple[str, ...] = ()
     """The fields before it, which agree."""
-    shape: Shape = Shape.UDP
+    shape: FrameLayout = FrameLayout.UDP
 
 
 _IP: Final = {"eth_type": 0x0800}
@@ -84,20 +84,20 @@ FIELDS: Final = (
         name="vlan_vid",
         holds={"vlan_vid": _TAG},
         differs={"vlan_vid": _TAG + 1},
-        shape=Shape.TAGGED,
+        shape=FrameLayout.TAGGED,
     ),
     Tested(
         name="vlan_vid_masked",
         holds={"vlan_vid": (_TAG, 0x1007)},
         differs={"vlan_vid": (of.OFPVID_PRESENT | 2, 0x1007)},
-        shape=Shape.TAGGED,
+        shape=FrameLayout.TAGGED,
     ),
     Tested(
         name="vlan_pcp",
         holds={"vlan_vid": _TAG, "vlan_pcp": 0},
         differs={"vlan_vid": _TAG, "vlan_pcp": 3},
         before=("vlan_vid",),
-        shape=Shape.TAGGED,
+        shape=FrameLayout.TAGGED,
     ),
     Tested(
         name="ip_dscp",
@@ -129,7 +129,7 @@ FIELDS: Final = (
         holds={**_TCP, "tcp_dst": UDP_OUT},
         differs={**_TCP, "tcp_dst": 7000},
         before=("eth_type", "ip_proto"),
-        shape=Shape.TCP,
+        shape=FrameLayout.TCP,
     ),
     Tested(
         name="udp_port",
@@ -142,7 +142,7 @@ FIELDS: Final = (
         holds={**_MPLS, "mpls_bos": 1},  # the label is compared with its bytes reversed (quirk 145)
         differs={**_MPLS, "mpls_bos": 0},
         before=("eth_type",),
-        shape=Shape.MPLS,
+        shape=FrameLayout.MPLS,
     ),
 )
 """One field for each cost that a search can meet."""
@@ -157,7 +157,7 @@ class CostCase:
     """The messages that build the tables: FLOW_MODs, and what they refer to."""
     costs: dict[str, float]
     """How often each cost of ``[cpu.openflow13]`` is in the frame's time."""
-    shape: Shape = Shape.UDP
+    shape: FrameLayout = FrameLayout.UDP
     sure: int = field(default=1)
     """Samples, as a multiple of the usual number."""
 
@@ -320,11 +320,11 @@ def _flow_mod(
     return serialized(message, xid)
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     for trial in trials():
         samples = trial.sure * extent.samples
         expected_s = loading_s(len(trial.messages)) + samples * _FRAME_S
-        yield Part(PROCEDURE.key(trial.name), partial(_measured, trial, samples), expected_s)
+        yield MeasurementPart(PROCEDURE.key(trial.name), partial(_measured, trial, samples), expected_s)
 
 
 def _measured(trial: CostCase, samples: int, device: Device, seed: int) -> Iterator[Combination]:

@@ -12,9 +12,16 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.device import Device
-from evaluation.bench.part import NOTHING, Combinations, Extent, Number, Part, Procedure
+from evaluation.bench.part import (
+    NOTHING,
+    Combinations,
+    MeasurementPart,
+    MeasurementSize,
+    Procedure,
+    ProfileNumber,
+)
 from evaluation.bench.procedures import backlog
-from evaluation.bench.procedures.backlog import Busy, Interruption, Timers, without_timers
+from evaluation.bench.procedures.backlog import BusyTrain, Interruption, PeriodicWork, without_timers
 from loko.units import PS_PER_NS
 
 _TICK_NS: Final = 501_000_000
@@ -26,7 +33,7 @@ _TRAINS: Final = 9
 """In a train, each of the jobs has one or two ticks."""
 
 
-def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
+def numbers(trains: Sequence[BusyTrain], timers: PeriodicWork | None) -> dict[str, ProfileNumber]:
     """Return the cost of each job, by its name in a profile. Empty if no train met any."""
     others = [
         (train, without_timers(train, timers) if timers else [*train.interruptions]) for train in trains
@@ -40,7 +47,7 @@ def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
         for place, cost_ns in _in_turn(train, interruptions, dearest_ns):
             costs[place].append(cost_ns)
     return {
-        f"cpu.housekeeping.{name}": Number(
+        f"cpu.housekeeping.{name}": ProfileNumber(
             float(np.median(costs[place])) * PS_PER_NS,
             max(float(np.std(costs[place])), 1.0) / float(np.sqrt(len(costs[place]))) * PS_PER_NS,
             (PROCEDURE.name,),
@@ -53,7 +60,7 @@ def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
 
 
 def _in_turn(
-    train: Busy, interruptions: list[Interruption], dearest_ns: float
+    train: BusyTrain, interruptions: list[Interruption], dearest_ns: float
 ) -> Iterator[tuple[int, float]]:
     """Yield, for each tick of a train, the place of its job in the turn and its cost."""
     anchor = next(
@@ -75,9 +82,9 @@ def _in_turn(
         yield tick % len(_JOBS), max(near, default=0.0)
 
 
-def _parts(_: Extent) -> Iterator[Part]:
+def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     for train in range(_TRAINS):
-        yield Part(PROCEDURE.key(f"train {train}"), _measured)
+        yield MeasurementPart(PROCEDURE.key(f"train {train}"), _measured)
 
 
 def _measured(device: Device, _: int) -> Combinations:

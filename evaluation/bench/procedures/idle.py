@@ -13,9 +13,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.cases import Table, flow_mods
+from evaluation.bench.cases import TableCase, flow_mods
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure, Samples, Taken
+from evaluation.bench.part import (
+    Combinations,
+    MeasurementPart,
+    MeasurementSize,
+    Procedure,
+    ProfileNumber,
+    Samples,
+    SampleSet,
+)
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import Action, Match
@@ -30,10 +38,10 @@ _STEPS: Final = 6_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
 _PASSES: Final = "passes"
-FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
+FASTEST: Final = TableCase(entries=1, match=Match.PORT, action=Action.OUTPUT)
 
 
-def measure(device: Device, *, samples: int, seed: int) -> Taken:
+def measure(device: Device, *, samples: int, seed: int) -> SampleSet:
     """Send lone frames at random phases. Return all entry instants, then all exit instants."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(FASTEST))
@@ -44,7 +52,7 @@ def measure(device: Device, *, samples: int, seed: int) -> Taken:
         raise RunError(
             f"{device.name}: of {samples} lone frames of {SIZE} bytes more than half did not come out"
         )
-    return Taken(np.concatenate([passage.entered_ns, left]))
+    return SampleSet(np.concatenate([passage.entered_ns, left]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +92,21 @@ def rough_ns(times_ns: NDArray[np.float64]) -> float:
     return max(2 * float(high - low), 1.0)
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     def measured(device: Device, seed: int) -> Combinations:
         return {SIZE: measure(device, samples=10 * extent.samples, seed=seed)}
 
-    yield Part(PROCEDURE.key(_PASSES), measured)
+    yield MeasurementPart(PROCEDURE.key(_PASSES), measured)
 
 
-def numbers(samples: Samples) -> dict[str, Number]:
+def numbers(samples: Samples) -> dict[str, ProfileNumber]:
     """Return the length of a pass."""
     times = samples.get(PROCEDURE.key(_PASSES), {}).get(SIZE)
     if times is None:
         return {}
     pass_time = idle_pass(times)
     in_ps = (pass_time.length_ns * PS_PER_NS, pass_time.error_ns * PS_PER_NS)
-    return {"cpu.loop_ps": Number(*in_ps, (PROCEDURE.name,), pass_time.gaps)}
+    return {"cpu.loop_ps": ProfileNumber(*in_ps, (PROCEDURE.name,), pass_time.gaps)}
 
 
 def _times(samples: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.device import MISSING, Device
 from evaluation.bench.equations import data_time_ns
-from evaluation.bench.part import ROUNDS, Combinations, Extent, Part, Procedure, Taken
+from evaluation.bench.part import ROUNDS, Combinations, MeasurementPart, MeasurementSize, Procedure, SampleSet
 from evaluation.bench.procedures.dp_time import TRAIN_S
 from evaluation.instruments.numbered_frame import UDP_OUT, frame
 from evaluation.instruments.numbered_table import OUT_PORT
@@ -79,7 +79,7 @@ def _entry(priority: int, udp: int, actions: tuple[Any, ...]) -> bytes:
     return flow_mod(parser.OFPMatch(tp_dst=udp), actions, priority=priority, xid=priority)
 
 
-def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> Taken:
+def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> SampleSet:
     """Measure from the leader's complete arrival until the follower starts to leave, in nanoseconds."""
     gaps, train = [], []
     random = np.random.default_rng(seed)
@@ -97,14 +97,16 @@ def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: in
             break
     else:
         raise RunError(f"{device.name}: frames of {size} bytes behind '{leader.name}' did not come out")
-    return Taken(left[fine] - entered[fine] + data_time_ns(0, size, device.wire))
+    return SampleSet(left[fine] - entered[fine] + data_time_ns(0, size, device.wire))
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     pairs = _PAIRS * extent.samples // ROUNDS
     for turn, leader in product(range(ROUNDS), leaders()):
         expected_s = len(leader.sizes) * (pairs * _PAIR_S + TRAIN_S)
-        yield Part(PROCEDURE.key(leader.name, turn=turn), partial(_measured, leader, pairs), expected_s)
+        yield MeasurementPart(
+            PROCEDURE.key(leader.name, turn=turn), partial(_measured, leader, pairs), expected_s
+        )
 
 
 def _measured(leader: Leader, pairs: int, device: Device, seed: int) -> Combinations:

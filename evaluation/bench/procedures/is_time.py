@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.device import Device
-from evaluation.bench.equations import Wire, cpu_time_ns, link_bps, sequential_throughput_bps
+from evaluation.bench.equations import LinkTiming, cpu_time_ns, link_bps, sequential_throughput_bps
 from evaluation.bench.part import (
     NOTHING,
-    Apart,
     Combinations,
-    Extent,
-    Number,
-    Part,
+    MeasurementPart,
+    MeasurementSize,
+    NoFrameLength,
     Procedure,
+    ProfileNumber,
     Samples,
-    Taken,
+    SampleSet,
     counts,
 )
 from evaluation.bench.procedures.dp_time import lone_frames
@@ -35,7 +35,7 @@ _LATE: Final = 0.03
 """If an emulated switch's lateness is a larger share of a time, that time says more about its host."""
 
 
-def measure(alone: Device, *, samples: int, seed: int) -> dict[int, Taken]:
+def measure(alone: Device, *, samples: int, seed: int) -> dict[int, SampleSet]:
     """Measure frames of all sizes of Table 1 through the integrated switch alone. Raises `RunError`.
 
     `alone` is a switch as `Device.without_cpu` returns it.
@@ -71,7 +71,7 @@ class PipelineComparison:
 
 
 def compare(
-    longest_ns: Mapping[int, float], shortest_p_fx_ns: Mapping[int, float], wire: Wire
+    longest_ns: Mapping[int, float], shortest_p_fx_ns: Mapping[int, float], wire: LinkTiming
 ) -> dict[int, PipelineComparison]:
     """Compare the elements by frame length, given the longest p_IS, and the shortest p_FX if known."""
     return {
@@ -86,7 +86,7 @@ def compare(
     }
 
 
-def longest_that_suffices_ns(frame_bytes: int, wire: Wire) -> float:
+def longest_that_suffices_ns(frame_bytes: int, wire: LinkTiming) -> float:
     """Return the largest p_IS for which the paper's argument holds: half of the frame's time on the link.
 
     Footnote 1 says that it holds from 64 bytes on and not for 48, so the longest p_IS of the paper lies
@@ -95,23 +95,25 @@ def longest_that_suffices_ns(frame_bytes: int, wire: Wire) -> float:
     return frame_bytes * 8e9 / (PASSES * link_bps(frame_bytes, wire))
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     def measured(device: Device, seed: int) -> Combinations:
         alone = device.without_cpu()
         if alone is None:
-            return {Apart.VALUES: NOTHING}
+            return {NoFrameLength.VALUES: NOTHING}
         samples = measure(alone, samples=extent.samples, seed=seed)
-        return {**samples, Apart.CONTEXT: counts(alone.lateness_ns)}
+        return {**samples, NoFrameLength.CONTEXT: counts(alone.lateness_ns)}
 
-    yield Part(ALONE, measured)
+    yield MeasurementPart(ALONE, measured)
 
 
 def times_ns(samples: Samples) -> dict[int, NDArray[np.int64]]:
     """Return what was measured, by frame length in rising order."""
-    return {size: times for size, times in sorted(samples.get(ALONE, {}).items()) if size > Apart.VALUES}
+    return {
+        size: times for size, times in sorted(samples.get(ALONE, {}).items()) if size > NoFrameLength.VALUES
+    }
 
 
-def numbers(samples: Samples) -> dict[str, Number]:
+def numbers(samples: Samples) -> dict[str, ProfileNumber]:
     """Return a frame's time, unless the switch's host hides it."""
     times = list(times_ns(samples).values())
     if not times:
@@ -121,7 +123,7 @@ def numbers(samples: Samples) -> dict[str, Number]:
         return {}
     error_ps = float(every.std()) / float(np.sqrt(len(every))) * PS_PER_NS
     middle_ps = float(np.median(every)) * PS_PER_NS
-    return {"integrated_switch.transit_ps": Number(middle_ps, error_ps, (PROCEDURE.name,), len(every))}
+    return {"integrated_switch.transit_ps": ProfileNumber(middle_ps, error_ps, (PROCEDURE.name,), len(every))}
 
 
 def is_hidden(time_ns: float, samples: Samples) -> bool:
@@ -129,7 +131,7 @@ def is_hidden(time_ns: float, samples: Samples) -> bool:
 
     An emulated switch's own lateness hides such a time: its host passes no frame on within a microsecond.
     """
-    late_ns = samples.get(ALONE, {}).get(Apart.CONTEXT, np.zeros(1))[0]
+    late_ns = samples.get(ALONE, {}).get(NoFrameLength.CONTEXT, np.zeros(1))[0]
     return bool(late_ns > _LATE * time_ns)
 
 

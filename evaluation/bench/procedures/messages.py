@@ -30,14 +30,14 @@ from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
 from evaluation.bench.part import (
     AFTER_RENEWAL,
-    Apart,
     Combinations,
     Design,
-    Extent,
     Key,
-    Part,
+    MeasurementPart,
+    MeasurementSize,
+    NoFrameLength,
     Procedure,
-    Taken,
+    SampleSet,
     counts,
 )
 from evaluation.runner import RunError
@@ -82,7 +82,7 @@ _COMMANDS: Final[dict[Command, int]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class MeasuredMessage:
     """A message whose processing time is measured."""
 
     what: tuple[str | int, ...]
@@ -108,11 +108,11 @@ class Subject:
         return self.key.name
 
 
-def messages() -> Iterator[Subject]:
+def messages() -> Iterator[MeasuredMessage]:
     """Yield all messages but FLOW_MOD (figure 6b), with an empty table."""
     for name, message in _WITH_REPLY.items():
-        yield Subject(what=(name,), message=message, replies=True)
-    yield Subject(what=("SetConfig",), message=serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), XID))
+        yield MeasuredMessage(what=(name,), message=message, replies=True)
+    yield MeasuredMessage(what=("SetConfig",), message=serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), XID))
     out = parser.OFPPacketOut(
         PROTOCOL,
         buffer_id=0xFFFFFFFF,
@@ -120,7 +120,7 @@ def messages() -> Iterator[Subject]:
         actions=[parser.OFPActionOutput(2, 0xFFFF)],
         data=bytes(_PACKET_OUT_BYTES - 4),
     )
-    yield Subject(what=("PacketOut",), message=serialized(out, XID))
+    yield MeasuredMessage(what=("PacketOut",), message=serialized(out, XID))
     yield from flow_statistics()
 
 
@@ -141,17 +141,19 @@ _WITH_REPLY: Final = {
 
 
 _TABLE_STATISTICS: Final = _WITH_REPLY["TableStatsRequest"]
-_BARRIER: Final = Subject(what=("BarrierRequest",), message=_WITH_REPLY["BarrierRequest"], replies=True)
+_BARRIER: Final = MeasuredMessage(
+    what=("BarrierRequest",), message=_WITH_REPLY["BarrierRequest"], replies=True
+)
 
 
-def flow_statistics() -> Iterator[Subject]:
+def flow_statistics() -> Iterator[MeasuredMessage]:
     """Yield FlowStatsRequest for all numbers of entries and actions whose reply does not hang the board."""
     everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
     request = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), XID)
     for entries in ENTRIES:
         for actions in ACTIONS:
             if not hangs(entries, actions):
-                yield Subject(
+                yield MeasuredMessage(
                     what=(FLOW_STATISTICS, entries, actions),
                     message=request,
                     replies=True,
@@ -165,11 +167,11 @@ def hangs(entries: int, actions: int) -> bool:
     return _REPLY_BYTES + shown * (_ENTRY_BYTES + actions * _ACTION_BYTES) > _LONGEST_REPLY_BYTES
 
 
-def flow_adds() -> Iterator[Subject]:
+def flow_adds() -> Iterator[MeasuredMessage]:
     """Yield FlowMod Add (figure 7a): the last of this many entries, with this many actions."""
     for entries in ENTRIES:
         for actions in ACTIONS:
-            yield Subject(
+            yield MeasuredMessage(
                 what=("Add", entries, actions),
                 message=add(entries - 1, actions),
                 table=tuple(adds(entries - 1, actions)),
@@ -177,7 +179,7 @@ def flow_adds() -> Iterator[Subject]:
             )
 
 
-def flow_searches() -> Iterator[Subject]:
+def flow_searches() -> Iterator[MeasuredMessage]:
     """Yield FlowMod Delete and Modify (figure 7b), strict or not, which hit all entries or none."""
     for command in _COMMANDS:
         for hit in ("all", "none"):
@@ -185,7 +187,7 @@ def flow_searches() -> Iterator[Subject]:
                 yield flow_search(command, hit, entries)
 
 
-def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool = False) -> Subject:
+def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool = False) -> MeasuredMessage:
     """Return one such command. A strict one hits the whole table only if all entries are the same.
 
     `always_fresh`: load the table again for each sample, even if the command hits none of its entries.
@@ -195,7 +197,7 @@ def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool 
         match = parser.OFPMatch(dl_vlan=OTHER_VLAN)
     else:
         match = entry_match(0) if strict else parser.OFPMatch(wildcards=of.OFPFW_ALL)
-    return Subject(
+    return MeasuredMessage(
         what=(command, hit, entries),
         message=table_change(_COMMANDS[command], match, actions=1 if command.startswith("modify") else 0),
         table=tuple([add(0, 1)] * entries if strict and hit == "all" else adds(entries, 1)),
@@ -214,7 +216,7 @@ class EchoTimes:
     """Requests without a reply."""
 
 
-def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> Taken:
+def with_reply(device: Device, subject: MeasuredMessage, *, samples: int, seed: int) -> SampleSet:
     """Measure a message with a reply (equation 1). Raises `RunError` if none comes.
 
     If the reply has several frames, the first one counts.
@@ -234,7 +236,7 @@ def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class BarrierTime:
     """The processing time of a barrier alone."""
 
     usual_ns: int
@@ -243,7 +245,7 @@ class Barrier:
     """p_BR of equation 3, without interruptions. With the median, every other late barrier would pass."""
 
 
-def barrier(device: Device, *, samples: int, seed: int) -> Barrier:
+def barrier(device: Device, *, samples: int, seed: int) -> BarrierTime:
     """Measure p_BR. Raises `RunError`, also if half of the barriers are interrupted."""
     times = with_reply(device, _BARRIER, samples=samples, seed=seed).values
     calm = times[times < times.min() + INTERRUPTED_NS]
@@ -252,10 +254,12 @@ def barrier(device: Device, *, samples: int, seed: int) -> Barrier:
             f"{device.name}: {len(times) - len(calm)} of {len(times)} barriers took over"
             f" {INTERRUPTED_NS // 1000} us longer than the shortest: use a quieter machine"
         )
-    return Barrier(int(np.median(times)), int(calm.max()))
+    return BarrierTime(int(np.median(times)), int(calm.max()))
 
 
-def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples: int, seed: int) -> Taken:
+def without_reply(
+    device: Device, subject: MeasuredMessage, *, barrier: BarrierTime, samples: int, seed: int
+) -> SampleSet:
     """Measure a message without a reply (equations 2 and 3): a barrier follows as closely as it can.
 
     If the barrier arrived after the message was finished, the sample says nothing about the message: it is
@@ -327,7 +331,7 @@ def echo_over_time(
     )
 
 
-def entries_added(device: Device, subject: Subject) -> int:
+def entries_added(device: Device, subject: MeasuredMessage) -> int:
     """Return how many entries a message adds, by the switch's table statistics. Raises `RunError`."""
     device.load(subject.table)
     seen = device.control([SPACING_NS, SPACING_NS], [subject.message, _TABLE_STATISTICS])
@@ -338,7 +342,7 @@ def entries_added(device: Device, subject: Subject) -> int:
 
 
 def _with_barrier(
-    device: Device, gap_ns: int, subject: Subject
+    device: Device, gap_ns: int, subject: MeasuredMessage
 ) -> tuple[ControlFrame, ControlFrame, ControlFrame]:
     """Send the message and a barrier. Return both frames, and that of the barrier's reply."""
     seen = device.control([gap_ns, 0], [subject.message, _BARRIER.message])
@@ -352,23 +356,23 @@ def _with_barrier(
     return first, second, replies[0]
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     """Yield the parts. For messages without reply, samples that equation 3 excludes count as left out."""
     samples = extent.samples
     changing = min(samples, AFTER_RENEWAL) if extent.design is Design.REDUCED else samples
     echo_s = ECHO_SERIES_NS / 1e9
-    yield Part(ECHO_UNMODIFIED, _echo_unmodified, echo_s)
-    yield Part(ECHO_MODIFIED, _echo_modified, echo_s)
+    yield MeasurementPart(ECHO_UNMODIFIED, _echo_unmodified, echo_s)
+    yield MeasurementPart(ECHO_MODIFIED, _echo_modified, echo_s)
     added = flow_search("modify", "none", _SOME_ENTRIES)
-    yield Part(ENTRIES_ADDED, partial(_entries_added, added), _expected_s(added, 1))
-    barrier_of = _Barrier(samples)
+    yield MeasurementPart(ENTRIES_ADDED, partial(_entries_added, added), _expected_s(added, 1))
+    barrier_of = _BarrierOfDevice(samples)
     for subject in (*messages(), *flow_adds(), *flow_searches()):
         count = changing if subject.changes else samples
         measure = partial(_measured, subject, count, barrier_of)
-        yield Part(subject.key, measure, _expected_s(subject, count))
+        yield MeasurementPart(subject.key, measure, _expected_s(subject, count))
 
 
-def _expected_s(subject: Subject, samples: int) -> float:
+def _expected_s(subject: MeasuredMessage, samples: int) -> float:
     loads = samples if subject.changes else 1
     renewals = samples if subject.changes else 0
     return duration_s(samples, loads=loads, entries=len(subject.table), renewals=renewals)
@@ -380,21 +384,24 @@ def _echo_unmodified(device: Device, seed: int) -> Combinations:
 
 def _echo_modified(device: Device, _: int) -> Combinations:
     series = echo_over_time(device)
-    return {Apart.VALUES: Taken(series.times_ns, series.missing), Apart.CONTEXT: Taken(series.at_ns)}
+    return {
+        NoFrameLength.VALUES: SampleSet(series.times_ns, series.missing),
+        NoFrameLength.CONTEXT: SampleSet(series.at_ns),
+    }
 
 
-def _entries_added(subject: Subject, device: Device, _: int) -> Combinations:
-    return {Apart.VALUES: counts(entries_added(device, subject))}
+def _entries_added(subject: MeasuredMessage, device: Device, _: int) -> Combinations:
+    return {NoFrameLength.VALUES: counts(entries_added(device, subject))}
 
 
-class _Barrier:
+class _BarrierOfDevice:
     """p_BR of a device, measured when it is first needed. Every part gets the same, even when resumed."""
 
     def __init__(self, samples: int) -> None:
         self._samples = samples
-        self._known: Barrier | None = None
+        self._known: BarrierTime | None = None
 
-    def of(self, device: Device, seed: int) -> Barrier:
+    def of(self, device: Device, seed: int) -> BarrierTime:
         """Return p_BR, and leave the device as at the start of a part with this seed."""
         if self._known is None:
             device.begin(_BARRIER_SEED)
@@ -404,14 +411,14 @@ class _Barrier:
 
 
 def _measured(
-    subject: Subject, samples: int, barrier_of: _Barrier, device: Device, seed: int
+    subject: MeasuredMessage, samples: int, barrier_of: _BarrierOfDevice, device: Device, seed: int
 ) -> Combinations:
     if subject.replies:
         replies = with_reply(device, subject, samples=samples, seed=seed)
     else:
         p_br = barrier_of.of(device, seed)
         replies = without_reply(device, subject, barrier=p_br, samples=samples, seed=seed)
-    return {Apart.VALUES: replies}
+    return {NoFrameLength.VALUES: replies}
 
 
 PROCEDURE: Final = Procedure(

@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.cases import flow_mods
-from evaluation.bench.device import MISSING, Device, Passage
-from evaluation.bench.equations import Wire
+from evaluation.bench.device import MISSING, Device, TrainTimes
+from evaluation.bench.equations import LinkTiming
 from evaluation.bench.part import (
     NOTHING,
-    Apart,
     Combinations,
-    Extent,
-    Number,
-    Part,
+    MeasurementPart,
+    MeasurementSize,
+    NoFrameLength,
     Procedure,
+    ProfileNumber,
     Samples,
-    Taken,
+    SampleSet,
     counts,
 )
 from evaluation.bench.procedures.backlog import SIZE, period_ns
@@ -104,7 +104,7 @@ def held(device: Device, there: Situation) -> int | None:
     return int(seen[-1]) + 1 if seen[-1] + 1 < _HELD_PROBES else None
 
 
-def room(device: Device, there: Situation, taken: int, *, seed: int) -> Taken:
+def room(device: Device, there: Situation, taken: int, *, seed: int) -> SampleSet:
     """Return how long before each returning frame a probe came, then whether that frame was lost, 1 or 0."""
     random = np.random.default_rng(seed)
     coarse = [random.uniform(*_LOOK_NS, taken) for _ in range(_COARSE)]
@@ -116,7 +116,7 @@ def room(device: Device, there: Situation, taken: int, *, seed: int) -> Taken:
             centre = edges[turn % 2] - shift_ns
             leads = centre + random.uniform(-_AROUND_NS, _AROUND_NS, taken)
             looks.append(_looks(device, there, taken, leads))
-    return Taken(np.concatenate(looks, axis=1).ravel())
+    return SampleSet(np.concatenate(looks, axis=1).ravel())
 
 
 def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | None:
@@ -132,7 +132,7 @@ def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | Non
     return (below + gone[0]) / 2, (gone[-1] + above) / 2, float(grain_ns) / np.sqrt(12)
 
 
-def inner_gaps(device: Device) -> Taken:
+def inner_gaps(device: Device) -> SampleSet:
     """Measure the gaps between long frames that come as fast as the link allows.
 
     They go on over a link that adds a tag. A CPU that is faster than both links leaves them as far apart as
@@ -142,7 +142,7 @@ def inner_gaps(device: Device) -> Taken:
     passage = device.send([0] * _LINE_FRAMES, [frame(LINE_SIZE, number) for number in range(_LINE_FRAMES)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)
     there = (left[:-1] != MISSING) & (left[1:] != MISSING)
-    return Taken(np.asarray(np.diff(left)[there]))
+    return SampleSet(np.asarray(np.diff(left)[there]))
 
 
 def _looks(device: Device, there: Situation, taken: int, leads_ns: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -171,7 +171,7 @@ def _looks(device: Device, there: Situation, taken: int, leads_ns: NDArray[np.fl
     return np.array([leads, lost], dtype=np.int64)
 
 
-def _send(device: Device, gaps_ns: list[int]) -> Passage:
+def _send(device: Device, gaps_ns: list[int]) -> TrainTimes:
     return device.send(gaps_ns, [frame(SIZE, number) for number in range(len(gaps_ns))])
 
 
@@ -195,9 +195,9 @@ def _way_back_ns(device: Device) -> int:
     return _inner_ns(device) + _ROUGHLY_NS + device.wire.preamble_ns
 
 
-def _parts(_: Extent) -> Iterator[Part]:
-    yield Part(PROCEDURE.key(_PAUSE), _measured_pause)
-    yield Part(PROCEDURE.key(_INNER), lambda device, _: {LINE_SIZE: inner_gaps(device)})
+def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
+    yield MeasurementPart(PROCEDURE.key(_PAUSE), _measured_pause)
+    yield MeasurementPart(PROCEDURE.key(_INNER), lambda device, _: {LINE_SIZE: inner_gaps(device)})
 
 
 def _measured_pause(device: Device, seed: int) -> Combinations:
@@ -206,15 +206,15 @@ def _measured_pause(device: Device, seed: int) -> Combinations:
     taken = None if kept != 0 else taken_before_end(device, there)
     looked = NOTHING if taken is None else room(device, there, taken, seed=seed)
     pauses = (_UNKNOWN if pause is None else pause for pause in (kept, taken))
-    return {Apart.VALUES: counts(there.frames, *pauses), SIZE: looked}
+    return {NoFrameLength.VALUES: counts(there.frames, *pauses), SIZE: looked}
 
 
-def numbers(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[str, Number]:
+def numbers(samples: Samples, wire: LinkTiming, known: Callable[[str], float]) -> dict[str, ProfileNumber]:
     """Return the numbers. `known` gives those found before, or those of the form."""
     return _tag(samples, wire) | _pause(samples, wire, known)
 
 
-def _tag(samples: Samples, wire: Wire) -> dict[str, Number]:
+def _tag(samples: Samples, wire: LinkTiming) -> dict[str, ProfileNumber]:
     gaps = samples.get(PROCEDURE.key(_INNER), {}).get(LINE_SIZE, np.array([]))
     if len(gaps) < 2:
         return {}
@@ -225,28 +225,30 @@ def _tag(samples: Samples, wire: Wire) -> dict[str, Number]:
     error = float(gaps.std()) / byte_ns / len(gaps)
     if tag < 1 / 2:
         return {}
-    return {"ports.tail_tag_bytes": Number(tag, error, (PROCEDURE.name,), len(gaps))}
+    return {"ports.tail_tag_bytes": ProfileNumber(tag, error, (PROCEDURE.name,), len(gaps))}
 
 
-def _pause(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[str, Number]:
+def _pause(samples: Samples, wire: LinkTiming, known: Callable[[str], float]) -> dict[str, ProfileNumber]:
     parts = samples.get(PROCEDURE.key(_PAUSE), {})
-    if Apart.VALUES not in parts:
+    if NoFrameLength.VALUES not in parts:
         return {}
-    frames, held, taken = map(int, parts[Apart.VALUES])
+    frames, held, taken = map(int, parts[NoFrameLength.VALUES])
     pauses = {}
     if held >= 0:
-        pauses["flow_control.held_frames"] = Number(held, 0.0, (PROCEDURE.name,), 1)
+        pauses["flow_control.held_frames"] = ProfileNumber(held, 0.0, (PROCEDURE.name,), 1)
     if taken >= 0:
         units_of_frame = -(-SIZE // int(known("buffer.unit_bytes")))
         waiting = frames - int(known("buffer.packets")) - taken
-        pauses["flow_control.resume_units"] = Number(waiting * units_of_frame, 0.0, (PROCEDURE.name,), 1)
+        pauses["flow_control.resume_units"] = ProfileNumber(
+            waiting * units_of_frame, 0.0, (PROCEDURE.name,), 1
+        )
     looked = parts[SIZE]
     if len(looked):
         frame_ns = wire.time_ns(wire.preamble_bytes + SIZE)
         frame_ns += round(known("integrated_switch.transit_ps") / PS_PER_NS)
         room_ns, error_ns = _room_ns(looked)
         if room_ns is not None and not is_hidden(frame_ns, samples):
-            pauses["flow_control.discard_permille"] = Number(
+            pauses["flow_control.discard_permille"] = ProfileNumber(
                 room_ns / frame_ns * _PERMILLE,
                 error_ns / frame_ns * _PERMILLE,
                 (PROCEDURE.name,),

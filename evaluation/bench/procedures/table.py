@@ -10,12 +10,12 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from evaluation.bench.device import Device
 from evaluation.bench.part import (
     NOTHING,
-    Apart,
     Combinations,
-    Extent,
-    Number,
-    Part,
+    MeasurementPart,
+    MeasurementSize,
+    NoFrameLength,
     Procedure,
+    ProfileNumber,
     Samples,
     counts,
 )
@@ -58,19 +58,19 @@ def _add(number: int) -> bytes:
     return flow_mod(match, (parser.OFPActionOutput(2, 0xFFFF),), priority=number, xid=number)
 
 
-def _parts(_: Extent) -> Iterator[Part]:
-    yield Part(PROCEDURE.key(_ENTRIES), _measured)
+def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
+    yield MeasurementPart(PROCEDURE.key(_ENTRIES), _measured)
 
 
 def _measured(device: Device, _: int) -> Combinations:
     held = entries(device)
-    return {Apart.VALUES: NOTHING if held is None else counts(held)}
+    return {NoFrameLength.VALUES: NOTHING if held is None else counts(held)}
 
 
-def numbers(samples: Samples) -> dict[str, Number]:
+def numbers(samples: Samples) -> dict[str, ProfileNumber]:
     """Return how many entries the table holds, if it refused one."""
-    held = samples.get(PROCEDURE.key(_ENTRIES), {}).get(Apart.VALUES, NOTHING.values)
-    return {"table.entries": Number(int(held[0]), 0.0, (PROCEDURE.name,), 1)} if len(held) else {}
+    held = samples.get(PROCEDURE.key(_ENTRIES), {}).get(NoFrameLength.VALUES, NOTHING.values)
+    return {"table.entries": ProfileNumber(int(held[0]), 0.0, (PROCEDURE.name,), 1)} if len(held) else {}
 
 
 PROCEDURE: Final = Procedure(

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from evaluation.bench.device import Device
-from evaluation.bench.part import NOTHING, Apart, Combinations, Extent, Part, Procedure, counts
+from evaluation.bench.part import (
+    NOTHING,
+    Combinations,
+    MeasurementPart,
+    MeasurementSize,
+    NoFrameLength,
+    Procedure,
+    counts,
+)
 from evaluation.bench.procedures.dp_time13 import add
 from evaluation.bench.procedures.table import first_refused
 from evaluation.instruments.numbered_frame import IP_IN, IP_OUT, UDP_IN
@@ -26,14 +34,14 @@ def _add(number: int) -> bytes:
     return add(match, priority=1, xid=number)
 
 
-def _parts(_: Extent) -> Iterator[Part]:
-    yield Part(PROCEDURE.key("five-tuples"), _measured)
+def _parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
+    yield MeasurementPart(PROCEDURE.key("five-tuples"), _measured)
 
 
 def _measured(device: Device, _: int) -> Combinations:
     there = device.in_openflow13()
     held = None if there is None else entries(there)
-    return {Apart.VALUES: NOTHING if held is None else counts(held)}
+    return {NoFrameLength.VALUES: NOTHING if held is None else counts(held)}
 
 
 PROCEDURE: Final = Procedure(

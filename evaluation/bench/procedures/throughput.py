@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.cases import Table, flow_mods, loading_s
+from evaluation.bench.cases import TableCase, flow_mods, loading_s
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Combinations, Design, Extent, Part, Procedure, counts
+from evaluation.bench.part import Combinations, Design, MeasurementPart, MeasurementSize, Procedure, counts
 from evaluation.bench.procedures import dp_time
 from evaluation.instruments import numbered_frame
 from evaluation.runner import RunError
@@ -97,7 +97,7 @@ def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> 
 
 
 def maximum_bps(
-    device: Device, table: Table, size: int, *, precision_bps: float = PAPER_PRECISION_BPS
+    device: Device, table: TableCase, size: int, *, precision_bps: float = PAPER_PRECISION_BPS
 ) -> float:
     """Search the highest input rate at which nothing is lost, to within `precision_bps`.
 
@@ -121,7 +121,7 @@ def maximum_bps(
     return (low_bps + high_bps) / 2
 
 
-def finer_maximum(device: Device, table: Table, size: int) -> Maximum:
+def finer_maximum(device: Device, table: TableCase, size: int) -> Maximum:
     """Search like `maximum_bps`, but to within `FINE_PRECISION` of the result, however low that is.
 
     The paper's 650 kbit/s are more than twice its lowest throughput. Early trials are short, as they only
@@ -153,14 +153,14 @@ def _by_steps(bps: float, line_bps: float, precision_bps: float) -> float:
     return (bps // width_bps + 0.5) * width_bps
 
 
-def flooded(device: Device, table: Table, size: int) -> Rate:
+def flooded(device: Device, table: TableCase, size: int) -> Rate:
     """Offer frames at line rate: what comes out is all that the switch can forward."""
     device.load(flow_mods(table))
     gap_ns = _line_gap_ns(device, size)
     return offer(device, size, size * _NS_BITS / gap_ns, max(_MAX_FRAMES, _FLOOD_NS // gap_ns))
 
 
-def sweep(device: Device, table: Table, size: int, rates_bps: Sequence[float]) -> list[Rate]:
+def sweep(device: Device, table: TableCase, size: int, rates_bps: Sequence[float]) -> list[Rate]:
     """Measure output rate over input rate (Fig. 12a)."""
     device.load(flow_mods(table))
     return [offer(device, size, rate, _MAX_FRAMES // 4) for rate in rates_bps]
@@ -177,7 +177,7 @@ def _line_gap_ns(device: Device, size: int) -> int:
     return wire.time_ns(wire.preamble_bytes + size + wire.gap_bytes)
 
 
-def throughput_tables() -> Iterator[Table]:
+def throughput_tables() -> Iterator[TableCase]:
     """Yield the tables of section 3.4.2."""
     orders = (
         (Priorities.INCREASING, UsedEntry.LAST),
@@ -186,12 +186,12 @@ def throughput_tables() -> Iterator[Table]:
     for match in (Match.FIVE_TUPLE, Match.PORT):
         for priorities, used in orders:
             for entries in TABLE_1_ENTRIES:
-                yield Table(
+                yield TableCase(
                     entries=entries, match=match, action=Action.OUTPUT, priorities=priorities, used_entry=used
                 )
 
 
-def chosen_sizes(design: Design, table: Table) -> tuple[int, ...]:
+def chosen_sizes(design: Design, table: TableCase) -> tuple[int, ...]:
     """Return the frame lengths that a design measures on this table of section 3.4.2; perhaps none."""
     if design is Design.FULL:
         return TABLE_1_FRAME_BYTES
@@ -200,33 +200,33 @@ def chosen_sizes(design: Design, table: Table) -> tuple[int, ...]:
     return (*dp_time.SIZES[:2], dp_time.SIZES[-1]) if usual and table.entries in ends else ()
 
 
-def part_of(table: Table, sizes: tuple[int, ...]) -> Part:
+def part_of(table: TableCase, sizes: tuple[int, ...]) -> MeasurementPart:
     """Return the part that measures the maxima of a table."""
     expected_s = loading_s(table.entries) + len(sizes) * _SEARCH_TRIALS * _TRIAL_S
-    return Part(PROCEDURE.key(table), partial(_maxima, table, sizes), expected_s)
+    return MeasurementPart(PROCEDURE.key(table), partial(_maxima, table, sizes), expected_s)
 
 
-def _maxima(table: Table, sizes: tuple[int, ...], device: Device, _: int) -> Combinations:
+def _maxima(table: TableCase, sizes: tuple[int, ...], device: Device, _: int) -> Combinations:
     return {size: counts(maximum_bps(device, table, size)) for size in sizes}
 
 
-def _parts(extent: Extent) -> Iterator[Part]:
+def _parts(extent: MeasurementSize) -> Iterator[MeasurementPart]:
     for table in throughput_tables():
         if sizes := chosen_sizes(extent.design, table):
             yield part_of(table, sizes)
 
 
-def forwarding_rate(sizes: tuple[int, ...]) -> Part:
+def forwarding_rate(sizes: tuple[int, ...]) -> MeasurementPart:
     """Return the part that floods a switch whose losses say more about its host than about itself."""
-    table = Table(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    table = TableCase(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
 
     def measure(device: Device, _: int) -> Combinations:
         return {size: counts(flooded(device, table, size).output_bps) for size in sizes}
 
-    return Part(PROCEDURE.key("flooded"), measure)
+    return MeasurementPart(PROCEDURE.key("flooded"), measure)
 
 
-def _simulated_parts(_: Extent) -> Iterator[Part]:
+def _simulated_parts(_: MeasurementSize) -> Iterator[MeasurementPart]:
     yield forwarding_rate(_SIMULATED_SIZES)
 
 

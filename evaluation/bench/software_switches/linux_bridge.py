@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from evaluation.bench.software_switches.ports import Instruments, Ports, near
+from evaluation.bench.software_switches.ports import PortInstruments, SwitchPorts, near
 from evaluation.bench.software_switches.tc_table import TcTable
 from evaluation.live.cores import CorePlan
 from evaluation.live.programs import run
@@ -17,23 +17,23 @@ from evaluation.predictability.subject import SWITCH, FrameStream, OpenSwitch, S
 class LinuxBridge:
     """The bridge, its filters, and its ports."""
 
-    def __init__(self, table: TcTable, ports: Ports) -> None:
+    def __init__(self, table: TcTable, ports: SwitchPorts) -> None:
         self._table = table
         self._ports = ports
 
     def fresh(self, cables: Mapping[int, int]) -> OpenSwitch:
-        """See `LiveSwitch.fresh`."""
+        """See `HtbSwitch.fresh`."""
         self._table.clear()
         self._ports.cabled(cables)
         return self
 
     def longest_pause_ns(self) -> int:
-        """See `LiveSwitch.longest_pause_ns`."""
+        """See `HtbSwitch.longest_pause_ns`."""
         return self._ports.longest_pause_ns()
 
     @property
     def remark(self) -> str:
-        """See `LiveSwitch.remark`."""
+        """See `HtbSwitch.remark`."""
         if self._table.has_flower:
             return "its filters are those of flower"
         return "its filters are those of u32: this kernel has no classifier flower (module cls_flower)"
@@ -83,6 +83,6 @@ def linux_bridge(subject: SwitchUnderTest, folder: Path) -> Iterator[LinuxBridge
     run(["ip", "link", "set", SWITCH, "up"], what=what)
     # It forwards within the call that sends a frame, so it waits for no core of its own.
     core = min(CorePlan.here().others)
-    instruments = Instruments(core=core, switch_core=core, waited_ns=int)
-    with closing(Ports(subject, instruments)) as ports:
+    instruments = PortInstruments(core=core, switch_core=core, waited_ns=int)
+    with closing(SwitchPorts(subject, instruments)) as ports:
         yield LinuxBridge(TcTable(interfaces), ports)

@@ -13,7 +13,7 @@ from typing import Final
 
 from evaluation.bench.live.bench import CONNECT_S, DATAPATH_ID
 from evaluation.bench.live.software_switch import SWITCH_PRIORITY
-from evaluation.bench.software_switches.ports import Instruments, Ports, near
+from evaluation.bench.software_switches.ports import PortInstruments, SwitchPorts, near
 from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.virtual_session import ERROR
@@ -39,7 +39,7 @@ class OpenVSwitchUnderTest:
     """The running switch, between its ports and a controller's end of its session."""
 
     def __init__(
-        self, subject: SwitchUnderTest, switch: OpenVSwitch, endpoint: ControllerEndpoint, ports: Ports
+        self, subject: SwitchUnderTest, switch: OpenVSwitch, endpoint: ControllerEndpoint, ports: SwitchPorts
     ) -> None:
         self._device = subject.device
         self._switch = switch
@@ -47,7 +47,7 @@ class OpenVSwitchUnderTest:
         self._ports = ports
 
     def fresh(self, cables: Mapping[int, int]) -> OpenSwitch:
-        """See `LiveSwitch.fresh`."""
+        """See `HtbSwitch.fresh`."""
         try:
             self._endpoint.load([DIALECTS[OpenFlow.V1_0].delete_all])
             self._endpoint.messages()
@@ -57,12 +57,12 @@ class OpenVSwitchUnderTest:
         return self
 
     def longest_pause_ns(self) -> int:
-        """See `LiveSwitch.longest_pause_ns`."""
+        """See `HtbSwitch.longest_pause_ns`."""
         return self._ports.longest_pause_ns()
 
     @property
     def remark(self) -> str:
-        """See `LiveSwitch.remark`."""
+        """See `HtbSwitch.remark`."""
         return f"it is version {self._switch.version}"
 
     def now_ns(self) -> int:
@@ -178,13 +178,13 @@ class _Running:
 
     def measured(self, *, switch_core: int, waited_ns: Callable[[], int]) -> OpenVSwitchUnderTest:
         """Give the switch's ports lines and instruments, and return the switch under test."""
-        instruments = Instruments(
+        instruments = PortInstruments(
             core=self.core,
             switch_core=switch_core,
             waited_ns=waited_ns,
             keeps_back=self.switch.datapath.polls,
         )
-        ports = Ports(self.subject, instruments)
+        ports = SwitchPorts(self.subject, instruments)
         self.stack.callback(ports.close)
         return OpenVSwitchUnderTest(self.subject, self.switch, self.endpoint, ports)
 

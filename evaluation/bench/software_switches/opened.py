@@ -20,7 +20,7 @@ from evaluation.bench.software_switches.open_vswitch import (
 from evaluation.bench.software_switches.ports import QUEUES, pairs
 from evaluation.live.exclusion import claim
 from evaluation.live.permission import require_namespaces
-from evaluation.predictability.campaign import Size
+from evaluation.predictability.campaign import CampaignSize
 from evaluation.predictability.subject import LiveSwitch, Pace, SwitchUnderTest
 
 LINE_RATE_BPS: Final = 10_000_000
@@ -40,7 +40,7 @@ PACE: Final = Pace(
     drain_slots=1_000,
     rate_resolution=0.02,
 )
-SIZE: Final = Size(
+SIZE: Final = CampaignSize(
     packets=2_000,
     bursts=200,
     lace_packets=5_000,

@@ -23,7 +23,7 @@ from evaluation.bench.device import MISSING
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import STALL_NS, at_instants, undisturbed
 from evaluation.instruments.numbered_frame import FCS_BYTES, number_of
-from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
+from evaluation.instruments.packet_tap import PacketTap, TappedFrame, packet_socket
 from evaluation.live.programs import run
 from evaluation.predictability.subject import FrameStream, StreamTimes, SwitchUnderTest
 from evaluation.runner import LOST, RunError, Stall
@@ -73,7 +73,7 @@ def pairs(ports: int) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instruments:
+class PortInstruments:
     """What sends and stamps at the ports of a switch."""
 
     core: int
@@ -86,10 +86,10 @@ class Instruments:
     """Whether the switch keeps a frame that found no room in a queue of tc until it has another to send."""
 
 
-class Ports:
+class SwitchPorts:
     """The ports of one switch, in this thread's network."""
 
-    def __init__(self, subject: SwitchUnderTest, instruments: Instruments) -> None:
+    def __init__(self, subject: SwitchUnderTest, instruments: PortInstruments) -> None:
         """Give each port a line with queues. The pairs of veths are there already. Raises `RunError`."""
         self._subject = subject
         self._with = instruments
@@ -134,7 +134,7 @@ class Ports:
         """Send the streams' frames at their instants. Raises `RunError`."""
         if self._first + sum(len(stream.instants_ns) for stream in streams) > _LAST_NUMBER:
             self._first = 0
-        frames = _Frames.of(streams, self._first)
+        frames = _NumberedFrames.of(streams, self._first)
         self._first += frames.count
         used = sorted({port for stream in streams for port in (stream.enters, stream.leaves)})
         watch = _Waits(self._with.waited_ns)
@@ -170,7 +170,7 @@ class Ports:
         return frames.sent(self._subject, [*stalls, *watch.stalls])
 
 
-class _Frames:
+class _NumberedFrames:
     """The frames of several streams, numbered, and when each arrived and departed."""
 
     def __init__(self, streams: Sequence[FrameStream], counts: Sequence[int], first: int) -> None:
@@ -204,7 +204,7 @@ class _Frames:
         """Return the frame at a place among all, with its number, without FCS."""
         return _numbered(self._streams[int(self._of[place])].frame, self._first + place)
 
-    def note(self, port: int, seen: Seen) -> bool:
+    def note(self, port: int, seen: TappedFrame) -> bool:
         """Note what the tap of a port saw. Return whether it is one of the frames."""
         number = number_of(seen.data)
         if number is None or not self._first <= number < self._first + self.count:

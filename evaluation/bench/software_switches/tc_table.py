@@ -37,7 +37,7 @@ _IP: Final = 0x0800
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class TcMatch:
     """The match of an entry; None for a wildcarded field."""
 
     in_port: int | None
@@ -45,7 +45,7 @@ class Match:
     """The other fields by the names of OpenFlow 1.0; addresses of IP with the length of their prefix."""
 
     @classmethod
-    def of_message(cls, message: bytes) -> Match:
+    def of_message(cls, message: bytes) -> TcMatch:
         """Read the match of a FLOW_MOD."""
         match = parser.OFPMatch.parse(message, 8)
         wildcards = match.wildcards
@@ -75,7 +75,7 @@ _WILDCARDS: Final = {
 }
 
 
-def by_u32(match: Match) -> list[str] | None:
+def by_u32(match: TcMatch) -> list[str] | None:
     """Return the match as tc's arguments for u32, from the protocol on; None if it cannot express it."""
     fields = dict(match.fields)
     words = ["protocol", "ip" if fields.pop("dl_type", None) == _IP else "all"]
@@ -105,7 +105,7 @@ def _value(name: str, value: Any) -> list[str]:
     return [text, _MASKS[name]] if name in _MASKS else [text]
 
 
-def by_flower(match: Match) -> list[str] | None:
+def by_flower(match: TcMatch) -> list[str] | None:
     """Return the match as tc's arguments for flower, from the protocol on; None if it cannot express it."""
     fields = dict(match.fields)
     inner = "ip" if fields.pop("dl_type", None) == _IP else None
@@ -217,7 +217,7 @@ class TcTable:
 
     def _filters(self, message: bytes) -> list[str] | tuple[int, int]:
         """Return the lines that make an entry, or type and code of the error."""
-        match = Match.of_message(message)
+        match = TcMatch.of_message(message)
         words = by_flower(match) if self.has_flower else by_u32(match)
         if words is None:
             return _REFUSED_MATCH
@@ -255,7 +255,7 @@ class TcTable:
             )
         return [" ".join(line) for line in lines]
 
-    def _matched(self, match: Match) -> Sequence[str]:
+    def _matched(self, match: TcMatch) -> Sequence[str]:
         """Return the ports where an entry's frames come in; empty if it names a port that does not exist."""
         if match.in_port is None:
             return self._interfaces
@@ -304,7 +304,7 @@ def deletes_all(message: bytes) -> bool:
     out_port = int.from_bytes(message[_OUT_PORT_AT : _OUT_PORT_AT + 2], "big")
     return (
         _command(message) == of.OFPFC_DELETE
-        and Match.of_message(message) == Match(None, {})
+        and TcMatch.of_message(message) == TcMatch(None, {})
         and out_port == of.OFPP_NONE
     )
 

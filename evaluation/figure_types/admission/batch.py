@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from evaluation.figure_types.admission.ceilings import LINEAR, LinearProgram
-from evaluation.figure_types.admission.document import ROBUST, AdmissionFigure, Contender
+from evaluation.figure_types.admission.ceilings import LINEAR, FractionalCeiling
+from evaluation.figure_types.admission.document import ROBUST, AdmissionFigure, SchemeSeries
 from evaluation.figure_types.admission.reservations import RESERVATIONS
 from evaluation.figure_types.admission.schemes import empty_admission
 from loko.admission import Admission, Refusal
@@ -37,7 +37,7 @@ class RunBatch:
 
     lab: str
     as_printed: bool
-    series: Contender
+    series: SchemeSeries
     hops: int
     first_run: int
     runs: int
@@ -77,7 +77,7 @@ class RunRow(NamedTuple):
     """Rate use of each switch in the lab's order. Empty in figures that do not draw it."""
 
 
-def batch_of(figure: AdmissionFigure, *, series: Contender, hops: int, runs: range, seed: int) -> RunBatch:
+def batch_of(figure: AdmissionFigure, *, series: SchemeSeries, hops: int, runs: range, seed: int) -> RunBatch:
     """Make a batch of a figure's runs."""
     return RunBatch(
         lab=figure.lab,
@@ -114,7 +114,7 @@ def carry_out(batch: RunBatch) -> list[RunRow]:
 
 def _most(batch: RunBatch, lab: Lab) -> list[RunRow]:
     """Return rows with what the linear program accepts of all requests at once; other values are 0."""
-    program = LinearProgram(lab, _scenario(batch), RESERVATIONS[batch.series.reservation])
+    program = FractionalCeiling(lab, _scenario(batch), RESERVATIONS[batch.series.reservation])
     rows = []
     for run in range(batch.first_run, batch.first_run + batch.runs):
         accepted = program.accepted(requests(batch, len(lab.switches), run))

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from evaluation.figure_types.admission.reservations import Reservation
+from evaluation.figure_types.admission.reservations import NamedReservation
 from loko.admission import Admitted, Usage
 from loko.control_traffic import NO_MESSAGES
 from loko.device import deterministic
@@ -36,13 +36,13 @@ class NoJitterGrowth(PacketAdmission):
     _jitter_grows: ClassVar[bool] = False
 
 
-def no_jitter_growth(lab: Lab, scenario: Scenario, reservation: Reservation) -> NoJitterGrowth:
+def no_jitter_growth(lab: Lab, scenario: Scenario, reservation: NamedReservation) -> NoJitterGrowth:
     """Return an empty admission under a reservation."""
     traffic = reservation.traffic or NO_MESSAGES
     return NoJitterGrowth(lab, scenario, traffic=traffic, fillers=reservation.fillers)
 
 
-class LinearProgram:
+class FractionalCeiling:
     """The maximum that a lab can carry of flows on shortest paths, if fractions of flows are allowed.
 
     Maximises the sum of x, the accepted fractions of the flows, 0 <= x <= 1, so that
@@ -54,7 +54,7 @@ class LinearProgram:
     With whole flows, or flows that are requested one after the other, fewer fit.
     """
 
-    def __init__(self, lab: Lab, scenario: Scenario, reservation: Reservation) -> None:
+    def __init__(self, lab: Lab, scenario: Scenario, reservation: NamedReservation) -> None:
         """Prepare the program for a lab whose switches are all of one kind."""
         self._lab = lab
         self._place = {name: number for number, name in enumerate(lab.switches)}

@@ -12,7 +12,7 @@ from evaluation.figure import lab_of
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.admission.batch import RunRow, batch_of, carry_out
 from evaluation.figure_types.admission.ceilings import CEILINGS
-from evaluation.figure_types.admission.document import AdmissionFigure, Contender
+from evaluation.figure_types.admission.document import AdmissionFigure, SchemeSeries
 from evaluation.figure_types.admission.picture import chart_of
 from evaluation.figure_types.admission.reservations import RESERVATIONS
 from evaluation.options import Options, Progress
@@ -58,11 +58,11 @@ def _parts(runs: int) -> list[range]:
 
 
 def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int) -> Outcome:
-    by_place: dict[tuple[Contender, int], list[RunRow]] = {
+    by_place: dict[tuple[SchemeSeries, int], list[RunRow]] = {
         (series, length): [] for series in figure.series for length in hops
     }
     for row in rows:
-        by_place[Contender(row.scheme, row.reservation), row.hops].append(row)
+        by_place[SchemeSeries(row.scheme, row.reservation), row.hops].append(row)
     service = _service(figure)
     first = [row for length in hops for row in by_place[figure.series[0], length]]
     return Outcome(
@@ -77,7 +77,7 @@ def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int
 
 def _use_findings(
     rows: Rows,
-    by_place: Mapping[tuple[Contender, int], Rows],
+    by_place: Mapping[tuple[SchemeSeries, int], Rows],
     hops: Sequence[int],
     service: SwitchService,
 ) -> dict[str, float]:
@@ -105,7 +105,7 @@ def _use_findings(
 
 
 def _accepted_findings(
-    figure: AdmissionFigure, by_place: Mapping[tuple[Contender, int], Rows], hops: Sequence[int]
+    figure: AdmissionFigure, by_place: Mapping[tuple[SchemeSeries, int], Rows], hops: Sequence[int]
 ) -> dict[str, float]:
     findings = {}
     for series in figure.series:
@@ -126,7 +126,7 @@ def _accepted_findings(
 
 
 def _table(
-    figure: AdmissionFigure, by_place: Mapping[tuple[Contender, int], Rows], hops: Sequence[int]
+    figure: AdmissionFigure, by_place: Mapping[tuple[SchemeSeries, int], Rows], hops: Sequence[int]
 ) -> TableResult:
     """Return, for each reservation and path length, flows, their ratios to the first scheme's, guarantees."""
     schemes = [*figure.schemes, *figure.further_schemes]

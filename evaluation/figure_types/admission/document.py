@@ -47,7 +47,7 @@ Hops = list[Annotated[int, Field(ge=0)]]
 """Path lengths in links between switches; 0: both ends are at the same switch."""
 
 
-class Contender(NamedTuple):
+class SchemeSeries(NamedTuple):
     """A scheme under a reservation: one line of the picture."""
 
     scheme: str
@@ -64,7 +64,7 @@ class Contender(NamedTuple):
         return choice_named(self.scheme.removesuffix(ROBUST))
 
 
-class Quick(Strict):
+class QuickAdmission(Strict):
     """A small run of the same code."""
 
     runs: int = Field(ge=1)
@@ -97,7 +97,7 @@ class AdmissionFigure(FindingFigure, LabFigure):
     """The picture: how the first scheme uses the switches, or how many flows each scheme accepts."""
     printed_rate_use: str | None = None
     """Fact with the largest rate use of any switch, to be drawn beside the results."""
-    quick: Quick
+    quick: QuickAdmission
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -121,15 +121,15 @@ class AdmissionFigure(FindingFigure, LabFigure):
         return super().shorter(options)
 
     @property
-    def series(self) -> tuple[Contender, ...]:
+    def series(self) -> tuple[SchemeSeries, ...]:
         """All series to compute, those under the first reservation first."""
         first, *_ = self.reservations
         return (
-            *(Contender(scheme, first) for scheme in (*self.schemes, *self.further_schemes)),
-            *(Contender(scheme, other) for other in self.reservations[1:] for scheme in self.schemes),
+            *(SchemeSeries(scheme, first) for scheme in (*self.schemes, *self.further_schemes)),
+            *(SchemeSeries(scheme, other) for other in self.reservations[1:] for scheme in self.schemes),
         )
 
-    def label(self, series: Contender) -> str:
+    def label(self, series: SchemeSeries) -> str:
         """Return a series' name, unique in the figure: the scheme, and any reservation but the first."""
         if series.reservation == self.reservations[0]:
             return series.scheme

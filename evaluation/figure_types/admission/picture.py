@@ -21,12 +21,12 @@ from evaluation.chart import (
 from evaluation.facts import fact
 from evaluation.figure_types.admission.batch import RunRow
 from evaluation.figure_types.admission.ceilings import CEILINGS
-from evaluation.figure_types.admission.document import AdmissionFigure, Contender
+from evaluation.figure_types.admission.document import AdmissionFigure, SchemeSeries
 from evaluation.figure_types.admission.reservations import RESERVATIONS
 
 _HOPS: Final = ChartAxis(label="path length [hops]")
 _Values = Callable[[RunRow], Sequence[float]]
-_Places = Mapping[tuple[Contender, int], Sequence[RunRow]]
+_Places = Mapping[tuple[SchemeSeries, int], Sequence[RunRow]]
 
 
 def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: int) -> Chart:
@@ -103,7 +103,7 @@ def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]
             _accepted(
                 rows,
                 hops,
-                [Contender(scheme, reservation) for scheme in figure.schemes],
+                [SchemeSeries(scheme, reservation) for scheme in figure.schemes],
                 f"reserved: {RESERVATIONS[reservation].meaning}",
                 log=True,
             )
@@ -130,7 +130,7 @@ def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]
 def _accepted(
     rows: _Places,
     hops: Sequence[int],
-    shown: Sequence[Contender],
+    shown: Sequence[SchemeSeries],
     title: str,
     *,
     log: bool = False,
@@ -151,7 +151,7 @@ def _accepted(
 
 
 def _ratio(
-    figure: AdmissionFigure, rows: _Places, hops: Sequence[int], shown: Sequence[Contender]
+    figure: AdmissionFigure, rows: _Places, hops: Sequence[int], shown: Sequence[SchemeSeries]
 ) -> LinePanel:
     """Return ratios to the first scheme; it is included so that schemes have one colour in all panels."""
     return LinePanel(
@@ -174,7 +174,7 @@ def _ratio(
     )
 
 
-def _means(rows: _Places, series: Contender, hops: Sequence[int]) -> list[float]:
+def _means(rows: _Places, series: SchemeSeries, hops: Sequence[int]) -> list[float]:
     return [float(np.mean([row.accepted for row in rows[series, length]])) for length in hops]
 
 

@@ -16,7 +16,7 @@ from loko.control_traffic import (
 )
 
 
-class Reservation(NamedTuple):
+class NamedReservation(NamedTuple):
     """What admission assumes of the controller and of the tables."""
 
     traffic: ControlTraffic | None
@@ -27,13 +27,13 @@ class Reservation(NamedTuple):
 
 PRINTED: Final = "as-printed"
 """Nothing is reserved, as in the paper's own figures."""
-RESERVATIONS: Final[Mapping[str, Reservation]] = MappingProxyType(
+RESERVATIONS: Final[Mapping[str, NamedReservation]] = MappingProxyType(
     {
-        PRINTED: Reservation(AS_PRINTED, None, "nothing, as the paper prints it"),
-        "board": Reservation(NO_MESSAGES, None, "timers and keepalive"),
-        "heartbeat": Reservation(HEARTBEAT, None, "timers and heartbeat"),
-        "changes": Reservation(driver_traffic(CHANGES_PER_S), 0, "20 changes/s, no filler"),
-        "changes-fillers": Reservation(driver_traffic(CHANGES_PER_S), 10, "20 changes/s, 10 fillers"),
+        PRINTED: NamedReservation(AS_PRINTED, None, "nothing, as the paper prints it"),
+        "board": NamedReservation(NO_MESSAGES, None, "timers and keepalive"),
+        "heartbeat": NamedReservation(HEARTBEAT, None, "timers and heartbeat"),
+        "changes": NamedReservation(driver_traffic(CHANGES_PER_S), 0, "20 changes/s, no filler"),
+        "changes-fillers": NamedReservation(driver_traffic(CHANGES_PER_S), 10, "20 changes/s, 10 fillers"),
     }
 )
 """Those after `PRINTED` are `loko plan` without --control, `loko plan --control heartbeat=0.5`,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluation.figure_types.admission.ceilings import NO_JITTER, no_jitter_growth
-from evaluation.figure_types.admission.document import SAME_DELAY, Contender
+from evaluation.figure_types.admission.document import SAME_DELAY, SchemeSeries
 from evaluation.figure_types.admission.reservations import RESERVATIONS
 from loko.admission import Admission, LokoAdmission
 from loko.allocation import FULL_RATE
@@ -19,7 +19,7 @@ from loko.schemes import Choice, admission_of
 
 
 def empty_admission(
-    series: Contender, lab: Lab, scenario: Scenario, mix: Mix, buffer_factor: int
+    series: SchemeSeries, lab: Lab, scenario: Scenario, mix: Mix, buffer_factor: int
 ) -> Admission:
     """Return an empty admission of the scheme, optimised for the mix if the scheme is an optimised one.
 

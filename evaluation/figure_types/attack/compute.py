@@ -14,7 +14,7 @@ import pyarrow as pa
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
 from evaluation.figure import lab_of
 from evaluation.figure_types import IN_TASKS, FigureType
-from evaluation.figure_types.attack.document import Attacked, AttackFigure, Effort
+from evaluation.figure_types.attack.document import Attacked, AttackFigure, SearchBudget
 from evaluation.guarantees import guarantee_of_packets
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -24,7 +24,7 @@ from evaluation.worst_case.attack import Attack, attack
 from evaluation.worst_case.schemes import fill
 from evaluation.worst_case.search import SearchResult
 
-Task = tuple[AttackFigure, Attacked, Effort, int]
+Task = tuple[AttackFigure, Attacked, SearchBudget, int]
 
 
 def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -114,7 +114,7 @@ def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResul
     )
 
 
-def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: Effort) -> Chart:
+def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: SearchBudget) -> Chart:
     pictures = (
         ("the adversary", [done.worst_case for done in attacks]),
         ("bursts at random instants", [done.scattered for done in attacks]),

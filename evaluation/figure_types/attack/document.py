@@ -9,6 +9,7 @@ from pydantic import Field
 
 from evaluation.figure import LabFigure
 from evaluation.finding_checks import FindingClaim
+from evaluation.flow_figure import HostPair
 from loko.document import Strict
 
 
@@ -29,14 +30,7 @@ class Attacked(Strict):
         return self.scheme.replace("-", "_")
 
 
-class Pair(Strict):
-    """Who sends to whom."""
-
-    source: str
-    destination: str
-
-
-class Effort(Strict):
+class SearchBudget(Strict):
     """How long the worst-case search takes."""
 
     generations: int = Field(ge=1)
@@ -51,9 +45,9 @@ class AttackFigure(LabFigure):
     kind: Literal["attack"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     schemes: list[Attacked] = Field(min_length=1)
-    pairs: list[Pair] = Field(min_length=1)
+    pairs: list[HostPair] = Field(min_length=1)
     """Flows are requested for these in turn until all are refused."""
     rate_bps: float = Field(gt=0)
     burst_bytes: float = Field(gt=0)
-    effort: Effort
-    quick: Effort
+    effort: SearchBudget
+    quick: SearchBudget

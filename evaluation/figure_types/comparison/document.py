@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from evaluation.figure import Figure
 from evaluation.finding_checks import FindingClaim
+from evaluation.flow_figure import HostPair
 from loko.document import Strict
 
 
@@ -50,23 +51,16 @@ class SlotSystem(_ComparedSystem):
 ComparedSystem = Annotated[AdmissionSystem | SlotSystem, Field(discriminator="system")]
 
 
-class Pair(Strict):
-    """Who sends to whom."""
-
-    source: str
-    destination: str
-
-
 class ComparisonLab(Strict):
     """A lab and the equal flows requested on it, for each pair of hosts in turn."""
 
     lab: str
     label: str = Field(pattern=r"^[a-z][a-z-]*$")
-    pairs: list[Pair] = Field(default=[])
+    pairs: list[HostPair] = Field(default=[])
     onward: int = Field(default=0, ge=0)
     """Instead of pairs: each host sends to the host this many places further in the lab's list."""
     requests: int = Field(ge=1)
-    best_effort: Pair
+    best_effort: HostPair
     """The hosts between which best-effort traffic flows, which was not requested."""
 
     @property

@@ -10,7 +10,7 @@ import pyarrow as pa
 from evaluation.bench.procedures.messages import (
     ECHO_MODIFIED,
     ECHO_UNMODIFIED,
-    Subject,
+    MeasuredMessage,
     flow_adds,
     flow_searches,
     messages,
@@ -60,7 +60,7 @@ def _estimate_s(figure: ControlPlane) -> dict[str, float]:
     return {mode: times[mode] for mode in figure.modes if mode in times}
 
 
-def _virtual_s(subject: Subject, samples: int) -> float:
+def _virtual_s(subject: MeasuredMessage, samples: int) -> float:
     loads = samples if subject.changes else 1
     return samples * _SAMPLE_S + loads * (_FRESH_BOARD_S + len(subject.table) * _LOADED_ENTRY_S)
 

@@ -12,7 +12,7 @@ from loko.document import Strict
 What = Literal["echo-over-time", "messages", "flow-add", "flow-search"]
 
 
-class Quick(Strict):
+class QuickSamples(Strict):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
@@ -26,7 +26,7 @@ class ControlPlane(MeasuredFigure):
     """``echo-over-time``: figure 6a; ``messages``: 6b; ``flow-add``: 7a; ``flow-search``: 7b."""
     samples: int = Field(ge=3)
     """Samples of each message and table."""
-    quick: Quick
+    quick: QuickSamples
 
     def count(self, *, quick: bool) -> int:
         """Return the number of samples to take."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.bench.part import Apart, Key
+from evaluation.bench.part import Key, NoFrameLength
 from evaluation.bench.procedures.messages import ECHO_MODIFIED, ECHO_SPACING_NS, ECHO_UNMODIFIED
 from evaluation.chart import Chart, ChartAxis, Cloud, Panel, TimePanel
 from evaluation.figure_types.control_plane.document import ControlPlane
@@ -31,7 +31,7 @@ _LATE_NS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class EchoTimes:
+class EchoSeries:
     """Processing times of echo requests, with the instants at which these were sent."""
 
     at_ns: NDArray[np.int64]
@@ -60,7 +60,7 @@ def compute_echo(figure: ControlPlane, options: Options, progress: Progress) -> 
     """Measure both series and search them for the jobs. Raises `InputError` or `RunError`."""
     samples, missing = measured(figure, options, progress, (ECHO_UNMODIFIED, ECHO_MODIFIED))
     unmodified, modified = (
-        EchoTimes(samples[key][Apart.CONTEXT], samples[key][Apart.VALUES])
+        EchoSeries(samples[key][NoFrameLength.CONTEXT], samples[key][NoFrameLength.VALUES])
         for key in (ECHO_UNMODIFIED, ECHO_MODIFIED)
     )
     spikes = unmodified.spikes_ns()
@@ -90,7 +90,7 @@ def compute_echo(figure: ControlPlane, options: Options, progress: Progress) -> 
 
 
 def _jobs(
-    costs: Housekeeping, series: EchoTimes, spikes_ns: NDArray[np.float64], spacing_ns: float
+    costs: Housekeeping, series: EchoSeries, spikes_ns: NDArray[np.float64], spacing_ns: float
 ) -> tuple[TableResult, dict[str, float]]:
     """Compare what is observed of each job with the profile's cost; the first job causes the spikes."""
     findings = {}
@@ -111,7 +111,7 @@ def _jobs(
     return TableResult(columns=columns, rows=rows), findings
 
 
-def _chart(unmodified: EchoTimes, modified: EchoTimes) -> Chart:
+def _chart(unmodified: EchoSeries, modified: EchoSeries) -> Chart:
     """Return the chart: a panel with the jobs and one without."""
     x = ChartAxis(label="time [s]")
     panels: list[Panel] = [
@@ -136,7 +136,7 @@ def _chart(unmodified: EchoTimes, modified: EchoTimes) -> Chart:
     return Chart(panels=panels, caption=caption)
 
 
-def _rows(series: dict[Key, EchoTimes]) -> pa.Table:
+def _rows(series: dict[Key, EchoSeries]) -> pa.Table:
     names = [key.name for key, line in series.items() for _ in range(len(line.at_ns))]
     return pa.table(
         {

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.part import Apart, Key, Part, Samples
+from evaluation.bench.part import Key, MeasurementPart, NoFrameLength, Samples
 from evaluation.bench.procedures import messages
 from evaluation.figure_types.control_plane.document import ControlPlane
 from evaluation.figure_types.measured import left_out, measure
@@ -22,7 +22,7 @@ Times = Mapping[Key, NDArray[np.int64]]
 """Processing times in nanoseconds by part."""
 
 
-def parts_of(keys: Collection[Key], samples: int) -> list[Part]:
+def parts_of(keys: Collection[Key], samples: int) -> list[MeasurementPart]:
     """Return the parts of the campaign with these keys."""
     return [part for part in campaign.parts((messages.PROCEDURE,), samples=samples) if part.key in keys]
 
@@ -38,7 +38,7 @@ def measured(
 
 def times_of(samples: Samples) -> Times:
     """Return the samples that belong to no frame length, by part."""
-    return {key: by_length[Apart.VALUES] for key, by_length in samples.items()}
+    return {key: by_length[NoFrameLength.VALUES] for key, by_length in samples.items()}
 
 
 def rows_of(times: Times) -> pa.Table:

@@ -8,7 +8,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.chart import Apart, ChartAxis, Histogram, HistogramPanel, Panel, Reference, Share
+from evaluation.chart import (
+    ChartAxis,
+    HistogramPanel,
+    HistogramSeries,
+    Overflow,
+    Panel,
+    Reference,
+    ShareAnnotation,
+)
 from evaluation.figure_types.deployment.document import SHARES, System, sent_finding, share_finding
 from evaluation.runner import LOST, RunRecords
 
@@ -110,10 +118,12 @@ class Distribution:
             x=ChartAxis(label="delay [ms]", log=True, low=edges[0], high=edges[-1]),
             y=ChartAxis(label="packets [%]", low=0, high=high_percent),
             edges=edges,
-            histograms=[Histogram(label=f"arrived ({self._told(self.packets - self.lost)})", counts=arrived)],
-            apart=Apart(label="lost", count=self.percent(self.lost), told=self._told(self.lost)),
+            histograms=[
+                HistogramSeries(label=f"arrived ({self._told(self.packets - self.lost)})", counts=arrived)
+            ],
+            apart=Overflow(label="lost", count=self.percent(self.lost), told=self._told(self.lost)),
             shares=[
-                Share(name=name, finding=share_finding(key, name), told=self._told(count))
+                ShareAnnotation(name=name, finding=share_finding(key, name), told=self._told(count))
                 for name, count in self._shares.items()
             ],
             references=[

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from evaluation.facts import Fact, fact
 from evaluation.figure import AllocationName
-from evaluation.finding_checks import AtMost, FindingClaim, Near
+from evaluation.finding_checks import AtMostCheck, FindingClaim, NearCheck
 from evaluation.flow_figure import FlowFigure
 from evaluation.result import Printed
 from loko.document import Strict
@@ -118,7 +118,7 @@ class Deployment(FlowFigure):
             of_fact = _share_of(stated)
             if of_fact is not None and system.share(of_fact) != finding:
                 printed_by_name[system.share(of_fact)] = _number(system.share(of_fact), stated.number, stated)
-            if isinstance(claim.check, Near | AtMost):
+            if isinstance(claim.check, NearCheck | AtMostCheck):
                 printed_by_name[finding] = _number(finding, claim.check.expected(stated), stated)
             else:
                 printed_by_name[finding] = Printed(finding=finding, text=claim.paper, fact=stated.reference)

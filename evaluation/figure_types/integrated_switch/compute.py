@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.cases import Table
-from evaluation.bench.equations import Wire
-from evaluation.bench.part import Part
+from evaluation.bench.cases import TableCase
+from evaluation.bench.equations import LinkTiming
+from evaluation.bench.part import MeasurementPart
 from evaluation.bench.procedures import dp_time, is_time
 from evaluation.bench.procedures.is_time import (
     FOOTNOTE_BYTES,
@@ -23,7 +23,7 @@ from evaluation.bench.procedures.is_time import (
 )
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, Span
 from evaluation.figure_types import IN_TASKS, FigureType
-from evaluation.figure_types.integrated_switch.document import IntegratedSwitch
+from evaluation.figure_types.integrated_switch.document import IntegratedSwitchFigure
 from evaluation.figure_types.measured import MEASURED, WHISKERS, box_us, measure
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -32,7 +32,7 @@ from loko.device import load_profile
 from loko.scenario import Action, Match, Priorities, UsedEntry
 from loko.units import BPS_PER_MBPS, NS_PER_US, PS_PER_NS
 
-_FASTEST: Final = Table(
+_FASTEST: Final = TableCase(
     entries=1,
     match=Match.PORT,
     action=Action.OUTPUT,
@@ -45,7 +45,7 @@ _CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)
 ByLength = Mapping[int, NDArray[np.int64]]
 
 
-def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: IntegratedSwitchFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure missing samples and compare. Raises `InputError` or `RunError`."""
     count = figure.quick.samples if options.quick else figure.samples
     samples = measure(figure, options, progress, partial(parts, count), samples=count)
@@ -74,13 +74,13 @@ def range_ns(form: str) -> tuple[float, float] | None:
     return None if stated is None else (stated[0] / PS_PER_NS, stated[1] / PS_PER_NS)
 
 
-def parts(samples: int) -> list[Part]:
+def parts(samples: int) -> list[MeasurementPart]:
     """Return the parts to measure: the integrated switch alone, and the board with its fastest table."""
     every = campaign.parts((is_time.PROCEDURE, dp_time.PROCEDURE), samples=samples)
     return [part for part in every if part.key in {is_time.ALONE, _CPU_PART}]
 
 
-def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, PipelineComparison]:
+def _compared(times: ByLength, p_fx: ByLength, wire: LinkTiming) -> dict[int, PipelineComparison]:
     """Compare rates by frame length, including the frame of footnote 1, whose times are extrapolated.
 
     p_IS does not depend on the length, and p_FX is linear in it.
@@ -93,7 +93,9 @@ def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Pipeline
     return compare(longest, shortest, wire)
 
 
-def _findings(times: ByLength, compared: Mapping[int, PipelineComparison], wire: Wire) -> dict[str, float]:
+def _findings(
+    times: ByLength, compared: Mapping[int, PipelineComparison], wire: LinkTiming
+) -> dict[str, float]:
     means = [float(samples.mean()) for samples in times.values()]
     every = np.concatenate(list(times.values()))
     of_ethernet = {size: comparison for size, comparison in compared.items() if size != FOOTNOTE_BYTES}
@@ -118,7 +120,7 @@ def _findings(times: ByLength, compared: Mapping[int, PipelineComparison], wire:
 
 
 def _findings_of_range(
-    reach: tuple[float, float] | None, shortest_bytes: int, wire: Wire
+    reach: tuple[float, float] | None, shortest_bytes: int, wire: LinkTiming
 ) -> dict[str, float]:
     """Return the profile's range, and the paper's ratios at its upper end for the two shortest frames."""
     if reach is None:
@@ -176,7 +178,7 @@ def _rows(times: ByLength) -> pa.Table:
 _SECONDS: Final = {"virtual": 4.0, "live": 20.0}
 
 FIGURE_TYPE: Final = FigureType(
-    document=IntegratedSwitch,
+    document=IntegratedSwitchFigure,
     compute=OneByOne(compute, MEASURED),
     estimate_s=lambda figure: {mode: _SECONDS[mode] for mode in figure.modes if mode in _SECONDS},
     supported_options=IN_TASKS,

@@ -10,16 +10,16 @@ from evaluation.figure_types.measured import MeasuredFigure
 from loko.document import Strict
 
 
-class Quick(Strict):
+class QuickIntegratedSwitch(Strict):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
 
 
-class IntegratedSwitch(MeasuredFigure):
+class IntegratedSwitchFigure(MeasuredFigure):
     """Boxes of p_IS, the processing time of the integrated switch, by frame length."""
 
     kind: Literal["integrated_switch"]
     samples: int = Field(ge=3)
     """Frames of each length."""
-    quick: Quick
+    quick: QuickIntegratedSwitch

@@ -50,7 +50,7 @@ def parameters(figure: LiveTransfers, _options: Options) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class Iperf3Result:
     """What iperf3 shows of a transfer after its warm-up."""
 
     payload_bps: float
@@ -62,7 +62,7 @@ class Live:
     """The same of the sender's estimate."""
 
 
-def live_of(reply: tcp_port.TransferReply, seconds: float) -> Live:
+def live_of(reply: tcp_port.TransferReply, seconds: float) -> Iperf3Result:
     """Return what iperf3 shows of a transfer after its warm-up. Raises `RunError` if that is nothing."""
     from_s = WARM_UP * seconds
     kept = (reply.received_end_s > from_s) & (reply.received_end_s <= seconds)
@@ -71,7 +71,7 @@ def live_of(reply: tcp_port.TransferReply, seconds: float) -> Live:
     if not kept.any() or not late.any() or not before_s.size:
         raise RunError("iperf3 shows nothing after the first quarter of a transfer; make seconds longer")
     lasted_s = float(reply.received_end_s[kept][-1] - before_s[-1])
-    return Live(
+    return Iperf3Result(
         payload_bps=float(reply.received_bytes[kept].sum()) * 8 / lasted_s,
         retransmissions_pps=float(reply.retransmissions[late].sum()) / (seconds - from_s),
         window_packets=float(reply.window_bytes[late].mean()) / reply.segment_bytes,
@@ -81,7 +81,7 @@ def live_of(reply: tcp_port.TransferReply, seconds: float) -> Live:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Both:
-    live: Live
+    live: Iperf3Result
     virtual: TransferMeasurement
     reply: tcp_port.TransferReply
 

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.figure_types.slice_transfers.document import Mbps, Quick
+from evaluation.figure_types.slice_transfers.document import Mbps, QuickTransfers
 from evaluation.finding_checks import FindingFigure
 from loko.slices.document import FrameBytes
 
@@ -26,7 +26,7 @@ class LiveTransfers(FindingFigure):
     congestion_controls: list[Literal["cubic", "reno"]] = Field(min_length=1)
     seconds: float = Field(ge=1, le=60)
     """Length of each transfer. Its first quarter is left out of all results."""
-    quick: Quick
+    quick: QuickTransfers
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.bench import campaign
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.device import Device
-from evaluation.bench.equations import Wire, sequential_throughput_bps, throughput_bps
-from evaluation.bench.part import Combinations, Key, Part, Samples, counts
+from evaluation.bench.equations import LinkTiming, sequential_throughput_bps, throughput_bps
+from evaluation.bench.part import Combinations, Key, MeasurementPart, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Cloud, Reference, ScatterPanel
 from evaluation.figure_types import IN_TASKS, FigureType
@@ -48,7 +48,7 @@ _COLUMNS: Final = [
 class ThroughputComparison:
     """One case: the measured throughput, and the results of the equations."""
 
-    table: Table
+    table: TableCase
     frame_bytes: int
     measured_bps: float
     by_paper_bps: float
@@ -88,7 +88,7 @@ def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> 
     return outcome, pa.table(dict(zip(_COLUMNS, map(list, columns), strict=True)))
 
 
-def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) -> list[Part]:
+def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) -> list[MeasurementPart]:
     """Return the parts to measure: processing times and maximum throughput of tables of these sizes."""
     tables = [table for table in throughput.throughput_tables() if table.entries in entries]
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
@@ -97,19 +97,19 @@ def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) ->
     return [part for part in times if part.key in wanted] + maxima
 
 
-def _maximum(table: Table, size: int) -> Part:
+def _maximum(table: TableCase, size: int) -> MeasurementPart:
     def measure_one(device: Device, _: int) -> Combinations:
         maximum = throughput.finer_maximum(device, table, size)
         return {size: counts(maximum.bps, maximum.by_paper_bps)}
 
-    return Part(_key(table, size), measure_one)
+    return MeasurementPart(_key(table, size), measure_one)
 
 
-def _key(table: Table, size: int) -> Key:
+def _key(table: TableCase, size: int) -> Key:
     return throughput.PROCEDURE.key("finer", size, table)
 
 
-def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[ThroughputComparison]:
+def comparisons(cases: Cases, samples: Samples, wire: LinkTiming) -> Iterator[ThroughputComparison]:
     """Yield each case with the equations' results for its mean processing time."""
     for table in cases.tables():
         for size in cases.frame_bytes:

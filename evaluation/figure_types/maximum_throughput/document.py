@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.procedures.throughput import throughput_tables
 from evaluation.figure_types.measured import MeasuredFigure
 from loko.document import Strict
@@ -20,12 +20,12 @@ class Cases(Strict):
     entries: Sequence[int] = TABLE_1_ENTRIES
     frame_bytes: Sequence[int] = TABLE_1_FRAME_BYTES
 
-    def tables(self) -> Iterator[Table]:
+    def tables(self) -> Iterator[TableCase]:
         """Return the flow tables of these cases."""
         return (table for table in throughput_tables() if table.entries in self.entries)
 
 
-class Quick(Strict):
+class QuickThroughput(Strict):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
@@ -38,7 +38,7 @@ class MaximumThroughput(MeasuredFigure):
     kind: Literal["maximum_throughput"]
     samples: int = Field(ge=3)
     """Single frames measured in each case, which give p_FX for the equations."""
-    quick: Quick
+    quick: QuickThroughput
 
     def cases(self, *, quick: bool) -> Cases:
         """Return the cases to measure."""

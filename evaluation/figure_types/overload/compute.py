@@ -12,15 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.bench.device import Device
-from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.part import Combinations, Key, Part, Samples, counts
+from evaluation.bench.equations import LinkTiming, throughput_bps
+from evaluation.bench.part import Combinations, Key, MeasurementPart, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
 from evaluation.figure_types import IN_TASKS, FigureType
 from evaluation.figure_types.measured import LEFT_OUT, MEASURED, left_out, linearity, measure
-from evaluation.figure_types.overload.document import Overload
+from evaluation.figure_types.overload.document import OverloadFigure
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
@@ -52,7 +52,7 @@ class Line:
         return self.input_mbps < (1 - throughput.FINE_PRECISION) * self.maximum_mbps
 
 
-def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+def compute(figure: OverloadFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Sweep the input for each number of entries."""
     count = figure.quick.rates if options.quick else figure.rates
     rates_bps = tuple(
@@ -74,38 +74,44 @@ def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Out
     return outcome, _rows(lines)
 
 
-def parts_for(tables: tuple[Table, ...], frame_bytes: int, rates_bps: tuple[int, ...]) -> list[Part]:
+def parts_for(
+    tables: tuple[TableCase, ...], frame_bytes: int, rates_bps: tuple[int, ...]
+) -> list[MeasurementPart]:
     """Return the parts to measure: for each table processing times, the maximum, and each rate."""
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     times = campaign.parts((dp_time.PROCEDURE,), samples=_SAMPLES, scenario=Scenario())
     chosen = [part for part in times if part.key in wanted]
     for table in tables:
 
-        def find(device: Device, _: int, table: Table = table) -> Combinations:
+        def find(device: Device, _: int, table: TableCase = table) -> Combinations:
             maximum = throughput.finer_maximum(device, table, frame_bytes)
             return {frame_bytes: counts(maximum.bps)}
 
-        chosen.append(Part(_maximum(table, frame_bytes), find))
+        chosen.append(MeasurementPart(_maximum(table, frame_bytes), find))
         for rate_bps in rates_bps:
 
-            def carry(device: Device, _: int, table: Table = table, rate_bps: int = rate_bps) -> Combinations:
+            def carry(
+                device: Device, _: int, table: TableCase = table, rate_bps: int = rate_bps
+            ) -> Combinations:
                 rate = throughput.sweep(device, table, frame_bytes, [rate_bps])[0]
                 values = (rate.input_bps, rate.output_bps, rate.lost)
                 return {frame_bytes: counts(*values, left_out=rate.disturbed)}
 
-            chosen.append(Part(_sweep(table, frame_bytes, rate_bps), carry))
+            chosen.append(MeasurementPart(_sweep(table, frame_bytes, rate_bps), carry))
     return chosen
 
 
-def _maximum(table: Table, frame_bytes: int) -> Key:
+def _maximum(table: TableCase, frame_bytes: int) -> Key:
     return throughput.PROCEDURE.key("maximum", frame_bytes, table)
 
 
-def _sweep(table: Table, frame_bytes: int, rate_bps: int) -> Key:
+def _sweep(table: TableCase, frame_bytes: int, rate_bps: int) -> Key:
     return throughput.PROCEDURE.key("input", frame_bytes, rate_bps, table)
 
 
-def _line(table: Table, frame_bytes: int, rates_bps: tuple[int, ...], samples: Samples, wire: Wire) -> Line:
+def _line(
+    table: TableCase, frame_bytes: int, rates_bps: tuple[int, ...], samples: Samples, wire: LinkTiming
+) -> Line:
     rates = np.array([samples[_sweep(table, frame_bytes, rate)][frame_bytes] for rate in rates_bps])
     maximum = samples[_maximum(table, frame_bytes)][frame_bytes][0]
     p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][frame_bytes].mean())
@@ -171,12 +177,15 @@ _RATE_S: Final = 0.1
 _LIVE_RATE_S: Final = 3.0
 
 
-def _estimate_s(figure: Overload) -> dict[str, float]:
+def _estimate_s(figure: OverloadFigure) -> dict[str, float]:
     count = len(figure.entries) * figure.rates
     times = {"virtual": 3 + count * _RATE_S, "live": 15 + count * _LIVE_RATE_S}
     return {mode: times[mode] for mode in figure.modes if mode in times}
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Overload, compute=OneByOne(compute, MEASURED), estimate_s=_estimate_s, supported_options=IN_TASKS
+    document=OverloadFigure,
+    compute=OneByOne(compute, MEASURED),
+    estimate_s=_estimate_s,
+    supported_options=IN_TASKS,
 )

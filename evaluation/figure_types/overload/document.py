@@ -7,19 +7,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import TableCase
 from evaluation.figure_types.measured import MeasuredFigure
 from loko.document import Strict
 from loko.scenario import Action, Match, Priorities, UsedEntry
 
 
-class Quick(Strict):
+class QuickOverload(Strict):
     """The scale of a replay with ``--quick``."""
 
     rates: int = Field(ge=8)
 
 
-class Overload(MeasuredFigure):
+class OverloadFigure(MeasuredFigure):
     """Output rate by input rate, with a curve for each number of entries."""
 
     kind: Literal["overload"]
@@ -33,11 +33,11 @@ class Overload(MeasuredFigure):
     """The paper prints no values of the x axis."""
     rates: int = Field(ge=8)
     """Number of equidistant input rates from lowest to highest."""
-    quick: Quick
+    quick: QuickOverload
 
-    def table(self, entries: int) -> Table:
+    def table(self, entries: int) -> TableCase:
         """Return the flow table of one curve."""
-        return Table(
+        return TableCase(
             entries=entries,
             match=Match(self.match),
             action=Action.OUTPUT,

@@ -12,8 +12,8 @@ from evaluation.chart import (
     ChartAxis,
     Curve,
     HeatPanel,
-    Histogram,
     HistogramPanel,
+    HistogramSeries,
     LinePanel,
     Panel,
 )
@@ -77,7 +77,7 @@ def compute_divergence(
                 x=ChartAxis(label=f"runs, {runs} each at {rates} entries/s", low=0, high=float(len(fills))),
                 y=ChartAxis(label=_ENTRIES, low=0),
                 edges=[float(place) for place in range(len(fills) + 1)],
-                histograms=[Histogram(label=word, counts=of_runs) for word, of_runs in counts.items()],
+                histograms=[HistogramSeries(label=word, counts=of_runs) for word, of_runs in counts.items()],
             )
         )
         for per_s in measures.rates_per_s:

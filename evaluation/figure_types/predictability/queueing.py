@@ -13,7 +13,7 @@ from evaluation.figure_types.predictability.tasks import Task, each, queueing
 from evaluation.figure_types.predictability.times import key
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
-from evaluation.predictability.priority_queueing import LOW_BYTES, Delays, excesses_us
+from evaluation.predictability.priority_queueing import LOW_BYTES, PriorityDelays, excesses_us
 from evaluation.predictability.processing_time import MOST_RATE_BPS
 from evaluation.predictability.subject import SwitchUnderTest, subject_of
 from evaluation.result import AxisLabel, TableResult
@@ -72,11 +72,11 @@ def compute_queueing(
     return outcome, _rows(delays)
 
 
-def _least_us(delays: Delays, part: int) -> float:
+def _least_us(delays: PriorityDelays, part: int) -> float:
     return float(delays.processing_ns[delays.part == part].min()) / NS_PER_US
 
 
-def _panel(device: str, subject: SwitchUnderTest, delays: Delays) -> TimePanel:
+def _panel(device: str, subject: SwitchUnderTest, delays: PriorityDelays) -> TimePanel:
     came = delays.processing_ns >= 0
     alone_us = float(delays.processing_ns[came & (delays.part == 0)].max()) / NS_PER_US
     clouds = []
@@ -102,7 +102,7 @@ def _panel(device: str, subject: SwitchUnderTest, delays: Delays) -> TimePanel:
     )
 
 
-def _rows(delays: dict[str, Delays]) -> pa.Table:
+def _rows(delays: dict[str, PriorityDelays]) -> pa.Table:
     """Return a table with a row for each high-priority frame."""
     names = [device for device, delay in delays.items() for _ in range(len(delay.part))]
     every = list(delays.values())

@@ -21,7 +21,7 @@ from evaluation.predictability import (
     throughput,
 )
 from evaluation.predictability.subject import subject_of
-from evaluation.predictability.table_iii import Scenario
+from evaluation.predictability.table_iii import TimingScenario
 from evaluation.replay.tasks import compute_tasks
 
 _Task = TypeVar("_Task", bound="Task")
@@ -48,7 +48,7 @@ class Timed(Task):
     place: str
     """Name of the scenario's place in the figure."""
     group: str
-    scenario: Scenario
+    scenario: TimingScenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,24 +99,24 @@ def times(task: Timed) -> NDArray[np.int64] | None:
     return processing_time.measure(subject, task.scenario, packets=task.packets, seed=task.seed)
 
 
-def queueing(task: Task) -> priority_queueing.Delays:
+def queueing(task: Task) -> priority_queueing.PriorityDelays:
     """Return processing times of the high-priority flow; `packets` counts bursts."""
     subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
     return priority_queueing.measure(subject, bursts=task.packets, seed=task.seed)
 
 
-def passage(task: Laced) -> throughput.Passage:
+def passage(task: Laced) -> throughput.RateResult:
     """Return what comes back through the shoelace."""
     subject = subject_of(task.device)
     return throughput.measure(subject, task.frame_bytes, task.rate_mbps, packets=task.packets, seed=task.seed)
 
 
-def highest(task: Laced) -> throughput.Throughput:
+def highest(task: Laced) -> throughput.LosslessRate:
     """Return the highest rate without loss."""
     return throughput.find(subject_of(task.device), task.frame_bytes, packets=task.packets, seed=task.seed)
 
 
-def part(task: campaign.Part) -> dict[str, Any]:
+def part(task: campaign.CampaignTask) -> dict[str, Any]:
     """Measure a part of the campaign."""
     return campaign.measure(task)
 
@@ -141,7 +141,7 @@ def alternated(task: Filled) -> dict[str, list[int]]:
     return flow_management.alternate(subject, runs=task.runs, at_most=task.packets, seed=task.seed)
 
 
-def paced(task: Filled) -> flow_management.Paced:
+def paced(task: Filled) -> flow_management.PacedFill:
     """Return the number of entries over time."""
     return flow_management.fill_paced(subject_of(task.device), at_most=task.packets, seed=task.seed)
 
@@ -151,7 +151,7 @@ def table_sizes(task: Filled) -> dict[str, int]:
     return flow_management.sizes(subject_of(task.device), task.match, at_most=task.packets, seed=task.seed)
 
 
-def held(task: Congested) -> buffers.Capacity | None:
+def held(task: Congested) -> buffers.QueueCapacity | None:
     """Return what the highest queue of a port holds."""
     subject = subject_of(task.device)
     return buffers.measure(subject, task.ports, task.queues, seed=task.seed, frame_bytes=task.frame_bytes)

@@ -21,8 +21,8 @@ from evaluation.figure_types.predictability.tasks import Stacked, Timed, each, p
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.marks import thresholds
-from evaluation.predictability.processing_time import Times, in_hardware, summary
-from evaluation.predictability.table_iii import VALUES, Scenario, varied
+from evaluation.predictability.processing_time import ScenarioTimes, in_hardware, summary
+from evaluation.predictability.table_iii import VALUES, TimingScenario, varied
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_device
 from loko.units import NS_PER_US
@@ -42,7 +42,7 @@ _MOST_BESIDE: Final = 40
 _FAST_US: Final = 3.0
 """Switches whose times stay below this have their own scale, as in the paper."""
 
-Found = list[tuple[Timed, NDArray[np.int64] | None, Times]]
+Found = list[tuple[Timed, NDArray[np.int64] | None, ScenarioTimes]]
 
 
 def compute_times(
@@ -81,11 +81,11 @@ def compute_software(
     packets = measures.quick_packets if options.quick else measures.packets
     rate = measures.rate_mbps
     cases = {
-        "chip": Scenario(rate_mbps=rate),
-        "nw-src": Scenario(action="set-nw-src", rate_mbps=rate),
-        "tp-src": Scenario(action="set-tp-src", rate_mbps=rate),
-        "dl-dst": Scenario(match="dl-dst", rate_mbps=rate),
-        "64 B": Scenario(frame_bytes=64, rate_mbps=rate),
+        "chip": TimingScenario(rate_mbps=rate),
+        "nw-src": TimingScenario(action="set-nw-src", rate_mbps=rate),
+        "tp-src": TimingScenario(action="set-tp-src", rate_mbps=rate),
+        "dl-dst": TimingScenario(match="dl-dst", rate_mbps=rate),
+        "64 B": TimingScenario(frame_bytes=64, rate_mbps=rate),
     }
     tasks = [
         Timed(device=device, packets=packets, seed=options.seed, place=case, group=device, scenario=scenario)
@@ -156,7 +156,7 @@ def compute_stacks(
                 seed=options.seed,
                 place=str(task.tags),
                 group=task.device,
-                scenario=Scenario(),
+                scenario=TimingScenario(),
             ),
             times_ns,
             summary(times_ns, packets),
@@ -192,11 +192,11 @@ def _title(device: str) -> str:
     return load_device(device).title
 
 
-def _scenarios(varies: str) -> list[tuple[str, Scenario]]:
+def _scenarios(varies: str) -> list[tuple[str, TimingScenario]]:
     if varies != "order":
         return list(varied(varies))  # type: ignore[arg-type]  # the others are dimensions
     return [
-        (f"{_SHORT[priorities]}, {rule}", Scenario(priorities=priorities, matching_rule=rule))
+        (f"{_SHORT[priorities]}, {rule}", TimingScenario(priorities=priorities, matching_rule=rule))
         for priorities, rule in product(VALUES["priorities"], VALUES["matching_rule"])
     ]
 

@@ -11,7 +11,7 @@ from evaluation.figure_types.predictability.document import Predictability, Verd
 from evaluation.figure_types.predictability.tasks import part
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
-from evaluation.predictability.campaign import DIMENSIONS, QUICK, Size, parts, verdicts
+from evaluation.predictability.campaign import DIMENSIONS, QUICK, CampaignSize, parts, verdicts
 from evaluation.predictability.marks import WORDS, Mark, thresholds
 from evaluation.replay.tasks import compute_tasks
 from evaluation.result import AxisLabel, TableResult
@@ -31,7 +31,9 @@ def compute_verdicts(
     size = (
         QUICK
         if options.quick
-        else Size(packets=measures.packets, bursts=measures.bursts, lace_packets=measures.lace_packets)
+        else CampaignSize(
+            packets=measures.packets, bursts=measures.bursts, lace_packets=measures.lace_packets
+        )
     )
     tasks = [part for device in figure.devices for part in parts(device, size, options.seed)]
     progress.begin(len(tasks), 0, "measurements")

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.cases import Table
-from evaluation.bench.equations import Wire, link_bps, throughput_bps
-from evaluation.bench.part import Part, Samples
+from evaluation.bench.cases import TableCase
+from evaluation.bench.equations import LinkTiming, link_bps, throughput_bps
+from evaluation.bench.part import MeasurementPart, Samples
 from evaluation.bench.procedures import dp_time
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
 from evaluation.figure_types import IN_TASKS, FigureType
@@ -54,10 +54,10 @@ _NUMBERS: Final = frozenset({"entries", "frame_bytes"})
 
 
 @dataclass(frozen=True, slots=True)
-class Combination:
+class MeasuredCombination:
     """One combination of Table 1 with its samples."""
 
-    table: Table
+    table: TableCase
     frame_bytes: int
     times_ns: NDArray[np.int64]
     throughput_bps: float
@@ -73,7 +73,7 @@ def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tup
     make_parts = partial(parts_of, tuple(part.tables()), count)
     samples = measure(figure, options, progress, make_parts, samples=count)
     measured = list(combinations(part, samples, figure.wire(options)))
-    places: dict[str, list[Combination]] = {}
+    places: dict[str, list[MeasuredCombination]] = {}
     for combination in measured:
         places.setdefault(figure.place(combination.table, combination.frame_bytes), []).append(combination)
     outcome = Outcome(
@@ -88,26 +88,26 @@ def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tup
     return outcome, _rows(measured)
 
 
-def parts_of(tables: tuple[Table, ...], samples: int) -> list[Part]:
+def parts_of(tables: tuple[TableCase, ...], samples: int) -> list[MeasurementPart]:
     """Return the parts of the campaign for these tables, with all frame lengths of Table 1."""
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     all_parts = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
     return [part for part in all_parts if part.key in wanted]
 
 
-def combinations(part: Subset, samples: Samples, wire: Wire) -> Iterator[Combination]:
+def combinations(part: Subset, samples: Samples, wire: LinkTiming) -> Iterator[MeasuredCombination]:
     """Yield the combinations of a part of Table 1 with their samples."""
     for table in part.tables():
         by_size = samples[dp_time.PROCEDURE.key(table)]
         for size in part.frame_bytes:
             times_ns = by_size[size]
             throughput = throughput_bps(size, float(times_ns.mean()), wire)
-            yield Combination(
+            yield MeasuredCombination(
                 table, size, times_ns, throughput, throughput >= _AT_LINE_RATE * link_bps(size, wire)
             )
 
 
-def _chart(figure: ProcessingTime, places: Mapping[str, list[Combination]], samples: int) -> Chart:
+def _chart(figure: ProcessingTime, places: Mapping[str, list[MeasuredCombination]], samples: int) -> Chart:
     throughputs = [
         [combination.throughput_bps / BPS_PER_MBPS for combination in combined]
         for combined in places.values()
@@ -136,12 +136,14 @@ def _chart(figure: ProcessingTime, places: Mapping[str, list[Combination]], samp
     return Chart(panels=[panel], caption=f"{count} combinations, {samples} packets each")
 
 
-def _times(combined: list[Combination]) -> NDArray[np.int64]:
+def _times(combined: list[MeasuredCombination]) -> NDArray[np.int64]:
     return np.concatenate([combination.times_ns for combination in combined])
 
 
 def _findings(
-    figure: ProcessingTime, measured: list[Combination], places: Mapping[str, list[Combination]]
+    figure: ProcessingTime,
+    measured: list[MeasuredCombination],
+    places: Mapping[str, list[MeasuredCombination]],
 ) -> dict[str, float]:
     times = _times(measured)
     rates = [combination.throughput_bps / BPS_PER_MBPS for combination in measured]
@@ -195,7 +197,7 @@ def _numeric(figure: ProcessingTime, means: Mapping[str, float], fast: list[str]
     return growths
 
 
-def _growths(measured: list[Combination]) -> dict[str, float]:
+def _growths(measured: list[MeasuredCombination]) -> dict[str, float]:
     """Return the ratios of largest to smallest mean time by entries and by frame size, if these vary."""
     growths = {}
     for name in ("entries", "frame_bytes"):
@@ -209,7 +211,7 @@ def _growths(measured: list[Combination]) -> dict[str, float]:
     return growths
 
 
-def _rows(measured: list[Combination]) -> pa.Table:
+def _rows(measured: list[MeasuredCombination]) -> pa.Table:
     """Return a table with a row for each sample."""
     counts = [len(combination.times_ns) for combination in measured]
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.bench.cases import Table, tables
+from evaluation.bench.cases import TableCase, tables
 from evaluation.figure_types.measured import MeasuredFigure
 from loko.document import Strict
 from loko.scenario import (
@@ -53,7 +53,7 @@ class Subset(Strict):
                     raise ValueError(f"{name}: {value} is not in Table 1 ({', '.join(map(str, known))})")
         return self
 
-    def tables(self) -> Iterator[Table]:
+    def tables(self) -> Iterator[TableCase]:
         """Yield the flow tables of this part."""
         for table, _ in tables():
             if (
@@ -74,7 +74,7 @@ class Subset(Strict):
         return Subset.model_validate(both)
 
 
-class Quick(Strict):
+class QuickProcessingTime(Strict):
     """The scale of a replay with ``--quick``."""
 
     samples: int = Field(ge=3)
@@ -90,13 +90,13 @@ class ProcessingTime(MeasuredFigure):
     of: Subset = Subset()
     samples: int = Field(ge=3)
     """Frames measured in each combination."""
-    quick: Quick
+    quick: QuickProcessingTime
 
     def chosen_part(self, *, quick: bool) -> Subset:
         """Return the part of Table 1 to measure."""
         return self.of.common(self.quick.of) if quick else self.of
 
-    def place(self, table: Table, frame_bytes: int) -> str:
+    def place(self, table: TableCase, frame_bytes: int) -> str:
         """Return a combination's place on the x axis."""
         if self.over == "entries":
             return str(table.entries)

@@ -15,7 +15,7 @@ from evaluation.figure_types.measured import linearity
 from evaluation.figure_types.run_times.document import RunTimesFigure
 from evaluation.figure_types.run_times.timing import (
     Find,
-    Timing,
+    RunTiming,
     allowed_paths,
     demands,
     ours,
@@ -37,7 +37,7 @@ _LEAST_WAITING_S: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class RunTimePoint:
     """A problem of the figure under one scheme."""
 
     x: int
@@ -59,9 +59,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timings:
-    point: Point
+    point: RunTimePoint
     way: str
-    runs: Sequence[Timing]
+    runs: Sequence[RunTiming]
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class _Timings:
         return float(np.median(self.flow_ms))
 
 
-def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> list[Point]:
+def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> list[RunTimePoint]:
     """Return every x with every scheme, or only the first `most` values of x. Raises `InputError`."""
     points = []
     for size in figure.networks[: most if figure.varied == "links" else None]:
@@ -91,7 +91,9 @@ def points_of(figure: RunTimesFigure, *, seed: int, most: int | None = None) -> 
             for slots in figure.slots[: most if figure.varied == "slots" else None]:
                 problem = Problem(graph, demands(graph, flows, seed=seed), slots)
                 x = {"flows": flows, "slots": slots, "links": len(graph.links) // 2}[figure.varied]
-                points += [Point(x=x, scheme=scheme, problem=problem, seed=seed) for scheme in figure.schemes]
+                points += [
+                    RunTimePoint(x=x, scheme=scheme, problem=problem, seed=seed) for scheme in figure.schemes
+                ]
     return points
 
 
@@ -103,7 +105,7 @@ def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tup
     solve = solver_named(Solver.HIGHS)
     for find in WAYS.values():  # what is loaded once takes no part
         timed(find, _smallest(points[0]), points[0].scheme, solve, limit_s=figure.limit_s, seed=options.seed)
-    runs_of: dict[tuple[int, str], list[Timing]] = {}
+    runs_of: dict[tuple[int, str], list[RunTiming]] = {}
     for _ in range(runs):
         for place, point in enumerate(points):
             for way, find in WAYS.items():
@@ -124,7 +126,7 @@ def compute(figure: RunTimesFigure, options: Options, progress: Progress) -> tup
     return outcome, _rows(every)
 
 
-def _smallest(point: Point) -> Problem:
+def _smallest(point: RunTimePoint) -> Problem:
     return replace(point.problem, demands=point.problem.demands[:1])
 
 
@@ -150,7 +152,7 @@ def _findings(figure: RunTimesFigure, every: Sequence[_Timings], *, is_whole: bo
     return findings
 
 
-def _paths_of_a_flow(point: Point) -> float:
+def _paths_of_a_flow(point: RunTimePoint) -> float:
     """Return the path diversity: the mean number of paths that a flow may take."""
     paths = allowed_paths(point.problem, point.scheme, seed=point.seed)
     assert paths is not None, "any path is no number of paths"

@@ -12,7 +12,7 @@ from loko.document import Strict
 from loko.schedule.problem import SchedulingScheme
 
 
-class Network(Strict):
+class RandomNetwork(Strict):
     """A random network; hosts are spread over its switches evenly."""
 
     topology: Topology
@@ -20,7 +20,7 @@ class Network(Strict):
     switches: int = Field(ge=2)
 
 
-class Quick(Strict):
+class QuickRunTimes(Strict):
     """The scale of a replay with ``--quick``."""
 
     points: int = Field(ge=1)
@@ -34,7 +34,7 @@ class RunTimesFigure(FindingFigure):
     kind: Literal["run_times"]
     varied: Literal["flows", "slots", "links"]
     """The quantity on the x axis. Links are cables, as in the paper, those of hosts included."""
-    networks: list[Network] = Field(min_length=1)
+    networks: list[RandomNetwork] = Field(min_length=1)
     flows: list[int] = Field(min_length=1)
     slots: list[int] = Field(min_length=1)
     schemes: list[Annotated[SchedulingScheme, Field(strict=False)]] = Field(min_length=1)
@@ -42,7 +42,7 @@ class RunTimesFigure(FindingFigure):
     """How often each schedule is computed."""
     limit_s: float = Field(gt=0)
     """The time limit of each computation. One that was stopped has no run time."""
-    quick: Quick
+    quick: QuickRunTimes
 
     @property
     def needs_root(self) -> bool:

@@ -18,7 +18,7 @@ Find = Callable[[Problem, Paths | None, Solve, Clock], Solution]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class RunTiming:
     """The times of one computation: listing paths, building programs, and solving."""
 
     seconds: float
@@ -55,7 +55,7 @@ def demands(graph: Graph, count: int, *, seed: int) -> tuple[Demand, ...]:
 
 def timed(
     find: Find, problem: Problem, scheme: SchedulingScheme, solve: Solve, *, limit_s: float, seed: int
-) -> Timing:
+) -> RunTiming:
     """Compute a schedule once, then check it, which is not timed.
 
     Raises `InputError` as `pack`, `RunError` if the checker refutes the schedule.
@@ -67,7 +67,7 @@ def timed(
     solution = find(problem, paths, solver, clock)
     end_ns, processor_end_ns = time.monotonic_ns(), time.process_time_ns()
     refuse_refuted(problem, scheme, solution, paths)
-    return Timing(
+    return RunTiming(
         seconds=(end_ns - begin_ns) / 1e9,
         processor_s=(processor_end_ns - processor_ns) / 1e9,
         solving_s=solver.taken_ns / 1e9,

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.figure_types import IN_TASKS, FigureType
-from evaluation.figure_types.schedules.document import Scale, SchedulesFigure
-from evaluation.figure_types.schedules.scenario import Scenario, ScenarioRow, carry_out
+from evaluation.figure_types.schedules.document import ScenarioRanges, SchedulesFigure
+from evaluation.figure_types.schedules.scenario import ScenarioRow, ScheduleScenario, carry_out
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import compute_tasks
@@ -23,10 +23,10 @@ _SCHEMES: Final[dict[str, Callable[[ScenarioRow], int]]] = {
 }
 
 
-def scenarios_of(figure: SchedulesFigure, scale: Scale, *, seed: int) -> list[Scenario]:
+def scenarios_of(figure: SchedulesFigure, scale: ScenarioRanges, *, seed: int) -> list[ScheduleScenario]:
     """Return all combinations of topology, number of flows and number of slots."""
     return [
-        Scenario(
+        ScheduleScenario(
             topology=topology,
             hosts=figure.hosts,
             switches=figure.switches,

@@ -22,7 +22,7 @@ class Topology(Strict):
     each added switch; Waxman: alpha, with a beta of 1."""
 
 
-class Scale(Strict):
+class ScenarioRanges(Strict):
     """The scenarios: every topology is combined with every number of flows and of slots."""
 
     flows: list[int] = Field(min_length=1)
@@ -36,5 +36,5 @@ class SchedulesFigure(FindingFigure):
     hosts: int = Field(ge=2)
     switches: int = Field(ge=2)
     topologies: list[Topology] = Field(min_length=1)
-    scale: Scale
-    quick: Scale
+    scale: ScenarioRanges
+    quick: ScenarioRanges

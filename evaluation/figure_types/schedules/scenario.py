@@ -21,7 +21,7 @@ _NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class ScheduleScenario:
     """A scenario to schedule. Its result depends on nothing else."""
 
     topology: Topology
@@ -48,7 +48,7 @@ class ScenarioRow(NamedTuple):
     s_fr_bound: int
 
 
-def carry_out(scenario: Scenario) -> ScenarioRow:
+def carry_out(scenario: ScheduleScenario) -> ScenarioRow:
     """Schedule with all three schemes.
 
     S/PR starts from S/FR's solution, and S/UR from S/PR's: each scheme allows all that the previous one does.

@@ -14,9 +14,9 @@ from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Pane
 from evaluation.facts import fact
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.senders.bands import bands
-from evaluation.figure_types.senders.document import Grid, SendersFigure
+from evaluation.figure_types.senders.document import SenderGrid, SendersFigure
 from evaluation.figure_types.senders.grid import GridCell, source_of, tried
-from evaluation.figure_types.senders.likelihood import PrintedShares, Tried, deviances
+from evaluation.figure_types.senders.likelihood import PrintedShares, SenderTrial, deviances
 from evaluation.figure_types.senders.predictions import FOLDER, Prediction, predict
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -56,7 +56,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
     ]
     kept = options.out / f".{figure.figure}.jsonl"
     progress.begin(len(trials), 0, "senders")
-    by_place: dict[int, Tried] = {}
+    by_place: dict[int, SenderTrial] = {}
     for place, cell in tried(trials, options, kept):
         by_place[place] = cell
         progress.advance(f"{figure.figure}: bursts of {cell.senders.burst_frames} frames")
@@ -101,7 +101,11 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
 
 
 def _predictions(
-    figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
+    figure: SendersFigure,
+    options: Options,
+    progress: Progress,
+    best: SenderTrial,
+    region: Sequence[SenderTrial],
 ) -> list[Prediction]:
     """Return predictions of the default sender, the best one, others of the region, and variants of the best.
 
@@ -125,7 +129,7 @@ def _predictions(
     return predictions
 
 
-def _spanning(region: Sequence[Tried]) -> list[Tried]:
+def _spanning(region: Sequence[SenderTrial]) -> list[SenderTrial]:
     """Return a few senders that span the region: for each queue size its extremes in burst and load."""
     ends = []
     for room in sorted({cell.senders.queue_frames for cell in region}):
@@ -135,7 +139,7 @@ def _spanning(region: Sequence[Tried]) -> list[Tried]:
     return list({cell.senders: cell for cell in ends}.values())
 
 
-def _heat(grid: Grid, cells: Sequence[Tried], deviations: NDArray[np.float64]) -> list[Panel]:
+def _heat(grid: SenderGrid, cells: Sequence[SenderTrial], deviations: NDArray[np.float64]) -> list[Panel]:
     """Return a heatmap of the deviance by burst and load for each queue size; unlikely cells stay white."""
     value_of = {
         (cell.senders.queue_frames, cell.senders.offered_load, cell.senders.burst_frames): float(value)
@@ -266,9 +270,9 @@ def reach_of(figure: str, finding: str, predictions: Sequence[Prediction]) -> Re
 
 def _findings(
     figure: SendersFigure,
-    best: Tried,
-    default: Tried,
-    region: Sequence[Tried],
+    best: SenderTrial,
+    default: SenderTrial,
+    region: Sequence[SenderTrial],
     predictions: Sequence[Prediction],
 ) -> dict[str, float]:
     lost, late = best.percent
@@ -344,7 +348,7 @@ def _word(holds: bool | None) -> str:
     return "holds" if holds else "does not hold"
 
 
-def _rows(cells: Sequence[Tried], deviations: NDArray[np.float64]) -> pa.Table:
+def _rows(cells: Sequence[SenderTrial], deviations: NDArray[np.float64]) -> pa.Table:
     return pa.Table.from_pylist(
         [
             {

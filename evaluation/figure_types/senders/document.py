@@ -13,7 +13,7 @@ from evaluation.senders import SenderSettings
 from loko.document import Strict
 
 
-class Source(Strict):
+class InferenceSource(Strict):
     """The single figure from which senders are inferred, with what the paper prints of it."""
 
     figure: str
@@ -27,7 +27,7 @@ class Source(Strict):
     """Decimals of both numbers as printed."""
 
 
-class Grid(Strict):
+class SenderGrid(Strict):
     """The senders to try: all combinations in which the burst fits the queue."""
 
     burst_frames: list[int] = Field(min_length=1)
@@ -61,7 +61,7 @@ class Predicted(Strict):
     seconds: float = Field(gt=0)
 
 
-class Number(Strict):
+class PredictedNumber(Strict):
     """A number that the paper prints for a predicted figure."""
 
     figure: str
@@ -70,7 +70,7 @@ class Number(Strict):
     fact: str
 
 
-class Effort(Strict):
+class InferenceBudget(Strict):
     """The scale of the replays of the grid."""
 
     runs: int = Field(ge=2)
@@ -78,10 +78,10 @@ class Effort(Strict):
     seconds: float = Field(gt=0)
 
 
-class Quick(Effort):
+class QuickInference(InferenceBudget):
     """The scale of a replay with ``--quick``: a smaller grid and fewer predicted figures."""
 
-    grid: Grid
+    grid: SenderGrid
     figures: int = Field(ge=0)
 
 
@@ -90,9 +90,9 @@ class SendersFigure(Figure):
 
     kind: Literal["senders"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
-    inferred_from: Source
-    grid: Grid
-    effort: Effort
+    inferred_from: InferenceSource
+    grid: SenderGrid
+    effort: InferenceBudget
     deviance: float = Field(gt=0)
     """The region has all senders whose -2 log likelihood exceeds the smallest by at most this."""
     capacity_factors: list[float] = Field(min_length=1)
@@ -100,8 +100,8 @@ class SendersFigure(Figure):
     shaper_latencies_ns: list[int] = Field(default=[])
     """Further latencies, beside 0, with which the best sender predicts."""
     predicted: list[Predicted]
-    numbers: list[Number]
-    quick: Quick
+    numbers: list[PredictedNumber]
+    quick: QuickInference
 
     @model_validator(mode="after")
     def _never_fitted_to_what_is_predicted(self) -> Self:

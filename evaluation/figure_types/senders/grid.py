@@ -18,7 +18,7 @@ from evaluation.figure_types.deployment.admission import deploy
 from evaluation.figure_types.deployment.distribution import Distribution
 from evaluation.figure_types.deployment.document import Deployment, System
 from evaluation.figure_types.experiments import experiments_named
-from evaluation.figure_types.senders.likelihood import Tried
+from evaluation.figure_types.senders.likelihood import SenderTrial
 from evaluation.options import Options
 from evaluation.provenance import commit
 from evaluation.replay.campaign import run_once, virtual_runner
@@ -91,7 +91,7 @@ def hash_of(senders: SenderSettings) -> int:
     return int.from_bytes(senders.model_dump_json().encode(), "big")
 
 
-def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[tuple[int, Tried]]:
+def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[tuple[int, SenderTrial]]:
     """Yield (index, result) of each trial: first those that the file `kept` has, then the others."""
     done: dict[str, list[list[int]]] = {}
     if kept.exists():
@@ -113,8 +113,8 @@ def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[
             yield missing[place], _tried(trial, counts)
 
 
-def _tried(trial: GridCell, counts: list[list[int]]) -> Tried:
-    return Tried(senders=trial.senders, seconds=trial.seconds, counts=np.array(counts))
+def _tried(trial: GridCell, counts: list[list[int]]) -> SenderTrial:
+    return SenderTrial(senders=trial.senders, seconds=trial.seconds, counts=np.array(counts))
 
 
 def _kept_line(line: str, path: Path) -> tuple[str, list[list[int]]]:

@@ -26,7 +26,7 @@ class PrintedShares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class SenderTrial:
     """The result of one sender."""
 
     senders: SenderSettings
@@ -47,7 +47,7 @@ class Tried:
         return np.cov(100 * self.counts[:, 1:] / self.counts[:, :1], rowvar=False)
 
 
-def log_likelihood(tried: Tried, printed: PrintedShares) -> float:
+def log_likelihood(tried: SenderTrial, printed: PrintedShares) -> float:
     """Return the logarithm of the density of the printed numbers, if hosts sent like this.
 
     The paper's mean over its runs and ours over our runs are taken as normal, with the variance of runs; the
@@ -61,7 +61,7 @@ def log_likelihood(tried: Tried, printed: PrintedShares) -> float:
     return float(-(apart @ np.linalg.solve(spread, apart)) / 2 - log_determinant / 2)
 
 
-def deviances(tried: list[Tried], printed: PrintedShares) -> NDArray[np.float64]:
+def deviances(tried: list[SenderTrial], printed: PrintedShares) -> NDArray[np.float64]:
     """Return for each sender by how much its -2 log likelihood exceeds the smallest."""
     values = np.array([-2 * log_likelihood(cell, printed) for cell in tried])
     return np.asarray(values - values.min())

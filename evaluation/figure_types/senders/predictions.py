@@ -13,7 +13,7 @@ from evaluation.figure_types.experiments import experiments_named
 from evaluation.figure_types.senders.document import Predicted
 from evaluation.figure_types.sweep.checks import PointsByX
 from evaluation.figure_types.sweep.document import Sweep
-from evaluation.options import Options, Silent
+from evaluation.options import NoProgress, Options
 from evaluation.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
 from evaluation.senders import SenderChoice, SenderSettings
 from loko.device import Profile, load_device
@@ -73,7 +73,7 @@ def predict(
             capacity_factor=capacity_factor,
         )
         (results[predicted.figure],) = figure_type_named(figure.kind).compute(
-            [figure], chosen[predicted.figure], Silent()
+            [figure], chosen[predicted.figure], NoProgress()
         )
     sweeps = {name: result for name, result in results.items() if isinstance(known[result.name], Sweep)}
     return Prediction(

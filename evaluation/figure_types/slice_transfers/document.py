@@ -29,7 +29,7 @@ class SlicedPort(Strict):
     """The rate of the links on both sides, instead of the file's."""
 
 
-class Quick(Strict):
+class QuickTransfers(Strict):
     """The scale of a replay with ``--quick``."""
 
     seconds: float = Field(gt=0, le=60)
@@ -41,7 +41,7 @@ class RealTime(Strict):
     queue_rates_mbps: list[Mbps] = Field(min_length=1)
     """Those that this machine's switches do not carry are left out."""
     seconds: float = Field(ge=1, le=60)
-    quick: Quick
+    quick: QuickTransfers
 
 
 class SliceTransfers(FindingFigure):
@@ -56,7 +56,7 @@ class SliceTransfers(FindingFigure):
     congestion_control: Literal["cubic", "reno"] = "cubic"
     seconds: float = Field(gt=0, le=60)
     """Length of each transfer. Its first quarter is left out of all results."""
-    quick: Quick
+    quick: QuickTransfers
     live: RealTime | None = None
 
     @model_validator(mode="after")

@@ -22,7 +22,7 @@ from evaluation.figure_types.slices.groups import (
 )
 from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.port import SENDERS, SliceTrial, transmit, transmit_live
-from evaluation.figure_types.slices.release import FrameTimes, Release
+from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.live.datapaths import instead_of_dpdk, missing_for_dpdk
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -106,7 +106,7 @@ class _BurstTimes:
             (carried,) = compute_tasks(transmit, [sending], options, lambda _: None)
             self.all = carried[0]
         self.each = [
-            FrameTimes(sent, received)
+            PacketTimes(sent, received)
             for sent, received in zip(
                 self._cut(self.all.sent_ns), self._cut(self.all.received_ns), strict=True
             )
@@ -204,7 +204,7 @@ def _bursts(
     return outcome, sendings.rows()
 
 
-def _complete_groups(bursts: list[FrameTimes], gap_ns: float) -> list[int]:
+def _complete_groups(bursts: list[PacketTimes], gap_ns: float) -> list[int]:
     """Return the lengths of all groups except each burst's last, which its end may have cut off."""
     return [length for burst in bursts for length in group_lengths(burst.received_ns, gap_ns)[:-1]]
 
@@ -222,7 +222,7 @@ def _group_findings(groups: Mapping[int, list[int]]) -> dict[str, float]:
     }
 
 
-def _first_and_later(bursts: list[FrameTimes], gap_ns: float) -> dict[str, float]:
+def _first_and_later(bursts: list[PacketTimes], gap_ns: float) -> dict[str, float]:
     """Return the median lengths of bursts' first groups and of later ones, without each burst's last."""
     groups = [group_lengths(burst.received_ns, gap_ns)[:-1] for burst in bursts]
     first = [lengths[0] for lengths in groups if lengths]
@@ -281,7 +281,7 @@ def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
     )
 
 
-def _segments(whole: Mapping[int, list[FrameTimes]]) -> LinePanel:
+def _segments(whole: Mapping[int, list[PacketTimes]]) -> LinePanel:
     curves = []
     for length, bursts in whole.items():
         latencies = [(burst.received_ns - burst.sent_ns) / NS_PER_US for burst in bursts]
@@ -335,7 +335,7 @@ def _messages(
     return outcome, sendings.rows()
 
 
-def _arrival_us(case: Segmentation, part: str, sendings: list[FrameTimes]) -> float:
+def _arrival_us(case: Segmentation, part: str, sendings: list[PacketTimes]) -> float:
     """Return the median time from the first packet until all messages that hold the part have arrived."""
     holds = np.array([part in message.holds for message in case.messages])[case.order()]
     return float(

@@ -73,7 +73,7 @@ class Messages(Strict):
     cases: list[Segmentation] = Field(min_length=2)
 
 
-class Quick(Strict):
+class QuickSlices(Strict):
     """The scale of a replay with ``--quick``."""
 
     repetitions: int = Field(ge=1)
@@ -93,4 +93,4 @@ class Slices(FindingFigure):
     """Pause after each burst, long enough for the buckets to fill up again."""
     repetitions: int = Field(ge=1)
     """Repetitions of each burst or case, each at another phase of the scheduler's timers."""
-    quick: Quick
+    quick: QuickSlices

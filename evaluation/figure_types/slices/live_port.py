@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from evaluation.figure_types.slices.injection import TAP, redirect
 from evaluation.figure_types.slices.live_sender import HostSender, Waker, calls
-from evaluation.figure_types.slices.release import FrameTimes, Release
+from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.live.datapaths import USER_SPACE, Datapath
 from evaluation.live.interfaces import make_plain
 from evaluation.live.network_namespace import inside
@@ -99,7 +99,7 @@ class SliceRequest:
 class SliceReply:
     """What became of the releases, in the order of the request, and what it cost."""
 
-    sent: tuple[FrameTimes, ...]
+    sent: tuple[PacketTimes, ...]
     """When each frame passed the interfaces of its host and of the destination."""
     switch_cpu_s: float
     """CPU time of the switch meanwhile."""
@@ -257,7 +257,7 @@ def send(request: SliceRequest, switch: OpenVSwitch, *, destination: Path | None
     ends = itertools.accumulate(counts, initial=0)
     return SliceReply(
         sent=tuple(
-            FrameTimes(taps[release.host].array(numbers), taps[DESTINATION].array(numbers))
+            PacketTimes(taps[release.host].array(numbers), taps[DESTINATION].array(numbers))
             for release, numbers in zip(releases, itertools.starmap(range, pairwise(ends)), strict=True)
         ),
         switch_cpu_s=(after_ns - before_ns) / 1e9,

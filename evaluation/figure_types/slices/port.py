@@ -19,7 +19,7 @@ from evaluation.figure_types.slices.htb_port import HtbRequest
 from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.live_port import OTHER, SOURCE, Frames
 from evaluation.figure_types.slices.policed_port import PolicedRequest, Policer
-from evaluation.figure_types.slices.release import FrameTimes, Release
+from evaluation.figure_types.slices.release import PacketTimes, Release
 from evaluation.instruments.virtual_session import install
 from evaluation.live.alone import carry_alone
 from evaluation.live.datapaths import require_dpdk
@@ -60,7 +60,7 @@ class SliceTrial(NamedTuple):
     seed: int
 
 
-def transmit(sending: SliceTrial) -> dict[int, FrameTimes]:
+def transmit(sending: SliceTrial) -> dict[int, PacketTimes]:
     """Send in virtual time; return the packets of each release by its number. Raises `RunError`."""
     port, device, releases, seed = sending
     lab = load_lab(LAB)
@@ -76,7 +76,7 @@ def transmit(sending: SliceTrial) -> dict[int, FrameTimes]:
     except ValueError as error:
         raise RunError(f"lab '{LAB}': {error}") from None
     return {
-        number: FrameTimes(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
+        number: PacketTimes(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
         for number in releases
     }
 
@@ -96,7 +96,7 @@ class Transfer(NamedTuple):
 class TransferResult(NamedTuple):
     """What became of a transfer; times in ns since its beginning."""
 
-    segments: FrameTimes
+    segments: PacketTimes
     retransmitted_ns: NDArray[np.int64]
     window_at_ns: NDArray[np.int64]
     """When the congestion window became `window_segments`."""
@@ -128,7 +128,7 @@ def transfer(task: Transfer) -> TransferResult:
         raise RunError(f"lab '{LAB}': {error}") from None
     tcp = result.tcp[0]
     return TransferResult(
-        segments=FrameTimes(result.sent_ns, result.received_ns),
+        segments=PacketTimes(result.sent_ns, result.received_ns),
         retransmitted_ns=tcp.retransmitted_ns,
         window_at_ns=tcp.window_at_ns,
         window_segments=tcp.window_segments,
@@ -147,7 +147,7 @@ def transfer_of(reply: tcp_port.TransferReply, duration_ns: int) -> TransferResu
     before_end = sent_ns < duration_ns
     ends_ns = np.rint(reply.end_s * NS_PER_S).astype(np.int64)
     return TransferResult(
-        segments=FrameTimes(sent_ns[before_end], received_ns[before_end]),
+        segments=PacketTimes(sent_ns[before_end], received_ns[before_end]),
         retransmitted_ns=np.repeat(ends_ns, reply.retransmissions),
         window_at_ns=np.append(0, ends_ns[:-1]),
         window_segments=np.rint(reply.window_bytes / reply.segment_bytes).astype(np.uint64),
@@ -162,7 +162,7 @@ def transmit_live(
     *,
     policer: Policer = Policer.TRTCM,
     injection: InjectionMethod | None = None,
-) -> tuple[dict[int, FrameTimes], float]:
+) -> tuple[dict[int, PacketTimes], float]:
     """Send in real time; return the packets of each release, and the share of a core that the switch used.
 
     A port of HTB is Open vSwitch with tc, and `injection` says how frames get there, by default the best way

@@ -22,7 +22,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameTimes:
+class PacketTimes:
     """All packets of one sender in order; times in ns."""
 
     sent_ns: NDArray[np.int64]

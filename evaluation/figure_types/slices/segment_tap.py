@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figure_types.slices.release import FrameTimes
+from evaluation.figure_types.slices.release import PacketTimes
 from evaluation.live.network_namespace import inside
 from evaluation.runner import LOST, RunError
 
@@ -96,7 +96,7 @@ class SegmentTap:
         self.close()
 
 
-def joined(sent: Segments, received: Segments) -> FrameTimes:
+def joined(sent: Segments, received: Segments) -> PacketTimes:
     """Match what two taps saw of a transfer. Raises `RunError` if the sender's saw nothing."""
     if not sent.at_ns.size:
         raise RunError("the tap at the source saw no full segment")
@@ -106,4 +106,4 @@ def joined(sent: Segments, received: Segments) -> FrameTimes:
     came[came] = keys[place[came]] == sent.key[came]
     received_ns = np.full(sent.at_ns.size, LOST, dtype=np.int64)
     received_ns[came] = received.at_ns[first[place[came]]]
-    return FrameTimes(sent.at_ns, received_ns)
+    return PacketTimes(sent.at_ns, received_ns)

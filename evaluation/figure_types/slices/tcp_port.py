@@ -22,7 +22,7 @@ from evaluation.figure_types.slices.htb_port import sliced_switch
 from evaluation.figure_types.slices.injection import InjectionMethod, best_injection_method
 from evaluation.figure_types.slices.live_port import DESTINATION, SOURCE, cpu_ns
 from evaluation.figure_types.slices.policed_port import Policer, policed_switch
-from evaluation.figure_types.slices.release import FrameTimes
+from evaluation.figure_types.slices.release import PacketTimes
 from evaluation.figure_types.slices.segment_tap import SegmentTap, joined
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import another_namespace, namespace_of
@@ -98,7 +98,7 @@ class TransferReply:
     segment_bytes: int
     idle: CpuShares
     busy: CpuShares
-    segments: FrameTimes | None = None
+    segments: PacketTimes | None = None
     """Full segments between the taps at both hosts, if there are any; times in ns since the first."""
     refused_by_queue: int
     """How often the queue was full. Not a number of packets: Open vSwitch may offer one again, and drops the
@@ -259,14 +259,14 @@ def _room(request: TransferRequest) -> int:
     return min(round(2 * full) + _MORE_FRAMES, _MOST_FRAMES)
 
 
-def _segments(taps: Mapping[str, SegmentTap]) -> FrameTimes:
+def _segments(taps: Mapping[str, SegmentTap]) -> PacketTimes:
     sent = joined(
         taps[SOURCE].segments(outgoing=True, ip_bytes=_FULL_IP_BYTES),
         taps[DESTINATION].segments(outgoing=False, ip_bytes=_FULL_IP_BYTES),
     )
     begin_ns = sent.sent_ns[0]
     received_ns = np.where(sent.received_ns == LOST, LOST, sent.received_ns - begin_ns)
-    return FrameTimes(sent.sent_ns - begin_ns, received_ns)
+    return PacketTimes(sent.sent_ns - begin_ns, received_ns)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -17,7 +17,7 @@ from evaluation.facts import fact
 from evaluation.figure import notes_of
 from evaluation.figure_types import SIMULATED, FigureType
 from evaluation.figure_types.sweep.document import Sweep
-from evaluation.figure_types.sweep.setting import Setting, prepare, traffic
+from evaluation.figure_types.sweep.setting import SweepSetting, prepare, traffic
 from evaluation.files import replacing
 from evaluation.folder import figure_file
 from evaluation.guarantees import guarantee
@@ -50,7 +50,7 @@ from loko.lab import cabled
 class ChosenSweep:
     """A sweep's setting, with everything that the command line may change."""
 
-    setting: Setting
+    setting: SweepSetting
     """The setting, with real boards in its lab if there are any."""
     options: Options
     runs: int
@@ -266,7 +266,7 @@ def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureRe
     )
 
 
-def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
+def _findings(setting: SweepSetting, series: Sequence[Series]) -> dict[str, float]:
     """Return findings beside the points. A box has all observed flows at one x, as in the paper."""
     findings = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
     boxes = [

@@ -11,7 +11,7 @@ from evaluation.facts import fact
 from evaluation.figure import AllocationName, Claim
 from evaluation.figure_types.sweep.checks import SweepCheck
 from evaluation.finding_checks import FindingCheck
-from evaluation.flow_figure import FlowFigure, Quick
+from evaluation.flow_figure import FlowFigure, QuickRuns
 from evaluation.result import Printed
 from loko.document import Strict
 
@@ -40,7 +40,7 @@ class Axis(Strict):
         return self
 
 
-class Reservation(Strict):
+class SweepReservation(Strict):
     """Control traffic for which admission reserves capacity."""
 
     echoes_per_s: float = Field(gt=0)
@@ -49,7 +49,7 @@ class Reservation(Strict):
     messages and of the board's own interruptions (docs/model.md, section 8)."""
 
 
-class QuickSweep(Quick):
+class QuickSweep(QuickRuns):
     """The scale of a replay with ``--quick``, optionally with fewer values of x."""
 
     values: list[float] | None = None
@@ -64,7 +64,7 @@ class Sweep(FlowFigure):
     split: float = Field(ge=0)
     """N of equation 8: r_1 = N r_2, b_1 = N b_2."""
     x: Axis
-    reserved: Reservation | None = None
+    reserved: SweepReservation | None = None
     rate_multiplier: float = Field(default=1.0, gt=0)
     burst_multiplier: float = Field(default=1.0, gt=0)
     guaranteed: list[float]

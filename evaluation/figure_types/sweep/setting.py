@@ -19,7 +19,7 @@ from loko.split import Split, echo_traffic, split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class SweepSetting:
     """What Loko computes for a sweep. It is the same for all points."""
 
     sweep: Sweep
@@ -52,7 +52,7 @@ def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:
     return allocation, split(allocation, ratio=sweep.split, control=echoes)
 
 
-def prepare(sweep: Sweep) -> Setting:
+def prepare(sweep: Sweep) -> SweepSetting:
     """Allocate, split by equation 8 and bound the delay. Raises `InputError` if it is not feasible."""
     lab = lab_of(sweep)
     allocation, shares = _shares(sweep, lab)
@@ -66,7 +66,7 @@ def prepare(sweep: Sweep) -> Setting:
     service = allocation.service
     profile = deterministic(service.profile)
     wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + sweep.frame_bytes)
-    return Setting(
+    return SweepSetting(
         sweep=sweep,
         lab=lab,
         paths=paths,
@@ -77,13 +77,13 @@ def prepare(sweep: Sweep) -> Setting:
     )
 
 
-def traffic(setting: Setting, x: float, how: SenderSettings | None = None) -> tuple[Sender, ...]:
+def traffic(setting: SweepSetting, x: float, how: SenderSettings | None = None) -> tuple[Sender, ...]:
     """Return the senders at x (`senders` with the multipliers of that point)."""
     return senders(setting, setting.sweep.multipliers(x), how)
 
 
 def senders(
-    setting: Setting, multipliers: tuple[float, float], how: SenderSettings | None = None
+    setting: SweepSetting, multipliers: tuple[float, float], how: SenderSettings | None = None
 ) -> tuple[Sender, ...]:
     """Return senders with rate and burst of equation 8 times the multipliers m_r and m_b.
 

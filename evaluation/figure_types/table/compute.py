@@ -8,7 +8,7 @@ from typing import Final
 from evaluation.figure import lab_of, notes_of
 from evaluation.figure_types import FigureType
 from evaluation.figure_types.allocation import allocation_of
-from evaluation.figure_types.table.document import Table
+from evaluation.figure_types.table.document import TableFigure
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, versions
 from evaluation.result import AxisLabel, FigureResult, HostResult, Provenance, TableResult
@@ -16,12 +16,12 @@ from evaluation.result import AxisLabel, FigureResult, HostResult, Provenance, T
 _KB: Final = 1024
 
 
-def compute(tables: Sequence[Table], options: Options, _progress: Progress) -> list[FigureResult]:
+def compute(tables: Sequence[TableFigure], options: Options, _progress: Progress) -> list[FigureResult]:
     """Compute the tables. There are no raw rows."""
     return [_table_result(table, options) for table in tables]
 
 
-def _table_result(table: Table, options: Options) -> FigureResult:
+def _table_result(table: TableFigure, options: Options) -> FigureResult:
     lab = lab_of(table)
     rows: list[list[str | float]] = []
     for scheme in table.schemes:
@@ -63,5 +63,5 @@ def _table_result(table: Table, options: Options) -> FigureResult:
 
 
 FIGURE_TYPE: Final = FigureType(
-    document=Table, compute=compute, estimate_s=lambda table: dict.fromkeys(map(str, table.modes), 1.0)
+    document=TableFigure, compute=compute, estimate_s=lambda table: dict.fromkeys(map(str, table.modes), 1.0)
 )

@@ -54,7 +54,7 @@ class TableClaim(Claim):
     check: Rounds
 
 
-class Table(LabFigure):
+class TableFigure(LabFigure):
     """A table of values that the controller computes. Nothing is sent."""
 
     kind: Literal["table"]

@@ -57,7 +57,7 @@ class TimeTriggeredCase(Strict):
     """
 
 
-class Quick(Strict):
+class QuickTimeTriggered(Strict):
     """The small run of ``--quick``."""
 
     packets: int = Field(ge=1)
@@ -85,7 +85,7 @@ class TimeTriggeredFigure(FindingFigure):
     """
     live_period_us: float | None = Field(default=None, gt=0, le=1_000_000)
     """In real time, the period, if it differs from `period_us`."""
-    quick: Quick
+    quick: QuickTimeTriggered
     hosts: HostTimes | None = None
     """The delays of the hosts, in virtual time only: there, hosts are modelled by these numbers."""
     cross_frame_bytes: list[Annotated[int, Field(ge=64, le=1518)]] = Field(default=[])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from evaluation.live.afterwards import Afterwards
+from evaluation.live.afterwards import CleanupProcess
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.containerlab.topology import EMULATOR_IMAGE, HOST_IMAGE, container, topology
 from evaluation.live.patience import VARIABLE, patient
@@ -76,7 +76,7 @@ def left(lab: Lab) -> list[str]:
     return sorted(_docker("ps", "--all", "--filter", wanted, "--format", "{{.Names}}").split())
 
 
-def deploy(lab: Lab, folder: Path) -> Afterwards:
+def deploy(lab: Lab, folder: Path) -> CleanupProcess:
     """Build the lab, with its topology in `folder`; return what removes the containers.
 
     They are removed whatever happens. Raises `RunError` in one line, and then leaves nothing behind.
@@ -86,7 +86,7 @@ def deploy(lab: Lab, folder: Path) -> Afterwards:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_text(topology(lab), encoding="utf-8")
     timeout_s = _DEPLOY_TIMEOUT_S + _DEPLOY_TIMEOUT_A_NODE_S * (len(lab.switches) + len(lab.machines))
-    removal = Afterwards("/bin/sh", "-c", _REMOVE, "remove", *_destruction(file))
+    removal = CleanupProcess("/bin/sh", "-c", _REMOVE, "remove", *_destruction(file))
     try:
         limit = ("--timeout", f"{patient(timeout_s):.0f}s")  # containerlab's own, for each answer of Docker
         _containerlab("deploy", "--topo", str(file), *limit, timeout_s=timeout_s)

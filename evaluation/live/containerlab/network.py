@@ -7,12 +7,12 @@ from pathlib import Path
 
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.containerlab.topology import interface
-from evaluation.live.network import Network, silence_node
+from evaluation.live.network import LiveNetwork, silence_node
 from evaluation.live.programs import require
 from loko.lab import Endpoint, Lab
 
 
-class ContainerNetwork(Network):
+class ContainerNetwork(LiveNetwork):
     """A network whose nodes, switches too, have network namespaces that Docker made."""
 
     def __init__(self, lab: Lab, containers: Containers) -> None:

@@ -4,7 +4,7 @@
 const UNITS_PER_BYTE: u64 = 8_000_000_000;
 
 /// Checks a stream of frames against a token bucket by virtual scheduling (ITU-T I.371, annex A). It shares neither
-/// code nor method with the shaper's [`TokenBucket`](crate::TokenBucket), which it is there to check: a packet record that
+/// code nor method with the shaper's [`TbfParameters`](crate::TokenBucket), which it is there to check: a packet record that
 /// breaks its bucket proves nothing about a guarantee.
 #[derive(Debug, Clone)]
 pub struct ConformanceChecker {

@@ -16,7 +16,7 @@
 //! | `link` | one direction of a cable: serialisation, propagation |
 //! | `inbox` | what is on its way to a board or controller |
 //! | `frame_arena` | the bytes of frames in flight |
-//! | `source`, [`TokenBucket`] | random bursts or a given release pattern, the shaper and its queue |
+//! | `source`, [`TbfParameters`] | random bursts or a given release pattern, the shaper and its queue |
 //! | [`ConformanceChecker`] | an independent check that what was sent keeps to its token bucket |
 //! | `tcp` | bulk transfers over TCP: both ends, their frames and windows |
 //! | `flow` | identity of frames, taps, records |
