@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use super::clock::Timekeeping;
+use super::config::{AgentConfig, SessionConfig};
 use super::connection::Connection;
 use super::flow_cache::{DeferredCounters, FlowCache, TableKind};
-use super::parts::{AgentConfig, Input, Ports, SessionConfig, Tables, Timekeeping};
+use super::ports::Ports;
+use super::rx_buffer::RxBuffer;
 use super::session::Session;
+use super::tables::Tables;
 use super::wire::{message, Message};
 use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState};
@@ -44,7 +48,7 @@ pub(crate) struct Agent {
     pub(super) costs: Arc<Costs>,
     pub(super) tables: Tables,
     pub(super) ports: Ports,
-    pub(super) input: Input,
+    pub(super) rx: RxBuffer,
     pub(super) session_config: SessionConfig,
     /// Negotiated version; 0 before the controller's HELLO.
     pub(super) version: u8,
@@ -64,7 +68,7 @@ impl Agent {
             costs,
             ports: Ports::new(),
             time: Timekeeping::new(config.quirks),
-            input: Input::new(),
+            rx: RxBuffer::new(),
             session_config: SessionConfig::new(),
             connection: Connection::new(config.openflow_enabled, config.ofchecks, config.quirks),
             session: Session::new(config, seed),
@@ -169,7 +173,7 @@ impl Agent {
     pub(super) fn greet(&mut self, iteration: &mut LoopIteration) -> Duration {
         self.begin_segment(iteration);
         self.session.restart();
-        self.input.stream.clear();
+        self.rx.stream.clear();
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
@@ -234,12 +238,12 @@ impl Agent {
     }
 
     fn buffered_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
-        let mut buffer = std::mem::take(&mut self.input.buffer);
+        let mut buffer = std::mem::take(&mut self.rx.buffer);
         buffer.resize(buffer.len().max(segment.len()), 0);
         buffer[..segment.len()].copy_from_slice(segment);
-        self.input.stale_bytes = buffer.len() - segment.len();
+        self.rx.stale_bytes = buffer.len() - segment.len();
         self.messages(&mut buffer, segment.len(), iteration);
-        self.input.buffer = buffer;
+        self.rx.buffer = buffer;
     }
 
     /// Handles the messages in the first `end` bytes of `buffer`. Truncated messages are read beyond `end`.
@@ -280,7 +284,7 @@ impl Agent {
             self.message(bytes, usize::from(length), iteration);
             at += usize::from(length);
             let behind = buffer[at..].iter_mut();
-            for (byte, pushed) in behind.zip(self.input.pushed_out.drain(..)) {
+            for (byte, pushed) in behind.zip(self.rx.pushed_out.drain(..)) {
                 *byte = pushed;
             }
         }

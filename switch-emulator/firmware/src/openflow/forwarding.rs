@@ -369,7 +369,7 @@ impl Agent {
             &decision,
             self.config.quirks.has(Quirk::InsertedTagOverwrites),
         ) {
-            self.input.pushed_out = pushed_out(actions, &data, key);
+            self.rx.pushed_out = pushed_out(actions, &data, key);
         }
         self.carry_out(at, &decision, key.tagged, data, key.in_port(), iteration);
     }

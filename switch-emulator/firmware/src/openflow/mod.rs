@@ -1,8 +1,10 @@
 //! The OpenFlow agent: the connection to the controller and what both versions share, and the messages of OpenFlow 1.0.
-//! What it keeps is in `parts`, each with its own state. Messages of 1.3 are in `version13`, its tables in
+//! Its state is in `config`, `tables`, `ports`, `clock` and `rx_buffer`. Messages of 1.3 are in `version13`, its tables in
 //! [`crate::openflow13`]. What the specification asks instead is in `spec` and `spec13`.
 
 mod agent;
+mod clock;
+mod config;
 mod connection;
 mod console;
 mod control_traffic;
@@ -10,11 +12,13 @@ mod features;
 mod flow_cache;
 mod forwarding;
 mod housekeeping;
-mod parts;
+mod ports;
+mod rx_buffer;
 mod session;
 mod spec;
 mod spec13;
 mod statistics;
+mod tables;
 mod version13;
 mod wire;
 

@@ -48,7 +48,7 @@ const ALL_WILDCARDS: u32 = 0x003f_ffff;
 impl Agent {
     /// Handles the messages that the stream holds completely after this segment.
     pub(super) fn spec_messages(&mut self, segment: &[u8], iteration: &mut LoopIteration) {
-        let mut stream = std::mem::take(&mut self.input.stream);
+        let mut stream = std::mem::take(&mut self.rx.stream);
         stream.extend_from_slice(segment);
         let mut rest = &stream[..];
         while rest.len() >= HEADER_BYTES {
@@ -65,7 +65,7 @@ impl Agent {
             self.spec_message(bytes, iteration);
             rest = &rest[length..];
         }
-        self.input.stream = rest.to_vec();
+        self.rx.stream = rest.to_vec();
     }
 
     pub(super) fn refuse(

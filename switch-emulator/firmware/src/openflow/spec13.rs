@@ -2,8 +2,8 @@
 //! [`crate::openflow13::spec`]'s; framing and HELLO are those of `spec`.
 
 use super::agent::{Agent, VERSION_1_3};
+use super::config::FIRST_SWITCH_CONFIG;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
-use super::parts::FIRST_SWITCH_CONFIG;
 use super::spec::port_config;
 use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;

@@ -2,8 +2,9 @@
 //! [`crate::openflow13`]'s; session, framing, echoes, housekeeping and transmission are those of 1.0.
 
 use super::agent::{Agent, VERSION_1_3};
+use super::config::AgentConfig;
 use super::flow_cache::{CachedAction, FlowKey, TableKind};
-use super::parts::{AgentConfig, Ports};
+use super::ports::Ports;
 use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
@@ -145,7 +146,7 @@ impl Agent {
         let Some(switch) = &mut self.tables.switch13 else {
             return;
         };
-        let received = bytes.len() - self.input.stale_bytes;
+        let received = bytes.len() - self.rx.stale_bytes;
         let message = FlowMod::new(bytes, length, received);
         let outcome = switch.flow_mod(message, self.time.clock().now_s);
         iteration.cost_ps += outcome.cost_ps;
@@ -388,7 +389,7 @@ impl Agent {
                 let clock = self.time.clock();
                 let run = switch.process(&mut frame, in_port, flooded, clock, &self.costs);
                 iteration.cost_ps += run.cost_ps;
-                self.input.pushed_out.clone_from(&run.overrun);
+                self.rx.pushed_out.clone_from(&run.overrun);
                 let at = iteration.reached();
                 return self.carry_out_13(at, run, frame, iteration);
             }

@@ -1,0 +1,56 @@
+//! Clock of the agent: the firmware counts seconds by housekeeping ticks.
+
+use crate::openflow13::Clock;
+use crate::quirks::{Quirk, Quirks};
+use crate::time::Instant;
+
+/// How the agent tells the time.
+#[derive(Debug)]
+pub(super) struct Timekeeping {
+    /// Seconds are two ticks.
+    by_ticks: bool,
+    /// When the power came on.
+    pub(super) powered_up: Instant,
+    /// Begin of the latest pass that found work.
+    pub(super) iteration_began: Instant,
+    /// Housekeeping ticks since power-up.
+    pub(super) ticks: u32,
+    /// Which of the three housekeeping jobs comes next.
+    pub(super) job: u32,
+}
+
+impl Timekeeping {
+    pub(super) fn new(quirks: Quirks) -> Self {
+        Self {
+            by_ticks: quirks.has(Quirk::LongSeconds),
+            powered_up: Instant::ZERO,
+            iteration_began: Instant::ZERO,
+            ticks: 0,
+            job: 0,
+        }
+    }
+
+    /// Time of the agent, from which the ages of flows are computed. The firmware counts seconds of two ticks.
+    #[inline]
+    pub(super) const fn now(&self) -> Instant {
+        if self.by_ticks {
+            Instant::from_nanos((self.ticks / 2) as u64 * 1_000_000_000)
+        } else {
+            self.iteration_began
+        }
+    }
+
+    /// The clocks of the tables of 1.3.
+    pub(super) fn clock(&self) -> Clock {
+        let running = self.iteration_began.saturating_since(self.powered_up);
+        Clock {
+            now_s: self.now().saturating_since(Instant::ZERO).whole_seconds(),
+            now_ms: running.as_nanos() / 1_000_000,
+        }
+    }
+
+    /// Seconds since `installed`.
+    pub(super) const fn age_s(&self, installed: Instant) -> u32 {
+        self.now().saturating_since(installed).whole_seconds()
+    }
+}

@@ -1,0 +1,114 @@
+//! The flow tables of both OpenFlow versions.
+
+use std::sync::Arc;
+
+use super::agent::VERSION_1_3;
+use super::clock::Timekeeping;
+use super::flow_cache::TableKind;
+use crate::config::Config;
+use crate::cost::Costs;
+use crate::matched_entries::MatchedEntries;
+use crate::openflow13::spec::SpecSwitch;
+use crate::openflow13::Switch;
+use crate::profile::{OpenFlow13Costs, Profile};
+use crate::quirks::Quirks;
+use crate::table::FlowTable;
+
+/// The tables of both versions.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub(super) table: FlowTable,
+    /// The firmware's tables of OpenFlow 1.3, on boards that speak it.
+    pub(super) switch13: Option<Box<Switch>>,
+    /// The tables of the correct 1.3 switch instead, on boards that do as the specification asks.
+    pub(super) spec13: Option<Box<SpecSwitch>>,
+    /// Whether 1.3 is the version that was agreed on last; before that, whether it is the configured one.
+    is_13: bool,
+}
+
+impl Tables {
+    pub(super) fn new(profile: &Profile, config: &Config, costs: &Arc<Costs>) -> Self {
+        Self {
+            table: FlowTable::new(
+                Arc::clone(costs),
+                profile.table.entries as usize,
+                config.flow_memory_address,
+                config.quirks,
+            ),
+            switch13: costs_of_13(profile, config, Quirks::Firmware)
+                .map(|costs| Box::new(Switch::new(costs))),
+            spec13: costs_of_13(profile, config, Quirks::Spec)
+                .map(|costs| Box::new(SpecSwitch::new(costs))),
+            is_13: config.openflow_version == VERSION_1_3,
+        }
+    }
+
+    /// Erases the entries of both versions: their count is one number.
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        if let Some(switch) = &mut self.switch13 {
+            switch.clear();
+        }
+        if let Some(switch) = &mut self.spec13 {
+            switch.clear();
+        }
+    }
+
+    /// Whether there are tables of OpenFlow 1.3.
+    pub(super) const fn know_13(&self) -> bool {
+        self.switch13.is_some() || self.spec13.is_some()
+    }
+
+    /// Whether frames are looked up in the tables of the correct 1.3 switch, as the version that was agreed on last is 1.3.
+    pub(super) const fn use_spec13(&self) -> bool {
+        self.spec13.is_some() && self.is_13
+    }
+
+    /// Counts a frame of `bytes` bytes for which searches find these entries. It is kept apart because it would slow down
+    /// frames that pass in one step on boards that search only the first kind of table.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_match(
+        &mut self,
+        table: TableKind,
+        matched: MatchedEntries,
+        bytes: usize,
+        time: &Timekeeping,
+    ) {
+        match table {
+            TableKind::Firmware10 => self.table.record_match(matched.only(), bytes, time.now()),
+            TableKind::Spec10 => {
+                let table = &mut self.table;
+                table.record_match_by_spec(matched.only(), bytes, time.now());
+            }
+            TableKind::Firmware13 => {
+                if let Some(switch) = &mut self.switch13 {
+                    switch.record_match(matched, bytes, time.clock().now_s);
+                }
+            }
+            TableKind::Spec13 => {
+                if let Some(switch) = &mut self.spec13 {
+                    switch.record_match(matched, bytes, time.iteration_began);
+                }
+            }
+        }
+    }
+
+    /// Both sides have agreed on a version: entries of the other one go.
+    pub(super) fn agree_on(&mut self, version: u8) {
+        self.is_13 = version == VERSION_1_3;
+        if let Some(switch) = &mut self.spec13 {
+            if self.is_13 {
+                self.table.clear();
+            } else {
+                switch.clear();
+            }
+        }
+    }
+}
+
+/// What OpenFlow 1.3 costs, if a board of this profile speaks it and behaves like `quirks`.
+fn costs_of_13(profile: &Profile, config: &Config, quirks: Quirks) -> Option<OpenFlow13Costs> {
+    let costs = profile.cpu.openflow13.clone()?;
+    (config.quirks == quirks).then_some(costs)
+}
