@@ -34,7 +34,7 @@ def test_every_write_fits_a_segment_and_gets_one_reply() -> None:
     assert_unharmed(both)
 
 
-def test_refusals_of_the_switch_wedge_nothing() -> None:
+def test_refusals_of_the_switch_stall_nothing() -> None:
     """Quirk 14: five refusals of one segment follow its barrier's reply, and the connection survives."""
     both = V1_0.pair(capacity=140)  # more than the board holds, as if unknown entries took its memory
     for number in range(133):

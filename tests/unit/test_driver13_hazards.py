@@ -101,7 +101,7 @@ def test_a_match_that_begins_with_another_would_replace_it() -> None:
 
 
 @pytest.mark.parametrize("quirks", QUIRKS)
-def test_refusals_of_the_switch_wedge_nothing(quirks: str) -> None:
+def test_refusals_of_the_switch_stall_nothing(quirks: str) -> None:
     """Quirks 14, 121: refusals follow their barrier's reply. 298 entries fit."""
     both = Setting(OpenFlow.V1_3, quirks).pair(capacity=301)
     for number in range(301):

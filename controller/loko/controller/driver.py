@@ -5,7 +5,7 @@ docs/driver.md lists what it avoids. What differs between versions or switches i
 
 - A segment is one write of at most 536 bytes, and one segment is outstanding at a time.
 - A segment with FLOW_MODs begins with a barrier. So errors come behind its barrier reply, which is safe; the
-  other way round, two refusals wedge the connection. The barrier of the next segment confirms that the
+  other way round, two refusals stall the connection. The barrier of the next segment confirms that the
   FLOW_MODs are done, and whether all were accepted.
 - Entries are removed one by one with their own bytes and cookie, never by a non-strict DELETE.
 - In 1.0, an entry that gets old is removed and added again within one segment, between two frames.

@@ -1,7 +1,7 @@
 """OpenFlow 1.0 messages of the controller, as bytes.
 
 Each message fits one TCP segment of the Zodiac FX (536 bytes): the board reassembles nothing, and two replies
-to one segment can wedge its connection.
+to one segment can stall its connection.
 """
 
 from __future__ import annotations

@@ -382,7 +382,7 @@ pub struct Counters {
     pub entries_examined: u64,
     /// Frames that the integrated switch passed from port to port by itself. Broadcasts of native ports may go to the IP stack
     /// as well.
-    pub crossed: u64,
+    pub bridged: u64,
     /// Frames that came in on native ports of a board with an IP stack; not among those received.
     pub native_received: u64,
     /// Frames that the board's IP stack sent; not among those forwarded.

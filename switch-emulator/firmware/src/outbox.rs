@@ -287,7 +287,7 @@ impl Outbox {
         if lost == ports.len() {
             self.counters.dropped_switch += 1;
         } else {
-            self.counters.crossed += 1;
+            self.counters.bridged += 1;
         }
         self.counters.forwarded += (ports.len() - lost) as u64;
         self.give_out(departures, frame);

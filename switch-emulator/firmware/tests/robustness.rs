@@ -174,7 +174,7 @@ proptest! {
         let accounted = counters.processed
             + counters.dropped_buffer
             + counters.dropped_switch
-            + counters.crossed;
+            + counters.bridged;
         prop_assert!(counters.received >= accounted);
         prop_assert!(counters.received - accounted <= counters.dropped_size + counters.dropped_policy);
     }
@@ -212,6 +212,6 @@ fn overload_from_all_ports_is_bounded() {
     let counters = bed.board.counters();
     assert!(counters.dropped_switch > 5_000, "{counters:?}");
     let accounted =
-        counters.processed + counters.dropped_buffer + counters.dropped_switch + counters.crossed;
+        counters.processed + counters.dropped_buffer + counters.dropped_switch + counters.bridged;
     assert_eq!(counters.received, accounted);
 }

@@ -44,7 +44,7 @@ fn frames_of_all_lengths_need_the_chips_own_time_only() {
         assert_eq!((departures[0].at - arrival).as_nanos(), transit_ns);
     }
     let counters = bed.board.counters();
-    assert_eq!((counters.received, counters.crossed), (9, 9));
+    assert_eq!((counters.received, counters.bridged), (9, 9));
     assert_eq!((counters.forwarded, counters.processed), (10, 0));
     assert!(bed.events.is_empty());
 }
@@ -86,7 +86,7 @@ fn while_openflow_is_on_the_cpu_gets_every_frame() {
     assert!(bed.frame(2, &back(64)).is_empty());
     assert!(bed.frame(1, &udp(64, 0)).is_empty());
     let counters = bed.board.counters();
-    assert_eq!((counters.missed, counters.crossed), (2, 0));
+    assert_eq!((counters.missed, counters.bridged), (2, 0));
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn native_ports_are_switched_among_each_other() {
 #[test]
 fn switching_openflow_off_and_on_by_the_console_takes_the_cpu_out_and_in() {
     let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
-    for (line, crossed) in [("\ropenflow\rdisable\r", 1), ("enable\r", 1)] {
+    for (line, bridged) in [("\ropenflow\rdisable\r", 1), ("enable\r", 1)] {
         bed.board.console(bed.now, line.as_bytes());
         bed.wait(Duration::from_millis(50));
         bed.frame(1, &udp(64, 0));
-        assert_eq!(bed.board.counters().crossed, crossed);
+        assert_eq!(bed.board.counters().bridged, bridged);
     }
 }

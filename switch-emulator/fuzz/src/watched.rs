@@ -212,7 +212,7 @@ impl WatchedBoard {
         // Port 4 is no OpenFlow port in the factory's settings. But pauses end at each port, and the integrated switch
         // passes on by itself what carries the tag of another port's VLAN. What is typed may change all that.
         let went = |counters: &Counters| {
-            counters.pauses_received + counters.crossed + counters.dropped_switch
+            counters.pauses_received + counters.bridged + counters.dropped_switch
         };
         let ends_here = went(&self.board.counters()) == went(&self.counters);
         if !RECEIVED_BYTES.contains(&frame.len())
@@ -310,8 +310,8 @@ impl WatchedBoard {
         match &output.kind {
             OutputKind::Frame { ports, data } => {
                 // What passes the integrated switch by itself may be as long as what a port receives.
-                let crossed = self.board.counters().crossed > self.counters.crossed;
-                let longest = if crossed {
+                let bridged = self.board.counters().bridged > self.counters.bridged;
+                let longest = if bridged {
                     RECEIVED_BYTES.end()
                 } else {
                     SENT_BYTES.end()
@@ -401,7 +401,7 @@ impl WatchedBoard {
         let pairs = [
             (before.received, counters.received),
             (before.forwarded, counters.forwarded),
-            (before.crossed, counters.crossed),
+            (before.bridged, counters.bridged),
             (before.dropped_buffer, counters.dropped_buffer),
             (before.dropped_switch, counters.dropped_switch),
             (before.dropped_return, counters.dropped_return),
@@ -430,7 +430,7 @@ impl WatchedBoard {
             + counters.dropped_buffer
             + counters.dropped_switch
             + counters.pauses_received
-            + counters.crossed
+            + counters.bridged
             + self.ignored;
         assert!(gone <= counters.received, "{counters:?}");
         counters.received - gone

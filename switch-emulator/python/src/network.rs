@@ -537,7 +537,7 @@ fn board_counters<'py>(
         &[
             ("received", counters.received),
             ("forwarded", counters.forwarded),
-            ("crossed", counters.crossed),
+            ("bridged", counters.bridged),
             ("dropped_buffer", counters.dropped_buffer),
             ("dropped_switch", counters.dropped_switch),
             ("dropped_return", counters.dropped_return),

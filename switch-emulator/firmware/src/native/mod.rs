@@ -127,7 +127,7 @@ impl Native {
     }
 
     /// Writes a message to the current connection, if it takes any. Tells whether there was room, and whether the connection
-    /// is wedged.
+    /// is stalled.
     pub(crate) fn write(
         &mut self,
         buffer: Buffer,
