@@ -23,7 +23,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket of `burst_bytes` that fills with `rate_bps`.
+    /// Creates a full bucket of `burst_bytes` that fills with `rate_bps`.
     ///
     /// # Errors
     /// [`Error::Value`] if the rate is not in 1 .. 10^12 bit/s or the burst not in 1 .. 10^9 bytes.
@@ -56,7 +56,7 @@ impl TokenBucket {
         (units / u128::from(UNITS_PER_BYTE)) as u64
     }
 
-    /// The first instant, not before `from_ns`, when the bucket holds `bytes`; nothing if it never does.
+    /// Returns the first instant, not before `from_ns`, when the bucket holds `bytes`, or `None` if it never does.
     #[must_use]
     #[inline]
     pub fn ready_at(&self, from_ns: u64, bytes: u64) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Whether what a host sends keeps to its token bucket.
+//! Conformance of a host's frames to its token bucket.
 
 /// As in the shaper's bucket, at a whole number of bits a second each nanosecond adds a whole number of units.
 const UNITS_PER_BYTE: u64 = 8_000_000_000;
@@ -15,7 +15,8 @@ pub struct ConformanceChecker {
 }
 
 impl ConformanceChecker {
-    /// A meter for whole bits a second and bytes, as the sender was promised; less than a billionth of a bit is cut off.
+    /// Creates a checker for whole bits a second and bytes, as promised to the sender; less than a billionth of a bit
+    /// is cut off.
     #[must_use]
     pub fn new(rate_bps: f64, burst_bytes: f64) -> Self {
         #[allow(clippy::cast_sign_loss, clippy::cast_precision_loss)]
@@ -26,7 +27,8 @@ impl ConformanceChecker {
         }
     }
 
-    /// Says whether a frame sent at `at_ns`, not before the previous one, conforms. One that does not takes no tokens.
+    /// Returns whether a frame sent at `at_ns`, not before the previous one, conforms. A frame that does not conform
+    /// takes no tokens.
     #[inline]
     pub fn conforms(&mut self, at_ns: u64, frame_bytes: u64) -> bool {
         let now = u128::from(at_ns) * u128::from(self.rate_bps);
@@ -46,7 +48,8 @@ mod tests {
     use super::*;
     use crate::TokenBucket;
 
-    /// The definition: in no interval passes more than burst + rate x length (Le Boudec and Thiran, section 1.2.2).
+    /// Checks the definition: in no interval passes more than burst + rate x length (Le Boudec and Thiran, section
+    /// 1.2.2).
     fn keeps_to(rate_bps: u64, burst_bytes: u64, frames: &[(u64, u64)]) -> bool {
         (0..frames.len()).all(|first| {
             let mut bytes = 0;

@@ -7,8 +7,7 @@ use zodiac_firmware::Instant;
 
 use crate::device::{Device, OutputKind};
 
-/// Time between two segments, unless the caller says otherwise: longer than the board works on any message, so that
-/// each segment finds it idle.
+/// Default time between two segments: longer than the board works on any message, so each segment finds it idle.
 pub(crate) const SEGMENT_SPACING_NS: u64 = 10_000_000;
 /// How long to wait for a board to connect by itself, which it begins 2 s after power-up if it does so at all.
 const CONNECT_PATIENCE_NS: u64 = 3_000_000_000;
@@ -46,7 +45,7 @@ pub(crate) struct Session {
     connected: bool,
     /// How far this board's time has come.
     pub(crate) now_ns: u64,
-    /// What went wrong, with its instant.
+    /// Errors, each with its instant.
     pub(crate) events: Vec<(u64, String)>,
     /// Answers to echo requests and when they reach the board, in order.
     pub(crate) answers: VecDeque<(u64, Vec<u8>)>,
@@ -57,7 +56,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the session if it is not open, hands over each segment at this pace, and gives what the board sent meanwhile.
+    /// Opens the session if needed and hands over each segment at this pace. Returns the messages that the board sent
+    /// meanwhile.
     pub(crate) fn exchange(
         &mut self,
         board: &mut Device,
@@ -78,7 +78,7 @@ impl Session {
         replies
     }
 
-    /// Whether segments can be sent.
+    /// Returns whether segments can be sent.
     pub(crate) const fn is_open(&self) -> bool {
         self.connected
     }
@@ -91,7 +91,7 @@ impl Session {
             .collect();
     }
 
-    /// When the controller's next segment reaches the board.
+    /// Returns when the controller's next segment reaches the board.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let fronts = [self.answers.front(), self.requests.front()];
         fronts.into_iter().flatten().map(|(at_ns, _)| *at_ns).min()
@@ -160,12 +160,12 @@ impl Session {
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     begun: Vec<u8>,
-    /// What was put together, in order.
+    /// Reassembled messages, in order.
     pub(crate) received: Vec<Vec<u8>>,
 }
 
 impl Messages {
-    /// The messages that `bytes`, the next of the stream, complete.
+    /// Returns the messages that `bytes`, the next of the stream, complete.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         self.begun.extend_from_slice(bytes);
         let mut messages = Vec::new();
@@ -182,7 +182,7 @@ impl Messages {
     }
 }
 
-/// Answers to the echo requests among the messages in `bytes`; nothing if there are none.
+/// Answers to the echo requests among the messages in `bytes`, or `None` if there are none.
 pub(crate) fn echo_replies(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut replies = Vec::new();
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! A host that is a controller: its network stack, and what it says to its boards.
+//! A controller host: its network stack, and its sessions with boards.
 //!
 //! Its cables belong to one network, but it does not pass frames on between them. It takes no time of its own.
 
@@ -24,7 +24,7 @@ const CLOCK_STEP_NS: u64 = 1_000 * CLOCK_DIVISOR;
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(2);
 /// Within this time after the connection a controller should have said something: before the board's next tick.
 const SILENCE_NS: u64 = 100_000_000;
-/// A board that has tolerated silence for this long does not watch for it: one that does gives up within 6.5 s.
+/// A board that tolerates silence for this long has no such timeout: boards that have one give up within 6.5 s.
 const BORNE_NS: u64 = 7_000_000_000;
 const PREFIX_BITS: u8 = 24;
 /// Room for what was written and not yet acknowledged, and for what has come and was not yet read.
@@ -241,8 +241,9 @@ impl ControllerHost {
         changed
     }
 
-    /// Whether a board listens: its newest connection is established, and the board will not end it for silence, because the
-    /// controller has already said something, or the connection is too young (`SILENCE_NS`) or old enough (`BORNE_NS`).
+    /// Returns whether a board listens: its newest connection is established, and the board will not end it for
+    /// silence, because the controller has already said something, or the connection is too young (`SILENCE_NS`) or old
+    /// enough (`BORNE_NS`).
     pub(crate) fn is_heard(&self, now_ns: u64, board: Ipv4Addr) -> bool {
         self.session(board).is_some_and(|session| {
             let socket = self.sockets.get::<tcp::Socket>(session.socket);
@@ -280,7 +281,7 @@ impl ControllerHost {
             .find(|session| session.board == board)
     }
 
-    /// When [`work`](Self::work) has next something to do.
+    /// Returns when [`work`](Self::work) has next something to do.
     pub(crate) fn work_at_ns(&mut self, now_ns: u64) -> Option<u64> {
         let due = self.stack.poll_at(stack_instant(now_ns), &self.sockets);
         let due = due.map(|at| at.total_micros().unsigned_abs() * CLOCK_STEP_NS);

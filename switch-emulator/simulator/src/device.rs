@@ -34,7 +34,7 @@ use openflow::Agent;
 /// Front ports that a device can have: one bit each in [`Ports`].
 pub(crate) const MAX_PORTS: u8 = 64;
 
-/// A number of front ports in a profile; too large a one becomes 255, which is refused.
+/// Returns a number of front ports in a profile; too large a one becomes 255, which is refused.
 fn port_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
     let count: u64 = number(deserializer)?;
     Ok(u8::try_from(count).unwrap_or(u8::MAX))
@@ -45,17 +45,17 @@ fn port_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error
 pub(crate) struct Ports(u64);
 
 impl Ports {
-    /// Ports 1 to `count`.
+    /// Returns ports 1 to `count`.
     pub(crate) fn up_to(count: u8) -> Self {
         Self(u64::MAX >> (MAX_PORTS - count.clamp(1, MAX_PORTS)))
     }
 
-    /// The set with `port`, 1 to 64, too.
+    /// Returns the set with `port`, 1 to 64, too.
     pub(crate) fn with(self, port: u8) -> Self {
         Self(self.0 | 1 << (port - 1))
     }
 
-    /// The set without `port`, 1 to 64.
+    /// Returns the set without `port`, 1 to 64.
     pub(crate) fn without(self, port: u8) -> Self {
         Self(self.0 & !(1 << (port - 1)))
     }
@@ -68,7 +68,7 @@ impl Ports {
         self.0 == 0
     }
 
-    /// Its ports, ascending.
+    /// Returns its ports, ascending.
     #[inline]
     pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
         let mut bits = self.0;
@@ -80,7 +80,7 @@ impl Ports {
     }
 }
 
-/// What a device gives out.
+/// Output of a device.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Output {
     /// When; for a frame, when its first bit departs, which may lie in the future.
@@ -104,21 +104,21 @@ pub(crate) enum OutputKind {
 
 /// A switch of another kind than the Zodiac FX. Calls take non-decreasing instants.
 pub(crate) trait Switch: fmt::Debug + Send {
-    /// Its OpenFlow agent.
+    /// Returns its OpenFlow agent.
     fn agent(&mut self) -> &mut Agent;
-    /// What it has given out and nobody has taken yet.
+    /// Returns the queue of its outputs.
     fn outputs(&mut self) -> &mut VecDeque<Output>;
     /// A frame, without frame check sequence, has arrived on a port: all of it, or what a cut-through switch waits for.
     fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>);
     /// Does all that is due until now.
     fn advance(&mut self, now: Instant);
-    /// When [`Switch::advance`] has next something to do.
+    /// Returns when [`Switch::advance`] has next something to do.
     fn poll_at(&self) -> Option<Instant>;
-    /// What it has counted. Counters of things that it does not have stay 0.
+    /// Returns its counters. Those of things that it lacks stay 0.
     fn counters(&self) -> Counters;
 
-    /// Until when the frame that arrives next, at `arrival`, can be kept back, if nothing else happens: until then it
-    /// changes nothing that the switch does.
+    /// Returns the latest instant at which the next frame, which arrives at `arrival`, must be handed over if nothing
+    /// else happens. Until then it changes nothing that the switch does.
     #[inline]
     fn deliver_by(&self, arrival: Instant) -> Instant {
         arrival
@@ -145,14 +145,14 @@ pub(crate) trait Switch: fmt::Debug + Send {
         self.outputs().push_back(Output { at, kind });
     }
 
-    /// What it gives out, in order.
+    /// Returns its next output.
     #[inline]
     fn poll_output(&mut self) -> Option<Output> {
         self.outputs().pop_front()
     }
 }
 
-/// What stands between links.
+/// A device between links.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // nearly all are boards, whose state is best reached directly
 pub(crate) enum Device {
@@ -215,7 +215,8 @@ impl Device {
         }
     }
 
-    /// Until when the frame that arrives next, at `arrival`, can be kept back, if nothing else happens.
+    /// Returns the latest instant at which the next frame, which arrives at `arrival`, must be handed over if nothing
+    /// else happens.
     #[inline]
     pub(crate) fn deliver_by(&mut self, arrival: Instant, port: u8, bytes: usize) -> Instant {
         match self {
@@ -224,7 +225,7 @@ impl Device {
         }
     }
 
-    /// Whether a frame can be kept back at all.
+    /// Returns whether a frame may be deferred.
     #[inline]
     pub(crate) fn can_defer(&self, frame: &DeferredFrame) -> bool {
         match self {
@@ -260,7 +261,7 @@ pub(crate) fn board_port(port: u8) -> PortNumber {
 }
 
 impl Output {
-    /// The output if it matters to a network; what concerns the serial console, USB and EEPROM does not.
+    /// Returns the output if it matters to a network; what concerns the serial console, USB and EEPROM does not.
     #[inline]
     fn of_board(output: zodiac_firmware::Output) -> Option<Self> {
         use zodiac_firmware::OutputKind as Kind;

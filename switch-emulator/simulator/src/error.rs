@@ -1,8 +1,8 @@
-//! What can be wrong with a network.
+//! Errors of a network's description.
 
 use thiserror::Error;
 
-/// Wrong input; its text is one line that says what, where, and how to mend it.
+/// Wrong input; its text is one line that names the fault, its place and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Error {
     /// A number outside of its range.
@@ -10,9 +10,9 @@ pub enum Error {
     Value {
         /// The argument.
         name: &'static str,
-        /// What was given.
+        /// The value.
         value: String,
-        /// What is allowed.
+        /// The allowed range.
         range: String,
     },
     /// A name that no board or host has, or that one has already.
@@ -26,7 +26,7 @@ pub enum Error {
     Board {
         /// The board's name.
         name: String,
-        /// What is wrong and how to mend it.
+        /// Fault and remedy.
         reason: String,
     },
     /// A source that could not send.

@@ -1,4 +1,4 @@
-//! Flows: what their frames look like, and the taps that record when they were sent and received.
+//! Flows: the identity of their frames, and the taps that record when they were sent and received.
 
 mod records;
 
@@ -11,7 +11,7 @@ use crate::link::size_on_wire;
 pub(crate) use records::Records;
 pub use records::LOST;
 
-/// What became of the frames of one flow. `sent = received + ` what was lost on the way.
+/// Counters of one flow. `sent = received +` frames lost on the way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)] // what each frame changes comes last: see `Flow`
 pub struct FlowCounters {
@@ -37,8 +37,8 @@ pub struct FlowCounters {
     pub max_delay_ns: u64,
 }
 
-/// A flow and its records. What each frame needs of it fills the second line of the processor's cache; its record is in one
-/// of those that follow.
+/// A flow and its records. The fields that each frame needs fill the second cache line; its record is in one of those
+/// that follow.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
@@ -108,13 +108,13 @@ impl Flow {
         sequence
     }
 
-    /// Length of its frames, without frame check sequence.
+    /// Returns the length of its frames, without frame check sequence.
     #[inline]
     pub(crate) fn data_bytes(&self) -> usize {
         self.data_bytes.into()
     }
 
-    /// The same on the wire, with it.
+    /// Returns the same on the wire, with it.
     #[inline]
     pub(crate) fn frame_bytes(&self) -> u64 {
         size_on_wire(self.data_bytes())
@@ -125,13 +125,13 @@ impl Flow {
         self.from
     }
 
-    /// What all of its frames begin with, if that does not depend on their number.
+    /// Returns the flow key of all its frames, or `None` if it depends on their sequence number.
     pub(crate) fn constant_key(&self) -> Option<FlowKey> {
         let is_constant = self.sequence_offset >= FlowKey::BYTES;
         is_constant.then(|| FlowKey::read(&self.frame)).flatten()
     }
 
-    /// The bytes of frame number `sequence`.
+    /// Returns the bytes of frame number `sequence`.
     #[inline]
     pub(crate) fn frame(&mut self, sequence: u32) -> &[u8] {
         let offset = self.sequence_offset;
@@ -181,7 +181,7 @@ impl Flow {
         self.records.take(self.recorded())
     }
 
-    /// How many frames there are records of.
+    /// Returns how many frames there are records of.
     const fn recorded(&self) -> u64 {
         if self.observed {
             self.counters.sent
@@ -190,7 +190,7 @@ impl Flow {
         }
     }
 
-    /// Notes that a frame has arrived; if it has for the first time, says when it was sent.
+    /// Records an arrival. Returns when the frame was sent, or `None` for a duplicate.
     #[inline]
     fn first_arrival(&mut self, sequence: u32, at_ns: i64) -> Option<i64> {
         if self.observed {
@@ -221,7 +221,7 @@ impl Latest {
         self.0[sequence as usize % LATEST_FRAMES] = (sequence, at_ns);
     }
 
-    /// When it was sent, if it arrives for the first time.
+    /// Returns when it was sent, if it arrives for the first time.
     #[inline]
     fn arrived(&mut self, sequence: u32) -> Option<i64> {
         let (number, sent_ns) = &mut self.0[sequence as usize % LATEST_FRAMES];
@@ -237,7 +237,7 @@ fn number(data: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_be_bytes(*bytes), rest))
 }
 
-/// What a VLAN tag lengthens a frame by.
+/// Length of a VLAN tag.
 const TAG_BYTES: usize = 4;
 
 /// Finds the flow to which a frame belongs by the bytes that it really carries, with or without the tag that it was sent with.
@@ -308,7 +308,7 @@ impl Identities {
         }
     }
 
-    /// Whether each frame of the flow at this index is found to be its own as long as nothing changes it.
+    /// Returns whether each frame of the flow at this index is found to be its own as long as nothing changes it.
     pub(crate) fn are_identifiable(&self, flows: &[Flow], index: usize) -> bool {
         let flow = &flows[index];
         let offset = flow.sequence_offset - 4;

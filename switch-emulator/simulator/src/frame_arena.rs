@@ -1,11 +1,11 @@
-//! The bytes of frames on their way that are no longer as a source sent them, or that no source sent.
+//! Arena for the bytes of frames in flight, except unmodified frames of sources.
 //!
-//! A frame itself only says where its bytes are: frames move often, and are small that way.
+//! Frames in flight move often, so they hold only an index into the arena.
 
-/// Identifies kept bytes until they are taken.
+/// Index of a frame until it is removed.
 pub(crate) type FrameId = u32;
 
-/// Bytes of frames.
+/// Bytes of frames in flight.
 #[derive(Debug, Default)]
 pub(crate) struct FrameArena {
     frames: Vec<Vec<u8>>,
@@ -13,7 +13,7 @@ pub(crate) struct FrameArena {
 }
 
 impl FrameArena {
-    /// Keeps `data` until it is taken.
+    /// Stores `data` until it is removed.
     pub(crate) fn insert(&mut self, data: Vec<u8>) -> FrameId {
         if let Some(id) = self.free.pop() {
             self.frames[id as usize] = data;
@@ -28,7 +28,7 @@ impl FrameArena {
         &self.frames[id as usize]
     }
 
-    /// Gives back what was kept there.
+    /// Removes and returns a frame.
     pub(crate) fn remove(&mut self, id: FrameId) -> Vec<u8> {
         self.free.push(id);
         std::mem::take(&mut self.frames[id as usize])

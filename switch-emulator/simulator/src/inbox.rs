@@ -1,4 +1,4 @@
-//! What is on its way to a board or controller, by all of its cables.
+//! Frames in flight to one board or controller, over all of its links.
 
 use zodiac_firmware::{is_pause_frame, Deferrable, DeferredFrame, Instant};
 
@@ -6,28 +6,28 @@ use crate::device::board_port;
 use crate::frame_arena::{FrameArena, FrameId};
 use crate::link::{End, Link};
 
-/// What travels on a link.
+/// Payload of a link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Payload {
-    /// A frame of a source, written out only when it arrives.
+    /// A frame of a source, materialized only when it arrives.
     SourceFrame { source: u32, sequence: u32 },
-    /// Any other frame; its bytes are in the network's store.
+    /// Any other frame; its bytes are in the network's arena.
     Bytes(FrameId),
 }
 
-/// A frame on its way, in half a line of the processor's cache.
+/// A frame in flight; half a cache line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlightFrame {
-    /// When as much of it has arrived as its receiver waits for.
+    /// Arrival of as much of it as its receiver waits for.
     pub(crate) arrival_ns: u64,
-    /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first on
-    /// its link the earliest counts as the first.
+    /// When it became the first frame on its link. Of frames that arrive at the same instant, the one that became first
+    /// on its link the earliest goes first.
     head_of_line_ns: u64,
-    /// The source that sent it, or [`NO_SOURCE`](Self::NO_SOURCE).
+    /// Its source, or [`NO_SOURCE`](Self::NO_SOURCE).
     source: u32,
-    /// Its sequence number, or where its bytes are kept.
+    /// Its sequence number, or its index in the arena.
     number: u32,
-    /// The link that it travels on.
+    /// Its link.
     pub(crate) link: u32,
     /// Its length, without frame check sequence.
     pub(crate) bytes: u16,
@@ -52,11 +52,10 @@ impl Deferrable for InFlightFrame {
 }
 
 impl InFlightFrame {
-    /// In place of a source: the frame's bytes are in the network's store. There are fewer sources than timers, and fewer
-    /// timers than this.
+    /// Marks a frame whose bytes are in the arena. There are fewer sources than this.
     const NO_SOURCE: u32 = u32::MAX;
 
-    /// A frame of `bytes` bytes, at most 65,535, that is not on its way yet.
+    /// Creates a frame of `bytes` bytes, at most 65,535, that is not on a link yet.
     #[inline]
     pub(crate) fn new(payload: Payload, bytes: usize, is_pause: bool) -> Self {
         let (source, number) = match payload {
@@ -75,7 +74,7 @@ impl InFlightFrame {
         }
     }
 
-    /// What travels.
+    /// Returns the payload.
     #[inline(always)]
     pub(crate) const fn payload(&self) -> Payload {
         match self.source {
@@ -87,7 +86,7 @@ impl InFlightFrame {
         }
     }
 
-    /// As [`new`](Self::new), of bytes that are kept in `arena` until they arrive.
+    /// Creates a frame whose bytes are in the arena.
     pub(crate) fn of_bytes(data: Vec<u8>, arena: &mut FrameArena) -> Self {
         let (bytes, is_pause) = (data.len(), is_pause_frame(&data));
         Self::new(Payload::Bytes(arena.insert(data)), bytes, is_pause)
@@ -98,7 +97,7 @@ impl InFlightFrame {
         (self.arrival_ns, self.head_of_line_ns)
     }
 
-    /// The frame on its way by `link`.
+    /// Returns the frame on `link`.
     #[inline(always)]
     pub(crate) fn on_link(self, arrival_ns: u64, link: usize, end: End) -> Self {
         Self {
@@ -110,23 +109,22 @@ impl InFlightFrame {
     }
 }
 
-/// Frames on their way to one receiver, in the order in which they arrive. It fills a line of the processor's cache.
+/// Frames in flight to one receiver, in order of arrival; one cache line.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    /// There is mostly one at a time. It lies here, as a receiver's own memory is sooner in the processor's cache than
-    /// memory elsewhere.
+    /// First frame. There is mostly one at a time, and the receiver's own memory is more likely to be in the CPU cache.
     first: Option<InFlightFrame>,
-    /// Those behind it: first such as were there before, then those on their way. There are few, so a list is quicker than
-    /// a ring; now and then the frames on their way are moved to its beginning.
+    /// Frames behind it: `gone` dead slots, then live frames. They are few, so a list beats a ring buffer; it is
+    /// compacted every [`COMPACT_AFTER`] frames.
     behind: Vec<InFlightFrame>,
     gone: u32,
-    /// How many of those on their way have arrived and wait until their receiver has time.
+    /// Number of frames that have arrived and wait until their receiver has time.
     waiting: u32,
 }
 
 const _: () = assert!(size_of::<Inbox>() == 64);
 
-/// After this many frames have gone from the list, those behind them are moved to its beginning.
+/// Compacts the list after this many frames have gone.
 const COMPACT_AFTER: u32 = 32;
 
 impl Inbox {
@@ -135,8 +133,8 @@ impl Inbox {
         &self.behind[self.gone as usize..]
     }
 
-    /// Adds a frame that sets out at `now_ns`; true if it is now the first of all that have yet to arrive. The frames of a
-    /// link arrive in the order in which they set out.
+    /// Adds a frame that is sent at `now_ns`. Returns whether it is now the first to arrive. The frames of a link
+    /// arrive in the order in which they are sent.
     #[inline]
     pub(crate) fn push(&mut self, mut frame: InFlightFrame, link: &mut Link, now_ns: u64) -> bool {
         debug_assert!(link.last_arrival_ns <= frame.arrival_ns);
@@ -145,7 +143,7 @@ impl Inbox {
         self.insert(frame) == self.waiting as usize
     }
 
-    /// Puts a frame into its place, and says which one that is.
+    /// Inserts a frame in order of arrival. Returns its position.
     #[inline(always)]
     fn insert(&mut self, mut frame: InFlightFrame) -> usize {
         let Some(first) = &mut self.first else {
@@ -156,7 +154,7 @@ impl Inbox {
         if is_first {
             std::mem::swap(first, &mut frame);
         }
-        // Nearly always behind all others.
+        // Nearly always last.
         let mut place = self.behind.len();
         let gone = self.gone as usize;
         while place > gone && self.behind[place - 1].order() > frame.order() {
@@ -191,20 +189,20 @@ impl Inbox {
         Some(frame)
     }
 
-    /// The frame that arrives first.
+    /// Returns the frame that arrives first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&InFlightFrame> {
         self.first.as_ref()
     }
 
-    /// The first of those that have yet to arrive, if others wait already.
+    /// Returns the first frame that has yet to arrive behind frames that wait; `None` if none waits.
     #[inline]
     pub(crate) fn first_pending(&self) -> Option<&InFlightFrame> {
         let place = self.waiting.checked_sub(1)?;
         self.rest().get(place as usize)
     }
 
-    /// The frame that has arrived first by `now_ns`, and those that have behind it, in order.
+    /// Returns the first frame that has arrived by `now_ns`, and those behind it, in order.
     #[inline(always)]
     pub(crate) fn arrived_by(&self, now_ns: u64) -> Option<(&InFlightFrame, &[InFlightFrame])> {
         let is_late = |frame: &InFlightFrame| frame.arrival_ns > now_ns;
@@ -214,7 +212,7 @@ impl Inbox {
         Some((first, &behind[..count]))
     }
 
-    /// Takes the frame that has arrived first; so many behind it have arrived, too, and wait.
+    /// Removes the first frame; `waiting` frames behind it have arrived, too.
     #[inline(always)]
     pub(crate) fn pop_first(&mut self, waiting: usize) -> Option<InFlightFrame> {
         let frame = self.pop()?;
@@ -222,7 +220,7 @@ impl Inbox {
         Some(frame)
     }
 
-    /// Takes the frame that arrives first if it has done so by `now_ns`, or waits already.
+    /// Removes the first frame if it has arrived by `now_ns` or waits already.
     #[inline]
     pub(crate) fn pop_arrived(&mut self, now_ns: u64) -> Option<InFlightFrame> {
         if self.first()?.arrival_ns > now_ns && self.waiting == 0 {
@@ -232,7 +230,7 @@ impl Inbox {
         self.pop()
     }
 
-    /// The cable of a link is pulled out: what is on its way there is lost. Gives how many frames.
+    /// Drops the frames in flight on a link that goes down. Returns their number.
     pub(crate) fn drop_from_link(&mut self, link: u32, arena: &mut FrameArena) -> u64 {
         let before = self.len();
         let coming: Vec<_> = std::iter::from_fn(|| self.pop()).collect();
@@ -246,7 +244,7 @@ impl Inbox {
         (before - self.len()) as u64
     }
 
-    /// How many frames are on their way.
+    /// Returns the number of frames in flight.
     pub(crate) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest().len()
     }

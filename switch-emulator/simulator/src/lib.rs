@@ -1,10 +1,9 @@
 //! Boards, hosts, links and taps in virtual time.
 //!
-//! A [`Network`] is built from boards (the firmware of `zodiac-firmware`, unchanged), other switches, hosts and links; sources
-//! on its hosts send as the Loko paper does (section 6.1), and a run gives the instants at which each frame
-//! passed its taps. Time is counted in integer nanoseconds, all that is random comes from one seed, and things
-//! that happen at one instant happen in the order in which they were decided: the same calls give the same
-//! bytes on every machine.
+//! A [`Network`] is built from boards (the firmware of `zodiac-firmware`, unchanged), other switches, hosts and links.
+//! Sources on its hosts send as in the Loko paper (section 6.1), and a run returns the instants at which each frame
+//! passed its taps. Time is counted in integer nanoseconds, all randomness comes from one seed, and simultaneous events
+//! happen in the order in which they were scheduled: the same calls return the same bytes on every machine.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -19,7 +19,7 @@ pub(crate) const HOST_PORT: u8 = 1;
 /// Rate at which a byte takes a nanosecond.
 const BYTE_PER_NS_BPS: u64 = 8_000_000_000;
 
-/// Length of `data` on a wire, with padding and frame check sequence.
+/// Returns the length of `data` on a wire, with padding and frame check sequence.
 #[inline]
 pub(crate) fn size_on_wire(data_bytes: usize) -> u64 {
     (data_bytes as u64 + FCS_BYTES).max(MIN_FRAME_BYTES)
@@ -52,7 +52,7 @@ impl Timing {
         })
     }
 
-    /// A link inside a device, without propagation; `rate_bps` is at least 1.
+    /// Creates a link inside a device, without propagation; `rate_bps` is at least 1.
     pub(crate) fn of_rate(rate_bps: u64) -> Self {
         let whole = BYTE_PER_NS_BPS % rate_bps == 0;
         let byte_ns = whole.then(|| BYTE_PER_NS_BPS / rate_bps);
@@ -104,7 +104,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// The port there; hosts have one only.
+    /// Returns the port there; hosts have one only.
     #[inline]
     pub(crate) fn port(self) -> u8 {
         match self {
@@ -135,7 +135,7 @@ pub(crate) struct Link {
 const _: () = assert!(size_of::<Link>() == 64);
 
 impl Link {
-    /// `header_bytes`: what the other end waits for of a frame, behind its preamble; nothing if for all of it.
+    /// `header_bytes`: what the other end waits for of a frame, behind its preamble, or `None` if for all of it.
     pub(crate) fn new(timing: Timing, end: End, header_bytes: Option<u64>) -> Self {
         Self {
             timing,
@@ -148,7 +148,7 @@ impl Link {
         }
     }
 
-    /// When the link can begin another frame.
+    /// Returns when the link can begin another frame.
     #[inline]
     pub(crate) fn busy_until_ns(&self) -> u64 {
         self.busy_until_ns
@@ -161,7 +161,7 @@ impl Link {
         self.busy_until_ns = begin_ns + self.timing.slot_ns(frame_bytes);
     }
 
-    /// When as much as the other end waits for has arrived there of a frame that begins at `begin_ns`.
+    /// Returns when as much as the other end waits for has arrived there of a frame that begins at `begin_ns`.
     #[inline(always)]
     pub(crate) fn arrival_ns(&self, begin_ns: u64, frame_bytes: u64) -> u64 {
         let awaited_bytes = frame_bytes.min(self.awaited_bytes);

@@ -1,4 +1,4 @@
-//! Building a network.
+//! Builder of a network: boards, hosts, links, sources.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -27,8 +27,7 @@ const CONTROLLER_STREAMS: u64 = 1 << 33;
 /// Latest instant of a run that can be planned for.
 const MAX_PLANNED_NS: u64 = 1_000_000_000_000_000;
 
-/// A Zodiac FX, or another device in its place. What each frame needs comes first, so that it lies in few lines of the
-/// processor's cache, one behind the other.
+/// A board or another device. The fields that each frame needs come first, in few cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct BoardNode {
@@ -39,7 +38,7 @@ pub(crate) struct BoardNode {
     /// If it keeps its connection to the controller itself: its IP address, and the ports that carry the connection.
     pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
     link_rate_bps: u64,
-    /// How many bytes of a frame it waits for; nothing if it waits for the whole frame.
+    /// How many bytes of a frame it waits for, or `None` if it waits for the whole frame.
     header_bytes: Option<u64>,
     /// Outgoing link of each port, from port 1 on.
     pub(crate) links: Vec<Option<usize>>,
@@ -56,7 +55,7 @@ pub(crate) struct HostNode {
     has_sources: bool,
 }
 
-/// A cable that is plugged in or pulled out during the run.
+/// A link that goes down or comes up during the run: its cable is pulled out or plugged in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LinkEvent {
     /// After the beginning of the run.
@@ -67,14 +66,14 @@ pub(crate) struct LinkEvent {
 }
 
 impl LinkEvent {
-    /// Both directions of the cable.
+    /// Returns both directions of the cable.
     pub(crate) fn links(self) -> [usize; 2] {
         // connect() adds the two links of a cable one after the other.
         [self.link, self.link ^ 1]
     }
 }
 
-/// What a name stands for, with the index among things of that kind.
+/// Node that a name refers to, by index among nodes of its kind.
 #[derive(Debug, Clone, Copy)]
 enum Named {
     Board(usize),
@@ -82,7 +81,7 @@ enum Named {
     Controller(usize),
 }
 
-/// Where a flow comes from and goes to: indices of hosts, and of the link on which it begins.
+/// Route of a flow: indices of the hosts, and of the first link.
 struct Route {
     from: usize,
     to: Option<usize>,
@@ -112,7 +111,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// An empty network. `seed` fixes all that is random in it.
+    /// Creates an empty network. `seed` fixes all that is random in it.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -334,7 +333,7 @@ impl Network {
         Ok(())
     }
 
-    /// Whether the cable of a link is out at `at_ns` after the beginning of the run, by what is planned.
+    /// Returns whether a link is down at `at_ns` after the beginning of the run, by the planned events.
     pub(crate) fn is_down_at(&self, link: usize, at_ns: u64) -> bool {
         let planned = self.link_events.iter();
         planned
@@ -512,7 +511,7 @@ impl Network {
         Ok(())
     }
 
-    /// Where a new flow comes from and goes to.
+    /// Returns the route of a new flow.
     fn route(&self, host: &str, flow: u32, destination: Option<&str>) -> Result<Route, Error> {
         if self.steps.is_some() {
             return Err(Error::Order(

@@ -1,13 +1,13 @@
-//! Memory that will be needed soon.
+//! Software prefetching for the event loop.
 //!
-//! What an event needs is found step by step: the entry of a frame names a port, that a link, that the next board, and that
-//! its timer. In a large network most of it is in no near cache, and the processor would wait at each step. So the event
-//! begins with reading what it may need, all at once.
+//! An event follows pointers: a frame's entry names a port, the port a link, the link the next board, and the board its
+//! timer. In a large network most of it is in no near cache, and the CPU would stall at each step. So the event loop
+//! first touches all lines that it may need.
 
-/// From so many boards on, the near caches do not hold what all frames need. In smaller networks there is nothing to gain.
+/// Number of boards from which on prefetching pays: the near caches hold the working set of smaller networks.
 pub(crate) const PREFETCH_MIN_BOARDS: usize = 64;
 
-/// Begins to read: nothing waits for the value.
+/// Loads a value that nothing waits for.
 #[inline(always)]
 pub(crate) fn prefetch<T: Copy>(value: T) {
     std::hint::black_box(value);

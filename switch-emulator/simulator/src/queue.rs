@@ -1,7 +1,7 @@
-//! Queue disciplines: what waits before a port, and what leaves next.
+//! Queue disciplines of ports.
 //!
-//! A [`Discipline`] knows no wire: who owns it asks for a frame whenever the wire is free, and says what time it is. Calls
-//! take non-decreasing instants; extra ones are harmless.
+//! A [`Discipline`] does not model the wire: its owner dequeues a frame whenever the wire is free, and passes the time
+//! in. Calls take non-decreasing instants; extra calls are harmless.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -35,7 +35,7 @@ use trtcm::Trtcm;
 /// Length of an Ethernet header, which an IP packet has before it.
 const ETHERNET_HEADER_BYTES: u64 = 14;
 
-/// A frame that waits, without frame check sequence.
+/// A queued frame, without frame check sequence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct QueuedFrame {
     pub(crate) data: Vec<u8>,
@@ -47,13 +47,13 @@ impl QueuedFrame {
         self.data.len() as u64
     }
 
-    /// Length of the IP packet in it.
+    /// Returns the length of the IP packet in it.
     fn packet_bytes(&self) -> u64 {
         self.frame_bytes().saturating_sub(ETHERNET_HEADER_BYTES)
     }
 }
 
-/// What a discipline threw away.
+/// Frames that a discipline has dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DropCounters {
     /// There was no room.
@@ -62,21 +62,21 @@ pub(crate) struct DropCounters {
     pub(crate) policed: u64,
 }
 
-/// What waits before a port, and in which order it leaves.
+/// Queue discipline of a port.
 pub(crate) trait Discipline: fmt::Debug + Send {
-    /// A frame for the queue with this number; a number that there is not means the first queue.
+    /// Adds a frame to the queue with this number, or to the first queue if there is none.
     fn enqueue(&mut self, now_ns: u64, queue: u32, frame: QueuedFrame);
-    /// The frame that leaves now.
+    /// Removes the frame that leaves now.
     fn dequeue(&mut self, now_ns: u64) -> Option<QueuedFrame>;
-    /// After [`Discipline::dequeue`] gave nothing: when to ask again, unless a frame comes before.
+    /// Returns when to dequeue again after [`Discipline::dequeue`] returned `None`, unless a frame comes before.
     fn wake_ns(&self) -> Option<u64>;
-    /// Whether it gives nothing before another frame comes; no harm in false.
+    /// Returns whether it yields nothing before another frame comes; `false` is always correct.
     fn is_idle(&self) -> bool {
         false
     }
-    /// What it has thrown away.
+    /// Returns the drop counters.
     fn dropped(&self) -> DropCounters;
-    /// What waits in a queue, and in all; disciplines that share no memory need not tell.
+    /// Returns the occupancy of a queue and of the port; disciplines that share no memory need not.
     fn occupancy(&self, _queue: u32) -> Occupancy {
         Occupancy::default()
     }
@@ -84,7 +84,7 @@ pub(crate) trait Discipline: fmt::Debug + Send {
     fn refuse(&mut self) {}
 }
 
-/// What waits before a port.
+/// Occupancy of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Occupancy {
     /// In one queue.
@@ -93,7 +93,7 @@ pub(crate) struct Occupancy {
     pub(crate) all_bytes: u64,
 }
 
-/// A queue that holds so many frames at most.
+/// A FIFO queue with a limit in frames.
 #[derive(Debug)]
 struct BoundedQueue {
     frames: VecDeque<QueuedFrame>,
@@ -108,7 +108,7 @@ impl BoundedQueue {
         }
     }
 
-    /// Whether there was room.
+    /// Appends a frame. Returns whether there was room.
     fn push(&mut self, frame: QueuedFrame) -> bool {
         let fits = self.frames.len() < self.limit;
         if fits {
@@ -118,7 +118,7 @@ impl BoundedQueue {
     }
 }
 
-/// The discipline that these settings describe; without any it is one queue.
+/// Creates the discipline that these settings describe; one FIFO queue without settings.
 ///
 /// # Errors
 /// What is wrong with them, and how to mend it.

@@ -16,27 +16,27 @@ impl Stream {
         Self(generator)
     }
 
-    /// A whole number, all 64 bits random.
+    /// Returns a whole number, all 64 bits random.
     pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number in (0, 1]: 53 random bits, exact in a double.
+    /// Returns a number in (0, 1]: 53 random bits, exact in a double.
     fn uniform(&mut self) -> f64 {
         #[allow(clippy::cast_precision_loss)]
         let numerator = ((self.bits() >> 11) + 1) as f64;
         numerator * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// An exponentially distributed span with mean `mean_ns`, rounded to the nearest nanosecond.
+    /// Returns an exponentially distributed span with mean `mean_ns`, rounded to the nearest nanosecond.
     pub(crate) fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
         let uniform = self.uniform(); // never zero, which has no logarithm
                                       // libm's logarithm is plain arithmetic; the platform's may differ in the last bit.
         rounded(-mean_ns * libm::log(uniform))
     }
 
-    /// A span between `least_ns` and `most_ns` with a Pareto distribution of this exponent, cut off at `most_ns`,
-    /// rounded to the nearest nanosecond.
+    /// Returns a span between `least_ns` and `most_ns` with a Pareto distribution of this exponent, cut off at
+    /// `most_ns`, rounded to the nearest nanosecond.
     pub(crate) fn pareto_ns(&mut self, least_ns: f64, most_ns: f64, exponent: f64) -> u64 {
         // The share of the distribution above `most_ns`; libm's power is plain arithmetic too.
         let beyond = libm::pow(least_ns / most_ns, exponent);
@@ -45,8 +45,8 @@ impl Stream {
     }
 }
 
-/// The nearest whole number; of two, the one farther from zero. The same as `f64::round`, for a span and in a few
-/// instructions.
+/// Returns the nearest whole number; of two, the one farther from zero. The same as `f64::round`, for a span and in a
+/// few instructions.
 #[inline]
 #[allow(clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn rounded(span_ns: f64) -> u64 {

@@ -1,4 +1,4 @@
-//! What a run gives.
+//! Results of a run.
 
 use zodiac_firmware::Counters;
 
@@ -10,7 +10,7 @@ use crate::tcp::{Connection, TcpResult};
 pub struct RunResult {
     /// One for each source or transfer over TCP, ordered by flow identifier.
     pub flows: Vec<FlowResult>,
-    /// What transfers over TCP did beyond that, in the order in which they were added.
+    /// Results of transfers over TCP beyond that, in the order in which they were added.
     pub tcp: Vec<TcpResult>,
     /// One for each board, in the order in which they were added.
     pub boards: Vec<BoardResult>,
@@ -22,7 +22,7 @@ pub struct RunResult {
     pub in_flight: u64,
     /// Frames that were on a cable when it was pulled out, or came onto it while it was out.
     pub lost_on_link_down: u64,
-    /// What went wrong on the boards, in order of time; at most the first 1000.
+    /// Events on the boards, in order of time; at most the first 1000.
     pub events: Vec<RunEvent>,
     /// Events beyond those.
     pub events_omitted: u64,
@@ -35,7 +35,7 @@ pub struct FlowResult {
     pub flow: u32,
     /// Length of its frames with frame check sequence.
     pub frame_bytes: u64,
-    /// What became of its frames.
+    /// Counters of its frames.
     pub counters: FlowCounters,
     /// Beginning of each frame at the sender's tap, by sequence number; empty unless the flow is observed.
     pub sent_ns: Vec<i64>,
@@ -43,7 +43,7 @@ pub struct FlowResult {
     pub received_ns: Vec<i64>,
 }
 
-/// What a board counted.
+/// Counters of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardResult {
     /// The board's name.

@@ -1,4 +1,4 @@
-//! The event loop.
+//! Event loop of a run.
 
 mod control_network;
 mod hot;
@@ -73,7 +73,8 @@ impl Network {
 }
 
 impl Network {
-    /// A frame sets out at `now_ns` to a board or controller. Returns that if the frame will arrive there before all others.
+    /// Returns a frame sets out at `now_ns` to a board or controller. Returns that if the frame will arrive there
+    /// before all others.
     #[inline(always)]
     fn enqueue_arrival(&mut self, frame: InFlightFrame, now_ns: u64) -> Option<End> {
         let link = &mut self.links[frame.link as usize];
@@ -86,14 +87,14 @@ impl Network {
         inbox.push(frame, link, now_ns).then_some(end)
     }
 
-    /// The line of a source's host, a link.
+    /// Returns the link of a source's host.
     fn line_of(&self, source: usize) -> usize {
         let host = &self.hosts[self.flows[source].from() as usize];
         host.link.expect("add_source refuses hosts without a link")
     }
 }
 
-/// A run under way.
+/// State of a run.
 struct Run<'a> {
     net: &'a mut Network,
     schedule: Schedule,
@@ -102,11 +103,10 @@ struct Run<'a> {
     origins: Vec<Origin>,
     source_traits: Vec<SourceTraits>,
     egress_links: EgressLinks,
-    /// For each host, the sources whose frame waits for its line, in turn; only the first one's timer is armed.
+    /// For each host, the sources whose frames wait for its link, in turn; only the first one's timer is armed.
     waiting: Vec<VecDeque<u32>>,
     slots: Slots,
-    /// Memory of frames that have arrived at hosts, to be used again: the last one first, as it is still in the processor's
-    /// cache.
+    /// Buffers of delivered frames, reused last in, first out, while they are in the CPU cache.
     buffer_pool: Vec<Vec<u8>>,
     begin_ns: u64,
     now_ns: u64,
@@ -116,7 +116,7 @@ struct Run<'a> {
     unidentified: u64,
     in_flight: u64,
     lost_on_link_down: u64,
-    /// Whether changes of cables are planned for this run; false in what precedes the run.
+    /// Whether link events are planned for this run; false before the run.
     has_link_events: bool,
     unconnected: Vec<u64>,
 }
@@ -184,19 +184,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Does everything until the end, in order of time.
+    /// Processes events until the end of the run.
     fn run_to_end(&mut self) {
         while self.step() {}
     }
 
-    /// Does everything for a while.
+    /// Processes events for `duration_ns`.
     fn run_for(&mut self, duration_ns: u64) {
         self.end_ns = self.now_ns + duration_ns;
         self.run_to_end();
         self.now_ns = self.end_ns;
     }
 
-    /// Does what comes next; false if nothing does before the end.
+    /// Processes the next event. Returns `false` if there is none before the end.
     #[inline(always)]
     fn step(&mut self) -> bool {
         let Some((now_ns, tag)) = self.schedule.first() else {
@@ -222,13 +222,13 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Whether it is worth reading ahead.
+    /// Returns whether prefetching pays.
     #[inline(always)]
     fn is_large(&self) -> bool {
         self.net.boards.len() >= PREFETCH_MIN_BOARDS
     }
 
-    /// Begins to read what a board's work may need behind the board itself.
+    /// Prefetches what a board's work may touch outside of the board.
     #[inline(always)]
     fn prefetch_board(&self, board: usize) {
         if !self.is_large() {
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Begins to read what the release of a source's frame needs.
+    /// Prefetches what the release of a source's frame touches.
     #[inline(always)]
     fn prefetch_source(&self, source: usize) {
         if !self.is_large() {
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
         prefetch(self.net.flows[source].counters.sent);
     }
 
-    /// A board does what is due.
+    /// Lets a board work.
     #[inline]
     fn work(&mut self, board: usize, now_ns: u64) {
         self.prefetch_board(board);
@@ -264,10 +264,10 @@ impl<'a> Run<'a> {
         self.collect(board, now_ns);
     }
 
-    /// Lets the frame that has arrived first pass a board in one step; false if it cannot.
+    /// Tries to forward a board's first frame on the fast path. Returns whether it did.
     #[inline]
     fn forward_fast(&mut self, board: usize, now_ns: u64) -> bool {
-        // A caller that advances step by step may look at the boards between two steps: no work is skipped.
+        // A caller that steps the network may inspect the boards between two steps: no work is skipped.
         if self.net.steps.is_some() {
             return false;
         }
@@ -322,7 +322,7 @@ impl<'a> Run<'a> {
         let mut due = device.poll_at().unwrap_or(Instant::NEVER);
         if let Some(frame) = inbox.first() {
             let arrival = Instant::from_nanos(frame.arrival_ns);
-            // A caller that advances step by step may look at the boards between two steps: no frame is kept back.
+            // A caller that steps the network may inspect the boards between two steps: no frame is deferred.
             due = due.min(if frame.is_pause || is_stepping {
                 arrival
             } else {
@@ -335,7 +335,7 @@ impl<'a> Run<'a> {
             }
         }
         let due = due.max(Instant::from_nanos(now_ns));
-        // A frame that comes while the CPU works does not change when the next pass begins.
+        // A frame that comes while the CPU works does not change when the next iteration begins.
         let timer = &mut self.slots.work[board];
         if due != timer.due {
             timer.due = due;
@@ -350,7 +350,7 @@ impl<'a> Run<'a> {
         self.arm(Timer::Answer(board as u32), next_ns);
     }
 
-    /// `line` is that of the source's host.
+    /// Arms a source's timer; `line` is its host's link.
     #[inline]
     fn arm_source(&mut self, index: usize, line: usize) {
         let line = &self.net.links[line];
@@ -364,7 +364,7 @@ impl<'a> Run<'a> {
         self.arm(Timer::LinkEvent, at_ns);
     }
 
-    /// A cable is plugged in or pulled out; boards at its ends see it, and what was on it is lost.
+    /// Applies a link event: boards at both ends see it, and frames in flight are lost.
     fn apply_link_event(&mut self, now_ns: u64) {
         let Some(event) = self.net.link_events.pop_front() else {
             return;
@@ -399,7 +399,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a frame that begins on a link at `begin_ns` finds no cable.
+    /// Returns whether a link is down when a frame begins on it at `begin_ns`.
     #[inline]
     fn finds_link_down(&self, link: usize, begin_ns: u64) -> bool {
         self.has_link_events
@@ -412,21 +412,21 @@ impl<'a> Run<'a> {
         self.arm(Timer::Release(index as u32), None);
     }
 
-    /// A source's next frame is due on its host's line: sends it, or lets it wait for its turn.
+    /// Sends a source's next frame if its host's link is free; else queues the source.
     fn release(&mut self, index: usize, now_ns: u64) {
         self.prefetch_source(index);
         let origin = self.origins[index];
         let line = origin.line();
         let is_busy = self.net.links[line].busy_until_ns() > now_ns;
         if !is_busy && !self.net.links[line].is_waited_for {
-            // As mostly: the queue need not be looked at.
+            // Common case: no queue.
             self.send(index, origin, now_ns);
             return self.arm_source(index, line);
         }
         self.release_queued(index, origin, is_busy, now_ns);
     }
 
-    /// The same, if the line is busy or others wait for it.
+    /// Releases a frame to a link that is busy or has a queue of sources.
     #[inline(never)]
     fn release_queued(&mut self, index: usize, origin: Origin, is_busy: bool, now_ns: u64) {
         let line = origin.line();
@@ -451,13 +451,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A source's frame waits for its host's line, behind those that do so already.
+    /// Queues a source behind those that wait for the host's link already.
     fn queue_source(&mut self, index: usize, origin: Origin) {
         self.waiting[origin.host()].push_back(index as u32);
         self.net.links[origin.line()].is_waited_for = true;
     }
 
-    /// The first that waits for a host's line need not wait any more. Gives the one behind it.
+    /// Dequeues the first source that waits for a host's link. Returns the next one.
     fn dequeue_waiting(&mut self, origin: Origin) -> Option<usize> {
         let waiting = &mut self.waiting[origin.host()];
         waiting.pop_front();
@@ -466,7 +466,7 @@ impl<'a> Run<'a> {
         next
     }
 
-    /// A source's frame begins on its host's line, which is free.
+    /// Sends a source's frame on its host's link, which is free.
     fn send(&mut self, index: usize, origin: Origin, now_ns: u64) {
         let line = origin.line();
         let Network {
@@ -483,14 +483,14 @@ impl<'a> Run<'a> {
             source: index as u32,
             sequence,
         };
-        // What has a head carries IPv4.
+        // A frame with a flow key carries IPv4.
         let is_pause =
             !self.source_traits[index].has_constant_key && is_pause_frame(flow.frame(sequence));
         let frame = InFlightFrame::new(payload, flow.data_bytes(), is_pause);
         self.transmit(line, now_ns, frame);
     }
 
-    /// A frame sets out to a board or controller.
+    /// Adds a frame to its receiver's inbox and arms the receiver's timer.
     #[inline(always)]
     fn enqueue_arrival(&mut self, frame: InFlightFrame) {
         match self.net.enqueue_arrival(frame, self.now_ns) {
@@ -500,7 +500,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Gives a board the frames that have arrived until `until_ns`, each with its instant.
+    /// Hands a board the frames that have arrived by `until_ns`, each stamped with its arrival.
     fn deliver_to_board(&mut self, board: usize, until_ns: u64) {
         let Network {
             boards,
@@ -516,7 +516,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The frame that is next for a controller arrives there.
+    /// Hands a controller its next frame.
     fn deliver_to_controller(&mut self, index: usize, now_ns: u64) {
         let Network {
             controllers,
@@ -540,7 +540,7 @@ impl<'a> Run<'a> {
         self.arm(Timer::Arrival(controller as u32), at_ns);
     }
 
-    /// The controller's next segment reaches its board, or leaves for it.
+    /// Delivers the controller's next segment to its board, or sends it there.
     fn answer(&mut self, board: usize, now_ns: u64) {
         let next = self.net.boards[board].session.take_next();
         if let Some(bytes) = next {
@@ -557,7 +557,7 @@ impl<'a> Run<'a> {
         self.collect(board, now_ns);
     }
 
-    /// Takes what a board gives out, and notes when it is to be called again.
+    /// Drains a board's outputs and arms its timer.
     fn collect(&mut self, board: usize, now_ns: u64) {
         while let Some(output) = self.net.boards[board].device.poll_output() {
             let at_ns = output.at.as_nanos();
@@ -588,14 +588,14 @@ impl<'a> Run<'a> {
         self.arm_board(board, now_ns);
     }
 
-    /// Gives what a board says to the caller that advances the network.
+    /// Hands an output to the caller that steps the network.
     fn emit(&mut self, board: usize, at_ns: u64, output: OutputKind) {
         if let Some(steps) = &mut self.net.steps {
             steps.board_output(at_ns, &self.net.boards[board].name, output);
         }
     }
 
-    /// A frame begins to leave a board at `at_ns`, by the link of a port, if there is one.
+    /// Transmits a frame of a board at `at_ns` by the link of a port, if there is one.
     #[inline(always)]
     fn transmit_from_board(
         &mut self,
@@ -610,14 +610,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Nothing needs a frame any more.
+    /// Drops a frame and recycles its buffer.
     fn drop_frame(&mut self, frame: InFlightFrame) {
         if let Payload::Bytes(id) = frame.payload() {
             self.buffer_pool.push(self.net.arena.remove(id));
         }
     }
 
-    /// A frame begins on a link at `begin_ns`. It is up to the sender that frames on a link do not overlap.
+    /// Transmits a frame on a link at `begin_ns`. The sender makes sure that frames on a link do not overlap.
     #[inline(always)]
     fn transmit(&mut self, index: usize, begin_ns: u64, frame: InFlightFrame) {
         if self.finds_link_down(index, begin_ns) {
@@ -642,7 +642,7 @@ impl<'a> Run<'a> {
         self.enqueue_arrival(frame.on_link(arrival_ns, index, link.end));
     }
 
-    /// The beginning of a source's frame, as it was sent, passes a host's tap at `begin_ns`.
+    /// Delivers an unmodified frame of a source to a host; its first bit passes the tap at `begin_ns`.
     #[inline]
     fn deliver_source_frame(&mut self, host: usize, begin_ns: u64, source: usize, sequence: u32) {
         let is_plain = self.source_traits[source].is_identifiable
@@ -659,7 +659,7 @@ impl<'a> Run<'a> {
         self.buffer_pool.push(data);
     }
 
-    /// The beginning of a frame passes a host's tap at `begin_ns`.
+    /// Delivers a frame to a host; its first bit passes the tap at `begin_ns`.
     fn deliver_to_host(&mut self, host: usize, begin_ns: u64, data: &[u8]) {
         if let Some(steps) = &mut self.net.steps {
             steps.received(begin_ns, &self.net.hosts[host].name, data);
@@ -677,7 +677,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Keeps the session alive, as a controller does.
+    /// Answers echo requests, as a controller does.
     fn answer_echo(&mut self, board: usize, at_ns: u64, bytes: &[u8]) {
         if let Some(reply) = echo_replies(bytes) {
             let answers = &mut self.net.boards[board].session.answers;
@@ -699,7 +699,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Gives all boards what has arrived until now, where the run ends or pauses.
+    /// Hands all boards the frames that have arrived, where the run ends or pauses.
     fn deliver_pending(&mut self) {
         for board in 0..self.net.boards.len() {
             self.deliver_to_board(board, self.end_ns);
@@ -758,7 +758,7 @@ fn signed_difference_ns(at_ns: u64, earlier_ns: u64) -> i64 {
     at_ns as i64 - earlier_ns as i64
 }
 
-/// The bytes of a frame; memory for it is taken from `buffer_pool`.
+/// Returns the bytes of a frame; takes a buffer from `buffer_pool`.
 fn into_bytes(
     payload: Payload,
     flows: &mut [Flow],

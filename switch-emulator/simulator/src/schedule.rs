@@ -1,15 +1,15 @@
-//! What happens next: a fixed set of timers, ordered by (instant, order of arming).
+//! Event schedule: a fixed set of timers, ordered by (instant, order of arming).
 //!
-//! Nearly everything that can happen in the network has one pending instant: a board's next work, the head
-//! of a link, the next release of a source. A winner tree over those slots needs no allocation and a look at one
-//! line of the cache a level, where a general event queue would push and pop an element for each frame.
+//! Each event source has one pending instant: a board's next work, the head of a link, the next release of a source. A
+//! winner tree over those slots needs no allocation and touches one cache line a level, where a general event queue
+//! would push and pop an element for each frame.
 
 use crate::prefetch::prefetch;
 
 /// Where a timer is: its index below the count given to [`Schedule::new`].
 pub(crate) type Slot = u32;
 
-/// What a timer stands for. It comes back when the timer fires, so that nobody needs to look it up.
+/// Event of a timer. It is returned when the timer fires, which saves a lookup.
 pub(crate) type Tag = u32;
 
 /// Bits of what tells timers of a kind apart.
@@ -34,7 +34,7 @@ const CHILDREN: usize = 4;
 struct Node([u128; CHILDREN]);
 
 impl Node {
-    /// The least of all keys but one.
+    /// Returns the least of all keys but one.
     #[inline(always)]
     fn least_beside(&self, child: usize) -> u128 {
         let other = |step| self.0[(child + step) % CHILDREN];
@@ -104,7 +104,7 @@ impl Schedule {
         self.first = ((key >> (TAG_BITS + SEQUENCE_BITS)) as u64, tag);
     }
 
-    /// Begins to read what arming the timer at `slot` will need.
+    /// Prefetches what arming the timer at `slot` touches.
     #[inline(always)]
     pub(crate) fn prefetch(&self, slot: Slot) {
         let mut place = self.first_leaf + slot as usize / CHILDREN;
@@ -114,7 +114,7 @@ impl Schedule {
         }
     }
 
-    /// When the first timer fires, and what it stands for. It stays armed.
+    /// Returns when the first timer fires, and what it stands for. It stays armed.
     #[inline]
     pub(crate) fn first(&self) -> Option<(u64, Tag)> {
         (self.first.0 != NEVER_NS).then_some(self.first)

@@ -10,7 +10,7 @@ const IDENTITY_BYTES: usize = 8;
 /// Longest frame without its frame check sequence: a VLAN-tagged Ethernet frame.
 const MAX_FRAME_BYTES: usize = 1518;
 
-/// What a source sends (section 6.1 of the paper, "Traffic Generation": mgen and tc's token bucket).
+/// Configuration of a source (section 6.1 of the paper, "Traffic Generation": mgen and tc's token bucket).
 #[derive(Debug, Clone)]
 pub struct SourceConfig {
     /// Identifier of the flow, unique in the network; the four bytes before `sequence_offset` carry it.
@@ -24,7 +24,7 @@ pub struct SourceConfig {
     pub shaper_rate_bps: f64,
     /// Depth of the token bucket in bytes; at least one frame.
     pub shaper_burst_bytes: f64,
-    /// What is offered to the shaper's queue.
+    /// Traffic offered to the shaper's queue.
     pub offered: Offered,
     /// Whether the result has a row for each packet of this flow.
     pub observed: bool,
@@ -33,8 +33,8 @@ pub struct SourceConfig {
     pub destination: Option<String>,
 }
 
-/// What an application offers to the queue before the shaper, which lets a frame go as soon as the token bucket allows:
-/// whatever is offered, what is sent conforms.
+/// Traffic that an application offers to the shaper's queue. The shaper sends a frame as soon as the token bucket
+/// allows, so the sent traffic always conforms.
 #[derive(Debug, Clone)]
 pub enum Offered {
     /// Bursts at line rate, exponentially separated, into a queue with an end.
@@ -54,7 +54,7 @@ pub struct BurstsConfig {
     pub queue_bytes: f64,
 }
 
-/// What a source did with the frames that its application offered.
+/// Counters of the frames that a source's application offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SourceCounters {
     /// Frames offered to the shaper's queue.
@@ -149,7 +149,7 @@ impl Pattern {
         })
     }
 
-    /// When the next frame is offered; never, after the last one.
+    /// Returns when the next frame is offered; never, after the last one.
     fn next_ns(&self) -> u64 {
         let next = self.instants_ns.get(self.next);
         next.map_or(u64::MAX, |after_ns| self.begin_ns + after_ns)
@@ -229,13 +229,13 @@ impl Source {
         offered.min(self.bucket.most_bytes(duration_ns) / self.frame_bytes)
     }
 
-    /// The frame's length on the wire.
+    /// Returns the frame's length on the wire.
     #[inline]
     pub(crate) fn frame_bytes(&self) -> u64 {
         self.frame_bytes
     }
 
-    /// When the next frame leaves the shaper for a line that is free from `line_free_ns` on.
+    /// Returns when the next frame leaves the shaper for a line that is free from `line_free_ns` on.
     #[inline]
     pub(crate) fn next_release_ns(&self, line_free_ns: u64) -> Option<u64> {
         let mut from_ns = line_free_ns;
@@ -297,7 +297,7 @@ impl Source {
         }
     }
 
-    /// Counts what was offered until the end, and gives the number of frames still queued.
+    /// Counts the frames offered until the end. Returns the number of frames still queued.
     pub(crate) fn finish(&mut self) -> u64 {
         self.take_offers(self.stop_ns);
         self.queued
@@ -322,7 +322,7 @@ fn check_frame(flow: u32, length: usize, sequence_offset: usize) -> Result<(), E
     Ok(())
 }
 
-/// The token bucket of a source, given as rate and burst; it must let a frame pass.
+/// Returns the token bucket of a source, given as rate and burst; it must let a frame pass.
 fn shaper(
     flow: u32,
     frame_bytes: u64,

@@ -1,19 +1,19 @@
-//! What a network that is advanced step by step gives out, kept until the caller takes it.
+//! Outputs of a network that is simulated stepwise, kept until the caller takes them.
 
 use crate::device::OutputKind;
 
-/// Something that a network gives out while it is advanced.
+/// Output of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StepOutput {
     /// When; for a frame, when its first bit reached the host's tap.
     pub at_ns: u64,
     /// The board or host that it is about.
     pub node: String,
-    /// What it is.
+    /// Kind of the output.
     pub kind: StepOutputKind,
 }
 
-/// What a network gives out.
+/// Kind of an output.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StepOutputKind {
     /// A frame, without frame check sequence, that has reached a host.
@@ -28,7 +28,7 @@ pub enum StepOutputKind {
     Event(String),
 }
 
-/// What a network that is advanced step by step remembers between the steps.
+/// State of a network between steps.
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub(crate) now_ns: u64,
@@ -67,7 +67,7 @@ impl Steps {
         });
     }
 
-    /// A board gives out something else than a frame.
+    /// Adds an output of a board other than a frame.
     pub(crate) fn board_output(&mut self, at_ns: u64, board: &str, kind: OutputKind) {
         let kind = match kind {
             OutputKind::Controller(bytes) => StepOutputKind::Controller(bytes),

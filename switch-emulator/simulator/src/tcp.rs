@@ -1,4 +1,4 @@
-//! TCP in virtual time: a bulk transfer, its sender, its receiver, and what both do.
+//! TCP in virtual time: a bulk transfer with its sender and receiver.
 //!
 //! Both ends follow the RFCs as a usual Linux does: congestion control by CUBIC (RFC 9438, with `HyStart`) or Reno (RFC 5681),
 //! selective acknowledgements (RFC 2018), losses found by RACK with a tail loss probe (RFC 8985), the window reduced in proportion
@@ -65,7 +65,7 @@ pub struct TcpConfig {
     pub destination: String,
 }
 
-/// What a connection did. Instants are nanoseconds since the beginning of the run.
+/// Results of a connection. Instants are nanoseconds since the beginning of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TcpResult {
     /// The flow's identifier.
@@ -107,7 +107,7 @@ pub(crate) struct Connection {
     packets: Packets,
     sender: Sender,
     receiver: Receiver,
-    /// What arrives at either side, with the instant at which all of it is there.
+    /// Frames in flight to either side, with the instant of complete arrival.
     inboxes: [VecDeque<(u64, Packet)>; 2],
     begin_ns: u64,
     began: bool,
@@ -185,7 +185,7 @@ impl Connection {
         self.counters.max_delay_ns = self.counters.max_delay_ns.max(delay_ns);
     }
 
-    /// Does what is due at `side`; gives the frame that leaves, if there is one and the line `is_free`.
+    /// Does the work that is due at `side`. Returns the frame that leaves, if there is one and the line `is_free`.
     pub(crate) fn work(&mut self, side: Side, now_ns: u64, is_free: bool) -> Option<Vec<u8>> {
         let inbox = &mut self.inboxes[side as usize];
         while inbox.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// When [`work`](Self::work) has next something to do at `side`, whose line is busy until `busy_until_ns`.
+    /// Returns when [`work`](Self::work) has next something to do at `side`, whose line is busy until `busy_until_ns`.
     pub(crate) fn wake_ns(&self, side: Side, now_ns: u64, busy_until_ns: u64) -> Option<u64> {
         let (timer, wants_to_send) = match side {
             Side::Sender => (self.sender.wake_ns(), self.sender.may_send(now_ns)),
@@ -249,7 +249,7 @@ impl Connection {
         Some(next.max(now_ns))
     }
 
-    /// What it did.
+    /// Returns the results.
     pub(crate) fn finish(&mut self) -> TcpResult {
         self.result.timeouts = self.sender.timeouts();
         self.result.delivered_bytes = self.receiver.next() * self.result.segment_bytes;

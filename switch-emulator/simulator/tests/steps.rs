@@ -35,7 +35,7 @@ fn board_between_hosts() -> Network {
     network
 }
 
-/// When each frame reached a host, which, and its last byte.
+/// Returns when each frame reached a host, which, and its last byte.
 fn frames(network: &mut Network) -> Vec<(u64, String, u8)> {
     let outputs = network.step_outputs().into_iter();
     outputs

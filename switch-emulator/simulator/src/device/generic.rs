@@ -1,4 +1,4 @@
-//! A generic switch: some time for each frame, then a queue discipline before each port.
+//! Generic switch: a processing delay for each frame, then a queue discipline on each port.
 //!
 //! A frame that has completely arrived (with cut-through: whose header has) is looked up, and enters its port's discipline
 //! when it leaves the pipeline. It departs when the discipline hands it out and the wire is free. The action `enqueue` of
@@ -57,7 +57,7 @@ mod stream {
 /// Later than any instant of a run.
 const NEVER_NS: u64 = u64::MAX;
 
-/// What stands between the table and one front port's wire.
+/// Egress side of a front port.
 #[derive(Debug)]
 struct Port {
     discipline: Box<dyn Discipline>,
@@ -168,7 +168,7 @@ impl GenericSwitch {
         })
     }
 
-    /// When the next thing happens.
+    /// Returns when the next thing happens.
     fn next_ns(&self) -> Option<u64> {
         let came_ns = self
             .forwarded

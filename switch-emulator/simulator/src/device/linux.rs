@@ -1,4 +1,4 @@
-//! A software switch on Linux: front ports of a switch chip, one link to the CPU, and a kernel that forwards.
+//! Software switch on Linux: front ports of a switch chip, one link to the CPU, and a kernel that forwards.
 //!
 //! The model, from a frame's last bit in to its first bit out:
 //!
@@ -11,7 +11,7 @@
 //! 5. [`Interference`], which stops the CPU at any time;
 //! 6. the transmit queue, the link back, the switch chip, and the front port.
 //!
-//! The CPU is one server for all ports, as on the Zodiac FX; but with interference it gives no worst case.
+//! The CPU is one server for all ports, as on the Zodiac FX. With interference it guarantees no worst case.
 
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ pub(crate) struct LinuxSwitch {
     inbound: VecDeque<Inbound>,
     ring: VecDeque<Inbound>,
     inward_free_ns: u64,
-    /// When the CPU takes its next frame; nothing if none is on its way.
+    /// When the CPU takes its next frame, or `None` if none is on its way.
     take_ns: Option<u64>,
     /// Frames taken since the poll began.
     polled: u64,
@@ -83,12 +83,12 @@ impl LinuxSwitch {
         }
     }
 
-    /// Length of a frame on the link between switch chip and CPU.
+    /// Returns the length of a frame on the link between switch chip and CPU.
     fn tagged_bytes(&self, frame_bytes: u64) -> u64 {
         frame_bytes + self.profile.switch_chip.tag_bytes
     }
 
-    /// The switch chip sends a frame to the CPU; gives when it has arrived there, or nothing if the chip is full.
+    /// Sends a frame from the switch chip to the CPU. Returns when it has arrived there, or `None` if the chip is full.
     fn carry_inward(&mut self, now_ns: u64, frame_bytes: u64) -> Option<u64> {
         let chip = &self.profile.switch_chip;
         let ready_ns = now_ns + chip.transit_ns;
@@ -143,7 +143,7 @@ impl LinuxSwitch {
         self.take_ns = self.next_take_ns(done_ns);
     }
 
-    /// When the CPU, done with a frame at `done_ns`, takes the next one.
+    /// Returns when the CPU, done with a frame at `done_ns`, takes the next one.
     fn next_take_ns(&mut self, done_ns: u64) -> Option<u64> {
         let cpu = &self.profile.cpu;
         self.polled += 1;
@@ -244,7 +244,7 @@ impl Switch for LinuxSwitch {
         self.counters
     }
 
-    /// A busy CPU finds what has arrived meanwhile when it takes its next frame.
+    /// A busy CPU sees new arrivals only when it takes its next frame.
     fn deliver_by(&self, arrival: Instant) -> Instant {
         self.poll_at().map_or(arrival, |take| take.max(arrival))
     }

@@ -1,4 +1,4 @@
-//! The OpenFlow 1.0 side of switches that are no Zodiac FX: sessions as the specification describes them.
+//! OpenFlow 1.0 agent of switches other than the Zodiac FX: sessions by the specification.
 //!
 //! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER, statistics of entries and table, and all commands of
 //! `FLOW_MOD`, with the action output, enqueue where ports have queues, and those that change frames where a switch chip
@@ -85,7 +85,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// An agent with an empty table for `entries` entries.
+    /// Creates an agent with an empty table for `entries` entries.
     pub(crate) fn new(mac: MacAddress, ports: u8, entries: usize) -> Self {
         Self::of_table(mac, ports, Table::new(ports, false, entries))
     }
@@ -119,7 +119,7 @@ impl Agent {
         }
     }
 
-    /// What the switch says when the session opens.
+    /// Opens the session. Returns HELLO.
     pub(crate) fn connected(&mut self) -> Vec<u8> {
         self.stream.clear();
         self.waiting.clear();
@@ -127,8 +127,8 @@ impl Agent {
         finish(begin(message::HELLO, &[0; 4]))
     }
 
-    /// Takes the messages that `bytes` complete in the stream, and works on them until `now_ns`; gives the answers, one for
-    /// each message that has one.
+    /// Takes the messages that `bytes` complete in the stream, and works on them until `now_ns`. Returns the answers,
+    /// one for each message that has one.
     pub(crate) fn segment(&mut self, now_ns: u64, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut stream = std::mem::take(&mut self.stream);
         stream.extend_from_slice(bytes);
@@ -151,7 +151,7 @@ impl Agent {
         self.work(now_ns)
     }
 
-    /// When it will have finished its current message.
+    /// Returns when it will have finished its current message.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.done_ns
     }
@@ -176,7 +176,7 @@ impl Agent {
         answers
     }
 
-    /// How long it works on a message.
+    /// Returns how long it works on a message.
     fn takes_ns(&self, now_ns: u64, message: &[u8]) -> u64 {
         match message[1] {
             message::FLOW_MOD => self.table.handover().flow_mod_ns(self.table.len()),
@@ -185,12 +185,12 @@ impl Agent {
         }
     }
 
-    /// Where a frame goes that came in on `port` at this instant.
+    /// Returns where a frame goes that came in on `port` at this instant.
     pub(crate) fn look_up(&self, now_ns: u64, frame: &[u8], port: u8) -> Verdict {
         self.table.look_up(now_ns, frame, port).verdict
     }
 
-    /// What becomes of a frame that came in on `port` at this instant.
+    /// Returns the treatment of a frame that came in on `port` at this instant.
     pub(crate) fn treatment(&self, now_ns: u64, frame: &[u8], port: u8) -> Treatment<'_> {
         self.table.look_up(now_ns, frame, port)
     }
@@ -234,7 +234,7 @@ impl Agent {
         Some(finish(answer))
     }
 
-    /// The replies to a request for statistics, one behind the other.
+    /// Returns the replies to a request for statistics, one behind the other.
     fn statistics(&self, request: &[u8]) -> Vec<u8> {
         let kind = be16(request, HEADER_BYTES);
         let reply = |flags: u16, body: &[u8]| {
@@ -310,7 +310,7 @@ fn finish(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// The error message about `message`, which has at least a header.
+/// Returns the error message about `message`, which has at least a header.
 fn refusal(message: &[u8], (kind, code): (u16, u16)) -> Vec<u8> {
     let mut error = begin(message::ERROR, &message[4..HEADER_BYTES]);
     error.extend(kind.to_be_bytes());

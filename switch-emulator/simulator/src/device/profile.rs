@@ -6,7 +6,7 @@ use super::generic::{GenericSwitch, GenericSwitchProfile};
 use super::linux::{LinuxSwitch, LinuxSwitchProfile};
 use super::{Switch, SwitchConfig};
 
-/// The numbers of a device. The `kind` of its file says which; a file without one describes a Zodiac FX.
+/// Profile of a device. Its key `kind` selects the model; without it, the profile describes a Zodiac FX.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceProfile {
     /// A Zodiac FX.
@@ -46,7 +46,7 @@ pub enum SwitchProfile {
 }
 
 impl SwitchProfile {
-    /// A switch with these numbers and settings; `seed` fixes all that is random in it.
+    /// Returns a switch with these numbers and settings; `seed` fixes all that is random in it.
     ///
     /// # Errors
     /// Why it cannot have these settings, and how to mend that.
@@ -71,7 +71,7 @@ impl SwitchProfile {
         })
     }
 
-    /// How many bytes of a frame, behind its preamble, the switch waits for; nothing if for all of it.
+    /// Returns how many bytes of a frame, behind its preamble, the switch waits for, or `None` if for all of it.
     pub(crate) fn header_bytes(&self) -> Option<u64> {
         match self {
             Self::Linux(_) => None,
@@ -79,7 +79,7 @@ impl SwitchProfile {
         }
     }
 
-    /// Number of front ports and their rate in bit/s.
+    /// Returns the number of front ports and their rate in bit/s.
     pub(crate) fn ports(&self, config: &SwitchConfig) -> (u8, u64) {
         match self {
             Self::Linux(profile) => (profile.ports.count, profile.ports.link_rate_bps),

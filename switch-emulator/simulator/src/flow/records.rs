@@ -48,7 +48,7 @@ impl Records {
         let _ = self.earlier.try_reserve_exact(count);
     }
 
-    /// How many of `count` records are among the earlier ones.
+    /// Returns how many of `count` records are among the earlier ones.
     #[inline(always)]
     const fn moved(count: usize) -> usize {
         count.saturating_sub(LATEST).next_multiple_of(MOVED)
@@ -75,7 +75,8 @@ impl Records {
         self.earlier.extend_from_slice(records);
     }
 
-    /// One of `count` frames that were sent is received at `at_ns`. Says when it was sent, if that is the first time.
+    /// Records that one of `count` sent frames is received at `at_ns`. Returns when it was sent, or `None` if it is a
+    /// duplicate.
     #[inline]
     pub(crate) fn received(&mut self, sequence: u32, count: u64, at_ns: i64) -> Option<i64> {
         let number = sequence as usize;

@@ -2,14 +2,14 @@
 
 use serde::Deserialize;
 
-/// Frames that a queue holds if nobody says otherwise: the kernel's length of a device's transmit queue.
+/// Default limit of a queue in frames: the kernel's length of a device's transmit queue.
 pub(super) const DEFAULT_LIMIT_FRAMES: u64 = 1_000;
 const MAX_RATE_BPS: u64 = 1_000_000_000_000;
 const MAX_BYTES: u64 = 1_000_000_000;
 const MAX_NS: u64 = 1_000_000_000;
 const MAX_FRAMES: u64 = 1_000_000;
 
-/// What stands before a port.
+/// Scheduler of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SchedulerConfig {
@@ -45,15 +45,15 @@ pub struct ClassConfig {
     /// Of a leaf: the number of its queue.
     #[serde(default)]
     pub queue: u32,
-    /// What it may send without borrowing.
+    /// Rate without borrowing.
     pub rate_bps: u64,
-    /// What it may send at most.
+    /// Maximum rate.
     pub ceil_bps: u64,
     /// Depth of the token bucket that fills with `rate_bps`.
     pub burst_bytes: u64,
     /// Depth of the token bucket that fills with `ceil_bps`.
     pub cburst_bytes: u64,
-    /// What it sends in its turn among classes of its priority.
+    /// Bytes per turn among classes of its priority.
     #[serde(default = "quantum")]
     pub quantum_bytes: u64,
     /// Lower ones go first.
@@ -62,12 +62,12 @@ pub struct ClassConfig {
     /// Frames that its queue holds.
     #[serde(default = "limit")]
     pub limit_frames: u64,
-    /// What its queue drops although there is room.
+    /// Active queue management of its queue.
     #[serde(default)]
     pub drops: Option<DropsConfig>,
 }
 
-/// What a queue drops although there is room.
+/// Active queue management: drops although there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum DropsConfig {
@@ -136,7 +136,7 @@ const fn limit() -> u64 {
 }
 
 impl HtbConfig {
-    /// Refuses settings with which nothing sensible would come out; gives the place of each class's parent.
+    /// Checks the settings. Returns the index of each class's parent.
     pub(super) fn parents(&self) -> Result<Vec<Option<usize>>, String> {
         in_range("group_frames", self.group_frames, 1, MAX_FRAMES)?;
         in_range("timer_ns", self.timer_ns, 0, MAX_NS)?;
@@ -204,7 +204,7 @@ impl ClassConfig {
 }
 
 impl TrtcmConfig {
-    /// Refuses settings with which nothing sensible would come out.
+    /// Checks the settings.
     pub(super) fn check(&self) -> Result<(), String> {
         in_range("group_frames", self.group_frames, 1, MAX_FRAMES)?;
         in_range("poll_ns", self.poll_ns, 1, MAX_NS)?;

@@ -13,7 +13,7 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// A full bucket of `burst_bytes` that fills with `rate_bps`.
+    /// Creates a full bucket of `burst_bytes` that fills with `rate_bps`.
     pub(super) fn new(rate_bps: u64, burst_bytes: u64) -> Self {
         let capacity = i128::from(burst_bytes) * UNITS_PER_BYTE;
         Self {
@@ -29,18 +29,20 @@ impl Credit {
         (self.level + gained).min(self.capacity)
     }
 
-    /// Whether it holds `bytes` at `now_ns`, or all that fits if that is less.
+    /// Returns whether it holds `bytes` at `now_ns`, or all that fits if that is less.
     pub(super) fn holds(&self, now_ns: u64, bytes: u64) -> bool {
         self.level_at(now_ns) >= self.needed(bytes)
     }
 
-    /// The first instant, not before `now_ns`, when it holds `bytes`, or all that fits; nothing if it never fills.
+    /// Returns the first instant, not before `now_ns`, when it holds `bytes`, or all that fits, or `None` if it never
+    /// fills.
     pub(super) fn holds_at(&self, now_ns: u64, bytes: u64) -> Option<u64> {
         self.after(now_ns, self.needed(bytes) - self.level_at(now_ns))
     }
 
-    /// The first instant, not before `now_ns`, by which `bytes` could have been taken out, each token as soon as it came in;
-    /// nothing if that is never. The estimate may be too early: tokens that overflow meanwhile are not deducted.
+    /// The first instant, not before `now_ns`, by which `bytes` could have been taken out, each token as soon as it
+    /// came in, or `None` if that is never. The estimate may be too early: tokens that overflow meanwhile are not
+    /// deducted.
     pub(super) fn earned_at(&self, now_ns: u64, bytes: u64) -> Option<u64> {
         let needed = i128::from(bytes) * UNITS_PER_BYTE;
         self.after(now_ns, needed - self.level_at(now_ns))
@@ -61,7 +63,7 @@ impl Credit {
             .and_then(|ns| now_ns.checked_add(ns))
     }
 
-    /// Whether `bytes` fit.
+    /// Returns whether `bytes` fit.
     pub(super) fn can_ever_hold(&self, bytes: u64) -> bool {
         i128::from(bytes) * UNITS_PER_BYTE <= self.capacity
     }

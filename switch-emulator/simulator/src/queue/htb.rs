@@ -105,8 +105,8 @@ impl Htb {
         leaf.expect("`leaves` holds places of leaves alone")
     }
 
-    /// From how many levels up the class at `place` must borrow to send at `now_ns`: 0 if it need not; nothing if it may
-    /// not send. Its own buckets must hold at least `spare_bytes`, instead of being not below zero.
+    /// From how many levels up the class at `place` must borrow to send at `now_ns`: 0 if it need not, or `None` if it
+    /// may not send. Its own buckets must hold at least `spare_bytes`, instead of being not below zero.
     fn level(&self, place: usize, now_ns: u64, spare_bytes: u64) -> Option<usize> {
         let (mut at, mut level, mut spare_bytes) = (place, 0, spare_bytes);
         loop {
@@ -161,14 +161,15 @@ impl Htb {
         Some(soonest_ns)
     }
 
-    /// What a sleeping class must hold to wake: tokens for a group of frames as long as its first one, less one frame.
+    /// Returns the tokens that a sleeping class must hold to wake: those of a group of frames as long as its first one,
+    /// less one frame.
     fn spare_bytes(&self, place: usize) -> u64 {
         let leaf = self.classes[place].leaf.as_ref();
         (self.group_frames - 1) * leaf.map_or(0, |leaf| leaf.queue.head_bytes())
     }
 
-    /// Wakes the classes that can pay. Gives each backlogged leaf that may send, as an index in `leaves`, and from how many
-    /// levels up it borrows.
+    /// Wakes the classes that can pay. Returns each backlogged leaf that may send, as an index in `leaves`, and from
+    /// how many levels up it borrows.
     fn candidates(&mut self, now_ns: u64) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for turn in 0..self.leaves.len() {

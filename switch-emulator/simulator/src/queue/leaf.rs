@@ -57,7 +57,7 @@ impl LeafQueue {
         self.entries.is_empty()
     }
 
-    /// Bytes of all frames that wait.
+    /// Returns the bytes of all frames that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -72,12 +72,12 @@ impl LeafQueue {
         self.dropped
     }
 
-    /// Whether [`Self::push`] wants to know when a frame can leave.
+    /// Returns whether [`Self::push`] wants to know when a frame can leave.
     pub(super) fn has_deadline(&self) -> bool {
         self.late_after_ns.is_some()
     }
 
-    /// A frame comes, which cannot leave before `soonest_ns`; nothing if it never can.
+    /// A frame comes, which cannot leave before `soonest_ns`, or `None` if it never can.
     pub(super) fn push(&mut self, now_ns: u64, frame: QueuedFrame, soonest_ns: Option<u64>) {
         if let Some(after_ns) = self.late_after_ns {
             let in_time = |soonest_ns| soonest_ns <= now_ns.saturating_add(after_ns);
@@ -162,7 +162,7 @@ impl Codel {
         }
     }
 
-    /// Whether to drop the frame that has waited so long, with so many bytes behind it.
+    /// Returns whether to drop the frame that has waited so long, with so many bytes behind it.
     fn drops(&mut self, now_ns: u64, waited_ns: u64, behind_bytes: u64) -> bool {
         if !self.is_long_enough(now_ns, waited_ns, behind_bytes) {
             self.ended_ns = self.next_ns.take().or(self.ended_ns);

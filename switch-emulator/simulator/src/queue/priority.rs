@@ -1,9 +1,9 @@
-//! Strict priority, as switch chips have it: the queue to send from is chosen only every so often.
+//! Strict priority, as in switch chips: the queue to send from is chosen only every so often.
 //!
-//! Queue 0 is the lowest. At each check the highest queue with a frame is chosen, and stays so until the next one: a frame that
-//! comes into a higher queue waits for it, and then for the frame on the wire. So it is later than network calculus says
-//! by up to the time between checks, the epsilon of the predictability study (section II-B.4: "updating the queue to send from
-//! only every epsilon seconds"). Without a time between checks the discipline is the one of the books.
+//! Queue 0 has the lowest priority. At each check the highest nonempty queue is chosen until the next check: a frame
+//! that enters a higher queue waits for it, and then for the frame on the wire. So its delay exceeds the
+//! network-calculus bound by up to the time between checks, the epsilon of the predictability study (section II-B.4:
+//! "updating the queue to send from only every epsilon seconds"). With a time of 0 this is textbook strict priority.
 
 use std::collections::VecDeque;
 

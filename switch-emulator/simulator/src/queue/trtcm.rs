@@ -19,7 +19,7 @@ struct Policer {
 }
 
 impl Policer {
-    /// Whether a packet passes; takes its tokens if so.
+    /// Returns whether a packet passes; takes its tokens if so.
     fn passes(&mut self, now_ns: u64, bytes: u64) -> bool {
         for bucket in [&mut self.committed, &mut self.excess] {
             if bucket.can_ever_hold(bytes) && bucket.holds(now_ns, bytes) {
@@ -41,7 +41,7 @@ pub(super) struct Trtcm {
     transmit: BoundedQueue,
     group_frames: u64,
     poll_ns: u64,
-    /// The next poll; nothing if none waits.
+    /// The next poll, or `None` if none waits.
     next_poll_ns: Option<u64>,
     dropped: DropCounters,
 }

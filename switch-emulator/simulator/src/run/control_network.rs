@@ -1,4 +1,4 @@
-//! Boards whose control traffic travels as frames: speaking to them before the run, and their controllers in it.
+//! In-band control traffic: sessions with boards before the run, and their controllers during it.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ use crate::network::Network;
 const CONNECT_PATIENCE_NS: u64 = 30_000_000_000;
 
 impl Network {
-    /// Lets the controller of a board on a network hand over `segments`, 10 ms apart, and gives what the board sent.
+    /// Lets the controller of a board on a network send `segments`, 10 ms apart. Returns the board's messages.
     pub(crate) fn control_by_network(
         &mut self,
         board: usize,

@@ -1,15 +1,15 @@
-//! What each frame needs of its source and of the boards that it passes: kept together, in few bytes, since a run of a large
-//! network would find little else of them in the processor's cache.
+//! Hot state: the few bytes of sources and boards that each frame needs, packed so that they stay in the CPU cache in
+//! large networks.
 
 use crate::flow::Identities;
 use crate::network::{BoardNode, Network};
 
-/// Where the frames of a source begin, in eight bytes: those of large networks stay in the processor's cache.
+/// Origin of a source's frames.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin {
-    /// By index in the network.
+    /// Index of the host.
     host: u32,
-    /// The line of that host, a link.
+    /// Index of the host's link.
     line: u32,
 }
 
@@ -25,27 +25,27 @@ impl Origin {
     }
 }
 
-/// What holds for all frames of a source: few bytes, for the same reason.
+/// Properties shared by all frames of a source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceTraits {
-    /// Whether they begin in the same way, whatever their number is.
+    /// Whether they all have the same flow key.
     pub(super) has_constant_key: bool,
-    /// Whether they are certain to be recognised as the flow's own as long as nothing changes them.
+    /// Whether unmodified frames are always recognised as the flow's own.
     pub(super) is_identifiable: bool,
 }
 
-/// The links by which frames leave boards: close together, where they stay in the processor's cache.
+/// Egress links of all boards.
 pub(super) struct EgressLinks {
-    /// For so many ports of each board.
+    /// Ports per board.
     ports: usize,
     links: Vec<u32>,
 }
 
 impl EgressLinks {
-    /// So many ports of a board are its first: most frames leave by one of them.
+    /// Ports per board worth prefetching: most frames leave by one of them.
     const FIRST: usize = 3;
 
-    /// In place of a link, for a port without a cable.
+    /// Marks a port without a cable.
     const NONE: u32 = u32::MAX;
 
     pub(super) fn of(boards: &[BoardNode]) -> Self {
@@ -60,7 +60,7 @@ impl EgressLinks {
         Self { ports, links }
     }
 
-    /// The links of a board's first ports.
+    /// Returns the links of a board's first ports.
     #[inline(always)]
     pub(super) fn first_links(&self, board: usize) -> impl Iterator<Item = usize> + '_ {
         let first = board * self.ports;
@@ -70,7 +70,7 @@ impl EgressLinks {
             .map(|link| *link as usize)
     }
 
-    /// The link of a board's port, which counts from 1.
+    /// Returns the link of a board's port, which counts from 1.
     #[inline(always)]
     pub(super) fn link(&self, board: usize, port: u8) -> Option<usize> {
         let link = self.links[board * self.ports + usize::from(port) - 1];

@@ -1,4 +1,4 @@
-//! Time that passes step by step, for a caller that keeps the sessions with the boards and decides what hosts send.
+//! Stepwise simulation for a caller that keeps the sessions with the boards and decides what hosts send.
 
 use zodiac_firmware::{Board, Instant};
 
@@ -14,9 +14,9 @@ use crate::steps::{StepOutput, Steps};
 const MAX_FRAME_BYTES: usize = 1522;
 
 impl Network {
-    /// Lets everything happen until `to_ns` since the boards were powered up. From the first call on, this takes the place of
-    /// [`run`](Self::run): the caller keeps the boards' sessions and lets hosts send, and what the boards say and what reaches
-    /// the hosts is among the [`step_outputs`](Self::step_outputs).
+    /// Simulates until `to_ns` since the boards were powered up. From the first call on, this takes the place of
+    /// [`run`](Self::run): the caller keeps the boards' sessions and lets hosts send, and the messages of the boards
+    /// and the frames at the hosts are among the [`step_outputs`](Self::step_outputs).
     ///
     /// # Errors
     /// [`Error::Order`] after a run, or if there are sources; [`Error::Value`] if `to_ns` lies before
@@ -62,8 +62,8 @@ impl Network {
         self.at_board(board, |device, now| device.segment(now, data))
     }
 
-    /// Lets a host send a frame, given without frame check sequence, at `at_ns`, or as soon afterwards as its line is free.
-    /// Gives when that line is free again. A host's frames are given in the order in which they leave.
+    /// Lets a host send a frame, without frame check sequence, at `at_ns` or as soon afterwards as its link is free.
+    /// Returns when the link is free again. A host's frames must be passed in the order in which they leave.
     ///
     /// # Errors
     /// [`Error::Name`] if there is no such host, [`Error::Port`] if it is not connected, [`Error::Value`] if the frame is too
@@ -111,7 +111,7 @@ impl Network {
         self.steps.as_mut().map(Steps::take).unwrap_or_default()
     }
 
-    /// The Zodiac FX of this name.
+    /// Returns the Zodiac FX of this name.
     ///
     /// # Errors
     /// [`Error::Name`] if there is none.
@@ -139,7 +139,7 @@ impl Network {
         })
     }
 
-    /// Lets everything happen until `to_ns`, and then does `action`.
+    /// Simulates until `to_ns`, then performs `action`.
     fn in_steps<T>(&mut self, to_ns: u64, action: impl FnOnce(&mut Run) -> T) -> Result<T, Error> {
         if self.steps.is_none() {
             self.begin_steps()?;

@@ -1,4 +1,4 @@
-//! Timers of a run: what each stands for, and where it is in the schedule.
+//! Timers of a run and their slots in the schedule.
 
 use zodiac_firmware::Instant;
 
@@ -7,22 +7,22 @@ use crate::network::Network;
 use crate::schedule::{Slot, Tag, INDEX_BITS, MOST_TIMERS};
 use crate::tcp::Side;
 
-/// What a timer stands for, by index in the network.
+/// Event of a timer, by index in the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// A board has something to do, on its own or with a frame that has arrived.
+    /// A board is due, by itself or because of a frame.
     Work(u32),
     /// The controller's next answer reaches its board.
     Answer(u32),
-    /// A controller on a network has something to do.
+    /// A controller on a network is due.
     Stack(u32),
     /// A frame arrives at a controller.
     Arrival(u32),
     /// A source's next frame is due on its host's line.
     Release(u32),
-    /// One side of a transfer over TCP has something to do.
+    /// One side of a transfer over TCP is due.
     Transfer(u32, Side),
-    /// A cable is plugged in or pulled out.
+    /// A link goes down or comes up.
     LinkEvent,
 }
 
@@ -59,7 +59,7 @@ impl Timer {
 }
 
 impl Network {
-    /// All timers, with those of a board next to each other: so are their keys in memory.
+    /// Returns all timers, with those of a board next to each other: so are their keys in memory.
     pub(super) fn timers(&self) -> Vec<Timer> {
         // They are no more than timers can be told apart.
         let each = |count: usize| 0..count as u32;
@@ -95,7 +95,7 @@ impl Network {
 /// When a board is to be called next.
 pub(super) struct BoardTimer {
     pub(super) slot: Slot,
-    /// As it is in the schedule; never, if it is not.
+    /// Instant in the schedule; `NEVER` if it is not there.
     pub(super) due: Instant,
 }
 
@@ -141,7 +141,7 @@ impl Slots {
         slots
     }
 
-    /// Where a timer is.
+    /// Returns the slot of a timer.
     #[inline(always)]
     pub(super) fn of(&self, timer: Timer) -> Slot {
         match timer {

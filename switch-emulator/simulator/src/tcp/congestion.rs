@@ -1,4 +1,4 @@
-//! How the congestion window grows and shrinks. Windows are in segments.
+//! Congestion control: growth and reduction of the window. Windows are in segments.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::CongestionControl;
 const LEAST: f64 = 2.0;
 const NS_PER_S: f64 = 1e9;
 
-/// What congestion control learns from an acknowledgement.
+/// Information of an acknowledgement for congestion control.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
     pub(super) now_ns: u64,
@@ -24,11 +24,11 @@ pub(super) struct Progress {
 }
 
 pub(super) trait Control: fmt::Debug + Send {
-    /// What the window grows by outside of slow start.
+    /// Returns the growth of the window outside of slow start.
     fn growth(&mut self, window: f64, progress: Progress) -> f64;
-    /// The threshold after a loss.
+    /// Returns the threshold after a loss.
     fn lost(&mut self, window: f64) -> f64;
-    /// Whether slow start should end before a loss.
+    /// Returns whether slow start should end before a loss.
     fn ends_slow_start(&mut self, _window: f64, _progress: Progress) -> bool {
         false
     }

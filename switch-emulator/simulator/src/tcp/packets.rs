@@ -13,7 +13,7 @@ use super::receiver::Ack;
 
 /// Ethernet, IPv4, TCP.
 const HEADERS_BYTES: usize = 14 + 20 + 20;
-/// What time stamps take, padded.
+/// Length of the time stamp option, padded.
 const TIMESTAMPS_BYTES: usize = 12;
 /// The number of a segment's frame, at the beginning of its payload.
 const NUMBER_BYTES: usize = 4;
@@ -24,7 +24,7 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Source and destination port of TCP.
 type Ports = (u16, u16);
 
-/// What a frame of a connection says.
+/// Content of a frame of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Packet {
     /// The segment with this index; frames are numbered in the order of sending.
@@ -80,7 +80,7 @@ impl Packets {
         self.payload.len() as u64
     }
 
-    /// Ports of frames with data, or of acknowledgements.
+    /// Returns ports of frames with data, or of acknowledgements.
     fn ports(&self, data: bool) -> Ports {
         if data {
             self.ports
@@ -89,7 +89,7 @@ impl Packets {
         }
     }
 
-    /// The frame of a segment.
+    /// Returns the frame of a segment.
     pub(super) fn data(&mut self, index: u64, number: u32, now_ns: u64) -> Vec<u8> {
         self.payload[..NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
         let header = self.header(true, now_ns);
@@ -101,7 +101,7 @@ impl Packets {
         self.frame(true, &repr)
     }
 
-    /// The frame of an acknowledgement.
+    /// Returns the frame of an acknowledgement.
     pub(super) fn ack(&self, ack: &Ack, now_ns: u64) -> Vec<u8> {
         let mut header = self.header(false, now_ns);
         header.ack_number = Some(self.place(ack.next));
@@ -111,7 +111,8 @@ impl Packets {
         self.frame(false, &header)
     }
 
-    /// What a frame says; `near` is a segment's index close to those in the frame.
+    /// Parses a frame; `near` is a segment's index close to those in the frame. Returns `None` if it is no frame of the
+    /// connection.
     pub(super) fn parse(&self, data: bool, near: u64, frame: &[u8]) -> Option<Packet> {
         let ethernet = EthernetFrame::new_checked(frame).ok()?;
         let ip = Ipv4Packet::new_checked(ethernet.payload()).ok()?;
@@ -213,7 +214,7 @@ impl Packets {
         TcpSeqNumber(self.wrapped(index) as i32)
     }
 
-    /// The index of a sequence number, which counts bytes and wraps.
+    /// Returns the index of a sequence number, which counts bytes and wraps.
     fn unwrapped(&self, place: u32, near: u64) -> Option<u64> {
         let bytes = i64::from(place.wrapping_sub(self.wrapped(near)) as i32);
         let segment_bytes = i64::try_from(self.segment_bytes()).ok()?;

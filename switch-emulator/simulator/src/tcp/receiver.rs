@@ -1,4 +1,4 @@
-//! What is acknowledged when.
+//! Receiver: acknowledges segments.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Ack {
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     next: u64,
-    /// What came out of order: where each block begins and ends.
+    /// Blocks received out of order: begin and end.
     blocks: BTreeMap<u64, u64>,
     /// A segment of each block, from the latest on.
     latest: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What is sent when, and what counts as lost.
+//! Sender: transmission, loss detection, timers.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ const MAX_BACKOFF: u32 = 6;
 const PROBE_MARGIN_NS: u64 = 8_000_000;
 /// Further margin while one segment is under way: its acknowledgement may be held back.
 const PROBE_ALONE_NS: u64 = 200_000_000;
-/// This many segments that arrive beyond a gap tell that it is a loss.
+/// This many segments beyond a gap indicate a loss.
 const DUPLICATES: u64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Sender {
         self.acknowledged
     }
 
-    /// The congestion window in whole segments.
+    /// Returns the congestion window in whole segments.
     #[allow(clippy::cast_sign_loss)] // it is at least 1
     pub(super) fn window(&self) -> u64 {
         self.window as u64
@@ -139,7 +139,7 @@ impl Sender {
         self.acknowledged + self.segments.len() as u64
     }
 
-    /// Whether a segment may leave at `now_ns`, or at `start_ns` if that is later.
+    /// Returns whether a segment may leave at `now_ns`, or at `start_ns` if that is later.
     pub(super) fn may_send(&self, now_ns: u64) -> bool {
         let is_open = now_ns >= self.start_ns && now_ns < self.stop_ns;
         let has_any = self.lost > 0 || (self.segments.len() as u64) < self.limit;
@@ -286,8 +286,8 @@ impl Sender {
         });
     }
 
-    /// Marks as lost what was sent before a segment that has arrived, and should have arrived by now (RFC 8985). Says
-    /// whether there is any.
+    /// Marks as lost the segments sent before one that has arrived, and overdue by now (RFC 8985). Returns whether
+    /// there are any.
     fn find_losses(&mut self, now_ns: u64) -> bool {
         self.reordering_ns = None;
         if self.arrived == 0 && self.phase == Phase::Open {
@@ -430,7 +430,7 @@ impl Sender {
         });
     }
 
-    /// When [`expire`](Self::expire) has next something to do, or the transfer begins.
+    /// Returns when [`expire`](Self::expire) has next something to do, or the transfer begins.
     pub(super) fn wake_ns(&self) -> Option<u64> {
         let start = self.segments.is_empty().then_some(self.start_ns);
         let start = start.filter(|_| self.acknowledged == 0);

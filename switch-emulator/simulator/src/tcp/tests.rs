@@ -7,7 +7,7 @@ mod switched;
 const FRAME_BYTES: usize = 1514;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A full segment from 10.0.0.1:5000 to 10.0.0.2:6000, without payload of its own.
+/// Returns a full segment from 10.0.0.1:5000 to 10.0.0.2:6000, without payload of its own.
 fn frame() -> Vec<u8> {
     let mut frame = vec![0; FRAME_BYTES];
     frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);

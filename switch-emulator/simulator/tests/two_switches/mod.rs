@@ -27,7 +27,7 @@ pub(crate) struct Load {
     pub(crate) burst_bytes: f64,
 }
 
-/// The fifth-rate allocation of equation 8 with N = 2, times `rate_factor`: (flows 0 and 2, flows 1 and 3).
+/// Returns the fifth-rate allocation of equation 8 with N = 2, times `rate_factor`: (flows 0 and 2, flows 1 and 3).
 pub(crate) fn fifth_rate(rate_factor: f64) -> [Load; 2] {
     // R/5 = 2.37 Mbit/s, B = 2316 bytes, D = 2.065 ms: r2 = 0.395 Mbit/s, b2 = 344 bytes; r1, b1 twice that.
     [(790_000.0, 688.67), (395_000.0, 344.336)].map(|(rate_bps, burst_bytes)| Load {
@@ -38,7 +38,7 @@ pub(crate) fn fifth_rate(rate_factor: f64) -> [Load; 2] {
     })
 }
 
-/// The network with its tables installed and no sources; in OpenFlow 1.3 if the boards are forced to it.
+/// Returns the network with its tables installed and no sources; in OpenFlow 1.3 if the boards are forced to it.
 pub(crate) fn network(seed: u64, config: &Config) -> Network {
     let profile = Profile::from_toml(ZODIAC_FX).expect("the profile in the repository");
     let mut network = Network::new(seed);
@@ -51,7 +51,7 @@ pub(crate) fn network(seed: u64, config: &Config) -> Network {
     network
 }
 
-/// The same network with two ideal switches of the generic device and links of 1 Gbit/s.
+/// Returns the same network with two ideal switches of the generic device and links of 1 Gbit/s.
 #[allow(dead_code)] // the example's alone
 pub(crate) fn generic_network(seed: u64) -> Network {
     let mut network = ideal_switches(seed, &SWITCHES);
@@ -59,7 +59,7 @@ pub(crate) fn generic_network(seed: u64) -> Network {
     network
 }
 
-/// The same hosts at one ideal switch.
+/// Returns the same hosts at one ideal switch.
 #[allow(dead_code)] // the example's alone
 pub(crate) fn one_generic_switch(seed: u64) -> Network {
     let hosts = ["H1", "H2", "H3", "H4"];
@@ -232,7 +232,7 @@ fn source(flow: u32, frame: Vec<u8>, load: Load, observed: bool, to: &str) -> So
     }
 }
 
-/// The board of the paper: housekeeping switched off (section 3.1).
+/// Returns the board of the paper: housekeeping switched off (section 3.1).
 pub(crate) fn paper_config() -> Config {
     Config {
         ofchecks: false,
@@ -263,7 +263,7 @@ fn frame(flow: u16, from: &str, to: &str) -> Vec<u8> {
 /// Makes the message that adds an entry: priority, flow, from, to, port.
 type FlowMod = fn(u16, u16, [u8; 4], [u8; 4], u16) -> Vec<u8>;
 
-/// The same of OpenFlow 1.3.
+/// Returns the same of OpenFlow 1.3.
 fn flow_mod_13(priority: u16, flow: u16, from: [u8; 4], to: [u8; 4], port: u16) -> Vec<u8> {
     let udp_port = (UDP_PORT + flow).to_be_bytes();
     let fields: [(u8, &[u8]); 6] = [

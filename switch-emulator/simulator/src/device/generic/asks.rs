@@ -22,7 +22,7 @@ impl Asks {
         }
     }
 
-    /// The first instant.
+    /// Returns the first instant.
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.latest_first.last().map(|(at_ns, _)| *at_ns)
     }

@@ -1,4 +1,4 @@
-//! A memory that all queues of all ports share.
+//! Buffer shared by all queues of all ports.
 //!
 //! A queue may hold at most a factor times the free memory ("dynamic threshold", Choudhury and Hahne, IEEE/ACM Transactions
 //! on Networking 6(2), 1998, equation 1): if n queues are full, each holds factor / (1 + n factor) of the whole memory. So
@@ -18,7 +18,7 @@ pub struct BufferProfile {
     /// Size of the memory.
     #[serde(deserialize_with = "number")]
     pub pool_bytes: u64,
-    /// What a queue may hold, in percent of the free memory.
+    /// Limit of a queue in percent of the free memory.
     #[serde(deserialize_with = "number")]
     pub factor_percent: u64,
 }
@@ -38,14 +38,14 @@ impl BufferPool {
         }
     }
 
-    /// Whether there is room for a frame in a queue.
+    /// Returns whether there is room for a frame in a queue.
     pub(super) fn admits(&self, queue: Occupancy, frame_bytes: u64) -> bool {
         let free = self.profile.pool_bytes.saturating_sub(self.used_bytes);
         let most = free * self.profile.factor_percent / PER_CENT;
         frame_bytes <= free && queue.queue_bytes + frame_bytes <= most
     }
 
-    /// What a port holds has changed.
+    /// Updates the pool after a port's occupancy has changed.
     pub(super) fn changed(&mut self, before: Occupancy, after: Occupancy) {
         self.used_bytes = self.used_bytes + after.all_bytes - before.all_bytes;
     }

@@ -39,7 +39,7 @@ impl Lookup {
         }
     }
 
-    /// When a frame that arrives now is looked up; nothing if it finds no room.
+    /// Returns when a frame that arrives now is looked up, or `None` if it finds no room.
     pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
         let arrived_ps = u128::from(now_ns) * PS_PER_NS;
         let begin_ps = self.free_ps.max(arrived_ps);

@@ -1,4 +1,4 @@
-//! How long a switch chip works on a frame: from its last bit in until it is in its queue.
+//! Pipeline delay of a switch chip: from a frame's last bit in until it is in its queue.
 //!
 //! The time depends on the frame's length, plus a random spread. What an entry matches or does has no influence on it
 //! (predictability study, sections II-A.2 and II-A.3), except that pushing a tag now and then takes a little longer. On a
@@ -22,10 +22,10 @@ pub struct PipelineProfile {
     /// How much longer a frame can take; all additions up to this are equally likely.
     #[serde(deserialize_with = "number")]
     pub spread_ns: u64,
-    /// What differs on ports that are nearly full.
+    /// Bounds on ports that are nearly full.
     #[serde(default)]
     pub busy: Option<Busy>,
-    /// What pushing a tag adds.
+    /// Extra time of pushing a tag.
     #[serde(default)]
     pub tag_push: Option<TagPush>,
 }
@@ -74,12 +74,12 @@ pub(super) struct Entering {
     pub(super) at_ns: u64,
     pub(super) port: u8,
     pub(super) frame_bytes: u64,
-    /// What the frame takes on its port's wire.
+    /// Time of the frame on its port's wire.
     pub(super) slot_ns: u64,
     pub(super) gets_tag: bool,
 }
 
-/// What is known of an ingress port.
+/// State of an ingress port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ingress {
     /// When its last frame arrived.
@@ -169,7 +169,7 @@ impl PipelineProfile {
 }
 
 impl Pipeline {
-    /// A pipeline for a switch with this many ports.
+    /// Creates a pipeline for a switch with this many ports.
     pub(super) fn new(profile: PipelineProfile, ports: u8, random: Stream) -> Self {
         Self {
             profile,
@@ -178,7 +178,7 @@ impl Pipeline {
         }
     }
 
-    /// When a frame is through.
+    /// Returns when a frame is through.
     pub(super) fn ready_ns(&mut self, frame: Entering) -> u64 {
         let ingress = self.ingress[usize::from(frame.port) - 1];
         let gap_ns = ingress.last_ns.map(|last_ns| frame.at_ns - last_ns);
@@ -206,7 +206,7 @@ impl Pipeline {
     }
 }
 
-/// A number below `count` out of 64 random bits.
+/// Returns a number below `count` out of 64 random bits.
 pub(super) fn below(count: u64, bits: u64) -> u64 {
     ((u128::from(bits) * u128::from(count)) >> 64) as u64
 }

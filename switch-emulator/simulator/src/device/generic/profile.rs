@@ -1,4 +1,4 @@
-//! The numbers of a generic switch.
+//! Profile of a generic switch.
 
 use serde::Deserialize;
 use zodiac_firmware::{number, ProfileError};
@@ -17,7 +17,7 @@ const FORMAT: u32 = 1;
 /// Longest span in a profile, 100 s: sums with instants stay far from overflow.
 const MAX_NS: u64 = 100_000_000_000;
 
-/// What a generic switch needs for a frame.
+/// Profile of a generic switch.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenericSwitchProfile {
@@ -44,7 +44,7 @@ pub struct GenericSwitchProfile {
     /// A look-up that all ports share.
     #[serde(default)]
     pub lookup: Option<LookupProfile>,
-    /// What forwards the frames of all ports one after another.
+    /// Shared server that forwards the frames of all ports one after another.
     #[serde(default)]
     pub server: Option<ServerProfile>,
     /// The CPU, if it forwards too.
@@ -80,7 +80,7 @@ pub struct GenericTable {
     /// Entries that it holds.
     #[serde(deserialize_with = "number")]
     pub entries: u64,
-    /// What becomes of entries of some kinds, in a switch with a `pipeline`; the first rule that fits counts.
+    /// Table rules of a switch with a `pipeline`; the first rule that fits counts.
     #[serde(default)]
     pub rules: Vec<TableRule>,
     /// Tagged frames match no entry.
@@ -112,7 +112,7 @@ pub struct Priorities {
     pub check_ns: u64,
 }
 
-/// What forwarding takes.
+/// Cost of forwarding.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarding {
@@ -266,19 +266,19 @@ impl GenericSwitchProfile {
         }
     }
 
-    /// The rate of the ports of a switch with these settings, in bit/s.
+    /// Returns the rate of the ports of a switch with these settings, in bit/s.
     pub(crate) fn link_rate_bps(&self, config: &SwitchConfig) -> u64 {
         config.link_rate_bps.unwrap_or(self.ports.link_rate_bps)
     }
 
-    /// The pipeline, or a fixed time in its place.
+    /// Returns the pipeline, or a fixed time in its place.
     pub(super) fn pipeline(&self) -> PipelineProfile {
         let fixed = || self.forwarding.as_ref().map(PipelineProfile::fixed);
         let part = self.pipeline.clone().or_else(fixed);
         part.expect("from_toml() wants one of the two")
     }
 
-    /// The rules of a switch chip's table; nothing for a switch without a chip.
+    /// Returns the rules of a switch chip's table, or `None` for a switch without a chip.
     pub(super) fn table_model(&self) -> Option<TableModel> {
         self.pipeline.as_ref()?;
         Some(TableModel {

@@ -1,4 +1,4 @@
-//! What forwards the frames of all ports one after another, at a rate in bit/s, with a buffer before it.
+//! Shared server: forwards the frames of all ports one after another at a rate in bit/s, with a buffer before it.
 //!
 //! This is all that a simple device has beside its ports: frames wait in the order of their arrival, and a frame of l bytes takes
 //! `8 l / rate`. It is the server of which Loko's model speaks (docs/devices.md, "A simple device").
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// When a frame that arrives now will have been forwarded; nothing if it finds no room.
+    /// Returns when a frame that arrives now will have been forwarded, or `None` if it finds no room.
     pub(super) fn take(&mut self, now_ns: u64, frame_bytes: u64) -> Option<u64> {
         let arrived_ps = u128::from(now_ns) * PS_PER_NS;
         while let Some((_, bytes)) = self.held.front().filter(|(at_ps, _)| *at_ps <= arrived_ps) {

@@ -73,12 +73,12 @@ impl Software {
         }
     }
 
-    /// Whether it forwards frames of this length that an entry does not match by their port alone.
+    /// Returns whether it forwards frames of this length that an entry does not match by their port alone.
     pub(super) fn takes_short(&self, frame_bytes: u64) -> bool {
         frame_bytes <= self.profile.short_frame_bytes
     }
 
-    /// When a frame that arrives now is forwarded; nothing if it finds no room.
+    /// Returns when a frame that arrives now is forwarded, or `None` if it finds no room.
     #[allow(clippy::cast_precision_loss)] // spans below 100 s
     pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
         while self.done_ns.front().is_some_and(|done| *done <= now_ns) {

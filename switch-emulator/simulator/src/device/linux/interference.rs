@@ -1,4 +1,4 @@
-//! What takes the CPU away from forwarding on Linux, and when.
+//! Interference on Linux: the timer tick and stalls, which take the CPU from forwarding.
 //!
 //! Loko names the interference of the operating system and of other processes as the reason why such switches are
 //! not deterministic (section 7), and prints nothing about its sizes. The model has two parts:
@@ -7,7 +7,7 @@
 //! - stalls: they begin as a Poisson process with mean distance `stall_gap`, and last a time with a heavy tail, drawn
 //!   from a Pareto distribution between `stall_least` and `stall_most` with the exponent `stall_shape`.
 //!
-//! Whatever begins while another one lasts comes after it.
+//! An interruption that would begin during another one begins at its end.
 
 use super::profile::InterferenceProfile;
 use crate::random::Stream;
@@ -54,8 +54,8 @@ impl Interference {
         interference
     }
 
-    /// When work of `work_ns` that can begin at `from_ns` is done. Calls come in order: none from before the end
-    /// of the last one.
+    /// Returns when work of `work_ns` that can begin at `from_ns` is done. Calls come in order: none from before the
+    /// end of the last one.
     pub(super) fn finish(&mut self, from_ns: u64, work_ns: u64) -> u64 {
         let mut at_ns = from_ns.max(self.over_ns);
         let mut rest_ns = work_ns;

@@ -1,4 +1,4 @@
-//! The numbers of a software switch on Linux.
+//! Profile of a software switch on Linux.
 
 use serde::Deserialize;
 use zodiac_firmware::{number, ProfileError};
@@ -13,7 +13,7 @@ const FORMAT: u32 = 1;
 /// Longest span in a profile, 100 s: sums with instants stay far from overflow.
 const MAX_NS: u64 = 100_000_000_000;
 
-/// What a software switch on Linux costs and holds. Lengths count the frame with its FCS, without preamble.
+/// Profile of a software switch on Linux. Lengths count the frame with its FCS, without preamble.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinuxSwitchProfile {
@@ -30,9 +30,9 @@ pub struct LinuxSwitchProfile {
     pub switch_chip: SwitchChip,
     /// The flow table.
     pub table: LinuxTable,
-    /// What the CPU needs for a frame.
+    /// CPU time of a frame.
     pub cpu: LinuxCpu,
-    /// What takes the CPU away.
+    /// Interference.
     pub interference: InterferenceProfile,
 }
 
@@ -72,7 +72,7 @@ pub struct LinuxTable {
     pub entries: u64,
 }
 
-/// What the CPU needs for a frame, and how many wait for it.
+/// CPU time of a frame, and the number of frames that wait for the CPU.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinuxCpu {
@@ -99,7 +99,7 @@ pub struct LinuxCpu {
     pub transmit_frames: u64,
 }
 
-/// What takes the CPU away from forwarding.
+/// Interruptions of forwarding.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterferenceProfile {

@@ -8,7 +8,7 @@ fn profile() -> LinuxSwitchProfile {
     LinuxSwitchProfile::from_toml(BANANA_PI_R1).unwrap()
 }
 
-/// The device without interference.
+/// Returns the device without interference.
 fn quiet() -> LinuxSwitchProfile {
     let mut profile = profile();
     profile.interference.tick_ns = 0;
@@ -33,7 +33,7 @@ fn frame(frame_bytes: u64) -> Vec<u8> {
     vec![0; frame_bytes as usize - 4]
 }
 
-/// When each frame departs that comes in on port 1 at the given instants.
+/// Returns when each frame departs that comes in on port 1 at the given instants.
 fn departures(switch: &mut LinuxSwitch, arrivals_ns: impl Iterator<Item = u64>) -> Vec<u64> {
     for arrival_ns in arrivals_ns {
         switch.frame(at(arrival_ns), 1, frame(FRAME));

@@ -1,4 +1,4 @@
-//! How entries get from a switch's OpenFlow agent to its chip, and where the two come to differ.
+//! Hardware installation of entries: from a switch's OpenFlow agent to its chip, and how the two come to differ.
 //!
 //! The agent is a program on the switch's CPU. It has a table of its own, from which it answers questions, and hands entries
 //! over to the chip. Each part here is one of the ways in which the predictability study (Van Bemten et al.,
@@ -17,10 +17,10 @@ use crate::random::Stream;
 
 /// An instant that never comes: the chip will not have the entry.
 pub(super) const NEVER: u64 = u64::MAX;
-/// The most that a profile may say of one span, 100 s.
+/// Longest span in a profile, 100 s.
 const MAX_NS: u64 = 100_000_000_000;
 
-/// What a reply to a barrier means.
+/// Meaning of the reply to a barrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Barrier {
@@ -35,13 +35,13 @@ pub enum Barrier {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentProfile {
-    /// What the reply to a barrier means.
+    /// Meaning of the reply to a barrier.
     #[serde(default)]
     pub barrier: Barrier,
     /// How long it works on a `FLOW_MOD`.
     #[serde(default)]
     pub throttle: Option<Throttle>,
-    /// What becomes of entries that come too fast.
+    /// Fate of entries that come too fast.
     #[serde(default)]
     pub settling: Option<Settling>,
     /// How entries come to the chip.
@@ -61,7 +61,7 @@ pub struct Throttle {
     pub each_ns: u64,
 }
 
-/// What becomes of entries that come while the one before them settles.
+/// Fate of entries that come while the one before them settles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settling {
@@ -83,7 +83,7 @@ pub struct Settling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Writer {
-    /// What writing one takes.
+    /// Time to write an entry.
     #[serde(deserialize_with = "number")]
     pub write_ns: u64,
     /// How many entries can wait to be written; further ones are refused as if the table were full.
@@ -127,14 +127,14 @@ impl AgentProfile {
     }
 }
 
-/// What becomes of an entry for the chip.
+/// Result of installing an entry in the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InstallOutcome {
     /// The chip has it from this instant on; the agent lists it at once.
     Written { at_ns: u64 },
     /// The agent lists it, and the chip never has it.
     OnlyListed,
-    /// Neither has it, and no error message says so.
+    /// Neither has it, and there is no error message.
     Ignored,
     /// It is refused, as too many entries wait already.
     Refused,
@@ -163,13 +163,13 @@ impl Handover {
         }
     }
 
-    /// How long the agent works on a `FLOW_MOD` while there are so many entries.
+    /// Returns how long the agent works on a `FLOW_MOD` while there are so many entries.
     pub(super) fn flow_mod_ns(&self, entries: u64) -> u64 {
         let taken = |one: Throttle| one.first_ns + one.each_ns.saturating_mul(entries).min(MAX_NS);
         self.profile.throttle.map_or(0, taken)
     }
 
-    /// How long the agent waits before it answers a barrier.
+    /// Returns how long the agent waits before it answers a barrier.
     pub(super) fn barrier_ns(&self, now_ns: u64) -> u64 {
         match self.profile.barrier {
             Barrier::Agent => 0,
@@ -177,7 +177,7 @@ impl Handover {
         }
     }
 
-    /// An entry for the chip has come.
+    /// Hands an entry to the chip. Returns the result.
     pub(super) fn take(&mut self, now_ns: u64) -> InstallOutcome {
         if let Some(settling) = self.profile.settling {
             if now_ns < self.settled_ns && self.percent() < settling.lost_percent {

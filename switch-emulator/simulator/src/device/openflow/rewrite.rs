@@ -28,7 +28,7 @@ pub(crate) enum Rewrite {
 }
 
 impl Rewrite {
-    /// Reads an action; nothing if it is another one, or has another length than the standard gives it.
+    /// Parses an action. Returns `None` if it does not change frames or has a nonstandard length.
     pub(super) fn read(action: &[u8]) -> Option<Self> {
         let kind = be16(action, 0);
         let length = if matches!(kind, 4 | 5) {
@@ -86,7 +86,7 @@ impl Rewrite {
     }
 }
 
-/// Whether a frame has a VLAN tag.
+/// Returns whether a frame has a VLAN tag.
 pub(crate) fn is_tagged(frame: &[u8]) -> bool {
     frame.len() >= TYPE_AT + 2 + TAG_BYTES && be16(frame, TYPE_AT) == VLAN
 }
@@ -110,14 +110,14 @@ fn overwrite(frame: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Where the IPv4 header begins, if there is a whole one.
+/// Returns where the IPv4 header begins, if there is a whole one.
 fn ip_header(frame: &[u8]) -> Option<usize> {
     let at = TYPE_AT + 2 + if is_tagged(frame) { TAG_BYTES } else { 0 };
     let is_ip = frame.len() >= at + 20 && be16(frame, at - 2) == IPV4;
     is_ip.then_some(at)
 }
 
-/// Where TCP or UDP begins, and its checksum; not behind a first fragment.
+/// Returns where TCP or UDP begins, and its checksum; not behind a first fragment.
 fn transport(frame: &[u8]) -> Option<(usize, usize)> {
     let ip = ip_header(frame)?;
     let begin = ip + usize::from(frame[ip] & 0x0f) * 4;
@@ -176,7 +176,7 @@ fn update_checksum(frame: &mut [u8], at: usize, old: &[u8], new: &[u8]) {
 mod tests {
     use super::*;
 
-    /// A UDP frame with right checksums, with or without a tag.
+    /// Returns a UDP frame with right checksums, with or without a tag.
     fn udp(tag: Option<u16>) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
         if let Some(tag) = tag {

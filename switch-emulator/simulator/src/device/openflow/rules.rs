@@ -1,4 +1,4 @@
-//! What a hardware table holds, and where: by the kinds of an entry's match and actions.
+//! Rules of a hardware table: which entries it holds, and where, by the kinds of their match and actions.
 //!
 //! A switch chip has no one table for all entries: some kinds of match or action it cannot do, and its agent then
 //! forwards such frames itself or refuses the entry; and wide entries need more of the memory. The kinds are those of
@@ -57,7 +57,7 @@ pub enum MatchKind {
 }
 
 impl MatchKind {
-    /// The kind of a normalised match.
+    /// Returns the kind of a normalised match.
     pub(crate) fn of(fields: &Match) -> Self {
         let open = |shift: u32| fields.wildcards >> shift & 0x3f >= 32;
         let mut named = !fields.wildcards
@@ -125,7 +125,7 @@ impl ActionKind {
         Self::Enqueue,
     ];
 
-    /// The kind with this number of OpenFlow 1.0.
+    /// Returns the kind with this number of OpenFlow 1.0.
     pub(crate) fn numbered(number: u16) -> Option<Self> {
         Self::IN_ORDER.get(usize::from(number)).copied()
     }
@@ -144,7 +144,7 @@ pub enum Path {
     Refused,
 }
 
-/// What becomes of entries of some kinds.
+/// Rule for entries of some kinds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableRule {
@@ -179,7 +179,7 @@ pub struct RuleEntries(#[serde(deserialize_with = "number")] pub u64);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableModel {
     pub(crate) rules: Vec<TableRule>,
-    /// Entries that fill the hardware table, if no rule says otherwise.
+    /// Default capacity of the hardware table in entries.
     pub(crate) entries: u64,
     /// Entries that the software table holds.
     pub(crate) software_entries: u64,
@@ -198,7 +198,7 @@ pub(crate) struct Placement {
 }
 
 impl TableModel {
-    /// Where an entry with this match and these actions goes.
+    /// Returns where an entry with this match and these actions goes.
     pub(crate) fn place(&self, fields: &Match, actions: &[ActionKind]) -> Placement {
         let kind = MatchKind::of(fields);
         let number = self.rules.iter().position(|rule| {

@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Type and code of the error message.
+    /// Returns type and code of the error message.
     pub(super) const fn error(self) -> (u16, u16) {
         match self {
             Self::Full => (3, 0),
@@ -73,7 +73,7 @@ impl Refusal {
     }
 }
 
-/// What the table decides on a frame.
+/// Lookup verdict on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// No entry matches.
@@ -84,7 +84,7 @@ pub(crate) enum Verdict {
     Forward { ports: Ports, queue: u32 },
 }
 
-/// What becomes of a frame: where it goes, how it is changed, and who does that.
+/// Treatment of a frame: where it goes, how it is changed, and whether chip or CPU forwards it.
 #[derive(Debug)]
 pub(crate) struct Treatment<'table> {
     pub(crate) verdict: Verdict,
@@ -176,12 +176,12 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether it sends frames to this port; true of every entry for `OFPP_NONE`, which names no port.
+    /// Returns whether it sends frames to this port; true of every entry for `OFPP_NONE`, which names no port.
     fn sends_to(&self, out_port: u16) -> bool {
         out_port == reserved::NONE || self.outputs.numbers.contains(&out_port)
     }
 
-    /// The entry in a reply to `OFPST_FLOW`. What is not counted is all ones.
+    /// Returns the entry in a reply to `OFPST_FLOW`. What is not counted is all ones.
     fn statistics(&self) -> Vec<u8> {
         let length = (STATISTICS_BYTES + self.actions.len()) as u16;
         let mut text = Vec::with_capacity(length.into());
@@ -214,7 +214,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// An empty table of a switch with `ports` front ports.
+    /// Creates an empty table of a switch with `ports` front ports.
     pub(super) fn new(ports: u8, has_queues: bool, capacity: usize) -> Self {
         let model = TableModel {
             entries: capacity as u64,
@@ -262,7 +262,7 @@ impl Table {
         }
     }
 
-    /// Whether the table has room for one more entry.
+    /// Returns whether the table has room for one more entry.
     fn has_room(&self, place: Placement) -> bool {
         let entries = self.entries.iter().map(|entry| entry.place);
         let used: u64 = entries
@@ -272,7 +272,8 @@ impl Table {
         used + place.share <= WHOLE && self.has_kept(place)
     }
 
-    /// Whether the rule of an entry still has room, considering what deleted entries of the rule took with them.
+    /// Returns whether the rule of an entry still has room, considering what deleted entries of the rule took with
+    /// them.
     fn has_kept(&self, place: Placement) -> bool {
         let losing = place.rule.and_then(|rule| {
             let one_in = self.model.rules[rule].loses_one_in?;
@@ -285,22 +286,22 @@ impl Table {
         })
     }
 
-    /// How many entries there are.
+    /// Returns how many entries there are.
     pub(super) fn len(&self) -> u64 {
         self.entries.len() as u64
     }
 
-    /// How many entries of any kind fill it.
+    /// Returns how many entries of any kind fill it.
     pub(super) const fn most(&self) -> u64 {
         self.model.entries
     }
 
-    /// The way of its entries to the chip.
+    /// Returns the way of its entries to the chip.
     pub(super) const fn handover(&self) -> &Handover {
         &self.handover
     }
 
-    /// The entries that a match covers and that send to a port, as in a reply to `OFPST_FLOW`.
+    /// Returns the entries that a match covers and that send to a port, as in a reply to `OFPST_FLOW`.
     pub(super) fn statistics(
         &self,
         fields: &[u8],
@@ -437,7 +438,7 @@ impl Table {
         });
     }
 
-    /// Where a frame goes that came in on `port`.
+    /// Returns where a frame goes that came in on `port`.
     pub(super) fn look_up(&self, now_ns: u64, frame: &[u8], port: u8) -> Treatment<'_> {
         let fields = Match::of_frame(frame, port.into());
         let found = self

@@ -56,7 +56,7 @@ fn flow_mod(
     finish(message)
 }
 
-/// A `FLOW_MOD` that adds an entry.
+/// Returns a `FLOW_MOD` that adds an entry.
 pub(crate) fn add(fields: &Match, priority: u16, outputs: &[u16]) -> Vec<u8> {
     flow_mod(ADD, fields, priority, NONE, outputs)
 }
@@ -76,7 +76,7 @@ fn forward(ports: &[u8]) -> Verdict {
     }
 }
 
-/// Type and code of the error message, if that is the only answer.
+/// Returns type and code of the error message, if that is the only answer.
 fn error_of(answers: &[Vec<u8>]) -> Option<(u16, u16)> {
     match answers {
         [answer] if answer[1] == message::ERROR => Some((be16(answer, 8), be16(answer, 10))),
@@ -178,7 +178,7 @@ fn refuses_what_it_cannot_do() {
     );
 }
 
-/// A `FLOW_MOD` that adds an entry which enqueues to a port's queue.
+/// Returns a `FLOW_MOD` that adds an entry which enqueues to a port's queue.
 pub(crate) fn add_enqueue(fields: &Match, priority: u16, port: u16, queue: u32) -> Vec<u8> {
     let mut message = add(fields, priority, &[]);
     for value in [11, 16, port, 0, 0, 0] {
@@ -207,7 +207,7 @@ fn enqueue_names_a_queue_where_ports_have_them() {
     );
 }
 
-/// An agent of a switch chip with these parts, for 1000 entries.
+/// Returns an agent of a switch chip with these parts, for 1000 entries.
 fn of_parts(profile: AgentProfile) -> Agent {
     let model = TableModel {
         entries: 1_000,
@@ -218,7 +218,7 @@ fn of_parts(profile: AgentProfile) -> Agent {
     Agent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, (profile, random))
 }
 
-/// A request for the entries that send to a port.
+/// Returns a request for the entries that send to a port.
 fn entries_request(out_port: u16) -> Vec<u8> {
     let mut request = begin(message::STATS_REQUEST, &[0, 0, 0, 5]);
     request.extend([0, 1, 0, 0]);

@@ -226,7 +226,8 @@ fn a_full_queue_loses_what_comes_and_an_unknown_queue_is_the_first() {
 
 const MS: u64 = 1_000_000;
 
-/// When each frame of a queue that another frame comes to every `every_ns` came and left; the sender never stops.
+/// Returns when each frame of a queue that another frame comes to every `every_ns` came and left; the sender never
+/// stops.
 fn came_and_left(class: ClassConfig, group_frames: u64, every_ns: u64) -> Vec<(u64, u64)> {
     let mut htb = htb(vec![class], group_frames, 60_000);
     let (mut found, mut next_ns) = (Vec::new(), 0);

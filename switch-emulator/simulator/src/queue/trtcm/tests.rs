@@ -24,7 +24,7 @@ fn policer(cir_mbps: u64, cbs_bytes: u64, eir_mbps: u64, ebs_bytes: u64) -> Poli
     }
 }
 
-/// A frame that holds an IP packet of `packet_bytes`.
+/// Returns a frame that holds an IP packet of `packet_bytes`.
 fn frame(packet_bytes: usize) -> QueuedFrame {
     QueuedFrame {
         data: vec![0; 14 + packet_bytes],

@@ -22,7 +22,7 @@ fn flow_mod(from: u8, to: u8) -> Vec<u8> {
     message
 }
 
-/// A queue of 100 Mbit/s that holds so many frames.
+/// Returns a queue of 100 Mbit/s that holds so many frames.
 fn htb(limit_frames: u64, group_frames: u64) -> SchedulerConfig {
     SchedulerConfig::Htb(HtbConfig {
         classes: vec![ClassConfig {
@@ -59,7 +59,7 @@ fn trtcm(cir_bps: u64, cbs_bytes: u64) -> SchedulerConfig {
     })
 }
 
-/// A transfer through a gigabit port with this scheduler, over cables so long.
+/// Returns a transfer through a gigabit port with this scheduler, over cables so long.
 fn run(scheduler: SchedulerConfig, control: CongestionControl, propagation_ns: u64) -> RunResult {
     let DeviceProfile::Switch(profile) =
         DeviceProfile::from_toml(OPEN_VSWITCH).expect("the profile in the repository")
